@@ -288,18 +288,13 @@ class Ends:
             since, latest, rows = np.array(listed).T
             kind = cluster.kind_of(alike.project, alike.amounts)
             lasted = self._lifetimes.get(kind, ())
-            certain = np.where(
-                latest < self._now - OVERDUE_S,
-                math.inf,
-                np.maximum(latest, self._now),
-            )
-            guessed = _medians(lasted, since, self._now)
-            for is_firm, at in (
-                (True, certain),
-                (False, np.minimum(certain, guessed)),
-            ):
-                table = self._of_kind(alike, at, rows)
-                self._tables[is_firm].append(table)
+            at = _medians(lasted, since, self._now)
+            certain = np.maximum(latest, self._now)
+            certain[latest < self._now - OVERDUE_S] = math.inf
+            if certain.min() < math.inf:
+                self._tables[True].append(self._of_kind(alike, certain, rows))
+                at = np.minimum(at, certain)
+            self._tables[False].append(self._of_kind(alike, at, rows))
 
     def _of_kind(
         self,

@@ -53,7 +53,8 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
     """
     together: dict[tuple[str, ...], list[request_model.Request]] = {}
     for each in arranged:
-        together.setdefault(key_of(each), []).append(each)
+        key = key_of(each) if each.group else (each.uuid,)
+        together.setdefault(key, []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
 
 

@@ -313,7 +313,7 @@ class Parts:
 
         :param binds: see :meth:`.Room.find`.
         """
-        if unit.is_preemptible:
+        if not self._kept or unit.is_preemptible:
             return False
         return any(
             self._lacks(unit, kept)

@@ -38,7 +38,6 @@ known, or for a while expected, when they end: they are its owner's own.
 """
 
 import collections
-from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -237,14 +236,10 @@ class _Rounds:
                 self.reserved.update(self._promises.reserved())
                 return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
-            units = self._regrouped(
-                [each for each in units if each.requests[0].uuid in left],
-                {
-                    order_module.key_of(each.requests[0])
-                    for each in units
-                    if each.requests[0].uuid not in left
-                },
-            )
+            before = units
+            units = [each for each in before if each.requests[0].uuid in left]
+            if self._left_out:
+                units = self._regrouped(units, before)
 
     def _last_word(
         self,
@@ -261,14 +256,20 @@ class _Rounds:
     def _regrouped(
         self,
         units: list[order_module.Unit],
-        started: Collection[tuple[str, ...]],
+        before: list[order_module.Unit],
     ) -> list[order_module.Unit]:
         """Units as another plan finds them, once parts of groups started.
 
         Who was left out waits for members of its group from then on.
 
-        :param started: keys of units that started.
+        :param before: those with units that started.
         """
+        wait = {each.requests[0].uuid for each in units}
+        started = {
+            order_module.key_of(each.requests[0])
+            for each in before
+            if each.group and each.requests[0].uuid not in wait
+        }
         again = [
             each.requests[0]
             for each in units

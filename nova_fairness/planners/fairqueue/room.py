@@ -67,6 +67,7 @@ class Room:
         # What may be taken by whom: less than is free where room is kept.
         self._spare: dict[int, cluster.Amounts] = {}
         self._open: dict[int, cluster.Amounts] = {}
+        self._kept = 0
         self._members = {
             group: self._counted(self._hosts.rows(names))
             for group, names in snapshot.members.items()
@@ -109,9 +110,20 @@ class Room:
         return self._emptied(unit) is not None
 
     def _in_empty(self, unit: order.Unit) -> groups.Found:
-        """Look for room in an empty cloud, without members of its group."""
+        """Look for room in an empty cloud, without members of its group.
+
+        Of one job it is only known whether there is room.
+        """
         limit = self._limit(unit, np.zeros(len(self._hosts.names), np.int64))
-        return self._placed(unit, self._capacity, limit)
+        jobs = self._jobs(unit)
+        if len(jobs) > 1:
+            return self._placed(unit, self._capacity, limit)
+        shape, count = jobs[0].shape, jobs[0].count
+        whole = np.minimum(shape.whole, limit[shape.rows])
+        fit = min(int(np.minimum(whole, count).sum()), count)
+        if fit == count:
+            return groups.Found((), unit.count)
+        return groups.Found(None, 0 if _together(unit) else fit)
 
     def _emptied(
         self, unit: order.Unit, prefer: groups.Preference | None = None
@@ -223,11 +235,6 @@ class Room:
             group
         ) + times * self._counted(np.concatenate(placement))
 
-    @property
-    def _kept(self) -> int:
-        """What is kept now."""
-        return sum(self._spare)
-
     def _left(self, binds: int) -> cluster.Amounts:
         """What those may take that some of what is kept binds."""
         if not binds:
@@ -324,6 +331,7 @@ class Room:
         spare = np.full_like(self._free, _UNLIMITED)
         spare[:, rows] = left
         self._spare[kind] = spare
+        self._kept |= kind
         self._open.clear()
 
     def _nearness(
@@ -353,6 +361,7 @@ class Room:
     def forget(self) -> None:
         """Keep hosts for nobody any more."""
         self._spare.clear()
+        self._kept = 0
         self._open.clear()
         self._behind.clear()
 

@@ -721,9 +721,19 @@ class Course:
                 self.due[uuid] = Due(reserved.at, ahead, unit)
 
     def _ahead(self, uuid, waiting):
-        """UUIDs of those that stand before a request, and of its own unit."""
+        """UUIDs of those that stand before a request, and of its own unit.
+
+        Those with a promise are, if they are of a band before it: they may
+        start elsewhere before its turn.
+        """
         left = [e for e in waiting.values() if e.uuid not in self.promised]
         found = []
+        if waiting[uuid].is_preemptible:
+            found += sorted(
+                each.uuid
+                for each in waiting.values()
+                if each.uuid in self.promised and not each.is_preemptible
+            )
         for unit in sorted(
             units_of(left, self.case.order),
             key=lambda unit: unit[0].is_preemptible,
