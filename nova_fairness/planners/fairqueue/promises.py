@@ -78,7 +78,10 @@ class Promises:
     def elsewhere(
         self, *, is_preemptible: bool
     ) -> Iterator[tuple[order.Unit, room_module.Placement]]:
-        """Yield units that start on other hosts, which they are given.
+        """Yield units that start after all, with the hosts they are given.
+
+        On other hosts, or on their own where another one that was promised
+        room there starts elsewhere.
 
         :param is_preemptible: whether those that are, or all others.
         """
@@ -86,11 +89,15 @@ class Promises:
             if unit.is_preemptible is not is_preemptible:
                 continue
             found = self._room.find(unit)
-            if found is not None:
-                self._left.remove((unit, placement))
-                self._room.give_back(unit, placement)
-                self._room.take(unit, found)
-                yield unit, found
+            self._room.give_back(unit, placement)
+            if self._room.is_free(unit, placement):
+                found = placement
+            if found is None:
+                self._room.take(unit, placement)
+                continue
+            self._left.remove((unit, placement))
+            self._room.take(unit, found)
+            yield unit, found
 
     def waiting(self) -> list[tuple[order.Unit, reason.Why]]:
         """Units that wait for what they were promised, and why."""

@@ -85,6 +85,18 @@ def test_a_host_that_is_gone_ends_only_the_promise_of_who_had_it():
     assert plan.waiting['s'].why.reason is R.GROUP_HAS_NO_ROOM
 
 
+def test_room_that_another_promised_one_needs_no_more_is_used_at_once():
+    asked = [ask('r', 6), ask('s', 2, at=1.0)]
+    snapshot = cloud(
+        [host('a', used=4), host('b', used=2)],
+        asked,
+        promised={'r': ('a',), 's': ('a',)},
+        running=(LEAVES,),
+    )
+    plan = planner.plan(snapshot, 9.0)
+    assert started(plan) == {'r': ('b',), 's': ('a',)}
+
+
 @hypothesis.given(
     st.lists(
         st.tuples(st.integers(1, 9), st.integers(-3, 3), st.integers(1, 3)),
