@@ -133,8 +133,7 @@ class Reader:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now, built)
         hosts, trees = self._hosts(now)
-        names = {name for each in trees.values() for name in each.amounts}
-        classes = tuple(sorted(names))
+        classes = tuple(sorted({n for t in trees.values() for n in t.amounts}))
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
@@ -158,7 +157,7 @@ class Reader:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
-        members, belongs = self._members(requests, servers, given)
+        found = self._members(requests, servers, given)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -166,11 +165,11 @@ class Reader:
             tuple(requests),
             self._limits,
             by_project,
-            members,
+            found.hosts,
             self._accounts(),
             running=tuple(running),
             lifetimes=self._nova.lifetimes(),
-            belongs=belongs,
+            belongs=found.belongs,
         )
         return View(snapshot, trees, servers)
 
@@ -249,8 +248,8 @@ class Reader:
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
         given: Mapping[str, tuple[str, ...]],
-    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-        """Hosts of members by group, and the group by member.
+    ) -> '_Members':
+        """Running servers of groups.
 
         A server that was sent is a member on the host that it was given, too.
         """
@@ -269,7 +268,18 @@ class Reader:
             there = [u for u in own.union(listed[group]) if hosts.get(u)]
             members[group] = tuple(sorted(hosts[uuid] for uuid in there))
             belongs.update(dict.fromkeys(there, group))
-        return members, belongs
+        return _Members(members, belongs)
+
+
+class _Members(NamedTuple):
+    """Running servers of groups.
+
+    :ivar hosts: their names by group.
+    :ivar belongs: group by server.
+    """
+
+    hosts: dict[str, tuple[str, ...]]
+    belongs: dict[str, str]
 
 
 class _Seen(NamedTuple):

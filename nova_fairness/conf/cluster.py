@@ -216,8 +216,8 @@ default 3600 (an hour). After that the hosts that come closest to its need are
 kept for it alone. Where enough servers have a time limit, room is reserved for
 the moment at which they reach it, and nothing ends that. Lower it if large
 requests should wait less however wrong expectations are; 0: others never start
-there. Raise it, to a day or more, if hosts should not stand idle and shares may
-be missed for it.
+there. Raise it, to a day or more, if hosts should not stand idle and shares
+may be missed for it.
 """,
     ),
     cfg.FloatOpt(

@@ -243,22 +243,12 @@ def _solved(
         )
     job, at = np.nonzero(whole[:, hosts] > 0)
     row = hosts[at]
-    lines = _Lines()
-    lines.add(job, np.arange(len(job)), np.ones(len(job)), counts, counts)
-    lines.add(row, np.arange(len(job)), np.ones(len(job)), None, limit)
-    needs = np.zeros((len(jobs), len(free)), dtype=np.int64)
-    for number, each in enumerate(jobs):
-        needs[number, each.shape.columns] = each.shape.amounts[:, 0]
-    for c in range(len(free)):
-        asks = np.flatnonzero(needs[job, c] > 0)
-        # Parts of hosts: the solver knows no large numbers.
-        part = needs[job[asks], c] / free[c, row[asks]]
-        lines.add(row[asks], asks, part, None, np.ones(len(limit)))
+    lines = _lines(free, jobs, limit, job, row)
     try:
         choice = programs.choose(
             np.zeros(len(job)),
             whole[job, row].astype(np.float64),
-            lines.rows(),
+            lines,
             nodes=NODES,
         )
     except exception.SolverFailed:
@@ -271,6 +261,33 @@ def _solved(
         for n in range(len(jobs))
     )
     return _checked(found, free, jobs, limit)
+
+
+def _lines(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    job: Rows,
+    row: Rows,
+) -> programs.Rows:
+    """What binds servers of a job on a host.
+
+    :param job: (e,) of each pair.
+    :param row: (e,) of its host.
+    """
+    counts = np.array([each.count for each in jobs])
+    lines = _Lines()
+    lines.add(job, np.arange(len(job)), np.ones(len(job)), counts, counts)
+    lines.add(row, np.arange(len(job)), np.ones(len(job)), None, limit)
+    needs = np.zeros((len(jobs), len(free)), dtype=np.int64)
+    for number, each in enumerate(jobs):
+        needs[number, each.shape.columns] = each.shape.amounts[:, 0]
+    for c in range(len(free)):
+        asks = np.flatnonzero(needs[job, c] > 0)
+        # Parts of hosts: the solver knows no large numbers.
+        part = needs[job[asks], c] / free[c, row[asks]]
+        lines.add(row[asks], asks, part, None, np.ones(len(limit)))
+    return lines.rows()
 
 
 def _checked(

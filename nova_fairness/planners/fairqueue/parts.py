@@ -35,7 +35,7 @@ _EVERY = -1
 
 
 class _Kept(NamedTuple):
-    """What is kept for the first that does not fit, (c,) both.
+    """Amounts that are kept for the first that does not fit, (c,) both.
 
     :ivar slack: that others may take of the shared part.
     :ivar room: that others of its project may take below its ceiling.

@@ -438,7 +438,7 @@ class _Rounds:
         return why
 
     def _binding(self, unit: order_module.Unit) -> int:
-        """What is kept that a unit does not end in time for."""
+        """Kinds of kept room that a unit does not end in time for."""
         binds = 0
         for kind, until in self._kept_until.items():
             is_firm = kind == room_module.FIRM

@@ -30,10 +30,10 @@ _UNLIMITED = np.iinfo(np.int64).max // 2
 _MOST = np.iinfo(np.int32).max
 
 FIRM = 1
-"""What is kept until a moment that is known."""
+"""Room that is kept until a moment that is known."""
 
 LOOSE = 2
-"""What is kept until one that is guessed, or until there is room."""
+"""Room that is kept until one that is guessed, or until there is enough."""
 
 BOTH = FIRM | LOOSE
 

@@ -724,9 +724,16 @@ class Course:
         """UUIDs of those that stand before a request, and of its own unit.
 
         Those with a promise are, if they are of a band before it: they may
-        start elsewhere before its turn.
+        start elsewhere before its turn. A unit stands where the first of its
+        part that can start does.
         """
-        left = [e for e in waiting.values() if e.uuid not in self.promised]
+        left = [
+            each
+            for unit in units_of(
+                e for e in waiting.values() if e.uuid not in self.promised
+            )
+            for each in self.part_of(unit)
+        ]
         found = []
         if waiting[uuid].is_preemptible:
             found += sorted(
