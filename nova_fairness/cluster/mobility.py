@@ -12,6 +12,7 @@ from typing import Any
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import listing
 from nova_fairness.cluster import server_groups
+from nova_fairness.cluster.casts import fields
 from nova_fairness.model import request as request_model
 
 _LATELY_S = 6 * 3600
@@ -187,5 +188,11 @@ def _binding(group: Mapping[str, Any]) -> list[request_model.Group]:
     rule = rules.get(group.get('policy') or '')
     if rule is None:
         return []
-    most = (group.get('rules') or {}).get('max_server_per_host') or 1
-    return [request_model.Group(group['id'], rule, int(most))]
+    # Nova takes any number; planners count in those of Placement.
+    rules_of = group.get('rules') or {}
+    most = fields.whole(rules_of.get('max_server_per_host')) or 1
+    return [
+        request_model.Group(
+            group['id'], rule, min(most, request_model.LARGEST)
+        )
+    ]

@@ -175,8 +175,7 @@ class Reader:
         servers = self._nova.servers(now, built)
         self._note(_K.SERVER, self._nova.unreadable)
         hosts, trees = self._hosts(now)
-        names = {name for each in trees.values() for name in each.amounts}
-        classes = tuple(sorted(names))
+        classes = tuple(sorted({n for t in trees.values() for n in t.amounts}))
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes, inventory)
         rows = {each.name: row for row, each in enumerate(hosts)}
@@ -200,6 +199,7 @@ class Reader:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
+        found = self._members(requests, servers, given)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -207,10 +207,11 @@ class Reader:
             tuple(requests),
             self._limits,
             by_project,
-            self._members(requests, servers),
+            found.hosts,
             self._accounts(),
             running=tuple(running),
             lifetimes=self._nova.lifetimes(),
+            belongs=found.belongs,
         )
         return View(snapshot, trees, servers)
 
@@ -321,27 +322,44 @@ class Reader:
         self,
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
-    ) -> dict[str, tuple[str, ...]]:
+        given: Mapping[str, tuple[str, ...]],
+    ) -> '_Members':
+        """Running servers of groups.
+
+        A server that was sent is a member on the host that it was given, too.
+        """
         of_groups: dict[str, set[str]] = {}
+        hosts = {uuid: each.host for uuid, each in servers.items()}
         for each in requests:
             if each.group:
                 own = of_groups.setdefault(each.group.uuid, set())
                 own.update(each.servers)
+        for sent, uuid, host in _unclaimed(requests, given, servers):
+            if sent.group:
+                hosts[uuid] = hosts[uuid] or host
         listed = self._nova.members(of_groups)
         unread = self._nova.groups_unreadable
         for each in requests:
             if each.group and each.group.uuid in unread:
                 why = unread[each.group.uuid]
                 self.unreadable[_K.REQUEST, each.uuid] = why
-        members = {}
+        members, belongs = {}, {}
         for group, own in sorted(of_groups.items()):
-            hosts = [
-                servers[uuid].host
-                for uuid in own.union(listed[group])
-                if uuid in servers
-            ]
-            members[group] = tuple(sorted(filter(None, hosts)))
-        return members
+            there = [u for u in own.union(listed[group]) if hosts.get(u)]
+            members[group] = tuple(sorted(hosts[uuid] for uuid in there))
+            belongs.update(dict.fromkeys(there, group))
+        return _Members(members, belongs)
+
+
+class _Members(NamedTuple):
+    """Running servers of groups.
+
+    :ivar hosts: their names by group.
+    :ivar belongs: group by server.
+    """
+
+    hosts: dict[str, tuple[str, ...]]
+    belongs: dict[str, str]
 
 
 class _Seen(NamedTuple):

@@ -213,9 +213,11 @@ first. Servers of one group count as one. Lower it if a cycle takes too long.
 Seconds that the first that does not fit may have waited for which others start
 on hosts that are reserved for it, if by experience they end in time; by
 default 3600 (an hour). After that the hosts that come closest to its need are
-kept for it alone. Lower it if large requests should wait less however wrong
-such expectations are; 0: others never start there. Raise it, to a day or more,
-if hosts should not stand idle and shares may be missed for it.
+kept for it alone. Where enough servers have a time limit, room is reserved for
+the moment at which they reach it, and nothing ends that. Lower it if large
+requests should wait less however wrong expectations are; 0: others never start
+there. Raise it, to a day or more, if hosts should not stand idle and shares
+may be missed for it.
 """,
     ),
     cfg.FloatOpt(

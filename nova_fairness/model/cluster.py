@@ -265,6 +265,8 @@ class ClusterSnapshot:
         the others, >= 0; those not named count for nothing. Empty: all alike.
     :ivar wanting: project, user and band of requests that wait beside those
         in ``requests``: they do not start now, and their shares count.
+    :ivar belongs: UUID of the server group by UUID of its running servers, as
+        far as they are known.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -296,6 +298,7 @@ class ClusterSnapshot:
     budgets: Budgets | None = None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     wanting: frozenset[tuple[str, str, request.Band]] = frozenset()
+    belongs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def counts(self) -> npt.NDArray[np.float64]:

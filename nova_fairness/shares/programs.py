@@ -46,6 +46,38 @@ def assign(cost: Floats, allowed: Marks | None = None) -> Indices:
     return found
 
 
+def transport(
+    supply: npt.NDArray[np.int64],
+    room: npt.NDArray[np.int64],
+    allowed: Marks,
+) -> npt.NDArray[np.int64]:
+    """Send as many as can be to where there is room for them.
+
+    :param supply: (n,) how many there are of each kind, >= 0.
+    :param room: (m,) how many each place takes, >= 0.
+    :param allowed: (n, m) kinds that may go to a place.
+    :returns: (n, m) how many go.
+    """
+    from scipy import sparse
+    from scipy.sparse import csgraph
+
+    n, m = allowed.shape
+    first, last = 0, n + m + 1
+    kind, place = np.nonzero(allowed)
+    # More than there are of a kind need not go anywhere.
+    total = int(supply.sum())
+    tail = np.concatenate([np.full(n, first), 1 + kind, 1 + n + np.arange(m)])
+    head = np.concatenate([1 + np.arange(n), 1 + n + place, np.full(m, last)])
+    most = np.concatenate([supply, supply[kind], np.minimum(room, total)])
+    graph = sparse.csr_array(
+        (most.astype(np.int32), (tail, head)), (last + 1, last + 1)
+    )
+    flow = csgraph.maximum_flow(graph, first, last).flow
+    sent = np.zeros((n, m), dtype=np.int64)
+    sent[kind, place] = flow.toarray()[1 + kind, 1 + n + place]
+    return sent
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a program: ``lower <= A x <= upper``.

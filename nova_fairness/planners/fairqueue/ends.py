@@ -6,7 +6,8 @@ Servers of one project with as many CPUs and as much memory are alike. What is
 expected is a quantile of the lifetimes of those that got older than this one
 is now. Of a kind of which fewer than :data:`LEAST` ended nothing is expected,
 nor of one that is older than all before it: it never ends in the plan. Where
-it is known when a server is ended, it ends by then.
+it is known when a server is ended, it ends by then. *Firm* are ends that are
+known so; others are guessed.
 """
 
 import bisect
@@ -22,12 +23,16 @@ import numpy.typing as npt
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.fairqueue import members as members_module
 from nova_fairness.planners.fairqueue import order
 
 _PREEMPTIBLE = request_model.Band.PREEMPTIBLE
 
 LEAST = 5
 """Lifetimes of a kind that must be known."""
+
+OVERDUE_S = 3600.0
+"""After which a server that should have ended is not known to end any more."""
 
 MEDIAN = 0.5
 LATE = 0.9
@@ -69,10 +74,22 @@ def end(
     lasted = lifetimes.get(kind, ())
     lasts = expected(lasted, max(now - each.since, 0.0), quantile)
     at = None if lasts is None else each.since + lasts
-    if each.ends_at is None:
+    latest = firm(each, now)
+    if latest is None:
         return at
-    latest = max(each.ends_at, now)
     return latest if at is None else min(at, latest)
+
+
+def firm(each: cluster.Running, now: float) -> float | None:
+    """By when a server is known to end; ``None``: it is not.
+
+    One that should have ended ends now, unless it is :data:`OVERDUE_S`.
+
+    :param now: seconds of the epoch.
+    """
+    if each.ends_at is None or each.ends_at < now - OVERDUE_S:
+        return None
+    return max(each.ends_at, now)
 
 
 def started(
@@ -87,6 +104,7 @@ def started(
         each.user,
         ends_at=each.ends_at(now),
         band=each.band,
+        group=each.group.uuid if each.group else '',
     )
 
 
@@ -145,25 +163,27 @@ class Ends:
         self._now = now
         self._names = hosts.names
         self._owners: dict[str, int] = {}
-        self._sorted: _Table | None = None
-        self._tables = [_nothing(len(snapshot.classes))]
+        self._sorted: dict[bool, _Table] = {}
+        none = _nothing(len(snapshot.classes))
+        self._tables = {True: [none], False: [none]}
         # Their ends are worked out when somebody asks: most plans do not.
         self._new: list[tuple[cluster.Running, int]] = []
         self._running = snapshot.running
+        self._members = members_module.Members(snapshot, hosts)
 
-    def last(self, unit: order.Unit) -> float | None:
-        """Latest end of a unit that starts now, nine of ten.
+    def last(self, unit: order.Unit, *, is_firm: bool) -> float | None:
+        """Latest end of a unit that starts now; of those guessed nine of ten.
 
+        :param is_firm: whether only what is known counts.
         :returns: seconds of the epoch; ``None`` if it is not known.
         """
         latest = self._now
         for each in unit.requests:
-            at = end(
-                started(each, '', self._now),
-                self._lifetimes,
-                self._now,
-                LATE,
-            )
+            one = started(each, '', self._now)
+            if is_firm:
+                at = firm(one, self._now)
+            else:
+                at = end(one, self._lifetimes, self._now, LATE)
             if at is None:
                 return None
             latest = max(latest, at)
@@ -173,25 +193,31 @@ class Ends:
         self, unit: order.Unit, placement: Sequence[hosts_module.Rows]
     ) -> None:
         """Servers of a unit run from now on."""
-        self._sorted = None
+        self._sorted = {}
         for each, rows in zip(unit.requests, placement, strict=True):
-            self._new += [
+            new = [
                 (started(each, '', self._now), row) for row in rows.tolist()
             ]
+            self._new += new
+            self._members.add(new)
 
-    def times(self) -> npt.NDArray[np.float64]:
-        """Moments of ends, seconds of the epoch, the next one first."""
-        return np.unique(self._table().at)
+    def times(self, *, is_firm: bool) -> npt.NDArray[np.float64]:
+        """Moments of ends, seconds of the epoch, the next one first.
+
+        :param is_firm: of those that are known, or of all.
+        """
+        return np.unique(self._table(is_firm).at)
 
     def until(
-        self, at: float
+        self, at: float, *, is_firm: bool
     ) -> tuple[cluster.Amounts, dict[str, cluster.Amounts]]:
         """Amounts that are given back until then.
 
         :param at: seconds of the epoch.
+        :param is_firm: see :meth:`times`.
         :returns: (c, p) of hosts, and (c,) by project.
         """
-        table = self._table()
+        table = self._table(is_firm)
         ended = int(np.searchsorted(table.at, at, side='right'))
         amounts = table.amounts[:ended]
         hosts = np.zeros(
@@ -203,13 +229,37 @@ class Ends:
         np.add.at(projects, table.owners[:ended], amounts)
         return hosts.T, dict(zip(self._owners, projects, strict=True))
 
-    def _table(self) -> _Table:
-        if self._sorted is None:
+    def gone(
+        self, unit: order.Unit, at: float, *, is_firm: bool
+    ) -> cluster.Amounts | None:
+        """(p,) Members of a unit's group that ended by then.
+
+        :param at: seconds of the epoch.
+        :param is_firm: see :meth:`times`.
+        :returns: ``None`` if there are no members.
+        """
+        if unit.group is None:
+            return None
+        return self._members.gone(
+            unit.group.uuid,
+            unit.project,
+            lambda each: self._ended(each, at, is_firm),
+        )
+
+    def _ended(self, each: cluster.Running, at: float, is_firm: bool) -> bool:
+        if is_firm:
+            ends = firm(each, self._now)
+        else:
+            ends = end(each, self._lifetimes, self._now, MEDIAN)
+        return ends is not None and ends <= at
+
+    def _table(self, is_firm: bool) -> _Table:
+        if is_firm not in self._sorted:
             self._add_running()
             self._add(self._new)
             self._new = []
-            self._sorted = _joined(self._tables)
-        return self._sorted
+            self._sorted[is_firm] = _joined(self._tables[is_firm])
+        return self._sorted[is_firm]
 
     def _add_running(self) -> None:
         rows = {name: row for row, name in enumerate(self._names)}
@@ -234,20 +284,25 @@ class Ends:
                 listed = known[key] = found.setdefault(alike, [])
             latest = math.inf if each.ends_at is None else each.ends_at
             listed.append((each.since, latest, row))
-        self._tables += [
-            self._of_kind(alike, listed) for alike, listed in found.items()
-        ]
+        for alike, listed in found.items():
+            since, latest, rows = np.array(listed).T
+            kind = cluster.kind_of(alike.project, alike.amounts)
+            lasted = self._lifetimes.get(kind, ())
+            at = _medians(lasted, since, self._now)
+            certain = np.maximum(latest, self._now)
+            certain[latest < self._now - OVERDUE_S] = math.inf
+            if certain.min() < math.inf:
+                self._tables[True].append(self._of_kind(alike, certain, rows))
+                at = np.minimum(at, certain)
+            self._tables[False].append(self._of_kind(alike, at, rows))
 
     def _of_kind(
-        self, alike: _Alike, listed: list[tuple[float, float, int]]
+        self,
+        alike: _Alike,
+        at: npt.NDArray[np.float64],
+        rows: npt.NDArray[np.float64],
     ) -> _Table:
-        """Ends of servers that are alike; some have none."""
-        since, latest, rows = np.array(listed).T
-        kind = cluster.kind_of(alike.project, alike.amounts)
-        at = np.minimum(
-            _medians(self._lifetimes.get(kind, ()), since, self._now),
-            np.maximum(latest, self._now),
-        )
+        """Ends of servers that are alike; those that are infinite are none."""
         ends = np.isfinite(at)
         # What is preemptible comes back to no project's part.
         project = '' if alike.is_preemptible else alike.project

@@ -58,9 +58,7 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
     """
     together: dict[tuple[str, ...], list[request_model.Request]] = {}
     for each in arranged:
-        key: tuple[str, ...] = (each.uuid,)
-        if each.group:
-            key = (each.project, each.group.uuid, each.band.value)
+        key = key_of(each) if each.group else (each.uuid,)
         together.setdefault(key, []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
 
@@ -77,6 +75,13 @@ def first(
         return math.inf if each.first is None else each.first
 
     return sorted(arranged, key=turn)
+
+
+def key_of(each: request_model.Request) -> tuple[str, ...]:
+    """What requests have in common that start together."""
+    if each.group is None:
+        return (each.uuid,)
+    return (each.project, each.group.uuid, each.band.value)
 
 
 class Order(abc.ABC):

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,22 @@ from nova_fairness.planners.fairqueue import order
 from nova_fairness.shares import quotas
 
 UNLIMITED = np.iinfo(np.int64).max
+
+
+_EVERY = -1
+"""All that is kept binds."""
+
+
+class _Kept(NamedTuple):
+    """Amounts that are kept for the first that does not fit, (c,) both.
+
+    :ivar slack: that others may take of the shared part.
+    :ivar room: that others of its project may take below its ceiling.
+    """
+
+    slack: cluster.Amounts
+    project: str
+    room: cluster.Amounts
 
 
 class _Asking:
@@ -87,8 +104,7 @@ class Parts:
         self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
         self._asking: dict[str, _Asking] = {}
         self._owed: dict[str, int] = {}
-        self._slack: cluster.Amounts | None = None
-        self._kept: dict[str, cluster.Amounts] = {}
+        self._kept: dict[int, _Kept] = {}
         self._lent: dict[str, cluster.Amounts] = {}
         for (project, _), use in snapshot.preemptible.items():
             self._lent[project] = self._lent.get(project, 0) + use
@@ -292,30 +308,44 @@ class Parts:
             **numbers,
         )
 
-    def behind(self, unit: order.Unit) -> bool:
-        """Tell whether a unit would take for long what is kept."""
-        if self._slack is None or unit.is_preemptible:
-            return False
-        asked, excess = self._sum(unit), self._excess(unit)
-        if ((excess > 0) & (excess > self._slack)).any():
-            return True
-        room = self._kept.get(unit.project)
-        return room is not None and bool(((asked > 0) & (asked > room)).any())
+    def behind(self, unit: order.Unit, binds: int) -> bool:
+        """Tell whether a unit would take for long what is kept.
 
-    def take(self, unit: order.Unit, is_short: bool = False) -> None:
+        :param binds: see :meth:`.Room.find`.
+        """
+        if not self._kept or unit.is_preemptible:
+            return False
+        return any(
+            self._lacks(unit, kept)
+            for bit, kept in self._kept.items()
+            if bit & binds
+        )
+
+    def _lacks(self, unit: order.Unit, kept: '_Kept') -> bool:
+        asked, excess = self._sum(unit), self._excess(unit)
+        if ((excess > 0) & (excess > kept.slack)).any():
+            return True
+        return unit.project == kept.project and bool(
+            ((asked > 0) & (asked > kept.room)).any()
+        )
+
+    def take(self, unit: order.Unit, binds: int = _EVERY) -> None:
         """A unit what it asks for.
 
-        :param is_short: whether it ends before what is kept is needed.
+        :param binds: see :meth:`.Room.find`.
         """
         asked, excess = self._sum(unit), self._excess(unit)
         self._asking[unit.project].looked = None
         if unit.is_preemptible:
             self._lent[unit.project] = self._own(*_kind(unit)) + asked
             return
-        if self._slack is not None and not is_short:
-            self._slack = self._slack - excess
-            if unit.project in self._kept:
-                self._kept[unit.project] = self._kept[unit.project] - asked
+        for bit, kept in self._kept.items():
+            if bit & binds:
+                is_own = unit.project == kept.project
+                room = kept.room - asked if is_own else kept.room
+                self._kept[bit] = _Kept(
+                    kept.slack - excess, kept.project, room
+                )
         self._used[unit.project] = self._use(unit.project) + asked
         self._quotas.take(unit.project, asked)
 
@@ -330,18 +360,21 @@ class Parts:
         return bool((left >= 0).all() and (room >= 0).all())
 
     def keep(
-        self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
+        self,
+        unit: order.Unit,
+        returned: Mapping[str, cluster.Amounts],
+        kind: int,
     ) -> None:
         """Keep what a unit waits for from those behind it.
 
         :param returned: (c,) by project, before it is needed.
+        :param kind: see :meth:`.Room.reserve`.
         """
-        self._slack, room = self._later(unit, returned)
-        self._kept = {unit.project: room}
+        slack, room = self._later(unit, returned)
+        self._kept[kind] = _Kept(slack, unit.project, room)
 
     def forget(self) -> None:
         """Keep nothing for anybody any more."""
-        self._slack = None
         self._kept = {}
         self._owed = {}
 

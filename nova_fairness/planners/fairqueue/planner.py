@@ -23,15 +23,25 @@ Whoever room is made for has a promise: it starts on its hosts as soon as they
 are free, and nobody else does; or on others, if they have room that nobody
 else takes.
 
-If enough servers are expected to end, a reservation is for the first moment at
+If enough servers are known to end, a reservation is for the first moment at
 which they leave room for it. Others start on what is reserved if they are
-expected to end before, or leave enough beside it (EASY backfill). Else, and
-once a request has waited for long, the hosts that come closest to its need are
-kept for it alone. Nobody but guaranteed parts starts there, so what it lacks
-on the host that comes closest only gets less: if servers end, it starts,
+known to end before, or leave enough beside it (EASY backfill): nobody but
+guaranteed parts delays it. If not enough are known to end, or only after long,
+what is expected of servers counts likewise. Where nothing is, and once a
+request has waited for long for what was only expected, the hosts that come
+closest to its need are kept for it alone: those that lack least once all have
+left that are known to. Nobody but guaranteed parts starts there, so what it
+lacks on the host that comes closest only gets less: if servers end, it starts,
 however wrong the ends were that were expected.
+
+What an empty cloud does not hold gets no reservation, and keeps nobody back.
+Of a server group that it does not hold as a whole, the part that it does, the
+oldest first, is a unit of its own; see :mod:`.divisions`. A unit that members
+of its group are in the way of, which run, has a reservation only if it is
+known, or for a while expected, when they end: they are its owner's own.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -39,11 +49,15 @@ import dataclasses
 import functools
 import math
 
+import numpy as np
+
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import placement
 from nova_fairness.planners.fairqueue import alike as alike_module
+from nova_fairness.planners.fairqueue import divisions
 from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
@@ -73,11 +87,22 @@ class Backfill:
 
 _USUAL = Backfill()
 
+_FAR = 24.0
+"""Times of the patience after which a known end is far: what is expected
+before counts, too."""
+
+_OWN_MEMBERS = 5
+"""Units of a project, in a round, that members of their groups are in the way
+of, for which ends are looked through."""
+
 _Told = tuple[order_module.Unit, reason.Why]
 """A unit that waits, and what for."""
 
 _Judged = tuple[order_module.Unit, reason.Why | reason.Lazy]
 """The same while rounds go on."""
+
+_Kept = tuple[hosts_module.Rows, float | None]
+"""Rows of hosts where room is kept, and until when."""
 
 
 def plan(
@@ -117,7 +142,7 @@ def plan(
     arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
-    started, units = rounds.run(order_module.units(arranged))
+    started, units = rounds.run(arranged)
     places = _positions(units, told, rounds.reserved)
     places.update(_held(stopped, len(places)))
     return cluster.Plan((*expired, *started), places)
@@ -215,12 +240,25 @@ class _Rounds:
         self._never: dict[int, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
+        self._kept_until: dict[int, float | None] = {}
+        self._kept_group: request_model.Group | None = None
+        self._looked = collections.Counter[str]()
+        self._left_out: dict[str, reason.Why] = {}
+        self._arranged: list[request_model.Request] = []
         self._begun = self._tried = 0
 
     def run(
-        self, units: list[order_module.Unit]
+        self, arranged: list[request_model.Request]
     ) -> tuple[list[cluster.Action], list[_Told]]:
-        """The starts, and the units that wait with their reasons."""
+        """The starts, and the units that wait with their reasons.
+
+        :param arranged: requests, the next one first.
+        """
+        self._arranged = arranged
+        units = self._promises.divided(order_module.units(arranged))
+        units, self._left_out = divisions.divided(units, self._room.never)
+        units = self._in_order(units)
+        left_out = dict(self._left_out)
         self._parts.expect(units)
         units = self._keep_promises(units)
         self._alike = alike_module.Alike(units, self._snapshot.accounts)
@@ -229,13 +267,82 @@ class _Rounds:
             waiting = self._round(units)
             if len(self._actions) == self._begun:
                 told = [
-                    (each, why() if callable(why) else why)
+                    (each, self._last_word(each, why, left_out))
                     for each, why in waiting
                 ]
                 self.reserved.update(self._promises.reserved())
                 return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
-            units = [each for each in units if each.requests[0].uuid in left]
+            before = units
+            units = [each for each in before if each.requests[0].uuid in left]
+            if self._left_out:
+                units = self._regrouped(units, before)
+
+    def _last_word(
+        self,
+        unit: order_module.Unit,
+        why: reason.Why | reason.Lazy,
+        left_out: Mapping[str, reason.Why],
+    ) -> reason.Why:
+        """What a unit is told: too many when the plan began stays too many."""
+        first = unit.requests[0].uuid
+        if first in left_out and first not in self.reserved:
+            return left_out[first]
+        return why() if callable(why) else why
+
+    def _regrouped(
+        self,
+        units: list[order_module.Unit],
+        before: list[order_module.Unit],
+    ) -> list[order_module.Unit]:
+        """Units as another plan finds them, once parts of groups started.
+
+        Who was left out waits for members of its group from then on.
+
+        :param before: those with units that started.
+        """
+        wait = {each.requests[0].uuid for each in units}
+        started = {
+            order_module.key_of(each.requests[0])
+            for each in before
+            if each.group and each.requests[0].uuid not in wait
+        }
+        again = [
+            each.requests[0]
+            for each in units
+            if each.requests[0].uuid in self._left_out
+            and order_module.key_of(each.requests[0]) in started
+        ]
+        if not again:
+            return units
+        merged = {
+            each.requests[0].uuid: each for each in order_module.units(again)
+        }
+        names = {each.uuid for each in again}
+        found = [
+            merged.get(each.requests[0].uuid, each)
+            for each in units
+            if each.requests[0].uuid not in names - merged.keys()
+        ]
+        kept = {u: w for u, w in self._left_out.items() if u not in names}
+        units, left_out = divisions.divided(found, self._room.never)
+        self._left_out = {**kept, **left_out}
+        self._parts.expect(
+            each for each in units if each.requests[0].uuid in names
+        )
+        self._never.clear()
+        units = self._in_order(units)
+        self._alike = alike_module.Alike(units, self._snapshot.accounts)
+        return units
+
+    def _in_order(
+        self, units: list[order_module.Unit]
+    ) -> list[order_module.Unit]:
+        """Put units that were made of others where another plan finds them."""
+        if not self._left_out and not self._snapshot.promised:
+            return units
+        place = {each.uuid: n for n, each in enumerate(self._arranged)}
+        return sorted(units, key=lambda unit: place[unit.requests[0].uuid])
 
     def _keep_promises(
         self, units: list[order_module.Unit]
@@ -254,7 +361,7 @@ class _Rounds:
             if placement is None:
                 others.append(unit)
             elif self._room.is_free(unit, placement):
-                self._start(unit, placement, is_short=False)
+                self._start(unit, placement)
             else:
                 self._promises.keep(unit, placement)
                 self._parts.take(unit)
@@ -273,6 +380,9 @@ class _Rounds:
         self._room.forget()
         self._alike.forget()
         self._reservation, self._tried = None, 0
+        self._kept_until.clear()
+        self._kept_group = None
+        self._looked.clear()
         self.reserved.clear()
         waiting: list[_Judged] = []
         before = 0
@@ -307,7 +417,7 @@ class _Rounds:
         if kind in self._alike.sharing:
             return False
         if self._parts.guaranteed(unit):
-            return not self._hopeless(unit) and self._started(unit, False)
+            return not self._hopeless(unit) and self._started(unit)
         self._alike.sharing.add(kind)
         return False
 
@@ -361,66 +471,154 @@ class _Rounds:
         if kind in known:
             return known[kind]
         why: alike_module.Failed | None = self._parts.lacking(unit)
-        is_short = self._ends_before(unit)
-        if not why and (is_short or not self._parts.behind(unit)):
-            if self._started(unit, is_short):
+        binds = self._binding(unit)
+        if not why and not self._is_behind(unit, binds):
+            if self._started(unit, binds):
                 return None
-            why = self._room.lacking(unit, is_short)
+            why = self._room.lacking(unit, binds)
         why = why or alike_module.BEHIND
         if not self._reservation and why is not alike_module.BEHIND:
             self._reservation = self._reserved(unit)
-            self.reserved.update(
-                (each.uuid, self._reservation) for each in unit.requests
-            )
+        if self._reservation and unit.requests[0].uuid in self.reserved:
             self._alike.forget()
         else:
             known[kind] = why
         return why
 
-    def _ends_before(self, unit: order_module.Unit) -> bool:
-        """Tell whether a unit ends before what is reserved is needed."""
-        if self._reservation is None or self._reservation.at is None:
-            return False
-        last = self._ends.last(unit)
-        return last is not None and last <= self._reservation.at
+    def _binding(self, unit: order_module.Unit) -> int:
+        """Kinds of kept room that a unit does not end in time for."""
+        binds = 0
+        for kind, until in self._kept_until.items():
+            is_firm = kind == room_module.FIRM
+            last = None
+            if until is not None:
+                last = self._ends.last(unit, is_firm=is_firm)
+            if until is None or last is None or last > until:
+                binds |= kind
+        return binds
 
-    def _reserved(self, unit: order_module.Unit) -> cluster.Reservation:
-        """Reserve room for a unit."""
-        waited_s = self._now - min(each.asked_at for each in unit.requests)
-        found = None
-        if waited_s < self._backfill.patience_s:
-            found = self._first_fit(unit)
-        if found is None:
-            self._parts.keep(unit, {})
-            return cluster.Reservation(self._room.names(self._room.keep(unit)))
+    def _is_behind(self, unit: order_module.Unit, binds: int) -> bool:
+        """Tell whether a unit would take for long what is kept.
+
+        Another band of the server group that room is kept for would bind
+        where that may lie.
+        """
+        kept = self._kept_group
+        if binds and kept and unit.group and unit.group.uuid == kept.uuid:
+            return True
+        return self._parts.behind(unit, binds)
+
+    def _reserved(self, unit: order_module.Unit) -> cluster.Reservation | None:
+        """Reserve room for a unit; ``None`` if there will be none for it."""
+        may_be = self._room.may_hold(unit)
+        if not may_be:
+            self._looked[unit.project] += 1
+            if self._looked[unit.project] > _OWN_MEMBERS:
+                return None
+        found = self._kept_firmly(unit)
+        found += self._kept_loosely(unit, found[0][1] if found else None)
+        if not found and may_be:
+            found = [self._kept_alone(unit, is_known=True)]
+        if not found:
+            return None
+        self._kept_group = unit.group
+        rows = np.unique(np.concatenate([rows for rows, _ in found]))
+        reserved = cluster.Reservation(self._room.names(rows), found[0][1])
+        self.reserved.update((each.uuid, reserved) for each in unit.requests)
+        return reserved
+
+    def _kept_firmly(self, unit: order_module.Unit) -> list[_Kept]:
+        """Reserve room for when it is known to be free."""
+        found = self._first_fit(unit, is_firm=True)
+        return [self._keep(unit, found, room_module.FIRM)] if found else []
+
+    def _kept_loosely(
+        self, unit: order_module.Unit, known: float | None
+    ) -> list[_Kept]:
+        """Reserve room for when it is expected to be free, before it is known.
+
+        Who waited for long for what was expected gets hosts for itself.
+
+        :param known: when room is known to be free, seconds of the epoch.
+        """
+        patience_s = self._backfill.patience_s
+        if known is not None and known - self._now <= _FAR * patience_s:
+            return []
+        found = self._first_fit(unit, is_firm=False)
+        if found is None or (known is not None and found[0] >= known):
+            return []
+        if self._waited_s(unit) < patience_s:
+            return [self._keep(unit, found, room_module.LOOSE)]
+        if known is not None and self._room.may_hold(unit):
+            return [self._kept_alone(unit, is_known=False)]
+        return []
+
+    def _waited_s(self, unit: order_module.Unit) -> float:
+        return self._now - min(each.asked_at for each in unit.requests)
+
+    def _keep(
+        self,
+        unit: order_module.Unit,
+        found: tuple[float, room_module.Placement],
+        kind: int,
+    ) -> _Kept:
+        """Keep room until a moment at which there is enough."""
         at, placement = found
-        hosts, projects = self._ends.until(at)
-        self._parts.keep(unit, projects)
-        rows = self._room.reserve(unit, placement, hosts)
-        return cluster.Reservation(self._room.names(rows), at)
+        is_firm = kind == room_module.FIRM
+        hosts, projects = self._ends.until(at, is_firm=is_firm)
+        self._parts.keep(unit, projects, kind)
+        self._kept_until[kind] = at
+        return self._room.reserve(unit, placement, hosts, kind), at
+
+    def _kept_alone(self, unit: order_module.Unit, *, is_known: bool) -> _Kept:
+        """Keep hosts for a unit alone.
+
+        :param is_known: whether what is known to end counts as gone.
+        """
+        returned = None
+        times = self._ends.times(is_firm=True)
+        if is_known and len(times):
+            returned, _ = self._ends.until(float(times[-1]), is_firm=True)
+        self._parts.keep(unit, {}, room_module.LOOSE)
+        self._kept_until[room_module.LOOSE] = None
+        return self._room.keep(unit, returned), None
 
     def _first_fit(
-        self, unit: order_module.Unit
+        self, unit: order_module.Unit, *, is_firm: bool
     ) -> tuple[float, room_module.Placement] | None:
-        """The first moment and hosts for a unit if servers end as expected.
+        """The first moment and hosts for a unit if servers end.
 
         Halves the ends: what fits at one of them fits later, too.
+
+        :param is_firm: whether only ends that are known count.
         """
-        times = self._ends.times()
-        found = None
-        first, last = 0, len(times)
+        times = self._ends.times(is_firm=is_firm)
+        if not len(times):
+            return None
+        last = len(times) - 1
+        placement = self._placed_at(unit, float(times[last]), is_firm=is_firm)
+        if placement is None:
+            return None
+        found, first = (float(times[last]), placement), 0
         while first < last:
             middle = (first + last) // 2
             at = float(times[middle])
-            hosts, projects = self._ends.until(at)
-            placement = None
-            if self._parts.fits_later(unit, projects):
-                placement = self._room.find_later(unit, hosts)
+            placement = self._placed_at(unit, at, is_firm=is_firm)
             if placement is None:
                 first = middle + 1
             else:
                 found, last = (at, placement), middle
         return found
+
+    def _placed_at(
+        self, unit: order_module.Unit, at: float, *, is_firm: bool
+    ) -> room_module.Placement | None:
+        """Hosts that have room for a unit at a moment."""
+        hosts, projects = self._ends.until(at, is_firm=is_firm)
+        if not self._parts.fits_later(unit, projects):
+            return None
+        gone = self._ends.gone(unit, at, is_firm=is_firm)
+        return self._room.find_later(unit, hosts, gone)
 
     def _hopeless(self, unit: order_module.Unit) -> reason.Why | None:
         """Say what keeps a unit from starting whatever others have."""
@@ -428,7 +626,9 @@ class _Rounds:
         if kind not in self._never:
             # These two stay as they are while a plan is made.
             self._never[kind] = _first(
-                self._room.never(unit), self._outside(unit)
+                self._left_out.get(unit.requests[0].uuid),
+                self._room.never(unit),
+                self._outside(unit),
             )
         return _first(
             self._never[kind],
@@ -485,21 +685,23 @@ class _Rounds:
             self._spending.take(each, self._now)
             self._ceilings.take(each)
 
-    def _started(self, unit: order_module.Unit, is_short: bool) -> bool:
-        placement = self._room.find(unit, is_short)
+    def _started(
+        self, unit: order_module.Unit, binds: int = room_module.BOTH
+    ) -> bool:
+        placement = self._room.find(unit, binds)
         if placement is None:
             return False
-        self._start(unit, placement, is_short)
+        self._start(unit, placement, binds)
         return True
 
     def _start(
         self,
         unit: order_module.Unit,
         placement: room_module.Placement,
-        is_short: bool,
+        binds: int = room_module.BOTH,
     ) -> None:
-        self._room.take(unit, placement, is_short)
-        self._parts.take(unit, is_short)
+        self._room.take(unit, placement, binds)
+        self._parts.take(unit, binds)
         self._charge(unit)
         self._begin(unit, placement)
 

@@ -2,9 +2,10 @@
 
 """Units that room was promised to, while a plan is made.
 
-What is promised to a unit is nobody else's. Where other hosts have room that
-nobody who waits may use before it, a unit starts there instead: then nobody
-need leave for it.
+What is promised to a unit is nobody else's. Requests of its server group that
+come later have no part in it, and take none of it away. Where other hosts have
+room that nobody who waits may use before it, a unit starts there instead: then
+nobody need leave for it.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import room as room_module
 
@@ -32,19 +34,41 @@ class Promises:
         self._room = room
         self._left: list[tuple[order.Unit, room_module.Placement]] = []
 
+    def divided(self, units: list[order.Unit]) -> list[order.Unit]:
+        """Units with those apart that have a promise.
+
+        :returns: those that have one are before the others of their group.
+        """
+        if not self._promised:
+            return units
+        found = []
+        for unit in units:
+            if len(unit.requests) == 1:
+                found.append(unit)
+                continue
+            kept: list[request_model.Request] = []
+            left: list[request_model.Request] = []
+            for each in unit.requests:
+                (kept if self._has(each) else left).append(each)
+            found += [
+                order.Unit(tuple(those)) for those in (kept, left) if those
+            ]
+        return found
+
+    def _has(self, each: request_model.Request) -> bool:
+        """Tell whether the hosts that a request was promised are there."""
+        rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
+        return len(rows) == len(each.servers)
+
     def of(self, unit: order.Unit) -> room_module.Placement | None:
         """Rows of the hosts that a unit was promised; ``None`` without."""
-        promised = [
-            self._promised.get(each.uuid, ()) for each in unit.requests
-        ]
-        placement = tuple(self._room.hosts.rows(names) for names in promised)
         # A host that is gone keeps no promise.
-        if any(
-            len(rows) != len(each.servers)
-            for rows, each in zip(placement, unit.requests, strict=True)
-        ):
+        if not all(self._has(each) for each in unit.requests):
             return None
-        return placement
+        return tuple(
+            self._room.hosts.rows(self._promised[each.uuid])
+            for each in unit.requests
+        )
 
     def keep(self, unit: order.Unit, placement: room_module.Placement) -> None:
         """Let a unit wait for hosts that are not free yet."""
@@ -54,7 +78,10 @@ class Promises:
     def elsewhere(
         self, *, is_preemptible: bool
     ) -> Iterator[tuple[order.Unit, room_module.Placement]]:
-        """Yield units that start on other hosts, which they are given.
+        """Yield units that start after all, with the hosts they are given.
+
+        On other hosts, or on their own where another one that was promised
+        room there starts elsewhere.
 
         :param is_preemptible: whether those that are, or all others.
         """
@@ -62,11 +89,15 @@ class Promises:
             if unit.is_preemptible is not is_preemptible:
                 continue
             found = self._room.find(unit)
-            if found is not None:
-                self._left.remove((unit, placement))
-                self._room.give_back(unit, placement)
-                self._room.take(unit, found)
-                yield unit, found
+            self._room.give_back(unit, placement)
+            if self._room.is_free(unit, placement):
+                found = placement
+            if found is None:
+                self._room.take(unit, placement)
+                continue
+            self._left.remove((unit, placement))
+            self._room.take(unit, found)
+            yield unit, found
 
     def waiting(self) -> list[tuple[order.Unit, reason.Why]]:
         """Units that wait for what they were promised, and why."""

@@ -54,6 +54,10 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
         'two': {
             'policy': 'anti-affinity', 'rules': {'max_server_per_host': 2},
         },
+        'many': {
+            'policy': 'anti-affinity',
+            'rules': {'max_server_per_host': 10**30},
+        },
         'together': {'policy': 'affinity'},
         'soft': {'policy': 'soft-affinity'},
     }  # fmt: skip
@@ -64,6 +68,7 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
     assert mobility.Mobility(cloud.apis.nova).groups() == {
         's-apart': request.Group('apart', apart, 1),
         's-two': request.Group('two', apart, 2),
+        's-many': request.Group('many', apart, request.LARGEST),
         's-together': request.Group('together', together, 1),
     }
 

@@ -728,3 +728,17 @@ def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
     asked = servers_module.Nova(answering(cloud.apis.nova, '/', too_large))
     with pytest.raises(exception.CloudAway, match='a flavor asks for'):
         asked.flavors()
+
+
+def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
+    rule = request.Group('g', request.Rule.APART)
+    sent = small_cloud.ask('r1', group=rule, state=request.State.STARTING)
+    cloud.groups['g'] = []
+    cloud.add_server('r1')
+    asked = [sent, small_cloud.ask('r2', group=rule)]
+    found = seen(reader, asked, {'r1': ('h1',)})
+    assert found.members == {'g': ('h1',)}
+    assert found.belongs == {'r1': 'g'}
+    cloud.build('r1', 'h2', {'VCPU': 1})
+    found = seen(reader, asked, {'r1': ('h1',)})
+    assert found.members == {'g': ('h2',)}

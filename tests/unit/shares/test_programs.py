@@ -144,3 +144,37 @@ def test_one_more_of_a_sort_is_worth_what_it_would_save():
     assert found.is_whole
     assert found.parts.tolist() == pytest.approx([1.0, 4.0, 1.0])
     assert found.rent.tolist() == pytest.approx([3.0, 0.0])
+
+
+def test_as_many_are_sent_as_there_is_room_for():
+    supply, room = np.array([3, 2, 0]), np.array([2, 9, 1])
+    allowed = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool)
+    sent = programs.transport(supply, room, allowed)
+    assert sent.tolist() == [[2, 0, 0], [0, 2, 0], [0, 0, 0]]
+    none = programs.transport(supply, room, np.zeros((3, 3), dtype=bool))
+    assert none.sum() == 0
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    st.lists(st.booleans(), min_size=9, max_size=9),
+)
+def test_what_is_sent_is_as_much_as_any_cut_lets_through(supply, room, pairs):
+    allowed = np.array(pairs).reshape(3, 3)[: len(supply), : len(room)]
+    sent = programs.transport(np.array(supply), np.array(room), allowed)
+    assert (sent >= 0).all()
+    assert not sent[~allowed].any()
+    assert (sent.sum(axis=1) <= supply).all()
+    assert (sent.sum(axis=0) <= room).all()
+    # Of all sets of kinds: those outside, and the places they may go to.
+    cuts = [
+        sum(n for n, stays in zip(supply, chosen, strict=True) if not stays)
+        + sum(
+            n
+            for m, n in enumerate(room)
+            if any(allowed[k, m] for k, stays in enumerate(chosen) if stays)
+        )
+        for chosen in itertools.product([True, False], repeat=len(supply))
+    ]
+    assert sent.sum() == min(cuts)

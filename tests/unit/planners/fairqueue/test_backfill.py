@@ -181,8 +181,10 @@ class Simulation:
             self.began[asked.uuid] = self.now
             end = self.now + self.lasts[asked.project]
             vcpu = dict(asked.demand.amounts)['VCPU']
+            one = runs('', vcpu, self.now, asked.project)
+            limit = asked.ends_at(self.now)
             self.running += [
-                (end, runs(name, vcpu, self.now, asked.project))
+                (end, dataclasses.replace(one, host=name, ends_at=limit))
                 for name in action.hosts
             ]
 
@@ -272,3 +274,117 @@ def test_however_wrong_expectations_are_the_large_one_starts(
     bound_s = patience_s + truly_s * vcpu
     made.run(until=bound_s + 1)
     assert made.began['large'] - large.asked_at <= bound_s
+
+
+def known(name, vcpu, ends_at, project='p', **more):
+    amounts = small_cloud.demand(vcpu).amounts
+    return cluster.Running(
+        name, project, amounts, 0.0, ends_at=ends_at, **more
+    )
+
+
+def test_a_known_end_is_waited_for_whatever_the_patience():
+    # The other host comes closest, and nobody knows when it is free.
+    hosts = [host('a', used=8), host('b', used=4)]
+    snapshot = cloud(
+        hosts,
+        [ask('big', 8, at=0.0), ask('short', 4, 'q', at=1.0)],
+        running=(known('a', 8, 5000.0), known('b', 4, None)),
+    )
+    for now in (10.0, 3599.0, 3601.0, 4999.0):
+        plan = planner.plan(snapshot, now)
+        reserved = plan.waiting['big'].reserved
+        assert reserved == cluster.Reservation(('a',), 5000.0)
+        assert started(plan) == {'short': ('b',)}
+
+
+def test_what_is_guessed_is_not_known_to_end_before_a_known_end():
+    hosts = [host('a', used=7), host('b', used=8)]
+    snapshot = cloud(
+        hosts,
+        [
+            ask('big', 8, at=0.0),
+            ask('guessed', 1, 'q', at=1.0),
+            ask('sure', 1, 'q', at=2.0, time_limit_s=90.0),
+        ],
+        running=(known('a', 7, 200.0), known('b', 8, None)),
+        lifetimes=last(10, 1, 'q'),
+    )
+    plan = planner.plan(snapshot, 100.0)
+    assert plan.waiting['big'].reserved == cluster.Reservation(('a',), 200.0)
+    assert started(plan) == {'sure': ('a',)}
+
+
+FAR = 100 * 3600.0
+
+
+def test_what_is_expected_long_before_a_far_known_end_counts_too():
+    hosts = [host('a', used=8), host('b', used=5)]
+    there = {
+        'running': (known('a', 8, FAR), known('b', 5, None, 'q')),
+        'lifetimes': last(7000, 5, 'q') | last(30, 1),
+    }
+    asked = [
+        ask('big', 8, at=0.0),
+        ask('short', 1, at=1.0),
+        ask('limited', 1, 'r', at=2.0, time_limit_s=3600.0),
+        ask('long', 1, 'r', at=3.0),
+    ]
+    plan = planner.plan(cloud(hosts, asked, **there), 100.0)
+    # It is told what is known; hosts of both are kept.
+    reserved = plan.waiting['big'].reserved
+    assert reserved == cluster.Reservation(('a', 'b'), FAR)
+    assert started(plan).keys() == {'short', 'limited'}
+    assert plan.waiting['long'].why.reason is R.BEHIND_OTHERS
+    # After long, what was expected has its host for itself.
+    plan = planner.plan(cloud(hosts, asked, **there), 3700.0)
+    assert plan.waiting['big'].reserved == cluster.Reservation(('a', 'b'), FAR)
+    assert started(plan) == {}
+
+
+def test_hosts_are_kept_that_known_ends_leave_least_on():
+    # On b six stay for ever, on a four: what ends is known.
+    hosts = [host('a', used=8), host('b', used=6)]
+    snapshot = cloud(
+        hosts,
+        [ask('big', 8, at=0.0)],
+        running=(
+            known('a', 4, 50.0),
+            known('a', 4, None),
+            known('b', 6, None),
+        ),
+    )
+    plan = planner.plan(snapshot, 10.0)
+    assert plan.waiting['big'].reserved == cluster.Reservation(('a',))
+
+
+def test_a_server_that_is_long_overdue_is_not_known_to_end():
+    hosts = [host('a', used=8), host('b', used=8)]
+    snapshot = cloud(
+        hosts,
+        [ask('big', 8, at=0.0)],
+        running=(known('a', 8, 10.0), known('b', 8, 9000.0)),
+    )
+    plan = planner.plan(snapshot, 20.0)
+    assert plan.waiting['big'].reserved == cluster.Reservation(('a',), 20.0)
+    plan = planner.plan(snapshot, 5000.0)
+    assert plan.waiting['big'].reserved == cluster.Reservation(('b',), 9000.0)
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(streams(), st.sampled_from([0.0, 5.0, 3600.0]))
+def test_nobody_delays_what_is_known_however_short_the_patience(
+    stream, patience_s
+):
+    hosts, coming, lasts = stream
+    limited = [
+        dataclasses.replace(each, time_limit_s=lasts[each.project])
+        for each in coming
+    ]
+    backfill = planner.Backfill(patience_s=patience_s)
+    made = Simulation(hosts, limited, lasts, {}, backfill)
+    made.run(until=10_000.0)
+    assert made.began.keys() == {each.uuid for each in coming}
+    for uuid, promised in made.promised.items():
+        assert made.began[uuid] <= promised[0]
+        assert promised == sorted(promised, reverse=True)

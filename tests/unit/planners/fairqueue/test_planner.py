@@ -420,13 +420,22 @@ def test_hosts_of_members_are_left_out_where_servers_lie_apart():
 
 
 def test_more_servers_apart_than_hosts_cannot_start():
-    requests = [ask('r', count=2, group=APART)]
-    snapshot = cloud([host('a'), host('b')], requests, members={'g': ('a',)})
+    requests = [ask('r', count=3, group=APART)]
+    snapshot = cloud([host('a'), host('b')], requests)
     assert why(planner.plan(snapshot, 9), 'r') == (
         R.GROUP_TOO_LARGE,
         'on different hosts',
-        {'asked': 2, 'most': 1},
+        {'asked': 3, 'most': 2},
     )
+
+
+def test_a_member_that_runs_is_waited_for_and_nobody_is_kept_back():
+    requests = [ask('r', count=2, group=APART), ask('s', 8, at=1)]
+    snapshot = cloud([host('a'), host('b')], requests, members={'g': ('a',)})
+    plan = planner.plan(snapshot, 9)
+    assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 2, 'fit': 1})
+    assert plan.waiting['r'].reserved is None
+    assert started(plan) == {'s': ('a',)}
 
 
 def test_a_group_waits_as_a_whole_and_keeps_hosts_as_a_whole():

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Units that an empty cloud holds, and requests that are left out of them.
+
+Requests of one server group start together. If an empty cloud does not hold
+all of them, the oldest that it holds start without the others, which wait for
+as long as they are too many.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import order
+from nova_fairness.planners.fairqueue import room
+
+Never = Callable[[order.Unit], reason.Why | None]
+"""Says why a unit could not start if the cloud were empty."""
+
+_Requests = list[request_model.Request]
+
+
+def divided(
+    units: Iterable[order.Unit], never: Never
+) -> tuple[list[order.Unit], dict[str, reason.Why]]:
+    """Units that could start, each request that is left out after its unit.
+
+    :returns: units, and why a request is left out by its UUID.
+    """
+    found: list[order.Unit] = []
+    out: dict[str, reason.Why] = {}
+    for unit in units:
+        if len(unit.requests) == 1 or never(unit) is None:
+            found.append(unit)
+            continue
+        left = _left_out(unit, never)
+        stay = tuple(each for each in unit.requests if each.uuid not in left)
+        found += [order.Unit(stay)] if stay else []
+        found += [
+            order.Unit((each,)) for each in unit.requests if each.uuid in left
+        ]
+        out.update(left)
+    return found, out
+
+
+def _left_out(unit: order.Unit, never: Never) -> dict[str, reason.Why]:
+    """Requests of a unit that is too large, and why."""
+    known: dict[tuple[object, int], reason.Why | None] = {}
+    for each in unit.requests:
+        kind = each.demand, len(each.servers)
+        if kind not in known:
+            known[kind] = never(order.Unit((each,)))
+    alone = {
+        each.uuid: why
+        for each in unit.requests
+        if (why := known[each.demand, len(each.servers)])
+    }
+    there = order.oldest_first(
+        each for each in unit.requests if each.uuid not in alone
+    )
+    stay = _held(there, never)
+    most = sum(len(each.servers) for each in stay)
+    kept = {each.uuid for each in stay}
+    why = room.too_many(unit, most)
+    return alone | {e.uuid: why for e in there if e.uuid not in kept}
+
+
+def _held(there: _Requests, never: Never) -> _Requests:
+    """The oldest that an empty cloud holds beside each other.
+
+    Where one more is too many, all that are as large are.
+    """
+    stay: _Requests = []
+    while there:
+        fit = _longest(stay, there, never)
+        stay = stay + there[:fit]
+        if fit == len(there):
+            break
+        one = there[fit]
+        there = [
+            each
+            for each in there[fit + 1 :]
+            if each.demand != one.demand
+            or len(each.servers) < len(one.servers)
+        ]
+    return stay
+
+
+def _longest(
+    stay: Sequence[request_model.Request], there: _Requests, never: Never
+) -> int:
+    """How many more there may be, the first of them first."""
+    least, most = 0, len(there)
+    while least < most:
+        middle = (least + most + 1) // 2
+        unit = order.Unit((*stay, *there[:middle]))
+        if never(unit) is None:
+            least = middle
+        else:
+            most = middle - 1
+    return least

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts for servers that bind each other: all of them, or none.
+
+Servers that are alike are one *job*. One job alone is simple. Of several, each
+of which takes what another one could need:
+
+* the rule of placement is followed, the largest job first; most have room;
+* if not, and one server of the unit at most goes to a host, a flow says
+  exactly who has room: hosts are sources of one, whatever they have;
+* if hosts may take several, an integer program does, as long as there are at
+  most :data:`PAIRS` pairs of a job and a host; of hosts that are alike as many
+  are looked at as there are servers. Of what is larger only the hosts that
+  could take most are looked at, and the search ends after :data:`NODES`: what
+  is found then is right, and if nothing is, nothing is known.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.shares import programs
+
+PAIRS = 600
+"""Of jobs and hosts that the integer program may have."""
+
+NODES = 100
+"""Of the tree of choices of the integer program."""
+
+Rows = hosts_module.Rows
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    """Servers that are alike.
+
+    :ivar shape: of one server, or of all that must lie on one host.
+    :ivar count: how often the shape is placed, >= 1.
+    """
+
+    shape: hosts_module.Shape
+    count: int
+
+
+Preference = Callable[[Job, Rows], hosts_module.Fractions]
+"""Scores of the hosts of a job, given where they stand in the rows of its
+shape: the one with the least is taken."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """Hosts that were found.
+
+    :ivar rows: of hosts for every job; ``None`` if not all have one.
+    :ivar fit: number of servers that have a host.
+    :ivar is_known: whether more is not possible.
+    """
+
+    rows: tuple[Rows, ...] | None
+    fit: int
+    is_known: bool = True
+
+
+def fill(
+    free: cluster.Amounts,
+    job: Job,
+    limit: cluster.Amounts,
+    prefer: Preference,
+) -> Rows:
+    """Rows of hosts for as many of one job as fit.
+
+    :param free: (c, p) what hosts have left.
+    :param limit: (p,) how many each may take.
+    :param prefer: says which hosts come first.
+    """
+    shape = job.shape
+    limit = np.minimum(limit[shape.rows], job.count)
+    chosen = np.flatnonzero(limit > 0)
+    have = free[shape.columns][:, shape.rows[chosen]]
+    if job.count == 1:
+        found = np.flatnonzero((have >= shape.amounts).all(axis=0))
+        fit = np.ones_like(found)
+    else:
+        whole = hosts_module.smallest(have // shape.amounts, len(chosen))
+        found = np.flatnonzero(whole > 0)
+        fit = np.minimum(whole, limit[chosen])[found]
+    chosen = chosen[found]
+    after = prefer(job, chosen)
+    if job.count == 1 and len(chosen):
+        best = int(after.argmin())
+        return shape.rows[chosen[best : best + 1]]
+    # One after the other: a host that takes one takes as many as it can.
+    first = np.argsort(after, kind='stable')
+    fit = fit[first]
+    # A host may be able to take more than there is memory for their rows.
+    fit = np.clip(job.count - (np.cumsum(fit) - fit), 0, fit)
+    rows: Rows = np.repeat(shape.rows[chosen[first]], fit)
+    return rows
+
+
+def in_turn(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    prefer: Preference,
+) -> Found:
+    """Fill in one job after the other, until one lacks room.
+
+    :param free: see :func:`fill`.
+    :param jobs: the largest first.
+    :param limit: (p,) how many of all jobs each host may take.
+    :param prefer: see :func:`fill`.
+    """
+    free = free if len(jobs) == 1 else free.copy()
+    found: list[Rows] = []
+    fit = 0
+    for job in jobs:
+        rows = fill(free, job, limit, prefer)
+        found.append(rows)
+        fit += len(rows)
+        if len(rows) < job.count:
+            return Found(None, fit, len(jobs) == 1)
+        if len(jobs) > 1:
+            subtract(free, job.shape, rows)
+            limit = limit - np.bincount(rows, minlength=len(limit))
+    return Found(tuple(found), fit)
+
+
+def subtract(
+    free: cluster.Amounts,
+    shape: hosts_module.Shape,
+    rows: Rows,
+    times: int = 1,
+) -> None:
+    """Take what servers on hosts have from what these have left."""
+    for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
+        np.subtract.at(free[column], rows, amount * times)
+
+
+def exactly(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    prefer: Preference,
+    may_solve: Callable[[], bool],
+) -> Found:
+    """Find hosts for all jobs if there are any; see the module.
+
+    :param free: see :func:`fill`.
+    :param jobs: several.
+    :param limit: see :func:`in_turn`.
+    :param prefer: see :func:`fill`.
+    :param may_solve: says whether an integer program may be solved.
+    """
+    total = sum(job.count for job in jobs)
+    limit = np.minimum(np.maximum(limit, 0), total)
+    whole = np.array([_whole(free, job, limit) for job in jobs])
+    counts = np.array([job.count for job in jobs])
+    each = whole.sum(axis=1)
+    upper = int(np.minimum(limit, whole.sum(axis=0)).sum())
+    if (each < counts).any() or upper < total:
+        most = int(min(np.minimum(each, counts).sum(), upper))
+        return Found(None, min(most, total - 1))
+    found = _one_each(whole > 0, jobs, prefer)
+    if found.rows is not None or (limit[whole.any(axis=0)] <= 1).all():
+        return found
+    if not may_solve():
+        return Found(None, found.fit, False)
+    return _solved(free, jobs, limit, whole) or Found(None, found.fit, False)
+
+
+def _whole(
+    free: cluster.Amounts, job: Job, limit: cluster.Amounts
+) -> cluster.Amounts:
+    """(p,) How many of one job each host takes, without the others."""
+    shape, found = job.shape, np.zeros_like(limit)
+    have = np.maximum(free[shape.columns][:, shape.rows], 0)
+    most = hosts_module.smallest(have // shape.amounts, len(shape.rows))
+    found[shape.rows] = np.minimum(
+        np.minimum(most, limit[shape.rows]), job.count
+    )
+    return found
+
+
+def _one_each(
+    fits: hosts_module.Marks, jobs: Sequence[Job], prefer: Preference
+) -> Found:
+    """A host of its own for every server, as far as there are any.
+
+    :param fits: (j, p) hosts that have room for one of each job.
+    """
+    patterns, kind = np.unique(fits.T, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    sent = programs.transport(
+        np.array([job.count for job in jobs]),
+        np.bincount(kind, minlength=len(patterns)),
+        patterns.T,
+    )
+    fit, is_left = int(sent.sum()), np.ones(len(kind), dtype=bool)
+    if fit < sum(job.count for job in jobs):
+        return Found(None, fit)
+    found = []
+    for job, counts in zip(jobs, sent, strict=True):
+        shape = job.shape
+        order = np.argsort(
+            prefer(job, np.arange(len(shape.rows))), kind='stable'
+        )
+        rows = shape.rows[order]
+        rows = rows[is_left[rows]]
+        chosen = [
+            rows[kind[rows] == k][: counts[k]] for k in np.flatnonzero(counts)
+        ]
+        found.append(np.concatenate(chosen))
+        is_left[found[-1]] = False
+    return Found(tuple(found), fit)
+
+
+def _solved(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    whole: cluster.Amounts,
+) -> Found | None:
+    """Ask the integer program; ``None`` if it does not know.
+
+    :param whole: (j, p) how many of each job each host takes alone.
+    """
+    counts = np.array([job.count for job in jobs])
+    hosts = _few_of_each(free, jobs, limit, whole)
+    is_all = len(hosts) * len(jobs) <= PAIRS
+    if len(jobs) > PAIRS:
+        return None
+    if not is_all:
+        # The hosts that take most, and of these the first.
+        most = -np.minimum(whole, counts[:, np.newaxis]).sum(axis=0)[hosts]
+        hosts = np.sort(
+            hosts[np.argsort(most, kind='stable')[: PAIRS // len(jobs)]]
+        )
+    job, at = np.nonzero(whole[:, hosts] > 0)
+    row = hosts[at]
+    lines = _lines(free, jobs, limit, job, row)
+    try:
+        choice = programs.choose(
+            np.zeros(len(job)),
+            whole[job, row].astype(np.float64),
+            lines,
+            nodes=NODES,
+        )
+    except exception.SolverFailed:
+        fit = int(counts.sum()) - 1
+        return Found(None, fit) if is_all else None
+    if choice is None:
+        return None
+    found = tuple(
+        np.repeat(row[job == n], choice.chosen[job == n])
+        for n in range(len(jobs))
+    )
+    return _checked(found, free, jobs, limit)
+
+
+def _lines(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    job: Rows,
+    row: Rows,
+) -> programs.Rows:
+    """What binds servers of a job on a host.
+
+    :param job: (e,) of each pair.
+    :param row: (e,) of its host.
+    """
+    counts = np.array([each.count for each in jobs])
+    lines = _Lines()
+    lines.add(job, np.arange(len(job)), np.ones(len(job)), counts, counts)
+    lines.add(row, np.arange(len(job)), np.ones(len(job)), None, limit)
+    needs = np.zeros((len(jobs), len(free)), dtype=np.int64)
+    for number, each in enumerate(jobs):
+        needs[number, each.shape.columns] = each.shape.amounts[:, 0]
+    for c in range(len(free)):
+        asks = np.flatnonzero(needs[job, c] > 0)
+        # Parts of hosts: the solver knows no large numbers.
+        part = needs[job[asks], c] / free[c, row[asks]]
+        lines.add(row[asks], asks, part, None, np.ones(len(limit)))
+    return lines.rows()
+
+
+def _checked(
+    found: tuple[Rows, ...],
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+) -> Found | None:
+    """What the solver chose, in whole numbers; ``None`` if it is wrong."""
+    left = free.copy()
+    taken = np.zeros_like(left)
+    for job, rows in zip(jobs, found, strict=True):
+        if len(rows) != job.count:
+            return None
+        subtract(left, job.shape, rows)
+        subtract(taken, job.shape, rows, -1)
+    on = np.bincount(np.concatenate(found), minlength=len(limit))
+    if (on > limit).any() or ((left < 0) & (taken > 0)).any():
+        return None
+    return Found(found, int(on.sum()))
+
+
+def _few_of_each(
+    free: cluster.Amounts,
+    jobs: Sequence[Job],
+    limit: cluster.Amounts,
+    whole: cluster.Amounts,
+) -> Rows:
+    """Of hosts that are alike as many as there are servers."""
+    columns = np.unique(np.concatenate([job.shape.columns for job in jobs]))
+    hosts = np.flatnonzero(whole.any(axis=0))
+    seen = np.vstack([free[columns], limit[np.newaxis], whole])[:, hosts]
+    _, kind = np.unique(seen, axis=1, return_inverse=True)
+    kind, total = kind.reshape(-1), sum(job.count for job in jobs)
+    chosen = [np.flatnonzero(kind == k)[:total] for k in np.unique(kind)]
+    few: Rows = hosts[np.sort(np.concatenate(chosen))]
+    return few
+
+
+class _Lines:
+    """Rows of an integer program, block after block."""
+
+    def __init__(self) -> None:
+        self._row: list[Rows] = []
+        self._column: list[Rows] = []
+        self._value: list[hosts_module.Fractions] = []
+        self._lower: list[hosts_module.Fractions] = []
+        self._upper: list[hosts_module.Fractions] = []
+        self._count = 0
+
+    def add(
+        self,
+        row: Rows,
+        column: Rows,
+        value: hosts_module.Fractions,
+        lower: cluster.Amounts | None,
+        upper: cluster.Amounts | hosts_module.Fractions,
+    ) -> None:
+        """Add entries, and the bounds of their rows.
+
+        :param row: (e,) that entries stand in, numbered in the block.
+        :param lower: of all rows of the block; ``None`` for no bound.
+        :param upper: likewise.
+        """
+        which, place = np.unique(row, return_inverse=True)
+        self._row.append(self._count + place.reshape(-1))
+        self._column.append(column)
+        self._value.append(value)
+        self._upper.append(upper[which].astype(np.float64))
+        if lower is None:
+            self._lower.append(np.full(len(which), -np.inf))
+        else:
+            self._lower.append(lower[which].astype(np.float64))
+        self._count += len(which)
+
+    def rows(self) -> programs.Rows:
+        """All that were added."""
+        return programs.Rows(
+            np.concatenate(self._row),
+            np.concatenate(self._column),
+            np.concatenate(self._value),
+            np.concatenate(self._lower),
+            np.concatenate(self._upper),
+        )

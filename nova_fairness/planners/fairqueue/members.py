@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Running servers of server groups, and which of them end.
+
+Of a group is known on which hosts its members are. Which servers these are is
+not always known: then one of them has ended once all servers of the project
+there have that could be it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import functools
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.planners import hosts as hosts_module
+
+Ended = Callable[[cluster.Running], bool]
+
+_Servers = list[tuple[cluster.Running, int]]
+"""Servers, and the rows of their hosts."""
+
+
+class Members:
+    """Members of groups, those that a plan starts with them.
+
+    :param snapshot: of the cloud.
+    :param hosts: of the cloud.
+    """
+
+    def __init__(
+        self, snapshot: cluster.ClusterSnapshot, hosts: hosts_module.Hosts
+    ) -> None:
+        self._snapshot = snapshot
+        self._hosts = hosts
+        self._added: dict[str, _Servers] = {}
+        self._known: dict[str, tuple[_Servers, dict[int, int]]] = {}
+
+    def add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
+        """Servers run from now on; those of groups are told by them."""
+        for each, row in servers:
+            if each.group:
+                self._added.setdefault(each.group, []).append((each, row))
+
+    def gone(
+        self, group: str, project: str, ended: Ended
+    ) -> cluster.Amounts | None:
+        """(p,) Members that ended; ``None`` if there are no members.
+
+        :param group: UUID.
+        :param project: whose group it is.
+        :param ended: tells whether a server has by then.
+        """
+        added = self._added.get(group, [])
+        if not added and not self._snapshot.members.get(group):
+            return None
+        servers, others = self._of(group)
+        found = np.zeros(len(self._hosts.names), dtype=np.int64)
+        for each, row in (*servers, *added):
+            found[row] += ended(each)
+        for row, count in others.items():
+            there = self._may_be(row, project)
+            if there and all(ended(each) for each in there):
+                found[row] += count
+        return found
+
+    def _of(self, group: str) -> tuple[_Servers, dict[int, int]]:
+        """Members that are known, and by host how many are not."""
+        if group not in self._known:
+            names = self._snapshot.members.get(group, ())
+            rows = self._hosts.rows(names)
+            left = dict(zip(*np.unique(rows, return_counts=True), strict=True))
+            servers = []
+            for each in self._index.get((group, ''), ()):
+                for row in self._hosts.rows([each.host]).tolist():
+                    # What is counted twice would be gone twice.
+                    if left.get(row, 0) > 0:
+                        servers.append((each, row))
+                        left[row] -= 1
+            self._known[group] = servers, {r: n for r, n in left.items() if n}
+        return self._known[group]
+
+    def _may_be(self, row: int, project: str) -> list[cluster.Running]:
+        """Servers of no known group that could be members on a host."""
+        there = self._index.get(('', self._hosts.names[row]), ())
+        return [each for each in there if each.project == project]
+
+    @functools.cached_property
+    def _index(self) -> dict[tuple[str, str], list[cluster.Running]]:
+        """Servers by group; those without one by host."""
+        found: dict[tuple[str, str], list[cluster.Running]] = {}
+        for each in self._snapshot.running:
+            group = self._group(each)
+            key = (group, '') if group else ('', each.host)
+            found.setdefault(key, []).append(each)
+        return found
+
+    def _group(self, each: cluster.Running) -> str:
+        return each.group or self._snapshot.belongs.get(each.uuid, '')
