@@ -33,6 +33,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import victims as victims_module
 
@@ -184,7 +185,9 @@ class Making:
                 for each in view.snapshot.running
             ),
         )
-        return dataclasses.replace(view, snapshot=snapshot)
+        return dataclasses.replace(
+            view, snapshot=alternatives.chosen(snapshot)
+        )
 
     def _evicted(self, now: float) -> int:
         """Servers that left in the last hour, or are to."""

@@ -39,6 +39,17 @@ that fails then ends in ERROR.
 """,
     ),
     cfg.BoolOpt(
+        'pinned_fallback',
+        default=True,
+        advanced=True,
+        help="""
+Whether servers with ``hw:cpu_policy = dedicated`` may have shared CPUs
+(``VCPU``) of hosts that offer no dedicated ones (``PCPU``), as Nova's
+scheduler asks for them. Set it to ``false`` exactly if ``nova.conf`` of the
+scheduler has ``[workarounds] disable_fallback_pcpu_query = true``.
+""",
+    ),
+    cfg.BoolOpt(
         'make_room',
         default=False,
         advanced=True,

@@ -262,6 +262,9 @@ class ClusterSnapshot:
         the others, >= 0; those not named count for nothing. Empty: all alike.
     :ivar wanting: project, user and band of requests that wait beside those
         in ``requests``: they do not start now, and their shares count.
+    :ivar falls_back: whether Nova asks for :attr:`.request.Demand.fallbacks`.
+    :ivar knows_classes: whether no host has a class that is not in
+        ``classes``; else it may be missing for a moment.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -293,6 +296,8 @@ class ClusterSnapshot:
     budgets: Budgets | None = None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     wanting: frozenset[tuple[str, str, request.Band]] = frozenset()
+    falls_back: bool = True
+    knows_classes: bool = False
 
     @functools.cached_property
     def counts(self) -> npt.NDArray[np.float64]:
@@ -357,6 +362,9 @@ class Verb(enum.Enum):
 
     EXPIRE = 'expire'
     """End a request that waited longer than it may."""
+
+    PASS = 'pass'  # noqa: S105 - a verb, opens nothing
+    """Send the request to Nova without room, as Nova alone can judge it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

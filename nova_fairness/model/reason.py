@@ -29,6 +29,7 @@ class Reason(enum.Enum):
     BUDGET_SPENT = 'budget_spent'
     WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
+    LEFT_TO_NOVA = 'left_to_nova'
     NOMINAL_IS_LENT = 'nominal_is_lent'
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
@@ -94,6 +95,7 @@ _SENTENCES = {
         '{asked:g} {subject} beyond the guaranteed part are asked for, all'
         ' that projects share is {shared:g}'
     ),
+    Reason.LEFT_TO_NOVA: 'no host has {subject}; Nova judges it',
     Reason.NOMINAL_IS_LENT: (
         '{asked:g} {subject} are asked for, which it owns and others use;'
         ' {free:g} are left, and it comes before those who borrow'

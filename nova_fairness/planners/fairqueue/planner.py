@@ -36,6 +36,7 @@ import math
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners import placement
 from nova_fairness.planners.fairqueue import alike as alike_module
 from nova_fairness.planners.fairqueue import ends as ends_module
@@ -94,6 +95,7 @@ def plan(
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
         or told a factor that is no number.
     """
+    snapshot = alternatives.chosen(snapshot)
     held = [
         each
         for each in snapshot.requests
@@ -108,8 +110,10 @@ def plan(
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(order_module.units(arranged))
-    places = _positions(units, told, rounds.reserved)
-    return cluster.Plan((*expired, *started), places)
+    waits = [(each, why) for unit, why in units for each in unit.requests]
+    passed = alternatives.passed(waits, snapshot)
+    places = _positions(waits, passed, told, rounds.reserved)
+    return cluster.Plan((*expired, *passed, *started), places)
 
 
 def _by_bands(
@@ -484,11 +488,13 @@ def _expired(request: request_model.Request, now: float) -> cluster.Action:
 
 
 def _positions(
-    waiting: list[_Told],
+    waiting: list[tuple[request_model.Request, reason.Why]],
+    passed: list[cluster.Action],
     factors: Mapping[str, cluster.Factors],
     reserved: Mapping[str, cluster.Reservation],
 ) -> dict[str, cluster.Waiting]:
-    requests = [(each, why) for unit, why in waiting for each in unit.requests]
+    gone = {each.request for each in passed}
+    requests = [pair for pair in waiting if pair[0].uuid not in gone]
     return {
         each.uuid: cluster.Waiting(
             position,

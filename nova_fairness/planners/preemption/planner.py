@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.preemption import field as field_module
@@ -101,6 +102,7 @@ def plan(
     :raises PluginMisbehaved: as the queue does, or if the plugin failed or
         chose what makes no room.
     """
+    snapshot = alternatives.chosen(snapshot)
     first = queue(snapshot, now)
     if not first.waiting or not snapshot.preemptible:
         return first
