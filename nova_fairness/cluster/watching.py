@@ -219,6 +219,7 @@ class Watch:
             preempted=self._preempted,
             idle=self._service.chores.idling.count,
             at_risk=len(self._service.chores.warnings.told),
+            delayed=len(last.snapshot.in_vain) if last else 0,
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

@@ -256,7 +256,10 @@ class ClusterSnapshot:
     :ivar promised: names of hosts, one per server, by UUID of a request that
         others leave for: nobody else starts there.
     :ivar leaving: UUIDs of servers that were told to leave.
-    :ivar evicted: number of servers that were told so in the last hour.
+    :ivar evicted: number of servers that were told so in the last hour, or
+        that count as if they were since too many were at once.
+    :ivar in_vain: until when no servers leave for requests of a project,
+        seconds of the epoch, by project: others left for it in vain.
     :ivar budgets: ``None`` if no account has one.
     :ivar weights: that the use of a resource class counts with beside that of
         the others, >= 0; those not named count for nothing. Empty: all alike.
@@ -293,6 +296,7 @@ class ClusterSnapshot:
     )
     leaving: frozenset[str] = frozenset()
     evicted: int = 0
+    in_vain: Mapping[str, float] = dataclasses.field(default_factory=dict)
     budgets: Budgets | None = None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     wanting: frozenset[tuple[str, str, request.Band]] = frozenset()

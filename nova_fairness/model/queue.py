@@ -58,6 +58,8 @@ class Queue:
     :ivar at_risk: servers that are told that they are among the next to make
         room.
     :ivar warned: how often servers were told so, or otherwise, by state.
+    :ivar delayed: projects for which no servers leave now, as others left for
+        them in vain.
     """
 
     leads: bool
@@ -75,6 +77,7 @@ class Queue:
     idle: int = 0
     at_risk: int = 0
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    delayed: int = 0
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:

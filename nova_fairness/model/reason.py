@@ -34,6 +34,8 @@ class Reason(enum.Enum):
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
+    ROOM_IN_VAIN = 'room_in_vain'
+    LEAVING_IS_LIMITED = 'leaving_is_limited'
     ROOM_IS_MADE = 'room_is_made'
     BEHIND_OTHERS = 'behind_others'
     BEYOND_DEPTH = 'beyond_depth'
@@ -111,6 +113,14 @@ _SENTENCES = {
     Reason.GROUP_HAS_NO_ROOM: (
         '{asked:g} servers start together, {fit:g} of them fit now'
     ),
+    Reason.ROOM_IN_VAIN: (
+        'servers left for requests of the project that did not use their room;'
+        ' none leave for it for {again_h:g} h'
+    ),
+    Reason.LEAVING_IS_LIMITED: (
+        '{servers:g} servers would leave for it, {left:g} more may now, and'
+        ' {limit:g} in an hour'
+    ),
     Reason.ROOM_IS_MADE: (
         'room is promised to it, {servers:g} servers leave for it'
     ),
@@ -171,6 +181,8 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
+    Reason.ROOM_IN_VAIN: ('again_h',),
+    Reason.LEAVING_IS_LIMITED: ('servers', 'left', 'limit'),
     Reason.ROOM_IS_MADE: ('servers',),
     Reason.BEHIND_OTHERS: ('before',),
     Reason.BEYOND_DEPTH: ('before', 'depth'),
@@ -186,7 +198,14 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 """Names of the numbers that belong to a reason; others have none."""
 
 
-LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
+LACKS_ROOM = frozenset(
+    {
+        Reason.NO_ROOM,
+        Reason.GROUP_HAS_NO_ROOM,
+        Reason.ROOM_IN_VAIN,
+        Reason.LEAVING_IS_LIMITED,
+    }
+)
 """Reasons of waiting that may end when servers leave or move."""
 
 ROOM_HELPS = LACKS_ROOM | {
