@@ -77,7 +77,7 @@ class Rules:
     lasts_s: float = 1500.0
     again_s: float = 300.0
     in_vain_s: float = 300.0
-    notice_s: float = 120.0
+    notice_s: float = 600.0
     per_hour: int | None = None
 
 

@@ -122,7 +122,7 @@ def test_who_ends_at_once_lets_nobody_leave_again(world, process, spot):
     world.cloud.build(first, 'h1', test_service.NEED)
     go(world, process, 60)
     world.cloud.remove(first)
-    go(world, process, 60)
+    go(world, process, 120)
     assert world.state(first) is S.ENDED
     assert process.last().snapshot.in_vain.keys() == {'rich'}
 
