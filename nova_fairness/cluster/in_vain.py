@@ -30,7 +30,7 @@ _S = request_model.State
 
 
 class InVain:
-    """Who waits before servers leave for them again.
+    """Delays of projects before servers leave for them again.
 
     :param store: of requests.
     :param least_s: first delay, and the shortest use; 0 if nobody waits.

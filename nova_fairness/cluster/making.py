@@ -180,13 +180,13 @@ class Making:
         vain = self._in_vain(known, held, rooms, now)
         ends = _ends(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        stays = _stays(known, self._rules.again_s)
         self._rooms = promises.standing(
             _freeing(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
             self._closed_for_long(view.snapshot, now),
         )
+        stays = {**_stays(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
             _freeing(view.snapshot, ends, _untold(self._rooms, known)),
             promised={
@@ -195,13 +195,12 @@ class Making:
             evicted=self._evicted(now),
             in_vain=self._vain.until(now),
             running=tuple(
-                _as_it_leaves(each, ends, {**stays, **vain})
+                _as_it_leaves(each, ends, stays)
                 for each in view.snapshot.running
             ),
         )
-        return dataclasses.replace(
-            view, snapshot=alternatives.chosen(snapshot)
-        )
+        snapshot = alternatives.chosen(snapshot)
+        return dataclasses.replace(view, snapshot=snapshot)
 
     def _evicted(self, now: float) -> int:
         """Servers that left in the last hour, or are to; or count as if."""
