@@ -125,6 +125,9 @@ class Executor:
                 record.request, _E.EXPIRE, epoch, action.why, self._clock()
             )
             return
+        if action.verb is cluster.Verb.PASS:
+            self.send_unplanned(record, action.why, epoch)
+            return
         # Before room is kept: without a broker it would come and go for ever.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]

@@ -19,10 +19,12 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import math
 
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import in_vain
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import promises
 from nova_fairness.cluster import servers as servers_module
@@ -33,6 +35,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import victims as victims_module
 
@@ -62,11 +65,21 @@ class Rules:
     :ivar again_s: between two times that a server is asked to start again,
         and for which one is left alone, however short servers need run, that
         has its room still after the last action.
+    :ivar in_vain_s: a request that ends sooner after others were to leave for
+        it, or never ran, had its room in vain: none leave for its project for
+        as long, twice as long after the second in a day, and so on. 0: they
+        leave as if nothing was.
+    :ivar notice_s: from when servers are told until they leave.
+    :ivar per_hour: most servers that leave in an hour, >= 1: for as many more
+        as did at once, others wait longer; ``None`` if they do not.
     """
 
     actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
     lasts_s: float = 1500.0
     again_s: float = 300.0
+    in_vain_s: float = 300.0
+    notice_s: float = 600.0
+    per_hour: int | None = None
 
 
 class Planner:
@@ -137,6 +150,7 @@ class Making:
         self._asked: dict[str, float] = {}
         self._closed: dict[str, float] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
+        self._vain = in_vain.InVain(store, rules.in_vain_s, rules.notice_s)
 
     def seen(
         self,
@@ -167,32 +181,39 @@ class Making:
         vain = self._in_vain(known, held, rooms, now)
         ends = _ends(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        stays = _stays(known, self._rules.again_s)
         self._rooms = promises.standing(
             _freeing(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
             self._closed_for_long(view.snapshot, now),
         )
+        stays = {**_stays(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
             _freeing(view.snapshot, ends, _untold(self._rooms, known)),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
             evicted=self._evicted(now),
+            in_vain=self._vain.until(now),
             running=tuple(
-                _as_it_leaves(each, ends, {**stays, **vain})
+                _as_it_leaves(each, ends, stays)
                 for each in view.snapshot.running
             ),
         )
+        snapshot = alternatives.chosen(snapshot)
         return dataclasses.replace(view, snapshot=snapshot)
 
     def _evicted(self, now: float) -> int:
-        """Servers that left in the last hour, or are to."""
-        return sum(
-            each.state is not _S.SPARED and each.changed_at >= now - _HOUR_S
+        """Servers that left in the last hour, or are to; or count as if."""
+        times = sorted(
+            each.changed_at
             for each in self._lately.values()
+            if each.state is not _S.SPARED
         )
+        lately = sum(at >= now - _HOUR_S for at in times)
+        if self._rules.per_hour is None:
+            return lately
+        return max(lately, owed(times, self._rules.per_hour, now))
 
     def _in_vain(
         self,
@@ -372,6 +393,23 @@ class Making:
 def _waits(request: request_model.Request) -> bool:
     """Whether room is made for a request; for one that is held none is."""
     return request.state is _HELD and request.hold is None
+
+
+def owed(times: Iterable[float], per_hour: int, now: float) -> int:
+    """Servers that left, less those that might have since.
+
+    As long as no more than may leave, these are no more than left in the last
+    hour.
+
+    :param times: when servers left, ascending, seconds of the epoch.
+    :param per_hour: most that leave in an hour, >= 1.
+    """
+    count, since = 0.0, 0.0
+    for at in times:
+        count = max(count - (at - since) * per_hour / _HOUR_S, 0.0) + 1
+        since = at
+    count -= max(now - since, 0.0) * per_hour / _HOUR_S
+    return math.ceil(max(count, 0.0))
 
 
 def _promised(held: Iterable[records.Record], now: float) -> promises.Rooms:

@@ -19,6 +19,8 @@ Amount = tuple[int, int, int, int]
 _PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
 """How many of those that seem unchanged are read in one look."""
 
+_SHARES = 'MISC_SHARES_VIA_AGGREGATE'
+
 _MOST = 2**46
 """Largest capacity: Placement takes ratios up to 3e38, and sums must fit."""
 
@@ -42,6 +44,18 @@ class Tree:
     traits: frozenset[str]
     aggregates: frozenset[str]
     parts: Mapping[str, Mapping[str, Amount]]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether hosts have a part of it without being below it."""
+        return _SHARES in self.traits
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Classes of which servers can have something."""
+        return frozenset(
+            name for name, (have, *_) in self.amounts.items() if have > 0
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,10 +95,12 @@ class Placement:
 
     :ivar unreadable: roots of which a part could not be read last, and why:
         they are in no answer, so that they take nothing.
+    :ivar is_whole: whether all providers that were listed were read.
     """
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
+        self.is_whole = True
         self._known: dict[str, _Known] = {}
         self._trees: dict[str, tuple[dict[str, _Known], Tree]] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
@@ -129,6 +145,7 @@ class Placement:
         below: dict[str, list[Mapping[str, Any]]] = {}
         known = {}
         self.unreadable = {}
+        self.is_whole = True
         for number, each in enumerate(listed):
             try:
                 root = str(each['root_provider_uuid'])
@@ -143,8 +160,9 @@ class Placement:
             ) as error:
                 # One part of a tree that is not known makes all of it full.
                 self.unreadable[_root(each)] = error
-                continue
+                provider = None
             if provider is None:
+                self.is_whole = False
                 continue
             known[each['uuid']] = provider
             below.setdefault(root, []).append(each)
@@ -405,7 +423,10 @@ def _shares(
     :raises CloudRefused: if there is not as much.
     """
     taken: dict[tuple[str, str], int] = {}
-    return [_share(request.demand.amounts, tree, taken) for tree in trees]
+    return [
+        _share(request.demand.on(tree.offers).amounts, tree, taken)
+        for tree in trees
+    ]
 
 
 def _share(
@@ -419,6 +440,9 @@ def _share(
     """
     share: dict[str, dict[str, int]] = {}
     for name, amount in demand:
+        if name not in tree.amounts:
+            # The host has it of a provider that it shares: Nova keeps that.
+            continue
         left = amount
         for provider, amounts in tree.parts.items():
             capacity, used, unit, _ = amounts.get(name, (0, 0, 0, 1))

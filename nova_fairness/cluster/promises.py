@@ -17,6 +17,7 @@ from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.preemption import planner as preemption
 
 Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
@@ -65,12 +66,9 @@ def adopted(
     left = preemption.left_by(snapshot, set(going) - alone.keys())
     for hosts, request in given:
         if not request.is_preemptible:
-            one = cluster.vector(
-                dict(request.demand.amounts), snapshot.classes
-            )
-            for host in hosts:
-                if host in row:
-                    left[row[host]] -= one
+            there = [row[host] for host in hosts if host in row]
+            rows = np.array(there, dtype=np.intp)
+            np.subtract.at(left, rows, _asked(request, snapshot, rows))
     running = {each.uuid: each for each in snapshot.running}
     found = set[str]()
     for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
@@ -123,15 +121,30 @@ def standing(
         )
         if failed or not row.keys() >= set(room.hosts):
             continue
+        rows = np.array([row[host] for host in room.hosts], dtype=np.intp)
+        asked = _asked(request, snapshot, rows)
         then = free.copy()
-        one = cluster.vector(dict(request.demand.amounts), snapshot.classes)
-        for host in room.hosts:
-            then[row[host]] -= one
+        np.subtract.at(then, rows, asked)
         in_doubt = [
             row[host]
             for host in set(room.hosts)
             if since.get(host, -1.0) >= room.at
         ]
-        if (then[in_doubt][:, one > 0] >= 0).all():
+        if (then[in_doubt][:, (asked > 0).any(axis=0)] >= 0).all():
             free, found[uuid] = then, (room, request)
+    return found
+
+
+def _asked(
+    request: request_model.Request,
+    snapshot: cluster.ClusterSnapshot,
+    rows: hosts_module.Rows,
+) -> cluster.Amounts:
+    """What servers of a request take of hosts, (h, c)."""
+    found = np.zeros((len(rows), len(snapshot.classes)), dtype=np.int64)
+    classes = np.array(snapshot.classes, dtype=object)
+    for n, row in enumerate(rows):
+        has = classes[snapshot.inventory.capacity[row] > 0]
+        way = request.demand.on(frozenset(has))
+        found[n] = cluster.vector(dict(way.amounts), snapshot.classes)
     return found

@@ -33,6 +33,13 @@ LOG = logging.getLogger(__name__)
 _AHEAD_S = 60.0
 """Seconds by which clocks may differ without a word."""
 
+_REMEMBERED_S = 3600.0
+"""For which a class is known that no host has any more: inventories are taken
+away and come again while a host is set up or cleaned."""
+
+_UNREAD_S = 600.0
+"""For which a host of Nova without a provider may be one that comes."""
+
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)
 _UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
@@ -80,6 +87,8 @@ class Reader:
     :ivar unreadable: what could not be read last, and why. A host is not in
         the snapshot, a server is as it was, requests of a project or a group
         of which it is not known what they have are not to start.
+    :ivar falls_back: whether Nova asks for shared CPUs where it finds no
+        dedicated ones.
     """
 
     def __init__(
@@ -96,8 +105,11 @@ class Reader:
         self._limits = limits
         self._accounts = accounts
         self._closing = closing
+        self.falls_back = True
         self._seen: dict[str, _Seen] = {}
         self.unreadable: dict[Named, Exception] = {}
+        self._offered: dict[str, float] = {}
+        self._unread: dict[str, float] = {}
 
     def read(
         self,
@@ -174,29 +186,19 @@ class Reader:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now, built)
         self._note(_K.SERVER, self._nova.unreadable)
-        hosts, trees = self._hosts(now)
-        classes = tuple(sorted({n for t in trees.values() for n in t.amounts}))
+        hosts, trees, others = self._hosts(now)
+        own, shared = _apart(trees.values(), others)
+        requests = _as_they_lie(requests, servers, trees, shared)
+        classes = self._classes(own, now)
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes, inventory)
         rows = {each.name: row for row, each in enumerate(hosts)}
         running = self._running(servers, requests, now, ends)
-        for each, uuid, host in _unclaimed(requests, given, servers):
-            amounts = each.demand.amounts
-            running.append(
-                cluster.Running(
-                    host,
-                    each.project,
-                    amounts,
-                    now,
-                    each.user,
-                    uuid,
-                    ends.get(uuid),
-                    each.band,
-                )
-            )
-            one = cluster.vector(dict(amounts), classes)
-            if host in rows:
-                inventory.used[rows[host]] += one
+        for each in _unclaimed(requests, given, servers, trees, now, ends):
+            running.append(each)
+            one = cluster.vector(dict(each.amounts), classes)
+            if each.host in rows:
+                inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
         found = self._members(requests, servers, given)
@@ -212,13 +214,19 @@ class Reader:
             running=tuple(running),
             lifetimes=self._nova.lifetimes(),
             belongs=found.belongs,
+            falls_back=self.falls_back,
+            knows_classes=bool(hosts) and self._is_whole,
         )
         return View(snapshot, trees, servers)
 
     def _hosts(
         self, now: float
-    ) -> tuple[list[servers_module.Host], dict[str, placement_module.Tree]]:
-        """Hosts that Placement knows, too, and their trees by name."""
+    ) -> tuple[
+        list[servers_module.Host],
+        dict[str, placement_module.Tree],
+        list[placement_module.Tree],
+    ]:
+        """Hosts that Placement knows, too, their trees by name, and others."""
         lately = self._nova.lately(now)
         listed = self._nova.hosts()
         self._note(_K.HOST, self._nova.hosts_unreadable)
@@ -232,6 +240,12 @@ class Reader:
                 for uuid, error in self._placement.unreadable.items()
             },
         )
+        self._unread = {
+            each.uuid: since
+            for each in listed
+            if each.uuid not in found
+            and now - (since := self._unread.get(each.uuid, now)) < _UNREAD_S
+        }
         closing = self._closing()
         hosts = [
             dataclasses.replace(each, takes=False)
@@ -240,7 +254,45 @@ class Reader:
             for each in listed
             if each.uuid in found
         ]
-        return hosts, {each.name: found[each.uuid] for each in hosts}
+        trees = {each.name: found.pop(each.uuid) for each in hosts}
+        return hosts, trees, list(found.values())
+
+    def _classes(
+        self, trees: Iterable[placement_module.Tree], now: float
+    ) -> tuple[str, ...]:
+        """Classes that a host has, or had a moment ago.
+
+        Of a host that is down Placement knows all it has, also while Nova does
+        not list it. One that is set up anew may have nothing for a while.
+
+        :param trees: all of Placement but those that hosts share.
+        """
+        offered = {name for each in trees for name in each.amounts}
+        self._offered.update(dict.fromkeys(offered, now))
+        self._offered = {
+            name: at
+            for name, at in self._offered.items()
+            if now - at < _REMEMBERED_S
+        }
+        return tuple(sorted(self._offered))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all was read that hosts may have."""
+        return self._placement.is_whole and not self._unread
+
+    def _projects(
+        self,
+        requests: Iterable[request_model.Request],
+        servers: Mapping[str, servers_module.Server],
+    ) -> list[str]:
+        """Projects that may use something."""
+        projects = {
+            *self._limits,
+            *(each.project for each in requests),
+            *(each.project for each in servers.values()),
+        }
+        return sorted(projects - {''})
 
     def _note(
         self,
@@ -300,13 +352,8 @@ class Reader:
         inventory: cluster.Inventory,
     ) -> dict[str, cluster.Amounts]:
         most = _most(inventory)
-        projects = {
-            *self._limits,
-            *(each.project for each in requests),
-            *(each.project for each in servers.values()),
-        } - {''}
         used = {}
-        for project in sorted(projects):
+        for project in self._projects(requests, servers):
             try:
                 with clients.reading(f'what Placement says {project} uses'):
                     told = self._placement.used(project)
@@ -418,6 +465,54 @@ def _amounts(
     return found
 
 
+def _apart(
+    trees: Iterable[placement_module.Tree],
+    others: Iterable[placement_module.Tree],
+) -> tuple[list[placement_module.Tree], set[str]]:
+    """Trees but those that hosts share, and classes that only these have.
+
+    :param trees: of hosts.
+    :param others: all others of Placement.
+    """
+    listed = list(others)
+    own = [*trees, *(each for each in listed if not each.is_shared)]
+    shared = {n for e in listed if e.is_shared for n in e.amounts}
+    return own, shared.difference(*(each.amounts for each in own))
+
+
+def _as_they_lie(
+    requests: Collection[request_model.Request],
+    servers: Mapping[str, servers_module.Server],
+    trees: Mapping[str, placement_module.Tree],
+    shared: Collection[str],
+) -> Collection[request_model.Request]:
+    """Requests, those that lie on hosts with the way that these hold them.
+
+    :param shared: classes that hosts have of providers that they share, which
+        no plan looks at: Nova does.
+    """
+    if not shared and not any(each.demand.is_open for each in requests):
+        return requests
+    return [
+        dataclasses.replace(each, demand=_way(each, servers, trees, shared))
+        if shared or each.demand.is_open
+        else each
+        for each in requests
+    ]
+
+
+def _way(
+    request: request_model.Request,
+    servers: Mapping[str, servers_module.Server],
+    trees: Mapping[str, placement_module.Tree],
+    shared: Collection[str],
+) -> request_model.Demand:
+    demand = request.demand.beside(shared)
+    server = servers.get(request.servers[0])
+    tree = trees.get(server.host) if server else None
+    return demand.on(tree.offers) if tree else demand
+
+
 def _built(requests: Iterable[request_model.Request]) -> list[str]:
     """UUIDs of servers that Nova may be building."""
     return [
@@ -447,14 +542,29 @@ def _unclaimed(
     requests: Iterable[request_model.Request],
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, servers_module.Server],
-) -> Iterator[tuple[request_model.Request, str, str]]:
+    trees: Mapping[str, placement_module.Tree],
+    now: float,
+    ends: Mapping[str, float],
+) -> Iterator[cluster.Running]:
     """Servers that were sent and have no room of their own yet, and where."""
     for each in requests:
         # Of what needs nothing no hosts are given.
         hosts = given.get(each.uuid, ())
         for uuid, host in zip(each.servers, hosts, strict=False):
-            if uuid in servers and not servers[uuid].is_settled:
-                yield each, uuid, host
+            if uuid not in servers or servers[uuid].is_settled:
+                continue
+            tree = trees.get(host)
+            way = each.demand.on(tree.offers) if tree else each.demand
+            yield cluster.Running(
+                host,
+                each.project,
+                way.amounts,
+                now,
+                each.user,
+                uuid,
+                ends.get(uuid),
+                each.band,
+            )
 
 
 def _provider(

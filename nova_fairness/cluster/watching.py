@@ -227,6 +227,7 @@ class Watch:
             set_aside=self._service.quarantine.told(),
             accounts_set_aside=self._service.accounts.set_aside,
             agents_unlike=dict(self._service.charging.outliers()),
+            delayed=len(last.snapshot.in_vain) if last else 0,
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

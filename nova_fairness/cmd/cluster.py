@@ -282,6 +282,7 @@ def _service(
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
     reader = snapshot.Reader(room, nova, given, accounts.present, closing)
+    reader.falls_back = options.pinned_fallback
     leaves = leave_rules.leaving(patience, store, nova, room, cloud)
     sender, binds = ConductorSender(url, places), options.placement_binds
     holder = f'{socket.gethostname()}:{os.getpid()}'

@@ -103,7 +103,14 @@ def making(options: cfg.ConfigOpts.GroupAttr) -> making_module.Rules:
         )
     count = len(actions) + bool(options.room_owner_actions) + 1
     lasts_s = options.end_notice + count * options.end_patience
-    return making_module.Rules(actions, lasts_s, options.end_patience)
+    return making_module.Rules(
+        actions,
+        lasts_s,
+        options.end_patience,
+        options.room_in_vain,
+        options.end_notice,
+        options.room_per_hour or None,
+    )
 
 
 def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.Rules:

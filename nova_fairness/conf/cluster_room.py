@@ -39,6 +39,17 @@ that fails then ends in ERROR.
 """,
     ),
     cfg.BoolOpt(
+        'pinned_fallback',
+        default=True,
+        advanced=True,
+        help="""
+Whether servers with ``hw:cpu_policy = dedicated`` may have shared CPUs
+(``VCPU``) of hosts that offer no dedicated ones (``PCPU``), as Nova's
+scheduler asks for them. Set it to ``false`` exactly if ``nova.conf`` of the
+scheduler has ``[workarounds] disable_fallback_pcpu_query = true``.
+""",
+    ),
+    cfg.BoolOpt(
         'make_room',
         default=False,
         advanced=True,
@@ -86,7 +97,24 @@ work shorter than that is lost too often.
         advanced=True,
         help="""
 Largest number of servers that are told to leave in an hour. Lower it if users
-are to get used to it.
+are to get used to it. A request for which more would leave waits until nobody
+left for an hour. Then they leave at once, and nobody leaves for others in the
+hours that this would have taken.
+""",
+    ),
+    cfg.FloatOpt(
+        'room_in_vain',
+        default=300.0,
+        min=0.0,
+        max=86400.0,
+        advanced=True,
+        help="""
+Seconds. If servers left for a request, and it is withdrawn, expires, fails, or
+its servers end within this time of the end of the notice, then for as long no
+servers leave for requests of its project. The delay doubles with each such
+request in a day, up to a day. Operators who cancel cause none. 0: no delay.
+Raise it if users let others leave and do not use the room; lower it if short
+servers are usual.
 """,
     ),
     cfg.FloatOpt(

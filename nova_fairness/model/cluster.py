@@ -259,7 +259,10 @@ class ClusterSnapshot:
     :ivar promised: names of hosts, one per server, by UUID of a request that
         others leave for: nobody else starts there.
     :ivar leaving: UUIDs of servers that were told to leave.
-    :ivar evicted: number of servers that were told so in the last hour.
+    :ivar evicted: number of servers that were told so in the last hour, or
+        that count as if they were since too many were at once.
+    :ivar in_vain: until when no servers leave for requests of a project,
+        seconds of the epoch, by project: others left for it in vain.
     :ivar budgets: ``None`` if no account has one.
     :ivar weights: that the use of a resource class counts with beside that of
         the others, >= 0; those not named count for nothing. Empty: all alike.
@@ -267,6 +270,9 @@ class ClusterSnapshot:
         in ``requests``: they do not start now, and their shares count.
     :ivar belongs: UUID of the server group by UUID of its running servers, as
         far as they are known.
+    :ivar falls_back: whether Nova asks for :attr:`.request.Demand.fallbacks`.
+    :ivar knows_classes: whether no host has a class that is not in
+        ``classes``; else it may be missing for a moment.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -295,10 +301,13 @@ class ClusterSnapshot:
     )
     leaving: frozenset[str] = frozenset()
     evicted: int = 0
+    in_vain: Mapping[str, float] = dataclasses.field(default_factory=dict)
     budgets: Budgets | None = None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     wanting: frozenset[tuple[str, str, request.Band]] = frozenset()
     belongs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    falls_back: bool = True
+    knows_classes: bool = False
 
     @functools.cached_property
     def counts(self) -> npt.NDArray[np.float64]:
@@ -363,6 +372,9 @@ class Verb(enum.Enum):
 
     EXPIRE = 'expire'
     """End a request that waited longer than it may."""
+
+    PASS = 'pass'  # noqa: S105 - a verb, opens nothing
+    """Send the request to Nova without room, as Nova alone can judge it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

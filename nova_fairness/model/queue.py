@@ -86,6 +86,8 @@ class Queue:
         by its name.
     :ivar agents_unlike: why what an agent says of use is not like what others
         say, by its host.
+    :ivar delayed: projects for which no servers leave now, as others left for
+        them in vain.
     """
 
     leads: bool
@@ -110,6 +112,7 @@ class Queue:
         default_factory=dict
     )
     agents_unlike: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    delayed: int = 0
 
 
 _A = reason.Audience

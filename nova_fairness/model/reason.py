@@ -38,10 +38,13 @@ class Reason(enum.Enum):
     ACCOUNT_SET_ASIDE = 'account_set_aside'
     WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
+    LEFT_TO_NOVA = 'left_to_nova'
     NOMINAL_IS_LENT = 'nominal_is_lent'
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
+    ROOM_IN_VAIN = 'room_in_vain'
+    LEAVING_IS_LIMITED = 'leaving_is_limited'
     ROOM_IS_MADE = 'room_is_made'
     BEHIND_OTHERS = 'behind_others'
     BEYOND_DEPTH = 'beyond_depth'
@@ -115,6 +118,7 @@ _SENTENCES = {
         '{asked:g} {subject} beyond the guaranteed part are asked for, all'
         ' that projects share is {shared:g}'
     ),
+    Reason.LEFT_TO_NOVA: 'no host has {subject}; Nova judges it',
     Reason.NOMINAL_IS_LENT: (
         '{asked:g} {subject} are asked for, which it owns and others use;'
         ' {free:g} are left, and it comes before those who borrow'
@@ -129,6 +133,14 @@ _SENTENCES = {
     ),
     Reason.GROUP_HAS_NO_ROOM: (
         '{asked:g} servers start together, {fit:g} of them fit now'
+    ),
+    Reason.ROOM_IN_VAIN: (
+        'servers left for requests of the project that did not use their room;'
+        ' none leave for it for {again_h:g} h'
+    ),
+    Reason.LEAVING_IS_LIMITED: (
+        '{servers:g} servers would leave for it, {left:g} more may now, and'
+        ' {limit:g} in an hour'
     ),
     Reason.ROOM_IS_MADE: (
         'room is promised to it, {servers:g} servers leave for it'
@@ -194,6 +206,8 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
+    Reason.ROOM_IN_VAIN: ('again_h',),
+    Reason.LEAVING_IS_LIMITED: ('servers', 'left', 'limit'),
     Reason.ROOM_IS_MADE: ('servers',),
     Reason.BEHIND_OTHERS: ('before',),
     Reason.BEYOND_DEPTH: ('before', 'depth'),
@@ -287,8 +301,10 @@ AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
         'limit': _AMOUNT,
     },
     Reason.BUDGET_SPENT: {_SUBJECT: _NAME, 'asked': _ALL, 'left': _AMOUNT},
+    Reason.ACCOUNT_SET_ASIDE: {_SUBJECT: _NAME},
     Reason.WINDOW_CLOSED: {_SUBJECT: _NAME, 'opens_h': _ALL},
     Reason.OVER_SHARED_PART: {**_OF_CLASS, 'shared': _ALL},
+    Reason.LEFT_TO_NOVA: {_SUBJECT: _ALL},
     Reason.NOMINAL_IS_LENT: {_SUBJECT: _NAME, 'asked': _ALL, 'free': _AMOUNT},
     Reason.SHARED_PART_TAKEN: {**_OF_CLASS, 'free': _ALL, 'shared': _ALL},
     Reason.NO_ROOM: {**_OF_CLASS, 'free': _ALL},
@@ -296,6 +312,13 @@ AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
         _SUBJECT: _UNUSED,
         'asked': _ALL,
         'fit': _ALL,
+    },
+    Reason.ROOM_IN_VAIN: {_SUBJECT: _UNUSED, 'again_h': _ALL},
+    Reason.LEAVING_IS_LIMITED: {
+        _SUBJECT: _UNUSED,
+        'servers': _ALL,
+        'left': _ALL,
+        'limit': _ALL,
     },
     Reason.ROOM_IS_MADE: {_SUBJECT: _UNUSED, 'servers': _ALL},
     Reason.BEHIND_OTHERS: {_SUBJECT: _UNUSED, 'before': _ALL},
@@ -340,6 +363,10 @@ _WITHHELD: dict[Reason, str] = {
         'it may use up to {asked:g} unit-hours, more than is left of the'
         ' budget of {account}'
     ),
+    Reason.ACCOUNT_SET_ASIDE: (
+        'a limit of {account} cannot be used, so nothing below it starts;'
+        ' limit list says why, limit set mends it'
+    ),
     Reason.WINDOW_CLOSED: (
         'requests of {account} start at certain times, next in {opens_h:g} h'
     ),
@@ -370,7 +397,14 @@ _CLASS_AND_ACCOUNT = frozenset(
 HOLDS = frozenset({Reason.HELD_BY_OPERATOR, Reason.HELD_BY_OWNER})
 """Reasons that end only if a person ends the hold."""
 
-LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
+LACKS_ROOM = frozenset(
+    {
+        Reason.NO_ROOM,
+        Reason.GROUP_HAS_NO_ROOM,
+        Reason.ROOM_IN_VAIN,
+        Reason.LEAVING_IS_LIMITED,
+    }
+)
 """Reasons of waiting that may end when servers leave or move."""
 
 ROOM_HELPS = LACKS_ROOM | {

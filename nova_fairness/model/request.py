@@ -8,6 +8,8 @@ have an effect: the only way back from ``sending`` and ``starting`` is the
 proof that Nova does not have its message.
 """
 
+from collections.abc import Collection
+from collections.abc import Container
 import dataclasses
 import enum
 
@@ -147,6 +149,9 @@ class Demand:
     :ivar zone: availability zone; '' for any.
     :ivar aggregates: a host must be in at least one of every set.
     :ivar host: name of the only host that is wanted; '' for any.
+    :ivar without: resource classes that a host must not have.
+    :ivar fallbacks: what Nova asks for in its place next, in order; ``None``
+        if nobody said: then as :attr:`alternatives` says.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -155,6 +160,77 @@ class Demand:
     zone: str = ''
     aggregates: tuple[frozenset[str], ...] = ()
     host: str = ''
+    without: frozenset[str] = frozenset()
+    fallbacks: 'tuple[Demand, ...] | None' = None
+
+    @property
+    def alternatives(self) -> 'tuple[Demand, ...]':
+        """Ways in which a host may hold the server, in Nova's order.
+
+        Of one that says nothing of fallbacks, dedicated CPUs alone may be
+        shared ones, on hosts that have no dedicated ones.
+        """
+        if not self.is_open:
+            return (self,)
+        fallbacks = self.fallbacks or (_unpinned(self),)
+        return dataclasses.replace(self, fallbacks=()), *fallbacks
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is more than one way."""
+        if self.fallbacks is not None:
+            return bool(self.fallbacks)
+        names = [name for name, _ in self.amounts]
+        return DEDICATED in names and SHARED not in names
+
+    def beside(self, classes: Collection[str]) -> 'Demand':
+        """The same without some classes."""
+        if not classes:
+            return self
+        amounts = [each for each in self.amounts if each[0] not in classes]
+        fallbacks = self.fallbacks
+        if fallbacks is not None:
+            fallbacks = tuple(each.beside(classes) for each in fallbacks)
+        return dataclasses.replace(
+            self, amounts=tuple(amounts), fallbacks=fallbacks
+        )
+
+    def is_of(self, classes: Container[str]) -> bool:
+        """Whether it asks for nothing beyond some classes."""
+        return all(name in classes for name, _ in self.amounts)
+
+    def on(self, classes: Container[str]) -> 'Demand':
+        """The first way in which a host could hold it that has some classes.
+
+        Without any such way, the first.
+        """
+        ways = self.alternatives
+        for each in ways:
+            is_kept_out = any(name in classes for name in each.without)
+            if each.is_of(classes) and not is_kept_out:
+                return each
+        return ways[0]
+
+
+DEDICATED, SHARED = 'PCPU', 'VCPU'
+"""Resource classes of CPUs that servers are pinned to, and of others."""
+
+HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
+"""Trait that thread policies of pinned servers ask for, or forbid."""
+
+
+def _unpinned(demand: Demand) -> Demand:
+    """The same on CPUs that are not dedicated."""
+    named = dict(demand.amounts)
+    named[SHARED] = named.pop(DEDICATED)
+    return dataclasses.replace(
+        demand,
+        amounts=tuple(sorted(named.items())),
+        required=demand.required - {HYPERTHREADING},
+        forbidden=demand.forbidden - {HYPERTHREADING},
+        without=frozenset({DEDICATED}),
+        fallbacks=(),
+    )
 
 
 class Rule(enum.Enum):

@@ -179,6 +179,12 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         (),
         [((), queue.at_risk)],
     )
+    yield families.gauge(
+        'queue_delayed_projects',
+        'Projects for which no servers leave now: others left in vain.',
+        (),
+        [((), queue.delayed)],
+    )
     for name, text, at in (
         ('snapshot', 'When the cloud was looked at last.', queue.seen_at),
         ('oldest', 'Since when the oldest one waits.', queue.oldest_at),

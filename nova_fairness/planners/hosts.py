@@ -27,6 +27,10 @@ Fractions = npt.NDArray[np.float64]
 MOST = 2**31 - 1
 """The largest amount that Placement knows."""
 
+_OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
+"""Classes of which every host of Nova has some: if none has, hosts are being
+set up, and Nova knows as little as the plan."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
@@ -67,6 +71,9 @@ class Shape:
 class Hosts:
     """The hosts of a cloud and what they could hold.
 
+    Of a demand with alternatives, the first counts that a host could give; see
+    :mod:`.alternatives` for who has which.
+
     :param snapshot: of the cloud.
 
     :ivar names: of the hosts.
@@ -89,6 +96,8 @@ class Hosts:
         self._is_plain = bool((self._step == 1).all())
         most = np.minimum(self.capacity, _columns(have.unit, rows))
         self._gives = most // self._step * self._step
+        self._falls_back = snapshot.falls_back
+        self._knows_classes = snapshot.knows_classes
         self._shapes: dict[request.Demand, Shape] = {}
         self._matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
         self._holding: dict[tuple[int, bytes], Rows] = {}
@@ -96,8 +105,14 @@ class Hosts:
     def shape(self, demand: request.Demand) -> Shape:
         """Say which hosts could give one server what it needs."""
         if demand not in self._shapes:
-            self._shapes[demand] = self._shape(demand)
+            self._shapes[demand] = self._first_shape(demand)
         return self._shapes[demand]
+
+    def _first_shape(self, demand: request.Demand) -> Shape:
+        ways = demand.alternatives[: None if self._falls_back else 1]
+        known = [each for each in ways if each.is_of(self._column)] or ways
+        found = [self._shape(each) for each in known]
+        return next((each for each in found if len(each.rows)), found[0])
 
     def together(self, demands: Iterable[tuple[request.Demand, int]]) -> Shape:
         """Say which hosts could hold several servers at once.
@@ -175,13 +190,18 @@ class Hosts:
     def _never(
         self, demand: request.Demand, gives: cluster.Amounts, matching: Rows
     ) -> reason.Why:
+        lacks = [
+            each for each in demand.amounts if each[0] not in self._column
+        ]
+        odd = [name for name, _ in lacks if name not in _OF_EVERY_HOST]
+        if odd and self._knows_classes:
+            return reason.why(reason.Reason.LEFT_TO_NOVA, odd[0])
         if not len(matching):
             return reason.why(
                 reason.Reason.NO_HOST_MATCHES, hosts=float(len(self.names))
             )
-        for name, amount in demand.amounts:
-            if name not in self._column:
-                return _too_large(name, amount, 0)
+        if lacks:
+            return _too_large(*lacks[0], 0)
         wanted = np.array([each for _, each in demand.amounts])
         missing = 1.0 - gives / wanted[:, np.newaxis]
         row = int(missing.max(axis=0).argmin())
@@ -197,6 +217,7 @@ class Hosts:
             demand.required,
             demand.forbidden,
             demand.aggregates,
+            demand.without,
         )
         if asked not in self._matches:
             rows = np.flatnonzero(self._match(demand))
@@ -227,6 +248,9 @@ class Hosts:
             found &= ~self._having(trait)
         for one_of in demand.aggregates:
             found &= self._within(one_of)
+        for name in demand.without:
+            if name in self._column:
+                found &= self.capacity[self._column[name]] <= 0
         return found
 
     @functools.cached_property

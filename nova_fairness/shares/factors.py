@@ -64,39 +64,81 @@ def classic(
 def fair_tree(tree: tree_module.Tree, use: Floats, members: Bools) -> Floats:
     """Rank of every member divided by their number, (a,), above 0 to 1.
 
-    Slurm's fair tree: on each level ``LF = S / U``, the largest first, and
-    depth first from there. So if an account is before its sibling, all below
-    it are before all below that. Members that tie have one rank; accounts
-    that tie are one account with the children of both.
+    Slurm's fair tree: on each level the largest :func:`level_fair_share`
+    first, and depth first from there. So if an account is before its sibling,
+    all below it are before all below that. Members that tie have one rank.
+    Accounts that tie are one account with the children of both; these keep
+    the level that they have below their own parent. A member that ties with
+    an account has the rank of the account's first member.
 
     :param use: (a,) with all below, >= 0.
     :param members: (a,) who is ranked: those who ask for servers.
     :returns: 0 for accounts that are no members.
     """
-    level = np.full(len(tree), np.inf)
-    np.divide(tree.share, use, out=level, where=use > 0)
-    level[tree.share == 0] = 0.0
+    level = level_fair_share(tree, use)
     children = tree.children()
     total = int(members.sum())
     factor = np.zeros(len(tree))
-    before = 0
-    stack = _tied(children[tree_module.ROOT], level)
+    rank = left = total
+    stack = _tied(children[tree_module.ROOT], level, is_tied=False)
     while stack:
-        tied = stack.pop()
-        below = [child for at in tied for child in children[at]]
-        stack += _tied(below, level)
-        ranked = [at for at in tied if members[at]]
-        factor[ranked] = (total - before) / max(total, 1)
-        before += len(ranked)
+        group, is_tied = stack.pop()
+        ranked = [at for at in group if members[at]]
+        if ranked and not is_tied:
+            rank = left
+        factor[ranked] = rank / max(total, 1)
+        left -= len(ranked)
+        below = [child for at in group for child in children[at]]
+        stack += _tied(below, level, is_tied or bool(ranked))
     return factor
 
 
-def _tied(siblings: Iterable[int], level: Floats) -> list[list[int]]:
-    """Those of one level together, the largest level last."""
-    found: dict[float, list[int]] = {}
-    for at in siblings:
-        found.setdefault(float(level[at]), []).append(at)
-    return [found[each] for each in sorted(found)]
+def level_fair_share(tree: tree_module.Tree, use: Floats) -> Floats:
+    """``S / U`` of every account beside its siblings, (a,), 0 to infinity.
+
+    S is the part of the shares of all siblings, U the part of what the parent
+    used. 0 without a share, infinity with one that is unused (Slurm).
+
+    :param use: (a,) with all below, >= 0.
+    """
+    share = _divided(tree.share, tree.share_of_siblings())
+    top = use[tree.parent == tree_module.ROOT].sum()
+    # The last row is that of the parent of those that have none.
+    used = _divided(use, np.append(use, top)[tree.parent])
+    level = np.full(len(tree), np.inf)
+    np.divide(share, used, out=level, where=used > 0)
+    level[share == 0] = 0.0
+    return level
+
+
+_ALIKE = 1e-12
+"""Part by which levels may differ that tie: errors of rounding."""
+
+
+def _tied(
+    siblings: Iterable[int], level: Floats, is_tied: bool
+) -> list[tuple[list[int], bool]]:
+    """Those of one level together, the largest level last.
+
+    :param is_tied: whether the first of them have the rank of those before.
+    :returns: with whether they have.
+    """
+    found: list[tuple[list[int], bool]] = []
+    first = np.nan
+    for at in sorted(siblings, key=lambda at: -level[at]):
+        here = float(level[at])
+        # Two infinities differ by no number.
+        if here == first or first - here <= _ALIKE * first < np.inf:
+            found[-1][0].append(at)
+        else:
+            found.append(([at], is_tied and not found))
+            first = here
+    return found[::-1]
+
+
+def _divided(amount: Floats, by: Floats) -> Floats:
+    """A quotient, (a,); 0 where there is nothing to divide by."""
+    return np.divide(amount, by, out=np.zeros(len(amount)), where=by > 0)
 
 
 def dominant_share(

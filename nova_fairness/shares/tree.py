@@ -107,6 +107,10 @@ class Tree:
                 total[up] += total[at]
         return total
 
+    def share_of_siblings(self) -> Floats:
+        """Sum of the shares of an account and all of its siblings, (a,)."""
+        return _over_siblings(self.share, self.parent)
+
     def among_siblings(self, wants: Bools) -> Floats:
         """Part of what its parent has, (a,), 0 to 1; 0 who wants nothing.
 

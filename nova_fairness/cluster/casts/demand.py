@@ -7,10 +7,17 @@ What is asked for in several groups is added up, what a single group forbids is
 left out: a demand is never more than what Nova will ask for, so that nothing
 is called impossible that is not. What the API cannot know before scheduling,
 such as aggregates of tenants and images' own traits, is Nova's to judge.
+
+Of a server whose policy is ``dedicated`` the scheduler asks twice: for
+dedicated CPUs, and without what the policies of CPUs and threads say. The
+second answer counts on hosts that have no dedicated CPUs: on others Nova's
+filter of NUMA cells refuses it. What asks for dedicated CPUs in any other way
+has no such fallback.
 """
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import re
 from typing import Any
 
@@ -22,8 +29,7 @@ _EXTRA = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)')
 _CLASS = re.compile(r'[A-Z0-9_]{1,255}')
 _MB_PER_GB = 1024
 
-_PINNED = ('dedicated', 'mixed')
-_HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
+_DEDICATED, _MIXED = 'dedicated', 'mixed'
 _FALSE = ('', '0', 'false', 'no', 'off', 'n', 'f')
 
 _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
@@ -45,11 +51,6 @@ _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         'hw_pci_numa_affinity_policy',
         {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
     ),
-    (
-        'hw:cpu_thread_policy',
-        'hw_cpu_thread_policy',
-        {'require': _HYPERTHREADING},
-    ),
 )
 """Extra spec, image property, and the trait that a value of them requires."""
 
@@ -58,12 +59,22 @@ class _Sum:
     """What several parts of a message ask for together."""
 
     def __init__(self) -> None:
-        self.amounts: dict[str, int] = {}
+        self._groups: dict[str, dict[str, int]] = {}
         self.required: set[str] = set()
         self.forbidden: set[str] = set()
 
-    def add(self, name: str, amount: int) -> None:
-        self.amounts[name] = self.amounts.get(name, 0) + amount
+    @property
+    def amounts(self) -> dict[str, int]:
+        """Amounts of all groups together."""
+        total: dict[str, int] = {}
+        for group in self._groups.values():
+            for name, amount in group.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def put(self, name: str, amount: int, group: str = '') -> None:
+        """Ask for an amount, in place of what the group asked for before."""
+        self._groups.setdefault(group, {})[name] = amount
 
     def judge(self, trait: str, verdict: object, group: str) -> None:
         if verdict == 'required':
@@ -79,12 +90,35 @@ def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
     :param forced: whether a host that it names binds.
     :raises Unreadable: if they are not of the form known.
     """
+    first = _demand(spec, forced, is_pinned=True)
+    if request.DEDICATED not in dict(first.amounts):
+        return first
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping(flavor, 'extra_specs')
+    if _policy(extra, _image(spec)) != _DEDICATED:
+        return dataclasses.replace(first, fallbacks=())
+    second = dataclasses.replace(
+        _demand(spec, forced, is_pinned=False),
+        without=frozenset({request.DEDICATED}),
+        fallbacks=(),
+    )
+    return dataclasses.replace(first, fallbacks=(second,))
+
+
+def _demand(
+    spec: Mapping[str, Any], forced: bool, *, is_pinned: bool
+) -> request.Demand:
+    """What the scheduler asks for.
+
+    :param is_pinned: whether policies of CPUs and threads count.
+    """
     flavor = fields.versioned(spec.get('flavor'), 'Flavor')
     extra = fields.mapping(flavor, 'extra_specs')
     image = _image(spec)
     total = _Sum()
     _add_extra(total, extra)
-    _add_pinned(total, flavor, extra, image)
+    if is_pinned:
+        _add_pinned(total, flavor, extra, image)
     _add_groups(total, spec)
     _add_flavor(total, flavor, is_bfv=spec.get('is_bfv') is True)
     _add_devices(total, extra, image)
@@ -126,7 +160,7 @@ def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
         amount = fields.whole(value)
         # Nova, too, passes over what is no class or no number.
         if _CLASS.fullmatch(name) and amount is not None:
-            total.add(name, amount)
+            total.put(name, amount, group or '')
 
 
 def _add_pinned(
@@ -135,33 +169,47 @@ def _add_pinned(
     extra: Mapping[str, Any],
     image: Mapping[str, Any],
 ) -> None:
-    policy = _chosen(extra, 'hw:cpu_policy', image, 'hw_cpu_policy')
+    policy = _policy(extra, image)
     vcpus = fields.number(flavor, 'vcpus')
     pinned = vcpus
-    if policy == 'mixed':
-        mask = _chosen(extra, 'hw:cpu_dedicated_mask', image, '') or _chosen(
-            extra, 'hw:cpu_realtime_mask', image, 'hw_cpu_realtime_mask'
+    if policy == _MIXED:
+        # Nova has no such property of images; that of the other mask it has
+        # comes before what the flavor says.
+        mask = _said(extra, 'hw:cpu_dedicated_mask') or (
+            _said(image, 'hw_cpu_realtime_mask')
+            or _said(extra, 'hw:cpu_realtime_mask')
         )
         pinned = _masked(mask, vcpus)
-        total.add('VCPU', vcpus - pinned)
-    if policy in _PINNED:
+        total.put(request.SHARED, vcpus - pinned)
+    if policy in (_DEDICATED, _MIXED):
         isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
-        total.add('PCPU', pinned + isolated)
-    threads = _chosen(
-        extra, 'hw:cpu_thread_policy', image, 'hw_cpu_thread_policy'
+        total.put(request.DEDICATED, pinned + isolated)
+    threads = _said(extra, 'hw:cpu_thread_policy') or _said(
+        image, 'hw_cpu_thread_policy'
     )
     if threads == 'isolate':
-        total.forbidden.add(_HYPERTHREADING)
+        total.forbidden.add(request.HYPERTHREADING)
+    elif threads == 'require':
+        total.required.add(request.HYPERTHREADING)
+
+
+def _policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
+    """The policy of CPUs: the flavor's or, without it, the image's."""
+    return _said(extra, 'hw:cpu_policy') or _said(image, 'hw_cpu_policy')
+
+
+def _said(holder: Mapping[str, Any], name: str) -> str:
+    return _chosen(holder, name, {}, '')
 
 
 def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
     """Add what ports, device profiles and PCI aliases ask for."""
-    for each in fields.listed(spec, 'requested_resources'):
+    for number, each in enumerate(fields.listed(spec, 'requested_resources')):
         group = fields.versioned(each, 'RequestGroup')
-        for name in fields.mapping(group, 'resources'):
-            total.add(
-                name, fields.number(fields.mapping(group, 'resources'), name)
-            )
+        amounts = fields.mapping(group, 'resources')
+        for name in amounts:
+            # Groups of a message are others than those of its flavor.
+            total.put(name, fields.number(amounts, name), f'message {number}')
         total.required.update(fields.names(group, 'required_traits'))
     params = spec.get('request_level_params')
     if params is not None:
@@ -172,15 +220,16 @@ def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
 
 def _add_flavor(total: _Sum, flavor: Mapping[str, Any], is_bfv: bool) -> None:
     """Add the flavor's own amounts, of classes that nothing else named."""
-    if not {'VCPU', 'PCPU'} & total.amounts.keys():
-        total.add('VCPU', fields.number(flavor, 'vcpus'))
-    if 'MEMORY_MB' not in total.amounts:
-        total.add('MEMORY_MB', fields.number(flavor, 'memory_mb'))
-    if 'DISK_GB' not in total.amounts:
+    known = total.amounts
+    if not {request.SHARED, request.DEDICATED} & known.keys():
+        total.put(request.SHARED, fields.number(flavor, 'vcpus'))
+    if 'MEMORY_MB' not in known:
+        total.put('MEMORY_MB', fields.number(flavor, 'memory_mb'))
+    if 'DISK_GB' not in known:
         swap_gb = -(-fields.number(flavor, 'swap') // _MB_PER_GB)
         root_gb = 0 if is_bfv else fields.number(flavor, 'root_gb')
         ephemeral_gb = fields.number(flavor, 'ephemeral_gb')
-        total.add('DISK_GB', ephemeral_gb + swap_gb + root_gb)
+        total.put('DISK_GB', ephemeral_gb + swap_gb + root_gb)
 
 
 def _add_devices(
@@ -190,11 +239,12 @@ def _add_devices(
     for key, prop, traits in _CHOICES:
         trait = traits.get(_chosen(extra, key, image, prop))
         total.required.update({trait} if trait else ())
-    for label in _labels(extra):
-        total.add(f'CUSTOM_PMEM_NAMESPACE_{label}', 1)
+    spaces = [f'CUSTOM_PMEM_NAMESPACE_{label}' for label in _labels(extra)]
+    for name in spaces:
+        total.put(name, spaces.count(name))
     encrypted = _chosen(extra, 'hw:mem_encryption', image, 'hw_mem_encryption')
     if encrypted.lower() not in _FALSE:
-        total.add('MEM_ENCRYPTION_CONTEXT', 1)
+        total.put('MEM_ENCRYPTION_CONTEXT', 1)
     if extra.get('accel:device_profile'):
         total.required.add('COMPUTE_ACCELERATORS')
     stateless = _chosen({}, '', image, 'hw_firmware_stateless')

@@ -449,21 +449,32 @@ def _wanted(request: request_model.Request) -> str:
     return json.dumps(
         {
             'servers': request.servers,
-            'demand': {
-                'amounts': demand.amounts,
-                'required': sorted(demand.required),
-                'forbidden': sorted(demand.forbidden),
-                'zone': demand.zone,
-                'aggregates': [sorted(each) for each in demand.aggregates],
-                'host': demand.host,
-            },
+            'demand': _demanded(demand),
             'group': group and [group.uuid, group.rule.value, group.per_host],
         },
         separators=(',', ':'),
     )
 
 
+def _demanded(demand: request_model.Demand) -> dict[str, Any]:
+    """A demand as it is written; versions before this one pass over more."""
+    written: dict[str, Any] = {
+        'amounts': demand.amounts,
+        'required': sorted(demand.required),
+        'forbidden': sorted(demand.forbidden),
+        'zone': demand.zone,
+        'aggregates': [sorted(each) for each in demand.aggregates],
+        'host': demand.host,
+    }
+    if demand.without:
+        written['without'] = sorted(demand.without)
+    if demand.fallbacks is not None:
+        written['fallbacks'] = [_demanded(each) for each in demand.fallbacks]
+    return written
+
+
 def _demand(written: Mapping[str, Any]) -> request_model.Demand:
+    fallbacks = written.get('fallbacks')
     return request_model.Demand(
         amounts=tuple(
             (str(name), _amount(amount)) for name, amount in written['amounts']
@@ -473,6 +484,10 @@ def _demand(written: Mapping[str, Any]) -> request_model.Demand:
         zone=written['zone'],
         aggregates=tuple(frozenset(each) for each in written['aggregates']),
         host=written['host'],
+        without=frozenset(written.get('without', ())),
+        fallbacks=None
+        if fallbacks is None
+        else tuple(map(_demand, fallbacks)),
     )
 
 

@@ -221,6 +221,23 @@ class Store:
         )
         return self._known.records(*self._tables.read(query))
 
+    def ended_with_room(self, since: float) -> list[records.Record]:
+        """Requests that ended and that others left, or were to leave, for.
+
+        :param since: seconds of the epoch; those that ended before are left
+            out.
+        """
+        query = (
+            sa.select(_REQUESTS)
+            .where(
+                _REQUESTS.c.state.in_(_FINAL),
+                _REQUESTS.c.changed_at >= since,
+                _REQUESTS.c.room.is_not(None),
+            )
+            .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
+        )
+        return [records.record_of(row) for row in self._tables.select(query)]
+
     def left_over(self, most: int) -> list[records.Record]:
         """Requests that need their message no more, and still have it.
 

@@ -90,8 +90,15 @@ class FairTree(order_module.Order):
         }
 
 
-_Entry = tuple[float, int, int]
-"""How much of its share a branch has, where its next request stands by age,
+_Key = tuple[float, ...]
+"""How much of its share each branch has beside its siblings, from the top down
+to the user that comes first, :data:`_USER` and where their next request stands
+by age: among those that tie users come first, as Slurm ranks them."""
+
+_USER = -1.0
+
+_Entry = tuple[float, _Key, int]
+"""How much of its share a branch has, the key of what comes first below it,
 and its place."""
 
 
@@ -100,7 +107,9 @@ class _TreeOfTurns:
 
     Each node has a heap of the branches below it that have requests left. A
     start changes the branches above it only, and each of these is the first
-    of its heap.
+    of its heap. Accounts that tie are one account with the children of both,
+    which keep the level below their own parent: so the key of an account ends
+    with that of the first of its children.
     """
 
     def __init__(
@@ -113,6 +122,7 @@ class _TreeOfTurns:
         tree = standing.tree
         self._parent: list[int] = tree.parent.tolist()
         self._share: list[float] = tree.share.tolist()
+        self._among: list[float] = tree.share_of_siblings().tolist()
         # A start changes a few numbers: plain ones are quicker than arrays.
         self._use: list[list[float]] = standing.history.tolist()
         self._asked: dict[tuple[object, int], list[float]] = {}
@@ -153,20 +163,35 @@ class _TreeOfTurns:
 
     def _push(self, at: int) -> None:
         """Put a branch into the heap above it, if it has requests left."""
-        age = self._age_of_next(at)
-        if age is None:
+        key = self._key_below(at)
+        if key is None:
             return
-        share, use = self._share[at], max(0.0, *self._use[at])
-        level = use / share if share else math.inf
-        entry = (level, age, at)
+        share, use = self._share[at], self._used(at)
+        level = _rounded(use / share) if share else math.inf
+        entry = (level, key, at)
         heapq.heappush(self._heaps.setdefault(self._parent[at], []), entry)
 
-    def _age_of_next(self, at: int) -> int | None:
-        """Where the next request of a branch stands among all by age."""
+    def _used(self, at: int) -> float:
+        return max(0.0, *self._use[at])
+
+    def _key_below(self, at: int) -> _Key | None:
+        """Key of what comes first of a branch; ``None`` without a request."""
         if self._queues.get(at):
-            return self._age[self._queues[at][-1].uuid]
+            return _USER, self._age[self._queues[at][-1].uuid]
         heap = self._heaps.get(at)
-        return heap[0][1] if heap else None
+        if not heap:
+            return None
+        level, below, child = heap[0]
+        # Beside children of other accounts only parts of their own count.
+        used = self._used(at)
+        if math.isfinite(level):
+            level *= self._among[child] / used if used else 0.0
+        return _rounded(level), *below
+
+
+def _rounded(level: float) -> float:
+    """A level without the errors of rounding, which would break ties."""
+    return float(f'{level:.12g}')
 
 
 class _ByPriority(order_module.Order):

@@ -54,6 +54,7 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import placement
 from nova_fairness.planners.fairqueue import alike as alike_module
@@ -125,6 +126,7 @@ def plan(
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
         or told a factor that is no number.
     """
+    snapshot = alternatives.chosen(snapshot)
     held = [
         each
         for each in snapshot.requests
@@ -143,9 +145,11 @@ def plan(
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(arranged)
-    places = _positions(units, told, rounds.reserved)
+    waits = [(each, why) for unit, why in units for each in unit.requests]
+    passed = alternatives.passed(waits, snapshot)
+    places = _positions(waits, passed, told, rounds.reserved)
     places.update(_held(stopped, len(places)))
-    return cluster.Plan((*expired, *started), places)
+    return cluster.Plan((*expired, *passed, *started), places)
 
 
 def _without(
@@ -745,11 +749,13 @@ def _expired(request: request_model.Request, now: float) -> cluster.Action:
 
 
 def _positions(
-    waiting: list[_Told],
+    waiting: list[tuple[request_model.Request, reason.Why]],
+    passed: list[cluster.Action],
     factors: Mapping[str, cluster.Factors],
     reserved: Mapping[str, cluster.Reservation],
 ) -> dict[str, cluster.Waiting]:
-    requests = [(each, why) for unit, why in waiting for each in unit.requests]
+    gone = {each.request for each in passed}
+    requests = [pair for pair in waiting if pair[0].uuid not in gone]
     return {
         each.uuid: cluster.Waiting(
             position,

@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.preemption import field as field_module
@@ -39,6 +40,10 @@ Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 LEAST = least.Least()
 """The choice of this product."""
+
+_FAILED, _TRIES = 5, 4
+"""Units of one project in vain, and times of those that may be made, that are
+tried in one plan: who asks for what cannot be takes no turns from others."""
 
 _LEAST_OF_RULES = {
     **dict.fromkeys(('patience_s', 'least_run_s', 'per_hour', 'step_s'), 0),
@@ -101,6 +106,7 @@ def plan(
     :raises PluginMisbehaved: as the queue does, or if the plugin failed or
         chose what makes no room.
     """
+    snapshot = alternatives.chosen(snapshot)
     first = queue(snapshot, now)
     if not first.waiting or not snapshot.preemptible:
         return first
@@ -109,6 +115,7 @@ def plan(
     making.normal(_gained(after, now, queue, making.parties))
     if rules.by_shares:
         making.by_shares(first)
+    making.large()
     waiting = {**first.waiting, **making.waiting(first.waiting)}
     return cluster.Plan((*first.actions, *making.actions), waiting)
 
@@ -120,6 +127,7 @@ class _Making:
 
     :ivar parties: what may leave.
     :ivar actions: what is to be done.
+    :ivar told: why room is not made yet, by UUID of the request.
     """
 
     def __init__(
@@ -134,20 +142,42 @@ class _Making:
         self._levels = levels_module.Levels(snapshot)
         self._hosts = hosts_module.Hosts(snapshot)
         self.parties = self._listed()
-        self._left = max(rules.per_hour - snapshot.evicted, 0)
+        self._left: float = max(rules.per_hour - snapshot.evicted, 0)
         self._units = rules.at_once
+        self._made = 0
+        self._failed: dict[str, int] = {}
+        self._large: list[order_module.Unit] = []
         self.actions: list[cluster.Action] = []
+        self.told: dict[str, reason.Why] = {}
 
     def normal(self, requests: Iterable[request_model.Request]) -> None:
-        """Make room for normal requests, all at once."""
-        units = [
-            each for each in order_module.units(requests) if self._waited(each)
-        ][: self._units]
-        if units:
-            field = self._field()
-            may = np.ones(len(self.parties), dtype=bool)
-            needs = [self._need(each, may) for each in units]
-            self._take(units, needs, self._chosen(needs, field), field)
+        """Make room for normal requests, all at once.
+
+        Behind one for which more would leave than may, one after the other:
+        others may have counted on room that it would have left.
+        """
+        units = [e for e in order_module.units(requests) if self._is_due(e)]
+        first, others = units[: self._units], units[self._units :]
+        done = self._make(first) if first else 0
+        for unit in (*first[done:], *others):
+            if self._is_tried_out:
+                break
+            if self._failed.get(unit.project, 0) < _FAILED:
+                self._make([unit])
+
+    def large(self) -> None:
+        """Let more leave at once than may in an hour, after a quiet hour.
+
+        So the first that needs that many starts, too; nobody leaves for
+        others until as much time passed as these would have taken.
+        """
+        quiet = self._left == self._rules.per_hour and not self.actions
+        for unit in self._large if quiet else ():
+            self._left = math.inf
+            self._make([unit])
+            if self.actions:
+                del self.told[unit.requests[0].uuid]
+                return
 
     def by_shares(self, first: cluster.Plan) -> None:
         """Make room for preemptible requests, one after the other."""
@@ -159,33 +189,80 @@ class _Making:
             and known[uuid].is_preemptible
         ]
         for unit in order_module.units(lacking):
-            if not (self._units and self._left and self._is_some):
+            if self._is_tried_out or not (self._left and self._is_some):
                 return
-            if not self._waited(unit):
-                continue
-            self._units -= 1
-            field = self._field()
-            asked, place = self._asked(unit), self._place(unit)
-            lost = pricing.lost(self._snapshot, self.parties)
-            owners = np.array([e.place for e in self.parties], dtype=np.intp)
-            may = self._may(place, asked, owners, lost)
-            if not (may.any() or self._snapshot.leaving):
-                continue
-            need = self._need(unit, may)
-            choice = self._chosen([need], field)[0]
-            if choice and self._is_fair(place, asked, owners, lost, choice):
-                self._take([unit], [need], [choice], field)
+            if self._failed.get(unit.project, 0) < _FAILED and (
+                self._is_due(unit)
+            ):
+                self._by_shares(unit)
+
+    def _by_shares(self, unit: order_module.Unit) -> None:
+        """Make room for a preemptible unit, if whoever leaves may."""
+        asked, place = self._asked(unit), self._place(unit)
+        lost = pricing.lost(self._snapshot, self.parties)
+        owners = np.array([e.place for e in self.parties], dtype=np.intp)
+        may = self._may(place, asked, owners, lost)
+        if not (may.any() or self._snapshot.leaving):
+            self._count_failed(unit)
+            return
+        field, need = self._field(), self._need(unit, may)
+        choice = self._chosen([need], field)[0]
+        if choice and self._is_fair(place, asked, owners, lost, choice):
+            self._take([unit], [need], [choice], field)
+        else:
+            self._count_failed(unit)
+
+    @property
+    def _is_tried_out(self) -> bool:
+        """Whether no more is tried in this plan."""
+        tried = self._made + sum(self._failed.values())
+        return self._made >= self._units or tried >= _TRIES * self._units
+
+    def _count_failed(self, unit: order_module.Unit) -> None:
+        self._failed[unit.project] = self._failed.get(unit.project, 0) + 1
+
+    def _is_due(self, unit: order_module.Unit) -> bool:
+        """Whether room may be made for a unit; its owner is told if not."""
+        if not self._waited(unit):
+            return False
+        until = self._snapshot.in_vain.get(unit.project, 0.0)
+        if self._now >= until:
+            return True
+        # Finer is another number in every cycle.
+        hours = math.ceil((until - self._now) / 360.0) / 10
+        self._say(unit, reason.why(reason.Reason.ROOM_IN_VAIN, again_h=hours))
+        return False
+
+    def _say(self, unit: order_module.Unit, why: reason.Why) -> None:
+        self.told.update((each.uuid, why) for each in unit.requests)
+
+    def _make(self, units: Sequence[order_module.Unit]) -> int:
+        """Make room for normal units together.
+
+        :returns: how many were seen to: those behind one for which too many
+            would leave were not.
+        """
+        field = self._field()
+        may = np.ones(len(self.parties), dtype=bool)
+        needs = [self._need(each, may) for each in units]
+        return self._take(units, needs, self._chosen(needs, field), field)
 
     def waiting(
         self, before: Mapping[str, cluster.Waiting]
     ) -> dict[str, cluster.Waiting]:
-        """What those are told whom room is made for."""
-        return {
+        """What those are told for whom room is made, or cannot be yet."""
+        told = {
+            uuid: before[uuid]._replace(why=why)
+            for uuid, why in self.told.items()
+            if uuid in before
+        }
+        made = {
             each.request: before[each.request]._replace(
                 why=each.why, reserved=cluster.Reservation(each.hosts)
             )
             for each in self.actions
         }
+        return {**told, **made}
 
     @property
     def _is_some(self) -> bool:
@@ -305,18 +382,25 @@ class _Making:
         needs: Sequence[field_module.Need],
         choices: Sequence[field_module.Choice | None],
         field: field_module.Field,
-    ) -> None:
-        """Make actions of choices, as long as enough may leave."""
-        pool, gone = field_module.Pool(field), set[int]()
+    ) -> int:
+        """Make actions of choices, up to one for which too many would leave.
+
+        :returns: how many units were seen to, with that one.
+        """
+        pool, gone, done = field_module.Pool(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
+            done += 1
             if choice is None:
+                self._count_failed(unit)
                 continue
             servers = tuple(
                 uuid for v in choice.parties for uuid in field.servers[v]
             )
             if len(servers) > self._left:
                 # Others may count on room that these would have left.
+                self._limit(unit, len(servers))
                 break
+            self._made += 1
             self._left -= len(servers)
             gone.update(choice.parties)
             pool.carry_out(need, choice)
@@ -325,6 +409,23 @@ class _Making:
         self._hosts = hosts_module.Hosts(self._snapshot)
         self._levels = levels_module.Levels(self._snapshot)
         self.parties = self._listed()
+        return done
+
+    def _limit(self, unit: order_module.Unit, servers: int) -> None:
+        """Set a unit aside for which more would leave than may."""
+        self._count_failed(unit)
+        most = self._rules.per_hour
+        self._say(
+            unit,
+            reason.why(
+                reason.Reason.LEAVING_IS_LIMITED,
+                servers=float(servers),
+                left=float(self._left),
+                limit=float(most),
+            ),
+        )
+        if servers > most > 0 and not unit.is_preemptible:
+            self._large.append(unit)
 
     def _tell(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.preemption import field as field_module
@@ -66,6 +67,7 @@ def plan(
     :param queue: the queue's planner.
     :param upper: see :attr:`Marks.upper`.
     """
+    snapshot = alternatives.chosen(snapshot)
     made = queue(snapshot, now)
     known = {each.uuid: each for each in snapshot.requests}
     starts = [

@@ -742,3 +742,101 @@ def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
     cloud.build('r1', 'h2', {'VCPU': 1})
     found = seen(reader, asked, {'r1': ('h1',)})
     assert found.members == {'g': ('h2',)}
+
+
+PINNED = request.Demand((('MEMORY_MB', 100), ('PCPU', 2)))
+
+
+class TestClasses:
+    """Which classes hosts have, and which may come again."""
+
+    def at(self, reader, now, requests=()):
+        return reader.read(requests, {}, now).snapshot
+
+    def test_those_of_a_host_that_is_down_are_known(self, cloud, reader):
+        cloud.add_provider(
+            fake_cloud.name_uuid('below'), 'h2-0', {'PCPU': 4},
+            fake_cloud.name_uuid('h2'),
+        )  # fmt: skip
+        found = self.at(reader, 1000.0)
+        assert 'PCPU' in found.classes
+        assert found.knows_classes
+
+    def test_one_that_vanished_is_known_for_an_hour(self, cloud, reader):
+        assert 'VGPU' in self.at(reader, 1000.0).classes
+        for name in ('h1-0', 'h1-1'):
+            del cloud.providers[fake_cloud.name_uuid(name)]
+        assert 'VGPU' in self.at(reader, 4599.0).classes
+        # Of the hour that began when it was seen last.
+        found = self.at(reader, 4600.0)
+        assert 'VGPU' not in found.classes
+        assert found.inventory.capacity.shape == (2, 2)
+
+    def test_a_host_that_nova_does_not_list_has_its_classes(
+        self, cloud, reader
+    ):
+        del cloud.hypervisors[fake_cloud.name_uuid('h1')]
+        assert 'VGPU' in self.at(reader, 1000.0).classes
+
+    def test_a_host_without_a_provider_may_have_any_for_a_while(
+        self, cloud, reader
+    ):
+        del cloud.providers[fake_cloud.name_uuid('h2')]
+        assert not self.at(reader, 1000.0).knows_classes
+        assert not self.at(reader, 1599.0).knows_classes
+        assert self.at(reader, 1601.0).knows_classes
+
+    def test_without_a_host_nothing_is_known(self, cloud, reader):
+        for name in ('h1', 'h2'):
+            del cloud.hypervisors[fake_cloud.name_uuid(name)]
+        assert not self.at(reader, 1000.0).knows_classes
+
+    def test_a_provider_that_vanishes_between_reads_leaves_doubt(
+        self, cloud, reader, monkeypatch
+    ):
+        gone = fake_cloud.name_uuid('h1-0')
+        read = placement_module.Placement._read
+
+        def late(self, uuid, generation):
+            return None if uuid == gone else read(self, uuid, generation)
+
+        monkeypatch.setattr(placement_module.Placement, '_read', late)
+        assert not self.at(reader, 1000.0).knows_classes
+        monkeypatch.undo()
+        assert self.at(reader, 1001.0).knows_classes
+
+    def test_what_hosts_share_is_left_out_of_plans(self, cloud, reader):
+        pool = fake_cloud.name_uuid('pool')
+        cloud.add_provider(pool, 'pool', {'DISK_GB': 1000})
+        cloud.providers[pool]['traits'] = ['MISC_SHARES_VIA_AGGREGATE']
+        wanted = request.Demand((('DISK_GB', 9), ('VCPU', 1)))
+        asked = small_cloud.ask('r', demand=wanted)
+        found = self.at(reader, 1000.0, [asked])
+        assert 'DISK_GB' not in found.classes
+        assert dict(found.requests[0].demand.amounts) == {'VCPU': 1}
+
+    def test_a_pinned_server_has_what_its_host_gives(self, cloud, reader):
+        cloud.add_provider(
+            fake_cloud.name_uuid('below'), 'h2-0', {'PCPU': 4},
+            fake_cloud.name_uuid('h2'),
+        )  # fmt: skip
+        asked = [
+            small_cloud.ask(
+                f's{n}', demand=PINNED, band=request.Band.PREEMPTIBLE
+            )
+            for n in (1, 2)
+        ]
+        for n, name in ((1, 'VCPU'), (2, 'PCPU')):
+            cloud.add_server(f's{n}')
+            cloud.build(f's{n}', f'h{n}', {name: 2})
+        found = self.at(reader, 1000.0, asked)
+        ways = [dict(each.demand.amounts) for each in found.requests]
+        assert ['VCPU' in each for each in ways] == [True, False]
+
+    def test_a_pinned_server_that_was_sent_takes_what_its_host_gives(
+        self, cloud, reader
+    ):
+        asked = small_cloud.ask('s1', demand=PINNED)
+        cloud.add_server('s1')
+        found = reader.read([asked], {'s1': ('h1',)}, 1000.0).snapshot
+        assert found.inventory.used[0].tolist() == [100, 2, 0]

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import random
+
 import numpy as np
 import pytest
 
 from nova_fairness.model import cluster
 from nova_fairness.shares import factors
 from nova_fairness.shares import tree as tree_module
+from tests.fixtures import slurm_fair_tree
 
 Account = cluster.Account
 
@@ -84,7 +87,49 @@ def test_accounts_that_tie_are_one_with_the_children_of_both():
         Account('B/w', 'B', 1),
     )
     use = {'A/x': 5, 'A/y': 5, 'B/z': 5, 'B/w': 5}
-    assert ranks(accounts, use) == {'B/z': 4, 'A/x': 3, 'A/y': 2, 'B/w': 2}
+    # Each counts beside its own siblings: y has 1 of 3 shares, w 1 of 4.
+    assert ranks(accounts, use) == {'B/z': 4, 'A/x': 3, 'A/y': 2, 'B/w': 1}
+
+
+def test_a_user_that_ties_with_an_account_has_the_rank_of_its_first():
+    accounts = (
+        Account('top'),
+        Account('top/u', 'top'),
+        Account('P', 'top'),
+        Account('P/a', 'P', 3),
+        Account('P/b', 'P', 1),
+    )
+    use = {'top/u': 2, 'P/a': 1, 'P/b': 1}
+    assert ranks(accounts, use) == {'top/u': 3, 'P/a': 3, 'P/b': 1}
+
+
+def shared(root):
+    """The same tree as the product has it, and what its users used."""
+    below = slurm_fair_tree.below(root)
+    accounts = [
+        Account(each.name, each.parent.name or None, each.shares)
+        for each in below
+    ]
+    return accounts, {each.name: each.usage for each in below if each.is_user}
+
+
+def test_ranks_are_those_of_slurm_in_trees_with_many_ties():
+    ties = 0
+    for seed in range(3000):
+        chance = random.Random(seed)
+        root = slurm_fair_tree.random_tree(chance)
+        accounts, own = shared(root)
+        wanted = slurm_fair_tree.rank(root)
+        assert ranks(accounts, own) == wanted, seed
+        ties += len(set(wanted.values())) < len(wanted)
+    assert ties > 1000
+
+
+def test_an_error_of_rounding_breaks_no_tie():
+    accounts = (Account('A'), Account('B'), Account('C'))
+    accounts += tuple(Account(f'{p}/u', p) for p in 'ABC')
+    use = {'A/u': 0.1 + 0.2, 'B/u': 0.3, 'C/u': 0.9 / 3}
+    assert set(ranks(accounts, use).values()) == {3}
 
 
 def test_a_share_of_nothing_is_last_even_unused():

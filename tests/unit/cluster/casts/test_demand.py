@@ -13,7 +13,9 @@ extra_specs = st.fixed_dictionaries(
     {},
     optional={
         'resources:VCPU': st.sampled_from(['0', '1', '4']),
+        'resources:PCPU': st.just('4'),
         'resources:MEMORY_MB': st.just('64'),
+        'resources:MEM_ENCRYPTION_CONTEXT': st.just('3'),
         'resources:DISK_GB': st.just('0'),
         'resources:CUSTOM_X': st.sampled_from(['1', 'none']),
         'resources1:VGPU': st.just('2'),
@@ -56,15 +58,49 @@ pinning = st.one_of(
     ),
     st.just({'hw:cpu_policy': 'mixed', 'hw:cpu_realtime_mask': '^0-1',
              'hw:cpu_realtime': 'yes'}),
+    st.just({'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '2-3',
+             'hw:emulator_threads_policy': 'isolate',
+             'hw:cpu_thread_policy': 'isolate'}),
 )  # fmt: skip
 
 images = st.fixed_dictionaries(
     {},
     optional={
         'traits_required': st.just(['T3', 'T4']),
-        'hw_cpu_policy': st.just('shared'),
+        'hw_cpu_policy': st.sampled_from(['shared', 'dedicated']),
+        'hw_cpu_thread_policy': st.sampled_from(['isolate', 'require']),
     },
 )
+
+
+def spec_of(extra, pinned, image, **more):
+    """A specification that Nova's API would take."""
+    image = {**image}
+    if pinned:
+        extra = {
+            key: value
+            for key, value in extra.items()
+            if key not in ('resources:VCPU', 'resources:PCPU')
+        }
+    if pinned:
+        image.pop('hw_cpu_policy', None)
+        image.pop('hw_cpu_thread_policy', None)
+    if image.get('hw_cpu_policy') == 'dedicated':
+        extra.pop('resources:VCPU', None)
+        extra.pop('resources:PCPU', None)
+    else:
+        image.pop('hw_cpu_thread_policy', None)
+    flavor = nova_casts.flavor(
+        vcpus=4, swap=more.pop('swap', 0), extra_specs={**extra, **pinned}
+    )
+    return nova_casts.spec(made_of=flavor, image=image.items(), **more)
+
+
+def check(way, asked):
+    assert dict(way.amounts) == asked.merged_resources()
+    assert way.required == asked.all_required_traits
+    plain = asked.get_request_group(None)
+    assert way.forbidden == plain.forbidden_traits
 
 
 @hypothesis.settings(deadline=None)
@@ -74,21 +110,18 @@ images = st.fixed_dictionaries(
 def test_a_demand_is_what_nova_asks_placement_for(
     extra, pinned, image, swap, is_bfv
 ):
-    if pinned:
-        extra = {
-            key: value
-            for key, value in extra.items()
-            if key != 'resources:VCPU'
-        }
-        image = {**image}
-        image.pop('hw_cpu_policy', None)
-    flavor = nova_casts.flavor(
-        vcpus=4, swap=swap, extra_specs={**extra, **pinned}
-    )
-    spec = nova_casts.spec(made_of=flavor, image=image.items(), is_bfv=is_bfv)
+    spec = spec_of(dict(extra), pinned, image, swap=swap, is_bfv=is_bfv)
     asked = nova_rules.ResourceRequest.from_request_spec(spec)
     found = parser.parse(nova_casts.build([spec])).demand
-    assert dict(found.amounts) == asked.merged_resources()
-    assert found.required == asked.all_required_traits
-    plain = asked.get_request_group(None)
-    assert found.forbidden == plain.forbidden_traits
+    first, *others = found.alternatives
+    check(first, asked)
+    # The scheduler asks again where this is so; see its manager.
+    assert bool(others) == asked.cpu_pinning_requested
+    for second in others:
+        unpinned = nova_rules.ResourceRequest.from_request_spec(
+            spec, enable_pinning_translate=False
+        )
+        check(second, unpinned)
+        assert second.without == {'PCPU'}
+        assert second.zone == first.zone
+        assert second.alternatives == (second,)

@@ -11,6 +11,7 @@ import pytest
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import slurm_fair_tree
 from tests.fixtures import small_cloud
 
 NOW = 1000.0
@@ -147,6 +148,35 @@ def test_a_hundred_users_of_one_project_take_no_more_than_its_share():
     requests += [ask(f'q{n}', 'q', at=9.0) for n in range(100)]
     first = projects(orders.FairTree(), requests)[:20]
     assert first.count('q') == 10
+
+
+def test_requests_come_in_the_order_of_slurms_ranks():
+    mixed = 0
+    for seed in range(2000):
+        chance = random.Random(seed)
+        root = slurm_fair_tree.random_tree(chance)
+        below = slurm_fair_tree.below(root)
+        ranks = slurm_fair_tree.rank(root)
+        requests = [
+            ask(name, *name.split('/'), at=chance.random()) for name in ranks
+        ]
+        found = arranged(
+            orders.FairTree(charge=0),
+            requests,
+            accounts=tuple(
+                cluster.Account(
+                    each.name, each.parent.name or None, each.shares
+                )
+                for each in below
+            ),
+            history={
+                each.name: np.array([each.usage / 1000, 0.0]) for each in below
+            },
+        )
+        place = [ranks[name] for name in found]
+        assert place == sorted(place, reverse=True), seed
+        mixed += len(set(place)) > 1
+    assert mixed > 500
 
 
 def test_a_share_of_nothing_comes_last():

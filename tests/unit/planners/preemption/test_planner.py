@@ -203,6 +203,68 @@ def test_as_many_leave_in_an_hour_as_may():
     assert sorted(made(plan(snapshot, rules))) == ['r0', 'r1']
 
 
+def many(*needs, each=4, **more):
+    """Hosts full of small servers, and requests that need some to leave."""
+    hosts, running = {}, []
+    for n, need in enumerate(needs):
+        hosts[f'h{n}'] = need * each
+        running += [runs(f's{n}-{k}', f'h{n}', each) for k in range(need)]
+    asked = [
+        ask(f'r{n}', need * each, f'q{n}', n) for n, need in enumerate(needs)
+    ]
+    return cloud(hosts, running, asked, **more)
+
+
+def hourly(per_hour):
+    return planner.Rules(0.0, 0.0, per_hour=per_hour)
+
+
+def test_one_for_which_too_many_would_leave_stops_nobody():
+    snapshot = many(3, 1, 1, evicted=8)
+    found = plan(snapshot, hourly(10))
+    assert sorted(made(found)) == ['r1', 'r2']
+    assert found.waiting['r0'].why == reason.why(
+        R.LEAVING_IS_LIMITED, servers=3.0, left=2.0, limit=10.0
+    )
+
+
+def test_many_for_which_too_many_would_leave_stop_nobody():
+    snapshot = many(*[3] * 70, 1, evicted=8)
+    asked = [
+        dataclasses.replace(each, project='q0') if each.uuid != 'r70' else each
+        for each in snapshot.requests
+    ]
+    snapshot = dataclasses.replace(snapshot, requests=tuple(asked))
+    assert sorted(made(plan(snapshot, hourly(10)))) == ['r70']
+
+
+def test_more_than_leave_in_an_hour_do_so_after_a_quiet_hour():
+    # Others come first.
+    found = plan(many(3, 1), hourly(2))
+    assert sorted(made(found)) == ['r1']
+    assert found.waiting['r0'].why == reason.why(
+        R.LEAVING_IS_LIMITED, servers=3.0, left=2.0, limit=2.0
+    )
+    assert made(plan(many(3, evicted=1), hourly(2))) == {}
+    found = plan(many(3, 4), hourly(2))
+    assert sorted(made(found)) in (['r0'], ['r1'])
+    assert made(plan(many(3), hourly(0))) == {}
+
+
+def test_nobody_leaves_for_a_project_that_had_room_in_vain():
+    snapshot = many(1, 1, in_vain={'q0': NOW + 900.0, 'q1': NOW})
+    found = plan(snapshot)
+    assert sorted(made(found)) == ['r1']
+    assert found.waiting['r0'].why == reason.why(R.ROOM_IN_VAIN, again_h=0.3)
+
+
+def test_a_project_of_a_delay_starts_in_room_that_is_free():
+    snapshot = cloud(
+        {'a': 8}, [runs('s1')], [ask('r', 4, 'q')], in_vain={'q': NOW + 9}
+    )
+    assert [each.verb for each in plan(snapshot).actions] == [V.START]
+
+
 def test_what_is_promised_waits_for_its_room_and_is_nobody_elses():
     asked = [ask('r', 8, 'q', 5), ask('other', 2, 'x', 1)]
     snapshot = cloud(

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Projects for whose requests servers left in vain.
+
+Without it nothing would keep a user from asking, letting others leave, taking
+the request back, and asking again. Room is in vain if its request was taken
+back, expired, failed, or ended sooner than some seconds after others had to
+leave. Then none leave for the project for as long; the time doubles
+with each such request of a day, and is a day at most. Requests of the project
+start in room that is free, as always.
+
+All of it is read from what is stored of requests: another leader knows it.
+"""
+
+from collections.abc import Mapping
+
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+_DAY_S = 86400.0
+_OVERLAP_S = 60.0
+"""Clocks of leaders differ, and writes take a moment."""
+
+_MOST_TIMES = 20
+"""Times that a delay doubles; it is a day long before."""
+
+_S = request_model.State
+
+
+class InVain:
+    """Delays of projects before servers leave for them again.
+
+    :param store: of requests.
+    :param least_s: first delay, and the shortest use; 0 if nobody waits.
+    :param notice_s: from when servers are told until they leave.
+    """
+
+    def __init__(
+        self, store: store_module.Store, least_s: float, notice_s: float
+    ) -> None:
+        self._store = store
+        self._least_s = least_s
+        self._notice_s = notice_s
+        self._read_at: float | None = None
+        self._ended: dict[str, tuple[str, float]] = {}
+
+    def until(self, now: float) -> dict[str, float]:
+        """Until when none leave for projects, seconds of the epoch.
+
+        :raises StoreError: if it cannot be read.
+        """
+        if not self._least_s:
+            return {}
+        since = now - _DAY_S
+        if self._read_at is not None:
+            since = max(min(self._read_at, now) - _OVERLAP_S, since)
+        for each in self._store.ended_with_room(since):
+            if is_in_vain(each, self._least_s, self._notice_s):
+                request = each.request
+                ended = request.project, each.changed_at
+                self._ended[request.uuid] = ended
+        self._read_at = now
+        self._ended = {
+            uuid: ended
+            for uuid, ended in self._ended.items()
+            if ended[1] > now - _DAY_S
+        }
+        found = delays(self._ended, self._least_s)
+        return {name: at for name, at in found.items() if at > now}
+
+
+def is_in_vain(
+    record: records.Record, least_s: float, notice_s: float
+) -> bool:
+    """Whether others left for a request that ended and did not use the room.
+
+    Within their notice they are spared. What an operator cancelled is not its
+    owner's doing. One that was deleted before it was sent has no hosts.
+
+    :param least_s: from the end of the notice until the room counts as used.
+    :param notice_s: from when servers are told until they leave.
+    """
+    room = record.room
+    if room is None or not room.leaving:
+        return False
+    if record.why.reason is reason.Reason.CANCELLED_BY_OPERATOR:
+        return False
+    used_s = record.changed_at - room.at - notice_s
+    if used_s < 0:
+        return False
+    if record.request.state is not _S.ENDED or not record.hosts:
+        return True
+    return used_s < least_s
+
+
+def delays(
+    ended: Mapping[str, tuple[str, float]], least_s: float
+) -> dict[str, float]:
+    """When delays of projects end, seconds of the epoch.
+
+    :param ended: projects and times of requests in vain, by UUID.
+    :param least_s: first delay.
+    """
+    times: dict[str, list[float]] = {}
+    for project, at in ended.values():
+        times.setdefault(project, []).append(at)
+    return {
+        project: max(all_of)
+        + min(least_s * 2 ** min(len(all_of) - 1, _MOST_TIMES), _DAY_S)
+        for project, all_of in times.items()
+    }
