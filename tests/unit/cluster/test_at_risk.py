@@ -227,7 +227,7 @@ def test_whoever_asks_and_whoever_listens_is_told_why(world, server, process):
     assert last.event == 'fairness.server.safe'
     assert first.payload == {
         **known,
-        'version': '1.2',
+        'version': '1.3',
         'host': 'c1',
         'at': leaving_module.written(begun),
         'project_id': 'the-project',

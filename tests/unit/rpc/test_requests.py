@@ -212,3 +212,16 @@ def test_a_host_that_reports_has_a_name(asked, host):
 def test_a_group_that_is_none_is_refused(asked, given):
     with pytest.raises(exception.BadArgument):
         asked.call('create_group', **{'project': 'p', 'group': 'g', **given})
+
+
+@pytest.mark.parametrize(
+    'method', ['release', 'first', 'unfirst', 'hold', 'unhold']
+)
+def test_a_node_orders_nothing_for_a_request(method):
+    operations = fake_requests.FakeOperations()
+    called = getattr(requests.RequestsEndpoint(operations), method)
+    context = {'zmq_peer': {'name': 'n1', 'role': 'node'}}
+    with pytest.raises(oslo_messaging.ExpectedException) as refused:
+        called(context, uuid=fake_requests.REDS)
+    assert isinstance(refused.value.exc_info[1], exception.NotAllowed)
+    assert operations.done == []
