@@ -9,6 +9,7 @@ from nova_fairness.cluster import idling
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import measuring
+from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.casts import parser
 from nova_fairness.model import cluster
 from nova_fairness.model import leaving
@@ -257,3 +258,14 @@ def test_what_is_no_answer_counts_for_nothing(agents, idle, answer, caplog):
         )
     )
     assert idle.known(['h1']) == {}
+
+
+def test_no_server_is_idle_for_longer_than_it_runs():
+    new, old, unknown = (
+        servers_module.Server(name, 'p', 'u', 'ACTIVE', '', 'h', (), begin)
+        for name, begin in (('new', 900.0), ('old', 100.0), ('unknown', None))
+    )
+    here = {each.uuid: each for each in (new, old, unknown)}
+    told = {'h': dict.fromkeys([*here, 'x'], 500.0), 'g': {'old': 800.0}}
+    found = {each.uuid: s for each, s in idling._idle(here, told, 1000.0)}
+    assert found == {'new': 100.0, 'old': 500.0, 'unknown': 500.0}
