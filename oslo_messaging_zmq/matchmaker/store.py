@@ -255,7 +255,7 @@ class Store:
         keys: Keys,
         ttl_s: float,
         most_peers: int,
-        on_replaced: Callable[[str], None] = lambda key: None,
+        on_replaced: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._keys = keys

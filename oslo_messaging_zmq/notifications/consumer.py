@@ -326,7 +326,7 @@ class Consumer:
                 terms.settings, timeout_s=terms.timeout_s + self.PATIENCE_S
             ),
             terms.prefix,
-            lambda key: self._tally.add('replaced'),
+            lambda _: self._tally.add('replaced'),
         )
         try:
             self._say_alive(connection)

@@ -109,7 +109,7 @@ class RedisNotifications:
                 settings, timeout_s=timeout_s, connections=_CONNECTIONS
             ),
             prefix,
-            lambda key: self._tally.add('replaced'),
+            lambda _: self._tally.add('replaced'),
         )
 
     def send(

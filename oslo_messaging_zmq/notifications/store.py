@@ -228,7 +228,7 @@ class Store:
         self,
         client: Any,
         prefix: str,
-        on_replaced: Callable[[str], None] = lambda key: None,
+        on_replaced: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._prefix = f'{prefix}:notifications'

@@ -53,7 +53,7 @@ class OwnKeys:
     def __init__(
         self,
         client: Any,
-        on_replaced: Callable[[str], None] = lambda key: None,
+        on_replaced: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._replace = client.register_script(_REPLACE)
         self._on_replaced = on_replaced
