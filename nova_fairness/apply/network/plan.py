@@ -24,6 +24,10 @@ _LEAST_QUANTUM = 16000
 _TRUNK_QUANTUM = 60000
 _LARGEST_QUANTUM = 1 << 24
 
+_USUAL_RATIO = 20
+"""Largest rate by smallest that bounded weights make; these keep whole packets
+before what belongs to no VM gets its proportion."""
+
 LOWEST_RATE, HIGHEST_RATE = 1000, 10**12
 """Rates that a class may have, bytes per second."""
 
@@ -345,11 +349,14 @@ def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
     :param rest: rate of what belongs to none of them.
     """
     known = [max(1, rate) for rate in rates] or [1]
-    smallest, largest = min(known), max(*known, rest)
+    smallest, largest = min(known), max(known)
     seconds = 0.002
     while seconds * smallest < _LEAST_QUANTUM:
         seconds *= 2
-    while seconds * largest > _LARGEST_QUANTUM:
+    while seconds * largest > _LARGEST_QUANTUM or (
+        seconds * rest > _LARGEST_QUANTUM
+        and seconds * largest > 2 * _USUAL_RATIO * _LEAST_QUANTUM
+    ):
         seconds /= 2
     return seconds
 
