@@ -21,6 +21,7 @@ that are late lose nothing."""
 
 _LEAST_BURST = 16000
 _LEAST_QUANTUM = 16000
+_ONE_PACKET = 2000
 _TRUNK_QUANTUM = 60000
 _LARGEST_QUANTUM = 1 << 24
 
@@ -355,7 +356,7 @@ def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
         seconds *= 2
     while seconds * largest > _LARGEST_QUANTUM or (
         seconds * rest > _LARGEST_QUANTUM
-        and seconds * largest > 2 * _USUAL_RATIO * _LEAST_QUANTUM
+        and seconds * largest > 2 * _USUAL_RATIO * _ONE_PACKET
     ):
         seconds /= 2
     return seconds
@@ -380,7 +381,7 @@ def tree_of(target: Target) -> state.Tree:
 
 
 def _quantum(rate: int, seconds: float) -> int:
-    return min(_LARGEST_QUANTUM, max(_LEAST_QUANTUM // 8, int(rate * seconds)))
+    return min(_LARGEST_QUANTUM, max(_ONE_PACKET, int(rate * seconds)))
 
 
 def burst(rate: int) -> int:
