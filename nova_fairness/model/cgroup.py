@@ -20,6 +20,7 @@ FIRST_VCPU = -2
 # libvirt puts the threads of a VM into children of the VM's own group;
 # under systemd there is a "libvirt" level between the scope and these.
 _OF_LIBVIRT = re.compile(r'(^|-)(qemu|lxc)(-|\\x2d)\d+(-|\\x2d)')
+_OF_VMS = ('machine', 'machine.slice')
 _INNER = re.compile(r'(/libvirt)?/(emulator|vcpu\d+|iothread\d+)$')
 
 
@@ -76,6 +77,28 @@ def is_private(vm_group: str) -> bool:
     False
     """
     return _OF_LIBVIRT.search(vm_group.rsplit('/', 1)[-1]) is not None
+
+
+def is_for_vms(group: str) -> bool:
+    r"""Tell whether a group is one of a VM, or holds those of VMs only.
+
+    >>> is_for_vms('/machine.slice')
+    True
+    >>> is_for_vms(r'/a.slice/machine-qemu\x2d1\x2da.scope/libvirt/emulator')
+    True
+    >>> is_for_vms('/system.slice')
+    False
+    >>> is_for_vms('/system.slice/machine.slice')
+    False
+    """
+    parts = group.strip('/').split('/')
+    if '..' in parts:
+        return False
+    return (
+        parts[0] in _OF_VMS
+        or is_private(group_of_vm(group))
+        or (parts[-1] == 'libvirt' and is_private('/'.join(parts[:-1])))
+    )
 
 
 def relative(process_group: str, level: int) -> str:
