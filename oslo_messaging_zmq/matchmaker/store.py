@@ -87,8 +87,8 @@ redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[3])
 # KEYS: index, mark, epoch. ARGV: most members, their longest name, new mark,
 # milliseconds that a new mark lives, longest life of a member. Whatever would
 # live longer was not written by a program of ours. The first command needs
-# memory: a Redis that is full, in which nobody could renew a record, refuses it
-# before anybody is struck out.
+# memory: a Redis that is full, in which nobody could renew a record, refuses
+# it before anybody is struck out.
 _MEMBERS = (
     _NOW_MS
     + """
