@@ -242,8 +242,9 @@ def connect(cloud: str, region: str = '') -> Cloud:
     :raises ConfigurationError: if it is not described well.
     """
     try:
+        chosen: Any = {'region_name': region} if region else {}
         config = openstack.config.get_cloud_region(
-            cloud=cloud or None, **({'region_name': region} if region else {})
+            cloud=cloud or None, **chosen
         )
         LOG.info(
             'Cloud %s: region %s is asked; [fairness_cluster] region_name '
