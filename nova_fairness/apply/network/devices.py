@@ -60,12 +60,33 @@ def refusal(
 
 
 def is_tap(device: str, sys: pathlib.Path = SYS) -> bool:
-    """Tell whether an interface is the host's end of a VM's."""
+    """Tell whether an interface is the host's end of a VM's.
+
+    That of a container of libvirt (LXC) is one of a pair, and a port.
+    """
+    if not _NAME.fullmatch(device):
+        return False
+    return _is_tun(device, sys) or (
+        _leads_to_a_switch(sys / device) and _is_of_pair(device, sys)
+    )
+
+
+def _is_tun(device: str, sys: pathlib.Path) -> bool:
     flags = _text(device, 'tun_flags', sys)
     try:
         return bool(int(flags, 16) & _TAP_FLAG)
     except ValueError:
         return False
+
+
+def _is_of_pair(device: str, sys: pathlib.Path) -> bool:
+    """Whether it is a veth: linked to another one, and of no other type."""
+    other = _text(device, 'iflink', sys)
+    return (
+        other not in ('', _text(device, 'ifindex', sys))
+        and 'DEVTYPE=' not in _text(device, 'uevent', sys)
+        and not (sys / device / 'device').exists()
+    )
 
 
 def is_uplink(device: str, sys: pathlib.Path = SYS) -> bool:
@@ -77,7 +98,7 @@ def is_uplink(device: str, sys: pathlib.Path = SYS) -> bool:
     """
     if not _NAME.fullmatch(device) or not (sys / device).exists():
         return False
-    if _text(device, 'type', sys) == _LOOPBACK or is_tap(device, sys):
+    if _text(device, 'type', sys) == _LOOPBACK or _is_tun(device, sys):
         return False
     if (sys / _USER_SPACE).exists() and (sys / device / 'device').exists():
         return True

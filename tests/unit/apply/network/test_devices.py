@@ -43,6 +43,11 @@ def host(tmp_path):
     made.add('eth3', master='bond0', upper_bond0='bond0')
     made.add('bond0.7', port=True, master='br0')
     made.add('tap1', tun='0x5002', port=True, master='br0')
+    for name, other, port in (('veth1', 2, True), ('veth2', 3, False)):
+        made.add(name, port=port)
+        (tmp_path / name / 'ifindex').write_text('9\n')
+        (tmp_path / name / 'iflink').write_text(f'{other}\n')
+        (tmp_path / name / 'uevent').write_text(f'INTERFACE={name}\n')
     made.add('tun0', tun='0x1001', kind='65534')
     return made
 
@@ -60,6 +65,8 @@ def host(tmp_path):
         ('bond0.7', True, False),
         ('tap1', False, True),
         ('tun0', False, False),
+        ('veth1', True, True),
+        ('veth2', False, False),
     ],
 )
 def test_only_uplinks_have_trees_and_only_taps_lead_into_them(
