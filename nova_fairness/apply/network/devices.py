@@ -153,7 +153,8 @@ def named(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
 def _text(device: str, name: str, sys: pathlib.Path) -> str:
     if not _NAME.fullmatch(device):
         return ''
+    # A helper that is nobody may not be able to load a further codec.
     try:
-        return (sys / device / name).read_text('ascii').strip()
+        return (sys / device / name).read_text('utf-8').strip()
     except (OSError, ValueError):
         return ''
