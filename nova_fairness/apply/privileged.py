@@ -78,6 +78,8 @@ def _write(
     if name not in files.FILES or not files.FILES[name].allows(text, level):
         return errno.EINVAL
     try:
+        if not _is_of_root(files.group_path(PROC, mounts, int(pid), name)):
+            return errno.EPERM
         path = files.control_path(PROC, mounts, int(pid), name, level)
         # Neither created nor followed: a control is a file of the kernel.
         control = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -86,6 +88,15 @@ def _write(
     except OSError as error:
         return error.errno or errno.EIO
     return _write_if_same(control, f'{text}\n', int(pid), start_ticks)
+
+
+def _is_of_root(group: str) -> bool:
+    """Tell whether root made a group.
+
+    Users may have groups of their own, and give them any name: one like that
+    of a VM would lead to the groups above it, which are others'.
+    """
+    return os.stat(group, follow_symlinks=False).st_uid == os.geteuid()  # noqa: PTH116
 
 
 def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
@@ -108,13 +119,16 @@ def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
 def lower_empty(number: int, text: str) -> int:
     """Write the memory protection of a group that holds no process.
 
-    A group is named by the number that the kernel gave it, which is never
-    given again, so that it cannot be mistaken for another of its name.
+    Only a group that libvirt makes for a VM, or one that holds these, is
+    written: others are empty at times, too. A group is named by the number
+    that the kernel gave it, which is never given again, so that it cannot be
+    mistaken for another of its name.
 
     :param number: of the inode of its directory.
     :param text: bytes, or ``max``.
     :returns: zero, or an error number: ``ENOENT`` if there is no such
-        group, ``EBUSY`` if a process is in it or below it.
+        group, ``EBUSY`` if a process is in it or below it, ``EPERM`` if it
+        is not for VMs.
     :raises ControlUnavailable: if the helper cannot be asked.
     """
     return int(door.ask(lower_empty_as_root, number, text))
@@ -133,7 +147,18 @@ def lower_empty_as_root(number: int, text: str) -> int:
     if unified is None:
         return errno.ENOENT
     group = _find_group(str(unified.path), number)
-    return errno.ENOENT if group is None else _write_low(group, text)
+    if group is None:
+        return errno.ENOENT
+    if not _is_for_vms(unified, group):
+        return errno.EPERM
+    return _write_low(group, text)
+
+
+def _is_for_vms(mount: cgroup.Mount, group: str) -> bool:
+    """Tell whether VMs are in a group when it is not empty, and only VMs."""
+    below = '/' + os.path.relpath(group, mount.path)
+    whole = mount.root.rstrip('/') + below
+    return cgroup.is_for_vms(whole) and _is_of_root(group)
 
 
 def _find_group(top: str, number: int) -> str | None:

@@ -5,7 +5,8 @@
 Everything in :func:`run_as_root` runs in a process of its own that keeps one
 capability, CAP_NET_ADMIN, and lends it to ``tc`` and ``ip``. No command line
 comes from outside: an operation has a name and fields, each field is checked
-here, and the command is put together there. What was made by others is never
+here, and the command is put together there. Traffic control is made on taps,
+uplinks of VMs and our own interfaces only. What was made by others is never
 removed or replaced, whoever asks for it.
 """
 
@@ -22,11 +23,15 @@ from oslo_privsep import priv_context
 
 from nova_fairness.apply import door as door_module
 from nova_fairness.apply.network import commands
+from nova_fairness.apply.network import devices
 from nova_fairness.apply.network import kernel as network_kernel
 from nova_fairness.apply.network import state
 
 SECTION = 'nova_fairness_privileged_network'
 """Configuration section with oslo.privsep's options for the helper."""
+
+SYS = devices.SYS
+"""Where the kernel lists its interfaces."""
 
 MOST = 200_000
 """Largest number of operations taken at once."""
@@ -69,7 +74,10 @@ def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
     """
     if len(operations) > MOST:
         return [f'more than {MOST} operations'] * len(operations)
-    refused = [commands.refusal(item) for item in operations]
+    refused = [
+        commands.refusal(item) or devices.refusal(item, SYS)
+        for item in operations
+    ]
     if any(item and item[0] in commands.GUARDED for item in operations):
         _guard(operations, refused)
     places = [place for place, why in enumerate(refused) if not why]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import logging
 import os
 import types
 from typing import Any
@@ -18,6 +19,8 @@ from openstack import exceptions as sdk_exceptions
 import openstack.config
 
 from nova_fairness import exception
+
+LOG = logging.getLogger(__name__)
 
 _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
@@ -232,14 +235,24 @@ class Cloud(NamedTuple):
     glance: Api
 
 
-def connect(cloud: str) -> Cloud:
+def connect(cloud: str, region: str = '') -> Cloud:
     """The services of a cloud in ``clouds.yaml``, for an administrator.
 
     :param cloud: its name; '' takes what the environment names.
+    :param region: of the cloud; '' takes its only one, or its first.
     :raises ConfigurationError: if it is not described well.
     """
     try:
-        config = openstack.config.get_cloud_region(cloud=cloud or None)
+        chosen: Any = {'region_name': region} if region else {}
+        config = openstack.config.get_cloud_region(
+            cloud=cloud or None, **chosen
+        )
+        LOG.info(
+            'Cloud %s: region %s is asked; [fairness_cluster] region_name '
+            'names another one',
+            config.name or cloud or 'of the environment',
+            config.region_name or 'of the catalog',
+        )
         return Cloud(
             placement(_adapter(config, 'placement')),
             nova(_adapter(config, 'compute')),

@@ -271,7 +271,7 @@ def _service(
     rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
     beside = leave_rules.chores_of(options, idling.chosen(conf))
     store = queueing.open_store(conf)
-    cloud = clients.connect(options.cloud)
+    cloud = clients.connect(options.cloud, options.region_name)
     room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'

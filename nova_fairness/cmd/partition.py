@@ -47,7 +47,7 @@ def partitioning(
     )
     made.charging.counted = pledging.counted
     # It works beside the queue: what it asked Nova for is its own.
-    cloud = clients.connect(queue.cloud)
+    cloud = clients.connect(queue.cloud, queue.region_name)
     nova = servers.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)

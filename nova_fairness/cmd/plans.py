@@ -130,7 +130,8 @@ def moving(
     if chosen is None:
         return None
     # It works beside the queue: what it asked Nova for is its own.
-    api = clients.connect(conf.fairness_cluster.cloud).nova
+    queue = conf.fairness_cluster
+    api = clients.connect(queue.cloud, queue.region_name).nova
     nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
     limits = moving_module.Limits(
         options.at_once, options.at_once_per_host, options.longest_move

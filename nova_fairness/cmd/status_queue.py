@@ -57,7 +57,8 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Ask Placement as the service does."""
-    rooms = clients.connect(conf.fairness_cluster.cloud).placement
+    options = conf.fairness_cluster
+    rooms = clients.connect(options.cloud, options.region_name).placement
     count = len(placement.Placement(rooms).trees())
     return results.success(f'Placement answers, with {count} hosts')
 

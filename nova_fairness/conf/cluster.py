@@ -112,6 +112,15 @@ the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
 """,
     ),
     cfg.StrOpt(
+        'region_name',
+        default='',
+        help="""
+Region of that cloud that the service serves. Empty: the only one, or the first
+one that ``clouds.yaml`` lists. Set it if the cloud has several regions;
+``OS_REGION_NAME`` does not count for a cloud with a name.
+""",
+    ),
+    cfg.StrOpt(
         'limits_file',
         default='',
         help="""

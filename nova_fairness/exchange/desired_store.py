@@ -67,11 +67,22 @@ class FileStore(state_file.StateFile):
         return not self.write(_written(desired).decode())
 
 
+_WRONG_TYPE = 'WRONGTYPE'
+"""How Redis' answer begins about a value that is no text."""
+
 _LONGEST = 4095
 """Bytes of what is kept; more is somebody else's."""
 
+# A value of another type than text is somebody else's and counts as nothing.
 _SWAP = f"""
-if redis.call('GETRANGE', KEYS[1], 0, {_LONGEST}) ~= ARGV[1] then return 0 end
+local kept = redis.pcall('GETRANGE', KEYS[1], 0, {_LONGEST})
+if type(kept) == 'table' then
+  if not string.find(kept['err'], '{_WRONG_TYPE}', 1, true) then
+    return kept
+  end
+  kept = '{_WRONG_TYPE}'
+end
+if kept ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 return 1
 """
@@ -130,6 +141,11 @@ class RedisStore(SharedStore):
     def _raw(self) -> bytes:
         try:
             raw = self._asked()
+        except redis.ResponseError as error:
+            if not str(error).startswith(_WRONG_TYPE):
+                raise self._away(error) from error
+            # No JSON, so it is refused or replaced as any other garbage.
+            return _WRONG_TYPE.encode()
         except (redis.RedisError, OSError) as error:
             raise self._away(error) from error
         return raw.encode() if isinstance(raw, str) else bytes(raw)

@@ -20,6 +20,8 @@ FIRST_VCPU = -2
 # libvirt puts the threads of a VM into children of the VM's own group;
 # under systemd there is a "libvirt" level between the scope and these.
 _OF_LIBVIRT = re.compile(r'(^|-)(qemu|lxc)(-|\\x2d)\d+(-|\\x2d)')
+_OCTAL = re.compile(r'\\([0-3][0-7]{2})')
+_OF_VMS = ('machine', 'machine.slice')
 _INNER = re.compile(r'(/libvirt)?/(emulator|vcpu\d+|iothread\d+)$')
 
 
@@ -42,7 +44,7 @@ def groups_of_process(proc_cgroup: str) -> Mapping[str, str]:
         :data:`UNIFIED` stands for the v2 hierarchy.
     """
     groups: dict[str, str] = {}
-    for line in proc_cgroup.splitlines():
+    for line in proc_cgroup.removesuffix('\n').split('\n'):
         number, _, rest = line.partition(':')
         controllers, _, path = rest.partition(':')
         if number == '0':
@@ -76,6 +78,28 @@ def is_private(vm_group: str) -> bool:
     False
     """
     return _OF_LIBVIRT.search(vm_group.rsplit('/', 1)[-1]) is not None
+
+
+def is_for_vms(group: str) -> bool:
+    r"""Tell whether a group is one of a VM, or holds those of VMs only.
+
+    >>> is_for_vms('/machine.slice')
+    True
+    >>> is_for_vms(r'/a.slice/machine-qemu\x2d1\x2da.scope/libvirt/emulator')
+    True
+    >>> is_for_vms('/system.slice')
+    False
+    >>> is_for_vms('/system.slice/machine.slice')
+    False
+    """
+    parts = group.strip('/').split('/')
+    if '..' in parts:
+        return False
+    return (
+        parts[0] in _OF_VMS
+        or is_private(group_of_vm(group))
+        or (parts[-1] == 'libvirt' and is_private('/'.join(parts[:-1])))
+    )
 
 
 def relative(process_group: str, level: int) -> str:
@@ -117,18 +141,29 @@ def mounts(mountinfo: str) -> Mapping[str, Mount]:
         covers the others.
     """
     found: dict[str, Mount] = {}
-    for line in mountinfo.splitlines():
+    # A path may hold whatever else divides lines or words.
+    for line in mountinfo.split('\n'):
         before, _, after = line.partition(' - ')
-        fields, tail = before.split(), after.split()
+        fields, tail = before.split(' '), after.split(' ')
         if len(fields) < 5 or len(tail) < 3:
             continue
-        mount = Mount(pathlib.PurePosixPath(fields[4]), fields[3])
+        path, root = (_unescaped(fields[at]) for at in (4, 3))
+        mount = Mount(pathlib.PurePosixPath(path), root)
         if tail[0] == 'cgroup2':
             found[UNIFIED] = mount
         elif tail[0] == 'cgroup':
             for option in tail[2].split(','):
                 found[option] = mount
     return found
+
+
+def _unescaped(path: str) -> str:
+    r"""A path of mountinfo, in which the kernel escapes blanks and the like.
+
+    >>> _unescaped(r'/a\040b\134040')
+    '/a b\\040'
+    """
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), path)
 
 
 def directory(mount: Mount, group: str) -> pathlib.PurePosixPath:

@@ -24,7 +24,7 @@ def open_transport(
         refuse to work: that shows here, before anything was started.
     """
     try:
-        url = oslo_messaging.TransportURL.parse(conf)
+        url = parsed(conf)
         if is_ours(url):
             security.check(options.read(conf, url))
         return oslo_messaging.get_rpc_transport(
@@ -40,6 +40,23 @@ def open_transport(
         ) from error
 
 
+def parsed(conf: cfg.ConfigOpts) -> oslo_messaging.TransportURL:
+    """Read ``transport_url``.
+
+    :raises ConfigurationError: if it is no URL; the message shows nothing of
+        a password.
+    """
+    try:
+        return oslo_messaging.TransportURL.parse(conf)
+    except ValueError:
+        # What comes after a # or / in a password is read as another part.
+        raise exception.ConfigurationError(
+            'transport_url cannot be read: a host, port or password has an '
+            'unexpected form; write special characters of a password as '
+            '%-codes, such as %23 for # and %2F for /'
+        ) from None
+
+
 def is_ours(url: oslo_messaging.TransportURL) -> bool:
     """Tell whether the driver of this package serves a URL."""
     return str(url.transport).partition('+')[0] == 'zmq'
@@ -51,8 +68,9 @@ def redis_of(
     """Redis that all nodes can reach, if the transport has one.
 
     :raises InvalidTransportURL: if the URL has another form.
+    :raises ConfigurationError: if it is no URL.
     """
-    url = oslo_messaging.TransportURL.parse(conf)
+    url = parsed(conf)
     if not is_ours(url):
         return None
     return transport_url.parse(options.without_options(url))

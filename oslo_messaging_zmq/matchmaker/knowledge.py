@@ -96,6 +96,13 @@ class Listing:
         self.peers = tuple(sorted(self._known.values(), key=_peer_id))
         return self.peers != before
 
+    def keep_all(self, until_s: float) -> None:
+        """Keep everybody for a while: nobody could renew a record.
+
+        :param until_s: on the monotonic clock.
+        """
+        self._kept_until_s = dict.fromkeys(self._known, until_s)
+
     def _kept(
         self, listed: Mapping[str, contract.Peer], now_s: float
     ) -> dict[str, contract.Peer]:
@@ -206,6 +213,21 @@ class Knowledge:
             own.peer, own.due_s = peer, due_s
             if self.own.get(peer.id) is not own:
                 self.leaving.append(peer)
+
+    def keep_all(self, until_s: float) -> None:
+        """Keep all listeners that are known, whether or not they are listed.
+
+        :param until_s: on the monotonic clock.
+        """
+        with self.lock:
+            for listing in self.listings.values():
+                listing.keep_all(until_s)
+
+    def read_all_again(self) -> None:
+        """Make all topics due."""
+        with self.lock:
+            for listing in self.listings.values():
+                listing.due_s = 0.0
 
     def announce_all_again(self) -> None:
         """Make all own listeners due."""

@@ -36,11 +36,13 @@ COUNTERS = (
     'records_dropped',
     'members_dropped',
     'refused',
+    'replaced',
     'outages',
 )
 """Records written for the first time; written because they were missing;
 topics read; records, and members of an index, that were not understood or
-too many; commands that Redis refused; times that it was away."""
+too many; commands that Redis refused; keys whose value had a wrong type and
+was removed; times that Redis was away or refused everything."""
 
 FORGET_S = 600.0
 """A topic that nobody asked for so long is not kept up to date any more."""
@@ -112,6 +114,7 @@ class _Rounds:
         self._connected: store.Store | None = None
         self._attempt_s = 0.0
         self._poll_s = 0.0
+        self._away_since_s: float | None = None
 
     def run(self) -> None:
         """Go on until ``shared.stopping``, whatever happens."""
@@ -134,8 +137,10 @@ class _Rounds:
     def _attempt(self) -> None:
         questions = self._shared.take_questions()
         try:
+            self._keep_after_outage()
             self._round({one.topic for one in questions if one.topic})
             self._outage.worked()
+            self._away_since_s = None
         except client.FAILURES as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 -- this thread must live
@@ -144,7 +149,25 @@ class _Rounds:
         finally:
             self._answer(questions)
 
+    def _keep_after_outage(self) -> None:
+        """Keep listeners whose records ended while nobody could renew them.
+
+        They announce themselves again, perhaps after we ask. Readers notice
+        an outage later than others do, by half a record's life at most; a
+        record lives on for two thirds of its life when others notice.
+        """
+        now_s, since_s = time.monotonic(), self._away_since_s
+        if since_s is not None and now_s - since_s > self._plan.ttl_s / 8:
+            self._shared.keep_all(
+                now_s + self._plan.ttl_s + client.LONGEST_PAUSE_S
+            )
+
     def _failed(self, error: Exception) -> None:
+        if self._away_since_s is None:
+            self._away_since_s = time.monotonic()
+        # The next round works only if Redis takes all of it again.
+        self._shared.read_all_again()
+        self._poll_s = 0.0
         self._attempt_s = time.monotonic() + self._outage.failed(error)
         self._shared.counters['outages'] = self._outage.count
         self._close()
@@ -183,6 +206,7 @@ class _Rounds:
                 plan.keys,
                 plan.ttl_s,
                 plan.most_peers,
+                self._note_replaced,
             )
         return self._connected
 
@@ -191,10 +215,13 @@ class _Rounds:
         try:
             return step(*arguments)
         except redis.ResponseError as error:
-            if client.is_general(error):
+            if not client.is_of_key(error):
                 raise
             self._faults.note('refused', [str(error)])
             return None
+
+    def _note_replaced(self, key: str) -> None:
+        self._shared.counters['replaced'] += 1
 
     def _changed(self, now_s: float) -> set[knowledge.Topic]:
         """Topics that have to be read."""

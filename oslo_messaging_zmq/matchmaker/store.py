@@ -11,6 +11,7 @@ lengths, types, the form of addresses, and that a record says of itself what
 its key says.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ import uuid
 
 from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.redis import client as redis_client
+from oslo_messaging_zmq.redis import own_keys
 
 VERSION = 1
 RECORD_LIMIT = 4096
@@ -84,14 +86,16 @@ redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[3])
 
 # KEYS: index, mark, epoch. ARGV: most members, their longest name, new mark,
 # milliseconds that a new mark lives, longest life of a member. Whatever would
-# live longer was not written by a program of ours.
+# live longer was not written by a program of ours. The first command needs
+# memory: a Redis that is full, in which nobody could renew a record, refuses
+# it before anybody is struck out.
 _MEMBERS = (
     _NOW_MS
     + """
+redis.call('SET', KEYS[3], ARGV[3], 'NX')
 local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
             + redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[5], '+inf')
 if ended > 0 then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end
-redis.call('SET', KEYS[3], ARGV[3], 'NX')
 local all = redis.call('ZREVRANGE', KEYS[1], 0, ARGV[1] - 1)
 local dropped = redis.call('ZCARD', KEYS[1]) - #all
 local fit = {}
@@ -242,6 +246,7 @@ class Store:
     :param keys: names of keys.
     :param ttl_s: how long a record lives that is not refreshed, in seconds.
     :param most_peers: how many listeners of one topic are read at most.
+    :param on_replaced: told each key that had a value of a wrong type.
     """
 
     def __init__(
@@ -250,6 +255,7 @@ class Store:
         keys: Keys,
         ttl_s: float,
         most_peers: int,
+        on_replaced: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._keys = keys
@@ -259,10 +265,12 @@ class Store:
         self._announce = client.register_script(_ANNOUNCE)
         self._withdraw = client.register_script(_WITHDRAW)
         self._members = client.register_script(_MEMBERS)
+        self._own_keys = own_keys.OwnKeys(client, on_replaced)
 
     def generation(self) -> int:
         """Take the next generation; never one that was given before."""
-        return int(self._generation(keys=[self._keys.generation]))
+        keys = {self._keys.generation: own_keys.TEXT}
+        return int(self._own_keys.run(self._generation, keys, []))
 
     def announce(self, peer: contract.Peer) -> bool:
         """Write a record, or make it live on.
@@ -278,13 +286,14 @@ class Store:
 
     def members(self, exchange: str, topic: str) -> Members:
         """Read who is listed, and strike out whoever expired."""
-        epoch, mark, dropped, names = self._members(
-            keys=[
-                self._keys.index(exchange, topic),
-                self._keys.mark(exchange, topic),
-                self._keys.epoch,
-            ],
-            args=[
+        epoch, mark, dropped, names = self._own_keys.run(
+            self._members,
+            {
+                self._keys.index(exchange, topic): own_keys.SORTED_SET,
+                self._keys.mark(exchange, topic): own_keys.TEXT,
+                self._keys.epoch: own_keys.TEXT,
+            },
+            [
                 self._most_peers,
                 MEMBER_LIMIT,
                 uuid.uuid4().hex,
@@ -313,7 +322,20 @@ class Store:
                     RECORD_LIMIT,
                 )
             found += _answers(pipeline)
+        self._replace_records(peer_ids, found)
         return found
+
+    def _replace_records(
+        self, peer_ids: Sequence[str], found: Sequence[bytes | Exception]
+    ) -> None:
+        """Remove records of a wrong type, so that their owners miss them."""
+        wrong = {
+            self._keys.peer(peer_id): own_keys.TEXT
+            for peer_id, text in zip(peer_ids, found, strict=True)
+            if isinstance(text, Exception) and redis_client.is_wrong_type(text)
+        }
+        if wrong:
+            self._own_keys.replace(wrong)
 
     def changes(
         self, topics: Sequence[tuple[str, str]], own: Iterable[str]
@@ -342,13 +364,14 @@ class Store:
 
     def _run(self, script: Any, peer: contract.Peer, life_ms: int) -> Any:
         topic = peer.exchange, peer.topic
-        return script(
-            keys=[
-                self._keys.peer(peer.id),
-                self._keys.index(*topic),
-                self._keys.mark(*topic),
-            ],
-            args=[encode(peer), member(peer), life_ms, uuid.uuid4().hex],
+        return self._own_keys.run(
+            script,
+            {
+                self._keys.peer(peer.id): own_keys.TEXT,
+                self._keys.index(*topic): own_keys.SORTED_SET,
+                self._keys.mark(*topic): own_keys.TEXT,
+            },
+            [encode(peer), member(peer), life_ms, uuid.uuid4().hex],
         )
 
 

@@ -149,7 +149,14 @@ class Accounts:
         :raises redis.RedisError: Redis is away still.
         """
         for key, body in list(self._owed.items()):
-            self._say(connection, key, body)
+            try:
+                self._say(connection, key, body)
+            except redis.ResponseError as error:
+                if not client.is_of_key(error):
+                    raise
+                # Its stream is no more; the others shall go on.
+                LOG.error('Cannot settle %s of %s: %s', key[1], key[0], error)
+                self._close_account(key)
             self._owed.pop(key, None)
 
     def _say(
@@ -163,6 +170,9 @@ class Accounts:
             connection.finish(stream, self._group, entry_id)
         else:
             connection.requeue(stream, self._group, entry_id, body)
+        self._close_account(key)
+
+    def _close_account(self, key: tuple[str, str]) -> None:
         with self._lock:
             self._open.discard(key)
         self._has_room.set()
@@ -198,6 +208,9 @@ class Consumer:
         )
         self.most_open = terms.most_open
         self._outage = client.Outage(terms.settings, LOG, 'notifications')
+        self._silence = client.Outage(
+            terms.settings, LOG, 'signs of life of listeners to notifications'
+        )
         self._accounts = Accounts(terms, group, answers)
         self._usable: tuple[str, ...] = ()
         self._refused: set[str] = set()
@@ -218,7 +231,7 @@ class Consumer:
                 connection.subscribe(stream, self._group)
                 usable.append(stream)
             except redis.ResponseError as error:
-                if client.is_general(error):
+                if not client.is_of_key(error):
                     raise
                 if stream not in self._refused:
                     self._refused.add(stream)
@@ -313,18 +326,19 @@ class Consumer:
                 terms.settings, timeout_s=terms.timeout_s + self.PATIENCE_S
             ),
             terms.prefix,
+            lambda _: self._tally.add('replaced'),
         )
         try:
-            connection.keep_alive(self.name, terms.lease_s)
+            self._say_alive(connection)
             self.subscribe(connection)
             self._client_id = connection.client_id()
         except client.FAILURES:
             connection.close()
             raise
         now_s = time.monotonic()
-        self._renew_s = now_s + terms.lease_s / 3
         # After an outage the others' names may have expired though they live.
-        self._claim_s = now_s + (terms.lease_s if self._outage.count else 0)
+        later_s = terms.lease_s if self._outage.count else 0
+        self._claim_s = max(self._claim_s, now_s + later_s)
         self._connection = connection
         return connection
 
@@ -356,8 +370,24 @@ class Consumer:
 
     def _renew(self, connection: store.Store) -> None:
         if time.monotonic() >= self._renew_s:
-            connection.keep_alive(self.name, self._terms.lease_s)
-            self._renew_s = time.monotonic() + self._terms.lease_s / 3
+            self._say_alive(connection)
+
+    def _say_alive(self, connection: store.Store) -> None:
+        """Say that we live.
+
+        A Redis that is full, perhaps of notifications, refuses it and still
+        lets us take them. Then others cannot say it either, so nobody is
+        taken for dead until all had the time to.
+        """
+        lease_s = self._terms.lease_s
+        wait_s = lease_s / 3
+        try:
+            connection.keep_alive(self.name, lease_s)
+            self._silence.worked()
+        except redis.exceptions.OutOfMemoryError as error:
+            wait_s = min(wait_s, self._silence.failed(error))
+            self._claim_s = time.monotonic() + lease_s
+        self._renew_s = time.monotonic() + wait_s
 
     def _accepted(self, entries: Iterable[store.Entry]) -> list[Taken]:
         accepted = []

@@ -19,7 +19,6 @@ from typing import Any
 import uuid
 
 import oslo_messaging
-import redis
 
 from oslo_messaging_zmq.notifications import consumer
 from oslo_messaging_zmq.notifications import listener
@@ -39,12 +38,14 @@ COUNTERS = (
     'dropped_oldest',
     'garbage',
     'refused',
+    'replaced',
     'lost_streams',
 )
 """What :meth:`RedisNotifications.statistics` counts: notifications accepted
 by Redis; given to listeners here; done; given back; taken over from the dead;
 further attempts to send; lost by full topics; entries that nobody could read;
-streams whose key is somebody else's; times that a group was gone."""
+streams that Redis refuses; keys whose value had a wrong type and was removed;
+times that a group was gone."""
 
 _CONNECTIONS = 16
 _SAY_EVERY_S = 60.0
@@ -101,12 +102,14 @@ class RedisNotifications:
         self._outage = client.Outage(settings, LOG, 'sending of notifications')
         self._lanes: collections.deque[_Lane] = collections.deque()
         self._is_closing = threading.Event()
+        self._was_admitted = False
         self._said_s = -_SAY_EVERY_S
         self._store = store.Store(
             client.connect(
                 settings, timeout_s=timeout_s, connections=_CONNECTIONS
             ),
             prefix,
+            lambda _: self._tally.add('replaced'),
         )
 
     def send(
@@ -220,15 +223,17 @@ class RedisNotifications:
                     ) from None
                 attempt += 1
             else:
+                self._was_admitted = True
                 self._outage.worked()
                 self._note_dropped(stream, dropped)
                 return
 
     def _may_retry(self, error: Exception, attempt: int, retries: int) -> bool:
         """Wait for the next attempt, if there is to be one."""
-        is_final = client.is_password(error) or not (
-            client.is_away(error)
-            or isinstance(error, redis.exceptions.OutOfMemoryError)
+        # A password that never opened is a fault of the configuration; one
+        # that opened before was changed, and may be changed back.
+        is_final = client.is_of_key(error) or (
+            client.is_password(error) and not self._was_admitted
         )
         if is_final or (0 <= retries <= attempt):
             return False

@@ -9,6 +9,7 @@ deleted when every group is done with it, so a stream holds what is still to
 do, and what a full one loses is known.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -18,6 +19,7 @@ from typing import Any
 from oslo_serialization import jsonutils
 
 from oslo_messaging_zmq.redis import client as redis_client
+from oslo_messaging_zmq.redis import own_keys
 
 VERSION = 1
 DEFAULT_GROUP = 'default'
@@ -219,9 +221,15 @@ class Store:
 
     :param client: a ``redis.Redis`` that gives bytes.
     :param prefix: with which every key begins.
+    :param on_replaced: told each key that had a value of a wrong type.
     """
 
-    def __init__(self, client: Any, prefix: str) -> None:
+    def __init__(
+        self,
+        client: Any,
+        prefix: str,
+        on_replaced: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._client = client
         self._prefix = f'{prefix}:notifications'
         self._send = client.register_script(_SEND)
@@ -230,6 +238,7 @@ class Store:
         self._requeue = client.register_script(_REQUEUE)
         self._claim = client.register_script(_CLAIM)
         self._leave = client.register_script(_LEAVE)
+        self._own_keys = own_keys.OwnKeys(client, on_replaced)
 
     def stream(self, exchange: str, topic: str) -> str:
         """Key of the stream of a topic with its priority."""
@@ -246,10 +255,13 @@ class Store:
         :param length: most entries that the stream may hold.
         :returns: how many of the oldest entries it lost for that.
         """
-        keys = [stream, f'{self._prefix}:lane:{lane}']
+        keys = {
+            stream: own_keys.STREAM,
+            f'{self._prefix}:lane:{lane}': own_keys.TEXT,
+        }
         day_ms = 24 * 3600 * 1000
         arguments = [sequence, day_ms, length, body, DEFAULT_GROUP]
-        return int(self._send(keys=keys, args=arguments))
+        return int(self._own_keys.run(self._send, keys, arguments))
 
     def subscribe(self, stream: str, group: str) -> bool:
         """Make sure that a group gets what is sent from now on.
@@ -257,7 +269,7 @@ class Store:
         :returns: whether it is new.
         """
         return bool(
-            self._subscribe(keys=[stream], args=[group, DEFAULT_GROUP])
+            self._on_stream(self._subscribe, stream, group, DEFAULT_GROUP)
         )
 
     def read(
@@ -289,13 +301,13 @@ class Store:
 
     def finish(self, stream: str, group: str, entry_id: str) -> None:
         """Take note that a group is done with an entry."""
-        self._finish(keys=[stream], args=[group, entry_id])
+        self._on_stream(self._finish, stream, group, entry_id)
 
     def requeue(
         self, stream: str, group: str, entry_id: str, body: bytes
     ) -> None:
         """Put an entry into a group once more, after what waits already."""
-        self._requeue(keys=[stream], args=[group, entry_id, body])
+        self._on_stream(self._requeue, stream, group, entry_id, body)
 
     def claim(
         self, stream: str, group: str, name: str, idle_s: float, count: int
@@ -306,9 +318,9 @@ class Store:
         :param idle_s: for how long nobody must have touched it, in seconds.
         :param count: most entries.
         """
-        taken = self._claim(
-            keys=[stream],
-            args=[group, name, self._alive(''), int(idle_s * 1000), count],
+        idle_ms = int(idle_s * 1000)
+        taken = self._on_stream(
+            self._claim, stream, group, name, self._alive(''), idle_ms, count
         )
         return [
             Entry(stream, entry_id.decode(), _pairs(fields), int(deliveries))
@@ -322,7 +334,7 @@ class Store:
     def leave(self, streams: Sequence[str], group: str, name: str) -> None:
         """Remove a consumer; what it left open is others' at once."""
         for stream in streams:
-            self._leave(keys=[stream], args=[group, name])
+            self._on_stream(self._leave, stream, group, name)
         self._client.delete(self._alive(name))
 
     def client_id(self) -> int:
@@ -336,6 +348,9 @@ class Store:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+    def _on_stream(self, script: Any, stream: str, *args: Any) -> Any:
+        return self._own_keys.run(script, {stream: own_keys.STREAM}, args)
 
     def _alive(self, name: str) -> str:
         return f'{self._prefix}:alive:{name}'

@@ -8,6 +8,7 @@ twice.
 
 import logging
 import random
+import re
 from typing import Any
 import urllib.parse
 
@@ -22,15 +23,33 @@ from oslo_messaging_zmq.redis import url
 FAILURES = (redis.RedisError, OSError)
 """Everything that a command can raise."""
 
-_AWAY = (
-    redis.ConnectionError,
-    redis.TimeoutError,
-    redis.exceptions.ReadOnlyError,
-    OSError,
-)
-
 # Of commands that came too early, and of what Sentinels told by the way.
 _PASSWORD_MARKS = ('NOAUTH', 'WRONGPASS', 'AuthenticationError')
+
+_KEY_CODES = frozenset(
+    ('WRONGTYPE', 'NOGROUP', 'BUSYGROUP', 'BUSYKEY', 'UNBLOCKED')
+)
+"""Codes by which Redis speaks of one key and what it holds."""
+
+_OF_KEY = re.compile(
+    'no such key|requires the key to exist|exhausted the last possible ID'
+    '|equal or smaller than the target stream|invalid stream id'
+    '|not an integer|not a (valid )?float|increment or decrement|overflow'
+    '|exceeds maximum allowed size|user_script:',
+    re.IGNORECASE,
+)
+"""Texts without a code of their own that speak of one key: what it holds,
+and scripts of ours that stumble over that."""
+
+# Redis since 7 appends to the error of any command which script ran it.
+_WHERE = re.compile(r' script: [0-9a-f]{40}, on @user_script:[0-9]+\.?$')
+
+# Redis before 7 puts the error of a command within that of its script.
+_IN_SCRIPT = re.compile(
+    r'user_script: ?[0-9]+: (?:@user_script: ?[0-9]+: )?-?([A-Z]{2,})(?: |$)'
+)
+_AT_HEAD = re.compile(r'-?([A-Z]{2,})(?: |$)')
+_UNSPECIFIC = ('', 'ERR')
 
 
 def connect(
@@ -114,12 +133,55 @@ def quoted(*words: str) -> str:
     return ':'.join(urllib.parse.quote(word, safe='') for word in words)
 
 
+def _code(error: Exception) -> str:
+    """The word by which Redis names the kind of an error; empty if none."""
+    words = str(error)
+    inner = _IN_SCRIPT.search(words)
+    if inner and inner[1] not in _UNSPECIFIC:
+        return inner[1]
+    # Where redis-py has a class for a code, it takes the code away.
+    told = getattr(error, 'status_code', None)
+    found = _AT_HEAD.match(words)
+    return told or (found[1] if found else '')
+
+
+def is_wrong_type(error: Exception) -> bool:
+    """Whether a key holds a value of another type than a command needs."""
+    return isinstance(error, redis.ResponseError) and (
+        _code(error) == 'WRONGTYPE'
+    )
+
+
+def is_of_key(error: Exception) -> bool:
+    """Whether an error speaks of one key and what it holds, and no more.
+
+    Whatever else Redis answers is the state of the server: it is full, may
+    not write, loads, fails over, or gave us other rights. New versions have
+    further codes, so those of keys are listed, and not those of servers.
+    """
+    if type(error) is not redis.ResponseError:
+        # A class of its own stands for a state of the server.
+        return False
+    code = _code(error)
+    if code in _UNSPECIFIC:
+        return bool(_OF_KEY.search(_WHERE.sub('', str(error))))
+    return code in _KEY_CODES
+
+
 def is_away(error: Exception) -> bool:
     """Whether an error means that Redis as a whole cannot serve us now.
 
-    Otherwise the server is fine but refused one command.
+    Otherwise it wants another password, or refused one command for what one
+    key holds.
     """
-    return isinstance(error, _AWAY) or 'READONLY' in str(error)
+    if isinstance(error, (redis.ConnectionError, OSError)):
+        return True
+    return (
+        isinstance(error, redis.RedisError)
+        and not isinstance(error, redis.DataError)
+        and not is_of_key(error)
+        and not is_password(error)
+    )
 
 
 def is_password(error: Exception) -> bool:
@@ -128,6 +190,13 @@ def is_password(error: Exception) -> bool:
         return True
     words = str(error)
     return any(mark in words for mark in _PASSWORD_MARKS)
+
+
+def is_forbidden(error: Exception) -> bool:
+    """Whether Redis knows us, and gave us too few rights."""
+    return _code(error) == 'NOPERM' or isinstance(
+        error, redis.exceptions.NoPermissionError
+    )
 
 
 def is_general(error: Exception) -> bool:
@@ -143,6 +212,10 @@ def explain(error: Exception, settings: url.RedisSettings) -> str:
         return f'{settings.place} refused {given}: {words}'
     if isinstance(error, redis.exceptions.ReadOnlyError):
         return f'{settings.place} is a replica now: {words}'
+    if is_forbidden(error):
+        return f'{settings.place} does not permit it: {words}; see its ACL'
+    if isinstance(error, redis.ResponseError) and not is_of_key(error):
+        return f'{settings.place} refuses: {words}'
     return f'{settings.place}: {words}'
 
 
@@ -151,10 +224,24 @@ def _words(error: Exception, settings: url.RedisSettings) -> str:
         # Its own words describe clients with all they were made of.
         return 'No master found: no Sentinel that answers knows one that is up'
     words = str(error) or type(error).__name__
+    code = getattr(error, 'status_code', None)
+    if code and code != 'ERR' and code not in words:
+        words = f'{code} {words}'
     for secret in (settings.password, settings.sentinel_password):
         if secret:
             words = words.replace(secret, '***')
     return words
+
+
+def _kind(error: Exception) -> str:
+    """What has to be done about an outage."""
+    if is_password(error):
+        return 'password'
+    return 'rights' if is_forbidden(error) else 'away'
+
+
+LONGEST_PAUSE_S = 2.0
+"""Longest time between two attempts to reach a Redis that is away."""
 
 
 class Outage:
@@ -173,7 +260,7 @@ class Outage:
         settings: url.RedisSettings,
         logger: Any,
         purpose: str,
-        longest_s: float = 2.0,
+        longest_s: float = LONGEST_PAUSE_S,
     ) -> None:
         self._settings = settings
         self._logger = logger
@@ -194,12 +281,12 @@ class Outage:
         :returns: how long to wait before the next attempt, in seconds;
             longer with every failure, and never the same for everybody.
         """
-        kind = 'password' if is_password(error) else 'away'
+        kind = _kind(error)
         if not self._said:
             self.count += 1
         if kind != self._said:
             self._said = kind
-            level = logging.ERROR if kind == 'password' else logging.WARNING
+            level = logging.WARNING if kind == 'away' else logging.ERROR
             self._logger.log(
                 level,
                 'No %s until Redis serves again: %s',

@@ -4,7 +4,7 @@
 
 Three forms are understood::
 
-    zmq+redis://[[user]:password@]host[:port][/database]
+    zmq+redis://[[user][:password]@]host[:port][/database]
     zmq+rediss://[[user]:password@]host[:port][/database][?ca=...]
     zmq+sentinel://[[user]:password@]host[:port],.../[database]?service=name
 
@@ -125,8 +125,8 @@ def _parsed(url: oslo_messaging.TransportURL) -> RedisSettings:
         username=username,
         password=password,
         service=_service(query) if is_sentinel else '',
-        sentinel_username=query.get('sentinel_user', ''),
-        sentinel_password=query.get('sentinel_password', ''),
+        sentinel_username=_secret(query, 'sentinel_user'),
+        sentinel_password=_secret(query, 'sentinel_password'),
         tls=tls,
         **_tls_files(query, tls),
     )
@@ -183,13 +183,16 @@ def _credentials(hosts: Sequence[Any]) -> tuple[str, str]:
     }
     if len(given) > 1:
         _fail('expected the same user and password at every host that has one')
-    username, password = given.pop() if given else ('', '')
-    if username and not password:
-        _fail(
-            'a password is missing; expected user:password@ or :password@'
-            ' before the host'
-        )
-    return username, password
+    return given.pop() if given else ('', '')
+
+
+def _secret(query: Mapping[str, str], name: str) -> str:
+    """A word of the query as it was written.
+
+    oslo.messaging reads a plus sign as a blank, as in forms of web pages.
+    Passwords made by machines hold plus signs; none of Redis' holds a blank.
+    """
+    return query.get(name, '').replace(' ', '+')
 
 
 def _database(virtual_host: str | None) -> int:

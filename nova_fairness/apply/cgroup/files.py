@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import dataclasses
 import errno
 import os
+import pathlib
 import re
 import types
 
@@ -180,9 +181,29 @@ def control_path(
     :raises WriteRefused: if its group is not the VM's alone, or not visible
         from here, or has no group of that level.
     """
-    file = FILES[name]
-    if (level <= cgroup.FIRST_VCPU) is not file.of_vcpus:
+    if (level <= cgroup.FIRST_VCPU) is not FILES[name].of_vcpus:
         raise exception.WriteRefused(f'{name} is none of groups of {level}')
+    mount, own = _own_group(proc, mounts, pid, name)
+    return str(_directory(mount, own, level, pid) / name)
+
+
+def group_path(
+    proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
+) -> str:
+    """The directory of the group of the whole VM that a process is.
+
+    :raises OSError: if the process is gone.
+    :raises WriteRefused: as :func:`control_path`.
+    """
+    mount, own = _own_group(proc, mounts, pid, name)
+    return str(_directory(mount, own, OWN, pid))
+
+
+def _own_group(
+    proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
+) -> tuple[cgroup.Mount, str]:
+    """The group of a VM's main thread, and where its hierarchy is mounted."""
+    file = FILES[name]
     controller = file.controller
     if file.otherwise is not None and controller not in mounts:
         controller = file.otherwise
@@ -199,9 +220,14 @@ def control_path(
             f'process {pid} is in control group {group}, which is not that '
             f'of one VM; expected the group that libvirt makes for it'
         )
+    return mount, own
+
+
+def _directory(
+    mount: cgroup.Mount, own: str, level: int, pid: int
+) -> pathlib.PurePosixPath:
     try:
-        chosen = cgroup.relative(own, level)
-        return str(cgroup.directory(mount, chosen) / name)
+        return cgroup.directory(mount, cgroup.relative(own, level))
     except ValueError as error:
         raise exception.WriteRefused(
             f'control group of process {pid} is not visible here: {error}'

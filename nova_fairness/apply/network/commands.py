@@ -105,14 +105,15 @@ def _table(device: str, side: str) -> list[str]:
 
 
 def _filter(
-    device: str, side: str, mac: str, number: int, minor: int
+    device: str, side: str, mac: str, number: int, minor: int, tap: str = ''
 ) -> list[str]:
+    came = f'indev {tap} ' if tap else ''
     bucket = f'{state.TABLE:x}:{state.bucket_of(mac):x}:'
     return [
         (
             f'filter add dev {device} parent {_ROOT} {_OURS} '
             f'handle {bucket}{number:x} u32 ht {bucket} '
-            f'match ether {side} {mac} flowid {_ROOT}{minor:x}'
+            f'match ether {side} {mac} {came}flowid {_ROOT}{minor:x}'
         )
     ]
 
@@ -167,6 +168,10 @@ OPERATIONS: Mapping[str, _Form] = {
         ],
     ),
     'filter': ((_is_device, _is_side, _is_mac, _number, _minor), _filter),
+    'tap-filter': (
+        (_is_device, _is_side, _is_mac, _number, _minor, _is_device),
+        _filter,
+    ),
     'no-filter': ((_is_device, _bucket, _number), _no_filter),
     'ingress': (
         (_is_device,),

@@ -225,10 +225,12 @@ class NetworkClasses(control.Control):
     def _values(
         self, keys: Sequence[str], kernel: state.Kernel
     ) -> dict[str, int]:
-        members = self._trees.members
         view = network_layout.look(self._layout, kernel, self._sys)
-        unfinished = self._trees.unfinished(kernel, self._layout)
         running = {item.key: item for item in self._source()}
+        told = plan.doubles(running)
+        members = plan.with_doubles(self._trees.members, told)
+        self._trees.members = members
+        unfinished = self._trees.unfinished(kernel, self._layout)
         self._whys = {k: why for k, why in self._whys.items() if k in running}
         values: dict[str, int] = {}
         for key in keys:
@@ -236,6 +238,8 @@ class NetworkClasses(control.Control):
             if key in running:
                 nics = self._steerable(running[key], view)
                 if not nics:
+                    continue
+                if not self._may_have_class(key, nics, told.get(key, {})):
                     continue
                 is_whole = is_whole and plan.has_interfaces(members[key], nics)
             elif key not in members:
@@ -251,6 +255,32 @@ class NetworkClasses(control.Control):
         if why:
             self._whys[found.key] = why
         return nics
+
+    def _may_have_class(
+        self,
+        key: str,
+        nics: Sequence[instance.Nic],
+        told: Mapping[str, str],
+    ) -> bool:
+        """Say what another VM with the same MAC address keeps from this one.
+
+        The first one keeps its class, for what comes through its own tap. What
+        comes in by an uplink belongs to neither.
+        """
+        if not told:
+            return True
+        why = plan.double(self._trees.members, key, nics)
+        if not why and self._layout.kind is network_settings.Kind.UPLINK:
+            macs = ', '.join(sorted(told))
+            text = (
+                f'another VM of this node has the MAC address {macs} too, so '
+                f'what it receives is in no class'
+            )
+            found = self._whys.get(key)
+            self._whys[key] = f'{found}; {text}' if found else text
+        if why:
+            self._whys[key] = why
+        return not why
 
     def _runs(self, key: str) -> bool:
         try:

@@ -47,7 +47,7 @@ _HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
 _HTB_SPEC = struct.Struct('=8xI8xI8xI')
 """Rate, ceil and quantum of ``struct tc_htb_opt``."""
 
-_U32_CLASSID, _U32_LINK, _U32_SEL, _U32_ACT = 1, 3, 5, 7
+_U32_CLASSID, _U32_LINK, _U32_SEL, _U32_ACT, _U32_INDEV = 1, 3, 5, 7, 8
 _TWO_KEYS = struct.Struct('=2xB13x4s4si4x4s4si4x')
 """``struct tc_u32_sel`` with two keys: their number; mask, value, offset."""
 
@@ -177,7 +177,8 @@ def _mac_filter(message: bytes, options: Span) -> state.MacFilter:
     mac = ''
     if end - begin == _TWO_KEYS.size:
         mac = _mac(*_TWO_KEYS.unpack_from(message, begin))
-    return state.MacFilter(mac, classid & 0xFFFF)
+    tap = _text(message, _find(message, options, _U32_INDEV))
+    return state.MacFilter(mac, classid & 0xFFFF, tap)
 
 
 def _mac(

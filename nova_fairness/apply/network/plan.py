@@ -21,8 +21,13 @@ that are late lose nothing."""
 
 _LEAST_BURST = 16000
 _LEAST_QUANTUM = 16000
+_ONE_PACKET = 2000
 _TRUNK_QUANTUM = 60000
 _LARGEST_QUANTUM = 1 << 24
+
+_USUAL_RATIO = 20
+"""Largest rate by smallest that bounded weights make; these keep whole packets
+before what belongs to no VM gets its proportion."""
 
 LOWEST_RATE, HIGHEST_RATE = 1000, 10**12
 """Rates that a class may have, bytes per second."""
@@ -44,12 +49,15 @@ class Member:
     :ivar filters: MAC address by handle.
     :ivar taps: interfaces on the host.
     :ivar rate: bytes per second in each direction.
+    :ivar doubles: its MAC addresses that another VM of the node has too, each
+        with the tap behind which it is this VM's.
     """
 
     minor: int
     filters: Mapping[state.FilterHandle, str]
     taps: tuple[str, ...]
     rate: int
+    doubles: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 Members = Mapping[str, Member]
@@ -67,8 +75,13 @@ def admitted(
     :param key: of the incarnation.
     :param nics: those that can be steered, not empty.
     :param rate: bytes per second.
-    :raises WriteRefused: if there are no numbers left.
+    :raises WriteRefused: if there are no numbers left, or another VM has a
+        class for one of its MAC addresses: what comes in could not be told
+        apart, and nobody's traffic shall count as another's.
     """
+    nics = [dataclasses.replace(nic, mac=nic.mac.lower()) for nic in nics]
+    if why := double(members, key, nics):
+        raise exception.WriteRefused(f'{key} gets no network class: {why}')
     known = members.get(key)
     if known is not None and has_interfaces(known, nics):
         return dataclasses.replace(known, rate=rate)
@@ -84,6 +97,59 @@ def admitted(
         used.add(handle)
     taps = tuple(dict.fromkeys(nic.tap for nic in nics))
     return Member(minor, filters, taps, rate)
+
+
+def double(members: Members, key: str, nics: Sequence[instance.Nic]) -> str:
+    """Say which MAC address another VM has a class for; empty if none.
+
+    :param members: who has a class.
+    :param key: of the VM that asks.
+    :param nics: of that VM.
+    """
+    macs = {nic.mac.lower() for nic in nics}
+    for other, item in members.items():
+        found = sorted(macs & set(item.filters.values()))
+        if found and other != key:
+            return (
+                f'it has the MAC address {found[0]}, and so has {other} on '
+                f'this node, which has a class already; give one of them '
+                f'another address'
+            )
+    return ''
+
+
+def doubles(
+    found: Mapping[str, instance.Incarnation],
+) -> Mapping[str, Mapping[str, str]]:
+    """MAC addresses that several VMs of a node have; networks permit that.
+
+    :param found: the VMs that run, by key; those without a class count too.
+    :returns: by key, each such address with the tap behind which it is this
+        VM's.
+    """
+    owners: dict[str, set[str]] = {}
+    for key, item in found.items():
+        for nic in item.instance.nics:
+            owners.setdefault(nic.mac.lower(), set()).add(key)
+    several = {mac for mac, keys in owners.items() if mac and len(keys) > 1}
+    told: dict[str, dict[str, str]] = {}
+    for key, item in found.items():
+        for nic in item.instance.nics:
+            if nic.mac.lower() in several:
+                told.setdefault(key, {}).setdefault(nic.mac.lower(), nic.tap)
+    return told
+
+
+def with_doubles(
+    members: Members, told: Mapping[str, Mapping[str, str]]
+) -> Members:
+    """Members that know which of their MAC addresses others have, too."""
+    return {
+        key: item
+        if item.doubles == told.get(key, {})
+        else dataclasses.replace(item, doubles=told.get(key, {}))
+        for key, item in members.items()
+    }
 
 
 def _free_minor(members: Iterable[Member]) -> int:
@@ -109,7 +175,7 @@ def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
 
 def has_interfaces(member: Member, nics: Sequence[instance.Nic]) -> bool:
     """Tell whether a VM's classes are made for these interfaces."""
-    macs = {nic.mac for nic in nics}
+    macs = {nic.mac.lower() for nic in nics}
     taps = {nic.tap for nic in nics}
     return macs == set(member.filters.values()) and taps == set(member.taps)
 
@@ -193,6 +259,7 @@ def members_wanted(
             _change(after, change, running)
         except exception.WriteRefused as error:
             refused[change.knob.incarnation] = str(error)
+    after = dict(with_doubles(after, doubles(running.found)))
     kept, excess = within_capacity(before, after, capacity)
     why = f'all rates would exceed {capacity} bytes per second'
     return kept, {**refused, **dict.fromkeys(excess, why)}
@@ -269,26 +336,37 @@ class Target:
         return {t: k for k, item in self.members.items() for t in item.taps}
 
 
-def quantum_time(rates: Iterable[int]) -> float:
+def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
     """Seconds for which each class may send in its turn.
 
     What others leave is divided in turns. The quantum of a turn must be as
     large as the largest packets, that offloads make, or everybody gets the
-    same; so it is for the slowest class. It goes in powers of two, so that
-    it rarely changes.
+    same; so it is for the slowest class. But no quantum may be cut off at the
+    kernel's limit, or the fast ones would share alike: then the slowest class
+    sends one packet in its turn, which is little of theirs. It goes in powers
+    of two, so that it rarely changes.
+
+    :param rates: of the VMs, bytes per second.
+    :param rest: rate of what belongs to none of them.
     """
-    smallest = max(1, min(rates, default=1))
+    known = [max(1, rate) for rate in rates] or [1]
+    smallest, largest = min(known), max(known)
     seconds = 0.002
     while seconds * smallest < _LEAST_QUANTUM:
         seconds *= 2
+    while seconds * largest > _LARGEST_QUANTUM or (
+        seconds * rest > _LARGEST_QUANTUM
+        and seconds * largest > 2 * _USUAL_RATIO * _ONE_PACKET
+    ):
+        seconds /= 2
     return seconds
 
 
 def tree_of(target: Target) -> state.Tree:
     """The classes that both directions shall have, without filters."""
     rates = {item.minor: item.rate for item in target.members.values()}
-    seconds = quantum_time(rates.values())
     left = max(1, target.rate - sum(rates.values()))
+    seconds = quantum_time(rates.values(), left)
     classes = {
         minor: state.Class(rate, target.rate, _quantum(rate, seconds))
         for minor, rate in {state.REST: left, **rates}.items()
@@ -303,7 +381,7 @@ def tree_of(target: Target) -> state.Tree:
 
 
 def _quantum(rate: int, seconds: float) -> int:
-    return min(_LARGEST_QUANTUM, max(_LEAST_QUANTUM // 8, int(rate * seconds)))
+    return min(_LARGEST_QUANTUM, max(_ONE_PACKET, int(rate * seconds)))
 
 
 def burst(rate: int) -> int:
@@ -325,7 +403,8 @@ def plan(
     for device, side in target.sides.items():
         steps += _made(kernel, target, device)
         present = kernel.trees.get(device, state.NO_TREE)
-        steps += _tree_steps(device, side, present, wanted, owners)
+        told = _told_apart(wanted, target, kernel, device)
+        steps += _tree_steps(device, side, present, told, owners)
     steps += _redirected(kernel, target)
     steps += [
         ('', ('no-ifb', name))
@@ -333,6 +412,33 @@ def plan(
         if name in kernel.links and name not in target.sides
     ]
     return tuple(steps)
+
+
+def _told_apart(
+    wanted: state.Tree, target: Target, kernel: state.Kernel, device: str
+) -> state.Tree:
+    """A tree in which a MAC address of two VMs counts for its own tap only.
+
+    The kernel keeps of a packet through which interface it came. What comes
+    in by the uplink did not come by a tap, so there such an address leads to
+    no VM's class.
+    """
+    taps = {
+        (item.minor, mac): tap
+        for item in target.members.values()
+        for mac, tap in item.doubles.items()
+    }
+    if not taps:
+        return wanted
+    knows_taps = target.at_taps or device == target.uplink
+    filters: dict[state.FilterHandle, state.MacFilter] = {}
+    for handle, item in wanted.filters.items():
+        tap = taps.get((item.minor, item.mac))
+        if tap is None:
+            filters[handle] = item
+        elif knows_taps and tap in kernel.links:
+            filters[handle] = dataclasses.replace(item, tap=tap)
+    return dataclasses.replace(wanted, filters=filters)
 
 
 def _removed(
@@ -396,15 +502,17 @@ def _tree_steps(
         if present.filters.get(handle) != mac_filter:
             yield (
                 owners.get(mac_filter.minor, ''),
-                (
-                    'filter',
-                    device,
-                    side,
-                    mac_filter.mac,
-                    handle[1],
-                    mac_filter.minor,
-                ),
+                _filter_operation(device, side, handle[1], mac_filter),
             )
+
+
+def _filter_operation(
+    device: str, side: str, number: int, item: state.MacFilter
+) -> Operation:
+    fields = device, side, item.mac, number, item.minor
+    return (
+        ('tap-filter', *fields, item.tap) if item.tap else ('filter', *fields)
+    )
 
 
 def _shrinking_first(present: state.Tree, wanted: state.Tree) -> Sequence[int]:

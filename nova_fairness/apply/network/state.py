@@ -83,10 +83,12 @@ class MacFilter:
 
     :ivar mac: lower case, with colons.
     :ivar minor: of the class.
+    :ivar tap: interface through which a packet must have come; empty for any.
     """
 
     mac: str
     minor: int
+    tap: str = ''
 
 
 FilterHandle = tuple[int, int]

@@ -259,6 +259,39 @@ def test_the_helper_refuses_a_group_with_a_process(empty):
     assert empty.low == '0'
 
 
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('system.slice', errno.EPERM),
+        ('system.slice/mariadb.service', errno.EPERM),
+        ('user.slice/user-1000.slice/machine.slice', errno.EPERM),
+        ('init.scope', errno.EPERM),
+        ('machine.slice', 0),
+        ('machine.slice/machine-qemu\\x2d1\\x2da.scope', 0),
+        ('machine.slice/machine-qemu\\x2d1\\x2da.scope/libvirt', 0),
+        ('production.slice/machine-qemu\\x2d1\\x2da.scope', 0),
+    ],
+)
+def test_the_helper_writes_empty_groups_of_vms_only(empty, name, expected):
+    top = empty.group.parent
+    group = top / name
+    group.mkdir(parents=True, exist_ok=True)
+    (group / LOW).write_text('0\n')
+    (group / 'cgroup.events').write_text('populated 0\nfrozen 0\n')
+    number = group.stat().st_ino
+    assert privileged.lower_empty(number, '4096') == expected
+    shown = (group / LOW).read_text().strip()
+    assert shown == ('0' if expected else '4096')
+
+
+def test_the_helper_writes_no_empty_group_that_another_user_made(
+    empty, monkeypatch
+):
+    monkeypatch.setattr(privileged.os, 'geteuid', lambda: 4711)
+    assert privileged.lower_empty(empty.number, '4096') == errno.EPERM
+    assert empty.low == '0'
+
+
 def test_the_helper_knows_no_group_of_another_number(empty):
     assert privileged.lower_empty(1, '4096') == errno.ENOENT
 

@@ -75,6 +75,18 @@ def test_a_group_that_is_no_vms_own_is_never_written(host, lines):
     assert privileged.write_controls([request]) == [errno.EPERM]
 
 
+@pytest.mark.parametrize('level', [0, 1])
+def test_a_group_that_a_user_made_and_named_like_a_vms_is_never_written(
+    host, monkeypatch, level
+):
+    key = host.start(7)
+    monkeypatch.setattr(privileged.os, 'geteuid', lambda: 4711)
+    request = ('cpu.shares', '500', 7, 500, level)
+    expected = errno.EINVAL if level else errno.EPERM
+    assert privileged.write_controls([request]) == [expected]
+    assert host.value(key) == 1024
+
+
 def test_files_are_never_created(host):
     key = host.start(7)
     host.file_of(key).unlink()

@@ -59,3 +59,29 @@ def test_the_environment_is_read_at_each_call_only_if_it_says_something(
         monkeypatch.setenv(name, value)
     made = session.Session(noauth.NoAuth('http://127.0.0.1'))
     assert clients.environment_read_once(made).session.trust_env is reads
+
+
+@pytest.mark.parametrize(
+    ('region', 'expected'), [('', 'central-1'), ('central-2', 'central-2')]
+)
+def test_the_region_that_is_served_is_named(
+    tmp_path, monkeypatch, caplog, region, expected
+):
+    caplog.set_level('INFO')
+    (tmp_path / 'clouds.yaml').write_text(
+        'clouds:\n  here:\n    regions: [central-1, central-2]\n'
+        '    auth: {auth_url: "http://localhost:1/v3", username: u,\n'
+        '           password: p, project_name: a}\n'
+    )
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(tmp_path / 'clouds.yaml'))
+    asked = []
+    adapter = clients.keystone_adapter.Adapter
+
+    def noted(*arguments, **more):
+        asked.append(more['region_name'])
+        return adapter(*arguments, **more)
+
+    monkeypatch.setattr(clients.keystone_adapter, 'Adapter', noted)
+    clients.connect('here', region)
+    assert f'Cloud here: region {expected} is asked' in caplog.text
+    assert asked == [expected] * 4

@@ -39,7 +39,7 @@ def configured(tmp_path, monkeypatch, **options):
     for name, value in options.items():
         conf.set_override(name, value, 'fairness_partition')
     apis = fake_cloud.FakeCloud().apis
-    monkeypatch.setattr(clients, 'connect', lambda _: apis)
+    monkeypatch.setattr(clients, 'connect', lambda *_: apis)
     return partition.partitioning(
         conf, FakeStore(), FakeService(), threading.Event()
     )

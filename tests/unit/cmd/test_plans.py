@@ -46,7 +46,7 @@ def configured(monkeypatch, batch='', **options):
         conf.set_override(name, value, 'fairness_plans')
     conf.set_override('batch', batch, 'fairness_partition')
     apis = fake_cloud.FakeCloud().apis
-    monkeypatch.setattr(clients, 'connect', lambda _: apis)
+    monkeypatch.setattr(clients, 'connect', lambda *_: apis)
     return plans.moving(conf, FakeStore(), None, threading.Event())
 
 

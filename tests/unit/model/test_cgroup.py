@@ -158,3 +158,41 @@ def test_there_is_no_group_beyond_the_root_or_beside_the_way(
 ):
     with pytest.raises(ValueError, match='no group'):
         cgroup.relative(process_group, level)
+
+
+@pytest.mark.parametrize(
+    'name',
+    [' ', '\t', '\n', '\\', '#', ' - ', '\\040', '\x85', '\u2028', '\xa0'],
+)
+def test_a_mount_is_where_it_is_whatever_its_path_holds(name):
+    where = f'/cg{name}x'
+    told = ''.join(
+        f'\\{ord(sign):03o}' if sign in ' \t\n\\#' else sign for sign in where
+    )
+    line = f'41 31 0:38 {told} {told} rw - cgroup2 none rw\n'
+    found = cgroup.mounts(line)[cgroup.UNIFIED]
+    assert str(found.path) == where
+    assert found.root == where
+
+
+@pytest.mark.parametrize('sign', ['\x0b', '\x85', '\u2028'])
+def test_a_name_of_a_group_makes_no_line_of_its_own(sign):
+    text = f'3:cpu:/a{sign}4:memory:/b\n'
+    assert cgroup.groups_of_process(text) == {'cpu': f'/a{sign}4:memory:/b'}
+
+
+@pytest.mark.parametrize(
+    ('group', 'expected'),
+    [
+        ('/machine.slice', True),
+        ('/machine', True),
+        (r'/a.slice/machine-qemu\x2d1\x2da.scope/libvirt', True),
+        (r'/a.slice/machine-qemu\x2d1\x2da.scope/libvirt/vcpu0', True),
+        ('/', False),
+        ('/system.slice', False),
+        ('/machine.slice/../system.slice', False),
+        ('/user.slice/machine', False),
+    ],
+)
+def test_a_group_of_vms_is_known_by_where_libvirt_puts_it(group, expected):
+    assert cgroup.is_for_vms(group) == expected

@@ -11,6 +11,7 @@ from hypothesis import strategies
 import pytest
 import redis
 from redis import sentinel
+from redis._parsers import base
 
 from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.matchmaker import knowledge
@@ -294,9 +295,115 @@ def test_errors_of_everything_differ_from_those_of_one_key(
     assert client.is_general(error) == (is_away or is_password)
 
 
+def parsed(answer):
+    """What redis-py makes of an answer of Redis."""
+    return base.BaseParser.parse_error(answer)
+
+
+SCRIPT = ' script: ' + 40 * 'a' + ', on @user_script:25.'
+
+OF_SERVER = [
+    'ASK 3999 127.0.0.1:6381',
+    'BUSY Redis is busy running a script. You can only call SCRIPT KILL',
+    'CLUSTERDOWN The cluster is down',
+    'CROSSSLOT Keys in request do not hash to the same slot',
+    'DENIED Redis is running in protected mode',
+    'ERR ACL failure in script: this user has no permissions',
+    'ERR DB index is out of range',
+    'ERR max number of clients reached',
+    'ERR operation not permitted',
+    'ERR unknown command `EVALSHA`',
+    'ERR upstream failure',
+    'LOADING Redis is loading the dataset in memory',
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is 'no'",
+    'MISCONF Redis is configured to save RDB snapshots',
+    'MOVED 3999 127.0.0.1:6381',
+    'NEWCODE of a version to come',
+    'NOPERM this user has no permissions',
+    'NOREPLICAS Not enough good replicas to write.',
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    'READONLY You cannot write against a read only replica.',
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+    'UNKILLABLE Sorry the script already executed write commands',
+    "The user executing the script can't run this command or subcommand",
+]
+
+OF_KEY = [
+    'BUSYGROUP Consumer Group name already exists',
+    'BUSYKEY Target key name already exists.',
+    'ERR no such key',
+    'ERR value is not an integer or out of range',
+    'ERR The stream has exhausted the last possible ID, unable to add more',
+    'ERR user_script:3: attempt to compare nil with number',
+    'NOGROUP No such consumer group',
+    'UNBLOCKED the stream key no longer exists',
+    'WRONGTYPE Operation against a key holding the wrong kind of value',
+]
+
+OF_PASSWORD = [
+    'NOAUTH Authentication required.',
+    'WRONGPASS invalid username-password pair or user is disabled.',
+]
+
+
+def forms(answer):
+    """How one answer reaches us: bare, and from scripts old and new."""
+    head = 'ERR Error running script (call to f_a): @user_script:4: '
+    yield answer
+    if not answer.startswith(('ASK', 'MOVED')):  # never from a script
+        yield answer + SCRIPT
+    if answer.split()[0].isupper() and not answer.startswith('ERR'):
+        yield f'{head}@user_script: 4: -{answer}'
+
+
+@pytest.mark.parametrize('answer', OF_SERVER)
+def test_an_answer_about_the_server_is_an_outage(answer):
+    for form in forms(answer):
+        error = parsed(form)
+        assert client.is_away(error), form
+        assert not client.is_of_key(error), form
+        assert not client.is_wrong_type(error), form
+
+
+@pytest.mark.parametrize('answer', OF_KEY)
+def test_an_answer_about_one_key_is_no_outage(answer):
+    for form in forms(answer):
+        error = parsed(form)
+        assert client.is_of_key(error), form
+        assert not client.is_general(error), form
+        assert client.is_wrong_type(error) == ('WRONGTYPE' in form)
+
+
+@pytest.mark.parametrize('answer', OF_PASSWORD)
+def test_an_answer_about_the_password_concerns_everything(answer):
+    for form in forms(answer):
+        error = parsed(form)
+        assert client.is_password(error), form
+        assert client.is_general(error), form
+        assert not client.is_of_key(error), form
+
+
+def test_after_an_outage_all_are_kept_until_they_could_announce_themselves():
+    one, two = peer(1), peer(2)
+    listing = listing_of(one, two)
+    listing.keep_all(20.0)
+    assert not listing.update(members(two), {}, 15.0, 10.0)
+    assert listing.peers == (one, two)
+    assert listing.update(members(two), {}, 25.0, 10.0)
+    assert listing.peers == (two,)
+
+
 @pytest.mark.parametrize(
     ('error', 'expected'),
     [
+        (
+            parsed('NOPERM this user has no permissions'),
+            (
+                'Redis at db:6379 does not permit it: NOPERM this user has no'
+                ' permissions; see its ACL'
+            ),
+        ),
+        (parsed('OOM full'), 'Redis at db:6379 refuses: OOM full'),
         (redis.TimeoutError(), 'Redis at db:6379: TimeoutError'),
         (redis.ConnectionError('pw=hunter2'), 'Redis at db:6379: pw=***'),
         (

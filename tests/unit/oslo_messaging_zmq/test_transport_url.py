@@ -31,6 +31,17 @@ def parse(text):
             'zmq+redis://me:secret@db:1',
             Settings((('db', 1),), username='me', password='secret'),
         ),
+        ('zmq+redis://me@db', Settings((('db', 6379),), username='me')),
+        ('zmq+redis://me:@db', Settings((('db', 6379),), username='me')),
+        (
+            'zmq+sentinel://a?service=m&sentinel_password=p+q&sentinel_user=a%2Bb',
+            Settings(
+                (('a', 26379),),
+                service='m',
+                sentinel_username='a+b',
+                sentinel_password='p+q',
+            ),
+        ),
         ('zmq+rediss://db:1', Settings((('db', 1),), tls=True)),
         (
             'zmq+rediss://db/2?ca=%2Fca&cert=c&key=k&check_hostname=no',
@@ -79,7 +90,6 @@ def test_every_documented_form_is_understood(text, expected):
         ('zmq+redis://a:1,b:2', 'expected one host, not 2'),
         ('zmq+redis://db:0', 'expected 1 to 65535'),
         ('zmq+redis://db:70000', 'expected 1 to 65535'),
-        ('zmq+redis://hunter2@db', 'expected user:password@ or :password@'),
         ('zmq+redis://db/main', "number of a database after the host, not 'm"),
         ('zmq+redis://db/-1', 'number of a database'),
         ('zmq+redis://db/٣', 'number of a database'),

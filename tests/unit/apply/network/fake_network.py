@@ -101,14 +101,16 @@ class FakeNetwork:
         self._change(device, classes=kept)
         return ''
 
-    def _filter(self, device, side, mac, number, minor):
+    def _filter(self, device, side, mac, number, minor, tap=''):
         tree = self.trees[device]
         handle = state.bucket_of(mac), number
         if handle in tree.filters:
             return 'Filter already exists'
-        made = {handle: state.MacFilter(mac, minor)}
+        made = {handle: state.MacFilter(mac, minor, tap)}
         self._change(device, filters={**tree.filters, **made})
         return ''
+
+    _tap_filter = _filter
 
     def _no_filter(self, device, bucket, number):
         kept = dict(self.trees[device].filters)

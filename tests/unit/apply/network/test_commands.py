@@ -140,7 +140,7 @@ def test_no_operation_names_anything_that_is_not_ours():
 
 
 @pytest.fixture
-def tools(monkeypatch):
+def tools(monkeypatch, tmp_path):
     """Tools that only note what they are given, and fail as they are told."""
     ran = []
     said = {}
@@ -151,7 +151,31 @@ def tools(monkeypatch):
 
     monkeypatch.setattr(privileged_network.context, 'client_mode', False)
     monkeypatch.setattr(privileged_network, '_run_lent', run)
+    monkeypatch.setattr(privileged_network, 'SYS', tmp_path)
     return ran, said
+
+
+def test_the_helper_makes_nothing_on_interfaces_that_are_not_of_vms(
+    tools, tmp_path
+):
+    ran, _ = tools
+    (tmp_path / 'eth7').mkdir()
+    (tmp_path / 'eth7' / 'type').write_text('1')
+    errors = privileged_network.run(
+        [
+            ('root', 'eth7'),
+            ('ingress', 'eth7'),
+            ('redirect', 'eth7'),
+            ('clsact', 'eth7', 0xFA12, 0xFA13),
+            ('no-root', 'eth7'),
+        ]
+    )
+    assert ['is no' in why or 'no uplink' in why for why in errors] == [
+        *[True] * 4,
+        False,
+    ]
+    assert [tool for tool, _ in ran] == ['tc']
+    assert all('del' in line for _, lines in ran for line in lines)
 
 
 def test_each_failing_line_is_told_of_its_operation(tools):

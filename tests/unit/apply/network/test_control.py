@@ -540,6 +540,69 @@ def test_a_kernel_that_does_not_answer_is_told(host):
         host.control.read([key('a')])
 
 
+def copy_of(host, name, number, nics):
+    """A VM that has addresses of another one, behind taps of its own."""
+    host.start(name, number)
+    tap = host.vms[name].instance.nics[0].tap
+    host.put(name, [instance.Nic(mac, 'bridge', tap) for mac in nics])
+
+
+def test_who_copies_an_address_has_no_class_and_is_told_why(host):
+    host.start('alice', 1)
+    assert host.write(alice=1000) == {}
+    copy_of(host, 'bob', 2, [mac(1)])
+    assert host.read() == {'alice': 0}
+    why = host.control.without_effect()[key('bob')]
+    assert mac(1) in why
+    assert key('alice') in why
+    assert host.write(alice=1000, bob=1000)['bob']
+    assert host.read() == {'alice': 1000}
+    assert any(key('bob') in one for one in host.control.problems())
+    assert host.control.problems() == ()
+
+
+def test_the_first_with_an_address_counts_for_its_own_tap_only(host):
+    host.start('alice', 1)
+    host.write(alice=1000)
+    copy_of(host, 'bob', 2, [mac(1).upper()])
+    host.write(alice=2000)
+    taps = {item.tap for tree in host.trees for item in tree.filters.values()}
+    assert taps == {'tap1-0'}
+    host.end('bob')
+    host.read()
+    host.write(alice=1000)
+    taps = {item.tap for tree in host.trees for item in tree.filters.values()}
+    assert taps == {''}
+    assert host.control.without_effect() == {}
+
+
+def test_of_three_with_one_address_the_first_is_steered(host):
+    host.start('alice', 1)
+    host.write(alice=1000)
+    copy_of(host, 'bob', 2, [mac(1)])
+    copy_of(host, 'carol', 3, [mac(1), mac(3)])
+    host.start('dan', 4)
+    assert set(host.write(alice=1000, dan=1000)) == set()
+    assert host.read() == {'alice': 1000, 'dan': 1000}
+    told = host.control.without_effect()
+    assert {key('bob'), key('carol')} <= set(told)
+    host.end('alice')
+    host.control.settle()
+    assert set(host.read()) == {'bob', 'carol', 'dan'}
+
+
+def test_an_address_that_is_taken_at_run_time_moves_no_class(host):
+    host.start('alice', 1)
+    host.start('bob', 2)
+    assert host.write(alice=1000, bob=1000) == {}
+    tap = host.vms['bob'].instance.nics[0].tap
+    host.put('bob', [instance.Nic(mac(1), 'bridge', tap)])
+    assert 'bob' not in host.read()
+    host.write(alice=1000)
+    assert host.read() == {'alice': 1000}
+    assert key('bob') in host.control.without_effect()
+
+
 def test_what_a_vm_is_found_with_is_no_class():
     control = network.NetworkClasses(
         network_settings.NetworkSettings(),

@@ -2,6 +2,8 @@
 
 """Numbers of classes and filters, the sum of rates, and steps to them."""
 
+import dataclasses
+
 import pytest
 
 from nova_fairness import exception
@@ -51,9 +53,68 @@ def test_addresses_with_the_same_last_byte_share_a_bucket_by_number():
     assert sorted(handles) == [(7, 1), (7, 2), (7, 3)]
 
 
-def test_an_address_that_two_vms_have_is_no_error():
-    found = joined(joined({}, 'a', nic(7)), 'b', nic(7))
-    assert len({h for item in found.values() for h in item.filters}) == 2
+@pytest.mark.parametrize('change', [str.lower, str.upper])
+def test_a_second_vm_with_an_address_is_refused_by_name(change):
+    found = joined({}, 'a', nic(7), nic(8))
+    copied = dataclasses.replace(nic(8, 1), mac=change(nic(8).mac))
+    with pytest.raises(exception.WriteRefused) as caught:
+        joined(found, 'b', nic(9), copied)
+    for word in ('b ', 'a ', nic(8).mac):
+        assert word in str(caught.value)
+    assert joined(found, 'c', nic(9))['c'].minor == 17
+
+
+def test_a_vm_that_takes_an_address_while_it_runs_is_refused():
+    found = joined(joined({}, 'a', nic(7)), 'b', nic(9))
+    with pytest.raises(exception.WriteRefused, match='of them another'):
+        joined(found, 'b', nic(9), nic(7))
+
+
+def test_a_vm_may_have_one_address_twice():
+    twice = dataclasses.replace(nic(7, 1), mac=nic(7).mac)
+    found = joined({}, 'a', nic(7), twice)['a']
+    assert list(found.filters.values()) == [nic(7).mac]
+    assert found.taps == ('tap0-7', 'tap1-7')
+    assert plan.has_interfaces(found, [nic(7), twice])
+
+
+def filters_of(target, device, links=('tap0-7', 'tap0-8', 'up0')):
+    kernel = state.Kernel(dict.fromkeys(links, 1), {}, {}, {})
+    return sorted(
+        operation[3:]
+        for _, operation in plan.plan(kernel, target, '')
+        if operation[0] in ('filter', 'tap-filter') and operation[1] == device
+    )
+
+
+@pytest.mark.parametrize(
+    ('uplink', 'at_taps', 'device', 'expected'),
+    [
+        ('up0', False, 'up0', 'tap0-7'),
+        ('up0', False, state.IFB_IN, None),
+        ('', True, state.IFB_OUT, 'tap0-7'),
+        ('', True, state.IFB_IN, 'tap0-7'),
+        ('up0', True, 'up0', 'tap0-7'),
+        ('up0', True, state.IFB_IN, 'tap0-7'),
+    ],
+)
+def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
+    uplink, at_taps, device, expected
+):
+    members = joined(joined({}, 'a', nic(7)), 'c', nic(8))
+    told = {'a': {nic(7).mac: 'tap0-7'}, 'b': {nic(7).mac: 'tap1-7'}}
+    members = plan.with_doubles(members, told)
+    target = plan.Target(uplink, at_taps, 10**6, members)
+    alone = (nic(8).mac, 1, 17)
+    own = [] if expected is None else [(nic(7).mac, 1, 16, expected)]
+    assert filters_of(target, device) == [*own, alone]
+
+
+def test_an_address_of_two_vms_without_a_tap_counts_for_nobody():
+    members = joined({}, 'a', nic(7))
+    members = plan.with_doubles(members, {'a': {nic(7).mac: 'gone'}})
+    target = plan.Target('up0', False, 10**6, members)
+    assert filters_of(target, 'up0') == []
 
 
 def test_when_numbers_run_out_it_is_said(monkeypatch):
@@ -187,12 +248,42 @@ def test_a_class_goes_after_its_filters():
 
 @pytest.mark.parametrize(
     ('rates', 'least'),
-    [([1_000], 0.002), ([12_000_000], 0.002), ([10**10], 0.002)],
+    [([1_000], 0.002), ([12_000_000], 0.002), ([10**10], 0.001)],
 )
 def test_the_slowest_class_sends_whole_packets_in_its_turn(rates, least):
     seconds = plan.quantum_time(rates)
     assert seconds >= least
     assert seconds * min(rates) >= 16000
+
+
+def quanta(*rates, link=10**10):
+    """Quantum by rate of the classes of VMs, and that of the rest."""
+    members = {
+        str(number): plan.Member(16 + number, {}, (), rate)
+        for number, rate in enumerate(rates)
+    }
+    tree = plan.tree_of(plan.Target('eth1', False, link, members))
+    return {
+        item.rate: item.quantum
+        for minor, item in tree.classes.items()
+        if minor != state.TRUNK
+    }
+
+
+@pytest.mark.parametrize('slow', [1000, 1001, 50_000])
+@pytest.mark.parametrize('fast', [10**6, 10**8, 4 * 10**8])
+def test_weights_hold_beside_a_vm_that_is_very_slow(slow, fast):
+    found = quanta(slow, fast, 2 * fast, 20 * fast)
+    assert found[2 * fast] == pytest.approx(2 * found[fast], rel=0.01)
+    assert found[20 * fast] == pytest.approx(20 * found[fast], rel=0.01)
+    assert found[slow] <= max(2000, found[fast] * slow / fast * 1.01)
+
+
+def test_the_rest_of_the_link_keeps_its_part_beside_slow_vms():
+    found = quanta(1000, 10**6, link=10**8)
+    rest = max(found)
+    assert found[rest] < 1 << 24
+    assert found[rest] == pytest.approx(found[10**6] * rest / 10**6, rel=0.01)
 
 
 def test_small_changes_leave_the_quanta_alone():
