@@ -308,6 +308,7 @@ def _answering(
     conf: cfg.ConfigOpts,
     made: service.Service,
     store: store_module.Store,
+    signs: signatures.Signatures | None,
     moving: partitioning.Partitioning | None,
     planned: moving_plans.MovingPlans | None,
 ) -> Iterator[None]:
@@ -318,7 +319,7 @@ def _answering(
     operations = operations_module.Operations(
         store,
         made,
-        signatures.of(conf, conf.fairness_exchange.domain),
+        signs,
         moving,
         planned,
     )
@@ -368,7 +369,18 @@ def _watched(
             postman.stop()
 
 
+def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
+    """What signs for agents; ``None`` where nobody asks, or nobody has keys.
+
+    :raises ConfigurationError: if the key cannot sign.
+    """
+    if not conf.transport_url:
+        return None
+    return signatures.signer(conf, conf.fairness_exchange.domain)
+
+
 def _run(conf: cfg.ConfigOpts) -> None:
+    signs = _signs(conf)
     closing = plans.Closing()
     made, store = _service(conf, closing)
     stopped = queueing.until_signalled()
@@ -389,7 +401,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
     with (
         _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
-        _answering(conf, made, store, moving, planned),
+        _answering(conf, made, store, signs, moving, planned),
     ):
         made.run(stopped, conf.fairness_cluster.interval)
 

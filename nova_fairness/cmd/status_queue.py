@@ -20,6 +20,7 @@ from nova_fairness.cmd import queueing
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.relay import link
+from nova_fairness.runtime import signatures
 
 
 def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -36,6 +37,16 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read(path)
     return results.success(f'{path} can be read, by its owner only')
+
+
+def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether agents believe what the service tells them."""
+    if not conf.transport_url:
+        return results.success('no agent asks: transport_url is not set')
+    signs = signatures.signer(conf, conf.fairness_exchange.domain)
+    if signs is None:
+        return results.success('agents have no keys here')
+    return results.success('the key of the service can sign')
 
 
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -127,6 +138,7 @@ def _told(sends: _Sends) -> str:
 CHECKS: tuple[results.Named, ...] = (
     ('Database of requests', tables),
     ('Keys of messages', keys),
+    ('Key of the service', signing),
     ('Relay', relay),
     ('Cloud', cloud),
 )
