@@ -2,6 +2,7 @@
 
 """Asking Placement, Nova and Keystone; what failures mean to callers."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -63,6 +64,8 @@ class Api:
     :param version: microversion.
     :param newer: others by which is read, by what paths begin with, where
         the service knows them.
+
+    :ivar before: called before each call; what it raises is raised.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Api:
         self._service = service
         self._version = version
         self._newer = newer
+        self.before: Callable[[], None] = lambda: None
 
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
@@ -162,6 +166,7 @@ class Api:
 
         :param version: microversion, which may be refused; '' for the usual.
         """
+        self.before()
         spoken = f'{self._service} {version or self._version}'
         headers = {'OpenStack-API-Version': spoken, **(secret or {})}
         try:

@@ -28,6 +28,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.rpc import protocol
 from nova_fairness.runtime import heap
 
 LOG = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
+_RESIGNS_IN_S = 5.0
 _HEEDS_EVERY_S = 0.5
 """Cycles that hints begin are as far apart at least."""
 
@@ -179,9 +181,24 @@ class Service:
                 self._planning.forget()
                 self._estimating.forget()
                 return False
-            with heap.uncollected():
-                self._act(epoch)
+            self._election.begin()
+            try:
+                with heap.uncollected():
+                    self._act(epoch)
+            finally:
+                self._election.end()
         return True
+
+    def resign(self) -> None:
+        """Lead no more, and let the next process lead at once."""
+        # Who is stuck keeps nobody from it: the epoch refuses their writes.
+        is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
+        try:
+            self._last = None
+            self._election.resign()
+        finally:
+            if is_mine:
+                self._acting.release()
 
     def estimate(self, pause_s: float) -> float:
         """Use a part of a pause for estimates of starts.
@@ -299,7 +316,10 @@ class Service:
 
     def _not_leading(self) -> exception.NotLeading:
         holder = self._store.leader().holder
-        return exception.NotLeading(holder.rpartition(':')[0])
+        # Who gave the lease back is not to be asked.
+        return exception.NotLeading(
+            holder.rpartition(':')[0] or protocol.NOBODY
+        )
 
     def _act(self, epoch: int) -> None:
         now = self._clock()

@@ -20,6 +20,7 @@ import contextlib  # noqa: E402
 import functools  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
+import threading  # noqa: E402
 import time  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
@@ -279,11 +280,14 @@ def _service(
     leaves = leave_rules.leaving(patience, store, nova, room, cloud)
     sender, binds = ConductorSender(url, places), options.placement_binds
     holder = f'{socket.gethostname()}:{os.getpid()}'
+    elected = election.Election(
+        store, holder, options.lease, time.time, time.monotonic
+    )
+    for api in cloud:
+        api.before = elected.renew
     made = service.Service(
         store,
-        election.Election(
-            store, holder, options.lease, time.time, time.monotonic
-        ),
+        elected,
         accounts,
         reader,
         ledger.charging(conf, store, reader),
@@ -399,6 +403,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
         *([planned] if planned else ()),
     ]
     with (
+        _leading(made),
         _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
         _answering(conf, made, store, signs, moving, planned),
@@ -406,9 +411,35 @@ def _run(conf: cfg.ConfigOpts) -> None:
         made.run(stopped, conf.fairness_cluster.interval)
 
 
+@contextlib.contextmanager
+def _leading(made: service.Service) -> Iterator[None]:
+    """Give the lease back at the end, so that the next process leads at once.
+
+    Threads that did not end in time write nothing from then on.
+    """
+    try:
+        yield
+    finally:
+        made.resign()
+
+
 def _drain(conf: cfg.ConfigOpts) -> None:
     made, store = _service(conf, plans.Closing())
     stopped = queueing.until_signalled()
+    with _leading(made):
+        _drain_until(stopped, conf, made, store)
+
+
+def _drain_until(
+    stopped: threading.Event,
+    conf: cfg.ConfigOpts,
+    made: service.Service,
+    store: store_module.Store,
+) -> None:
+    """Start all that waits.
+
+    :raises StillWaiting: if it is stopped before.
+    """
     why = ''
     while not stopped.is_set():
         try:

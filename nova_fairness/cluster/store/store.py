@@ -278,7 +278,7 @@ class Store:
         """Lead from now on.
 
         :param from_epoch: of the leader that is deposed.
-        :param holder: name of the process.
+        :param holder: name of the process; '' gives the lease back.
         :param now: seconds of the epoch of time.
         :returns: the new epoch.
         :raises Deposed: if another took over from that leader.
@@ -293,6 +293,17 @@ class Store:
         raise exception.Deposed(
             f'epoch {from_epoch} is over: {self.leader().holder} leads'
         )
+
+    def renew(self, epoch: int, now: float) -> None:
+        """Say that a leader works still.
+
+        :param epoch: of the leader.
+        :param now: seconds of the epoch of time, others than before.
+        :raises Deposed: if that leader leads no more.
+        """
+        own = _LEADERS.c.epoch == epoch
+        self._tables.update(sa.update(_LEADERS).where(own).values(since=now))
+        self._check_leads(epoch)
 
     def step(
         self,
@@ -464,7 +475,7 @@ class Store:
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
-                f'epoch {epoch} is over: {leader.holder} leads'
+                f'epoch {epoch} is over: {leader.holder or "nobody"} leads'
             )
 
     def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
