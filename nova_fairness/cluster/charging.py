@@ -101,13 +101,19 @@ class Charging:
         return ledger_module.Ledger(self._half_life_s, 0.0).kept(elapsed_s)
 
     def charge(
-        self, view: snapshot_module.View, now: float, epoch: int
+        self,
+        view: snapshot_module.View,
+        now: float,
+        epoch: int,
+        *,
+        holds: bool = False,
     ) -> cluster.ClusterSnapshot:
         """Charge what is allocated, if it is time to.
 
         :param view: of the cloud.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
+        :param holds: whether nothing is charged: the time may be wrong.
         :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
             :attr:`.ClusterSnapshot.granted` and
             :attr:`.ClusterSnapshot.budgets`.
@@ -124,7 +130,8 @@ class Charging:
             kept.at,
             {name: _row(each, classes) for name, each in kept.parts.items()},
         )
-        if now - kept.at >= self._every_s or kept.at - now > LONGEST_S:
+        is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
+        if is_due and not holds:
             allocated, current = self._current(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
             spent = self._spent(spent, allocated, classes, elapsed_s)
@@ -134,7 +141,8 @@ class Charging:
             used = _used(ledger, kept.version, classes)
             used = dataclasses.replace(used, since=since, spent=spent)
             self._store.charge(used, epoch)
-        self.trading.see(snapshot, now, epoch)
+        if not holds:
+            self.trading.see(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
         granted = _granted(ledger, snapshot, now, self._terms.preemptible)

@@ -13,6 +13,7 @@ from nova_fairness import exception
 from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import chores as chores_module
+from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends as ends_module
 from nova_fairness.cluster import estimating
@@ -80,7 +81,9 @@ class Service:
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
     :param rules: what operators chose.
+    :param clocks: see :attr:`clocks`; ``None`` makes them of these two.
 
+    :ivar clocks: say the time, and whether it may be wrong.
     :ivar nova: where servers are looked at.
     :ivar accounts: as given.
     :ivar charging: as given.
@@ -106,6 +109,7 @@ class Service:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         rules: Rules,
+        clocks: clocks_module.Clocks | None = None,
     ) -> None:
         self._store = store
         self._election = election
@@ -119,7 +123,11 @@ class Service:
         self._leaving = leaving
         self._making = making
         self._planning = planning_module.Planning(plan)
-        self._clock = clock
+        self.clocks = clocks or clocks_module.Clocks(
+            clock, monotonic, store.time
+        )
+        self._clock = self.clocks.now
+        self._said = ''
         self._monotonic = monotonic
         self._rules = rules
         self._estimating = estimating.Estimating(
@@ -322,6 +330,7 @@ class Service:
         )
 
     def _act(self, epoch: int) -> None:
+        holds = self._holds()
         now = self._clock()
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
@@ -335,22 +344,53 @@ class Service:
         view = self._making.seen(view, found, now)
         self._watch(found, view, epoch, is_whole)
         self._estimating.see(found, view.servers, now)
-        snapshot = self.charging.charge(view, now, epoch)
+        snapshot = self.charging.charge(view, now, epoch, holds=holds)
         planned = self._planning.plan(snapshot, now)
         calibrated = self._estimating.judge(found, planned.waiting, epoch)
         made = self._estimating.made(now)
         self._last = estimating.Last(
             snapshot, planned, now, tuple(found), made, calibrated
         )
-        self._do(planned, found, view, epoch)
-        self._ends.apply(ends, view.servers, now, epoch)
-        look = (snapshot, planned, found, view.servers, now, epoch)
-        self.chores.apply(chores_module.Look(*look))
-        self._making.work(found, view.servers, epoch)
-        self._leaving.work(view.servers, epoch)
+        self._do(planned, found, view, epoch, holds)
+        if not holds:
+            look = (snapshot, planned, found, view.servers, now, epoch)
+            self._end(chores_module.Look(*look), ends)
+        self._clean(epoch, holds)
+
+    def _holds(self) -> bool:
+        """Whether clocks disagree, so that nothing irreversible is done."""
+        fault = self.clocks.look()
+        if fault and not self._said:
+            LOG.error(
+                '%s; nothing expires, leaves, or is deleted or charged until'
+                ' clocks agree: mend the clock of this host or of the'
+                ' database',
+                fault,
+            )
+        elif self._said and not fault:
+            LOG.warning('clocks agree again: all goes on')
+        self._said = fault
+        return bool(fault)
+
+    def _end(
+        self, seen: chores_module.Look, ends: Mapping[str, ends_module.End]
+    ) -> None:
+        """Let leave who may not stay, or who makes room."""
+        servers, epoch = seen.servers, seen.epoch
+        self._ends.apply(ends, servers, seen.now, epoch)
+        self.chores.apply(seen)
+        self._making.work(seen.found, servers, epoch)
+        self._leaving.work(servers, epoch)
+
+    def _clean(self, epoch: int, holds: bool) -> None:
+        """Leave nothing of requests that ended, and forget old ones."""
         for record in self._store.left_over(_CLEANED_AT_ONCE):
-            self._try(record, self._executor.clean_up, record)
-        before = now - self._rules.history_s
+            # What expired may have done so by a wrong time.
+            if not (holds and record.request.state is _S.EXPIRED):
+                self._try(record, self._executor.clean_up, record)
+        if holds:
+            return
+        before = self._clock() - self._rules.history_s
         self._store.remove_ended(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
         self._store.charges.remove(before)
@@ -491,12 +531,15 @@ class Service:
         listed: list[records.Record],
         view: snapshot_module.View,
         epoch: int,
+        holds: bool,
     ) -> None:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
         others = self._executor.apart(planned, listed, view)
         for action in planned.actions:
             record = found[action.request]
+            if holds and action.verb is not cluster.Verb.START:
+                continue
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue

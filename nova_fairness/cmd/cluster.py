@@ -29,6 +29,7 @@ from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 from nova_fairness.cluster import accounts as accounts_module  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
+from nova_fairness.cluster import clocks  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import ends  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
@@ -277,7 +278,10 @@ def _service(
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
     reader = snapshot.Reader(room, nova, given, accounts.present, closing)
-    leaves = leave_rules.leaving(patience, store, nova, room, cloud)
+    seen = clocks.Clocks(
+        time.time, clocks.uptime_s, store.time, options.clock_settles
+    )
+    leaves = leave_rules.leaving(patience, store, nova, room, cloud, seen.now)
     sender, binds = ConductorSender(url, places), options.placement_binds
     holder = f'{socket.gethostname()}:{os.getpid()}'
     elected = election.Election(
@@ -292,17 +296,18 @@ def _service(
         reader,
         ledger.charging(conf, store, reader),
         execute.Executor(
-            store, room, nova, accepted, sender, time.time, binds=binds
+            store, room, nova, accepted, sender, seen.now, binds=binds
         ),
         nova,
         ends.Ends(store.leaves, leaves, at_end, options.end_notice),
         beside(store, nova, leaves),
         leaves,
-        making.Making(store, nova, leaves, time.time, rooms),
+        making.Making(store, nova, leaves, seen.now, rooms),
         plan,
-        time.time,
+        seen.now,
         time.monotonic,
         rules,
+        seen,
     )
     return made, store
 

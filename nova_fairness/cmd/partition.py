@@ -4,7 +4,6 @@
 
 import pathlib
 import threading
-import time
 
 from oslo_config import cfg
 
@@ -51,7 +50,8 @@ def partitioning(
     nova = servers.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)
-    leaving = leave_rules.leaving(patience, store, nova, room, cloud)
+    clock = made.clocks.now
+    leaving = leave_rules.leaving(patience, store, nova, room, cloud, clock)
     actions = vacating.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)
     )
@@ -68,10 +68,10 @@ def partitioning(
             options.live_migrate,
             options.settle,
         ),
-        vacating.Vacating(store.leaves, nova, leaving, time.time, actions),
+        vacating.Vacating(store.leaves, nova, leaving, clock, actions),
         telling.Telling(cloud.nova, _features(options)),
         _rules(options),
-        time.time,
+        clock,
         stopped,
         options.interval,
         pledging,

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Collection
 import threading
-import time
 
 from oslo_config import cfg
 
@@ -130,6 +129,7 @@ def moving(
     if chosen is None:
         return None
     # It works beside the queue: what it asked Nova for is its own.
+    clock = made.clocks.now
     api = clients.connect(conf.fairness_cluster.cloud).nova
     nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
     limits = moving_module.Limits(
@@ -140,10 +140,10 @@ def moving(
         made,
         nova,
         mobility,
-        moving_module.Moving(store.plans, nova, mobility, limits, time.time),
-        resting.Resting(nova, _power(options), time.time),
+        moving_module.Moving(store.plans, nova, mobility, limits, clock),
+        resting.Resting(nova, _power(options), clock),
         chosen,
-        time.time,
+        clock,
         stopped,
         options.interval,
         _lacking(conf, chosen),

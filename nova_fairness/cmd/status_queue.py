@@ -6,12 +6,14 @@ from collections.abc import Callable
 import contextlib
 import functools
 import pathlib
+import time
 from typing import NamedTuple
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import clocks
 from nova_fairness.cluster import placement
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
@@ -30,6 +32,20 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
         schema.check(engine)
         revision = schema.present(engine)
     return results.success(f'the tables have the revision {revision}')
+
+
+def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether the clocks of this host and of the database agree."""
+    engine = database.connect(conf.fairness_cluster.database)
+    seen = clocks.Clocks(
+        time.time, clocks.uptime_s, database.Tables(engine).time
+    )
+    if fault := seen.look():
+        return results.failure(
+            f'{fault}: the service suspends what cannot be undone; set the'
+            ' clock'
+        )
+    return results.success('the clocks of host and database agree')
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -137,6 +153,7 @@ def _told(sends: _Sends) -> str:
 
 CHECKS: tuple[results.Named, ...] = (
     ('Database of requests', tables),
+    ('Clocks', clock),
     ('Keys of messages', keys),
     ('Key of the service', signing),
     ('Relay', relay),

@@ -51,6 +51,8 @@ class Queue:
     :ivar left: how often servers came into a state of leaving, by its name.
     :ivar cycles: that were begun.
     :ivar cycles_failed: that ended early.
+    :ivar clocks_disagree: whether the time may be wrong, so that nothing
+        irreversible is done.
     :ivar calibrated: how good past estimates of starts were; ``None`` if it
         is not known.
     :ivar preempted: what became of servers that were to make room.
@@ -75,6 +77,7 @@ class Queue:
     idle: int = 0
     at_risk: int = 0
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    clocks_disagree: bool = False
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:

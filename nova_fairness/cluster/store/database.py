@@ -32,6 +32,11 @@ _MOST_ROWS = 500
 _MOST_BYTES = 4 * 2**20
 """Of one statement, beyond its first row: MariaDB takes 16 MiB by default."""
 
+_TIME = {
+    'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
+    'postgresql': 'SELECT EXTRACT(EPOCH FROM CLOCK_TIMESTAMP())',
+}
+
 _CONNECT_TRIES = 3
 _BETWEEN_TRIES_S = 1
 
@@ -161,6 +166,14 @@ class Tables:
         """Change by one statement with the parameters of each of many rows."""
         with failures(), self._connection() as connection:
             connection.execute(statement, [dict(row) for row in rows])
+
+    def time(self) -> float | None:
+        """Seconds of the epoch; ``None`` from one that is a file here."""
+        query = _TIME.get(self._engine.dialect.name)
+        if query is None:
+            return None
+        with failures(), self._connection() as connection:
+            return float(connection.execute(sa.text(query)).scalar_one())
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         """Read rows, by name of column."""

@@ -274,6 +274,13 @@ class Store:
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
+    def time(self) -> float | None:
+        """The time of the database, seconds of the epoch of time.
+
+        :returns: ``None`` if it has no clock but that of this host.
+        """
+        return self._tables.time()
+
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
         """Lead from now on.
 

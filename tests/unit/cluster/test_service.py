@@ -17,6 +17,7 @@ from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import charging
 from nova_fairness.cluster import chores
+from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends
 from nova_fairness.cluster import execute
@@ -133,6 +134,8 @@ class World:
         self.plan = None
         self.now = 1000.0
         self.tick = 0.0
+        self.database_time = None
+        self._read = self.now, self.tick, 0.0
         file = pathlib.Path(path) / small_store.NAME
         small_store.fill(file)
         self.engine = database.connect(f'sqlite:///{file}')
@@ -153,7 +156,10 @@ class World:
         apis = self.cloud.apis
         placement = placement_module.Placement(apis.placement)
         nova = servers_module.Nova(apis.nova)
-        clock = lambda: self.now  # noqa: E731
+        clocks = clocks_module.Clocks(
+            lambda: self.now, self.steady, lambda: self.database_time
+        )
+        clock = clocks.now
         accounts = accounts_module.Accounts(store, lambda: self.accounts)
         reader = snapshot_module.Reader(
             placement, nova, {}, accounts.present, lambda: closing(store)
@@ -208,7 +214,26 @@ class World:
             clock,
             lambda: self.tick,
             service_module.Rules(**rules),
+            clocks,
         )
+
+    def steady(self):
+        """A clock that never steps.
+
+        Where a test moves one of its two clocks alone, time passes by that
+        one, and by this. Where it moves both, the wall clock has stepped by
+        what they differ.
+        """
+        now, tick, steady = self._read
+        if self.now != now:
+            steady += (self.tick - tick) or (self.now - now)
+        self._read = self.now, self.tick, steady
+        return steady
+
+    def go(self, by_s):
+        """Let time pass by all clocks."""
+        self.now += by_s
+        self.tick += by_s
 
     def post(self, name, vcpu=4, project='the-project', hints=None):
         """A user asks for a server; the relay holds the cast."""
