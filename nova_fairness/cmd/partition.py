@@ -50,7 +50,10 @@ def partitioning(
     nova = servers.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)
-    clock = made.clocks.now
+
+    def clock() -> float:
+        return made.clocks.now()
+
     leaving = leave_rules.leaving(patience, store, nova, room, cloud, clock)
     actions = vacating.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)

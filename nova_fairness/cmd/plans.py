@@ -129,7 +129,10 @@ def moving(
     if chosen is None:
         return None
     # It works beside the queue: what it asked Nova for is its own.
-    clock = made.clocks.now
+
+    def clock() -> float:
+        return made.clocks.now()
+
     api = clients.connect(conf.fairness_cluster.cloud).nova
     nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
     limits = moving_module.Limits(
