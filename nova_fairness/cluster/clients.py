@@ -20,6 +20,15 @@ import openstack.config
 
 from nova_fairness import exception
 
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What reading an answer raises that is not what it should be."""
+
 _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
 _NOVA_VERSION = '2.87'
@@ -44,13 +53,7 @@ def reading(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except UNREADABLE as error:
         raise exception.CloudAway(
             f'{what} cannot be read: {error!r}'
         ) from error
@@ -133,13 +136,14 @@ class Api:
         if answer.status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str) -> bool:
         """Delete; nothing happens if it is not there.
 
+        :returns: whether it was there.
         :raises CloudAway: if it is not known whether it was deleted.
         :raises CloudRefused: if it was not.
         """
-        self._ask('DELETE', path)
+        return bool(self._ask('DELETE', path).status_code != _NOT_FOUND)
 
     def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
         newer = self._newer
