@@ -438,8 +438,13 @@ class Nova:
     def _note_all(
         self, found: Iterable[Mapping[str, Any]], now: float
     ) -> None:
-        """Take note of servers; one that cannot be read stays as it was."""
-        for each in found:
+        """Take note of servers; one that cannot be read stays as it was.
+
+        :raises CloudAway: if none can be read, and none was before.
+        """
+        faults: list[Exception] = []
+        listed = list(found)
+        for each in listed:
             try:
                 self._note(each, now)
             except clients.UNREADABLE as error:
@@ -449,6 +454,11 @@ class Nova:
                     each['id'],
                     error,
                 )
+                faults.append(error)
+        if faults and len(faults) == len(listed) and self._swept_at is None:
+            raise exception.CloudAway(
+                f"Nova's list of servers cannot be read: {faults[0]!r}"
+            )
 
     def _note(self, found: Mapping[str, Any], now: float) -> None:
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')

@@ -21,6 +21,7 @@ from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import pace
 from nova_fairness.cluster import planning as planning_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
@@ -38,6 +39,27 @@ _S = request_model.State
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
+_DELETED_AT_ONCE = 100
+"""Servers: Nova has no call that deletes many."""
+
+_DELETED_OF_ONE = 20
+"""Servers of one request before others have their turn."""
+
+_SENT_AT_ONCE = 200
+"""Requests: the calls for one do not depend on its servers."""
+
+_ASKED_AT_ONCE = 200
+"""Servers that lists lack."""
+
+_ENOUGH = 20
+"""Servers of one request that say how it is."""
+
+_CALLS_OF_ONE = 5
+"""For sending one request."""
+
+_WORKS_S = 10.0
+"""Each kind of work of a cycle ends after that, and goes on in the next."""
+
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
 _RESIGNS_IN_S = 5.0
@@ -135,6 +157,7 @@ class Service:
         )
         self._doubted: dict[str, float] = {}
         self._swept = 0
+        self._turn = 0
         self._last: estimating.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
@@ -331,6 +354,7 @@ class Service:
 
     def _act(self, epoch: int) -> None:
         holds = self._holds()
+        self._turn += 1
         now = self._clock()
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
@@ -384,16 +408,42 @@ class Service:
 
     def _clean(self, epoch: int, holds: bool) -> None:
         """Leave nothing of requests that ended, and forget old ones."""
-        for record in self._store.left_over(_CLEANED_AT_ONCE):
-            # What expired may have done so by a wrong time.
-            if not (holds and record.request.state is _S.EXPIRED):
-                self._try(record, self._executor.clean_up, record)
+        # What expired may have done so by a wrong time.
+        left = [
+            record
+            for record in self._store.left_over(_CLEANED_AT_ONCE, self._turn)
+            if not (holds and record.request.state is _S.EXPIRED)
+        ]
+        budget = self._budget(_DELETED_AT_ONCE)
+        while left and budget.left:
+            unfinished: list[records.Record] = []
+            for record in left:
+                self._try(record, self._clean_some, record, budget, unfinished)
+            left = unfinished
         if holds:
             return
         before = self._clock() - self._rules.history_s
         self._store.remove_ended(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
         self._store.charges.remove(before)
+
+    def _clean_some(
+        self,
+        record: records.Record,
+        budget: pace.Budget,
+        unfinished: list[records.Record],
+    ) -> None:
+        """Delete some servers of a request, and all else if none are left."""
+        most = min(budget.left, _DELETED_OF_ONE)
+        if not most:
+            return
+        deleted, is_done = self._executor.clean_up(record, most)
+        budget.take(deleted)
+        if not is_done:
+            unfinished.append(record)
+
+    def _budget(self, most: int) -> pace.Budget:
+        return pace.Budget(most, _WORKS_S, self._monotonic)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""
@@ -444,20 +494,59 @@ class Service:
     ) -> None:
         """See what became of what was sent, and who was deleted."""
         servers = view.servers
+        absent = []
         for record in found:
             request = record.request
             there = [
                 servers[uuid] for uuid in request.servers if uuid in servers
             ]
-            if request.state not in request_model.UNSENT:
+            if request.state not in request_model.UNSENT and there:
                 self._try(record, self._judge, record, there, epoch)
-            elif (
-                is_whole
-                and request.state is _S.HELD
-                and not there
-                and record.why.reason is not _UNREADABLE
+            elif not there and (
+                request.state not in request_model.UNSENT
+                or (
+                    is_whole
+                    and request.state is _S.HELD
+                    and record.why.reason is not _UNREADABLE
+                )
             ):
-                self._try(record, self._bury, record, epoch)
+                absent.append(record)
+        self._look_for(absent, epoch)
+
+    def _look_for(self, absent: list[records.Record], epoch: int) -> None:
+        """Ask for servers that lists lack, some in each cycle.
+
+        A list may be old or partial: only who is asked for, or was listed as
+        deleted, is gone. Whom Nova said to be gone is not asked for again, so
+        that large requests come to an end, too.
+        """
+        begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
+        budget = self._budget(_ASKED_AT_ONCE)
+        for record in pace.in_turn(
+            absent[begin:] + absent[:begin], _project, self._turn
+        ):
+            self._try(record, self._look_for_one, record, budget, epoch)
+
+    def _look_for_one(
+        self, record: records.Record, budget: pace.Budget, epoch: int
+    ) -> None:
+        is_held = record.request.state is _S.HELD
+        there: list[servers_module.Server] = []
+        for uuid in record.request.servers:
+            if self.nova.is_gone(uuid):
+                continue
+            if not budget.take():
+                return
+            found = self.nova.server(uuid)
+            if found:
+                there.append(found)
+                if is_held or len(there) == _ENOUGH:
+                    break
+        if not is_held:
+            self._judge(record, there, epoch)
+        elif not there and budget.take(_CALLS_OF_ONE):
+            why = reason.why(reason.Reason.SERVER_DELETED)
+            self._executor.send_unplanned(record, why, epoch, is_gone=True)
 
     def _judge(
         self,
@@ -468,9 +557,6 @@ class Service:
         request = record.request
         if request.state is _S.SENDING:
             self._executor.forget_room(request)
-        if not there:
-            # The list may be old: a server that is gone is asked for.
-            there = self._now(request)
         happened = execute.judged(record, there)
         if happened is not None:
             event, why = happened
@@ -482,12 +568,6 @@ class Service:
             self._doubt(record, there, epoch)
             return
         self._doubted.pop(request.uuid, None)
-
-    def _now(
-        self, request: request_model.Request
-    ) -> list[servers_module.Server]:
-        looked = [self.nova.server(uuid) for uuid in request.servers]
-        return [each for each in looked if each is not None]
 
     def _doubt(
         self,
@@ -507,7 +587,7 @@ class Service:
         since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
         if since_s < self._rules.doubt_s:
             return
-        there = self._now(request)
+        there = self._executor.present(request)
         if any(each.is_settled for each in there) or (
             not self._executor.take_back(record, epoch)
         ):
@@ -520,11 +600,6 @@ class Service:
             return
         del self._doubted[request.uuid]
 
-    def _bury(self, record: records.Record, epoch: int) -> None:
-        if not any(self.nova.server(u) for u in record.request.servers):
-            why = reason.why(reason.Reason.SERVER_DELETED)
-            self._executor.send_unplanned(record, why, epoch, is_gone=True)
-
     def _do(
         self,
         planned: cluster.Plan,
@@ -536,9 +611,14 @@ class Service:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
         others = self._executor.apart(planned, listed, view)
-        for action in planned.actions:
+        budget = self._budget(_SENT_AT_ONCE)
+        for action in pace.in_turn(
+            planned.actions, lambda each: _project(found[each.request])
+        ):
             record = found[action.request]
-            if holds and action.verb is not cluster.Verb.START:
+            starts = action.verb is cluster.Verb.START
+            # Others are planned for again in the next cycle.
+            if (holds and not starts) or (starts and not budget.take()):
                 continue
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
@@ -553,6 +633,7 @@ class Service:
         *arguments: object,
     ) -> None:
         """Do something for one request; its failure keeps no other back."""
+        self._election.renew()
         try:
             do(*arguments)
         except (exception.Deposed, exception.StoreAway, exception.BrokerAway):
@@ -560,3 +641,7 @@ class Service:
             raise
         except exception.ClusterError as error:
             LOG.warning('request %s: %s', record.request.uuid, error)
+
+
+def _project(record: records.Record) -> str:
+    return record.request.project

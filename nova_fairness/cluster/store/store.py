@@ -23,6 +23,7 @@ from typing import NoReturn
 import sqlalchemy as sa
 
 from nova_fairness import exception
+from nova_fairness.cluster import pace
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -214,18 +215,27 @@ class Store:
         )
         return self._known.records(*self._tables.read(query))
 
-    def left_over(self, most: int) -> list[records.Record]:
+    def left_over(self, most: int, turn: int = 0) -> list[records.Record]:
         """Requests that need their message no more, and still have it.
 
-        :param most: how many at most.
+        :param most: how many at most; projects take turns.
+        :param turn: another number lets others be first.
         """
         query = (
-            sa.select(_REQUESTS)
+            sa.select(_REQUESTS.c.uuid, _REQUESTS.c.project)
             .join(_CASTS, _CASTS.c.uuid == _REQUESTS.c.cast_uuid)
             .where(_CASTS.c.kept, _REQUESTS.c.state.in_(_SETTLED))
-            .limit(most)
+            .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
-        return [records.record_of(row) for row in self._tables.select(query)]
+        rows = self._tables.select(query)
+        # Those that fail each time are not the first of their project always.
+        begin = turn % max(len(rows), 1)
+        rows = rows[begin:] + rows[:begin]
+        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:most]
+        places = {row['uuid']: n for n, row in enumerate(chosen)}
+        wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
+        found = map(records.record_of, self._tables.select(wanted))
+        return sorted(found, key=lambda each: places[each.request.uuid])
 
     def remove_ended(self, before: float, most: int) -> int:
         """Remove requests that ended, and what is known of their messages.
