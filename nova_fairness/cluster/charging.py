@@ -125,11 +125,7 @@ class Charging:
         classes = tuple(
             sorted({*snapshot.classes}.union(*kept.parts.values()))
         )
-        ledger = ledger_module.Ledger(
-            self._half_life_s,
-            kept.at,
-            {name: _row(each, classes) for name, each in kept.parts.items()},
-        )
+        ledger = self._ledger(kept, classes)
         is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
         if is_due and not holds:
             allocated, current = self._current(view, classes)
@@ -156,6 +152,13 @@ class Charging:
                 weights=self._weights,
             )
         )
+
+    def _ledger(
+        self, kept: records.Used, classes: tuple[str, ...]
+    ) -> ledger_module.Ledger:
+        """What is stored, in these classes."""
+        use = {name: _row(each, classes) for name, each in kept.parts.items()}
+        return ledger_module.Ledger(self._half_life_s, kept.at, use)
 
     def _of_period(
         self, kept: records.Used, now: float

@@ -110,7 +110,7 @@ class Clocks:
         return expected
 
     def _found(self, wall: float, steady_s: float, off: float) -> str:
-        """What is wrong with the time of the host."""
+        """The fault of the time of the host; '' without."""
         apart = 0.0
         if self._ahead is not None:
             apart = wall - (self._ahead + steady_s)

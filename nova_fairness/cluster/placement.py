@@ -241,7 +241,7 @@ class Placement:
         first = self._api.get(path)
         if not first or not first.get('allocations'):
             return True
-        nothing = {
+        nothing: dict[str, Any] = {
             'allocations': {},
             # They were kept by one call, so all have the same.
             'consumer_generation': first.get('consumer_generation'),

@@ -63,7 +63,7 @@ _LOOKED_AT_ONCE = 20
 """Servers that a full list lacked, of which it is looked in one call."""
 
 _SILENT = 3
-"""So many of them without an answer, and their cell is left alone for now."""
+"""Servers without an answer after which the others are left alone for now."""
 
 _GONE_KEPT = 50_000
 _MARKERS = 5

@@ -418,7 +418,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
 
 @contextlib.contextmanager
 def _leading(made: service.Service) -> Iterator[None]:
-    """Give the lease back at the end, so that the next process leads at once.
+    """Give the lease back at the end: the next process leads at once.
 
     Threads that did not end in time write nothing from then on.
     """
