@@ -122,9 +122,8 @@ class Charging:
         """
         snapshot, kept = view.snapshot, self._store.used()
         since, spent = self._of_period(kept, now)
-        classes = tuple(
-            sorted({*snapshot.classes}.union(*kept.parts.values()))
-        )
+        every = {*snapshot.classes}.union(*kept.parts.values())
+        classes = tuple(sorted(every))
         ledger = self._ledger(kept, classes)
         is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
         if is_due and not holds:
@@ -134,8 +133,7 @@ class Charging:
             ledger = self._moved(
                 ledger, view, now, classes, current, kept, epoch
             )
-            used = _used(ledger, kept.version, classes)
-            used = dataclasses.replace(used, since=since, spent=spent)
+            used = _used(ledger, kept.version, classes, since, spent)
             self._store.charge(used, epoch)
         if not holds:
             self.trading.see(snapshot, now, epoch)
@@ -327,10 +325,14 @@ def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
 
 
 def _used(
-    ledger: ledger_module.Ledger, version: int, classes: tuple[str, ...]
+    ledger: ledger_module.Ledger,
+    version: int,
+    classes: tuple[str, ...],
+    since: float,
+    spent: Mapping[str, float],
 ) -> records.Used:
     parts = {
         name: dict(zip(classes, use.tolist(), strict=True))
         for name, use in ledger.use.items()
     }
-    return records.Used(ledger.at, parts, version)
+    return records.Used(ledger.at, parts, version, since, spent)

@@ -254,6 +254,30 @@ def _limits(
     return limits.read(pathlib.Path(path)) if path else {}
 
 
+def _elected(
+    options: cfg.ConfigOpts.GroupAttr,
+    store: store_module.Store,
+    cloud: clients.Cloud,
+) -> election.Election:
+    """Takes part for this process; calls of the cloud renew the lease."""
+    holder = f'{socket.gethostname()}:{os.getpid()}'
+    elected = election.Election(
+        store, holder, options.lease, time.time, time.monotonic
+    )
+    for api in cloud:
+        api.before = elected.renew
+    return elected
+
+
+def _clocks(
+    options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
+) -> clocks.Clocks:
+    """The clocks of this host and of the database."""
+    return clocks.Clocks(
+        time.time, clocks.uptime_s, store.time, options.clock_settles
+    )
+
+
 def _service(
     conf: cfg.ConfigOpts, closing: plans.Closing
 ) -> tuple[service.Service, store_module.Store]:
@@ -278,17 +302,10 @@ def _service(
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
     reader = snapshot.Reader(room, nova, given, accounts.present, closing)
-    seen = clocks.Clocks(
-        time.time, clocks.uptime_s, store.time, options.clock_settles
-    )
+    seen = _clocks(options, store)
     leaves = leave_rules.leaving(patience, store, nova, room, cloud, seen.now)
     sender, binds = ConductorSender(url, places), options.placement_binds
-    holder = f'{socket.gethostname()}:{os.getpid()}'
-    elected = election.Election(
-        store, holder, options.lease, time.time, time.monotonic
-    )
-    for api in cloud:
-        api.before = elected.renew
+    elected = _elected(options, store, cloud)
     made = service.Service(
         store,
         elected,

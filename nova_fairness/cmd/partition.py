@@ -2,6 +2,7 @@
 
 """Hosts between batch and cloud: how the cluster service moves them."""
 
+from collections.abc import Callable
 import pathlib
 import threading
 
@@ -50,10 +51,7 @@ def partitioning(
     nova = servers.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)
-
-    def clock() -> float:
-        return made.clocks.now()
-
+    clock = _clock(made)
     leaving = leave_rules.leaving(patience, store, nova, room, cloud, clock)
     actions = vacating.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)
@@ -79,6 +77,11 @@ def partitioning(
         options.interval,
         pledging,
     )
+
+
+def _clock(made: service.Service) -> Callable[[], float]:
+    """The time that the service acts by."""
+    return lambda: made.clocks.now()
 
 
 def _batch(conf: cfg.ConfigOpts) -> system.BatchSystem:
