@@ -154,7 +154,7 @@ class Charging:
     def _ledger(
         self, kept: records.Used, classes: tuple[str, ...]
     ) -> ledger_module.Ledger:
-        """What is stored, in these classes."""
+        """The stored ledger, in these classes."""
         use = {name: _row(each, classes) for name, each in kept.parts.items()}
         return ledger_module.Ledger(self._half_life_s, kept.at, use)
 
