@@ -435,7 +435,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
 
 @contextlib.contextmanager
 def _leading(made: service.Service) -> Iterator[None]:
-    """Give the lease back at the end: the next process leads at once.
+    """Lead meanwhile, and let the next process lead at the end.
 
     Threads that did not end in time write nothing from then on.
     """
