@@ -210,6 +210,10 @@ class BatchRefused(BatchError):
     """The batch system has no such host, or leaves it as it is."""
 
 
+class ClocksDisagree(ClusterError):
+    """The time may be wrong: nothing irreversible is done."""
+
+
 class CloudError(ClusterError):
     """Nova or Placement did not do what it was asked for."""
 

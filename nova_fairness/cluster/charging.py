@@ -106,13 +106,19 @@ class Charging:
         return ledger_module.Ledger(self._half_life_s, 0.0).kept(elapsed_s)
 
     def charge(
-        self, view: snapshot_module.View, now: float, epoch: int
+        self,
+        view: snapshot_module.View,
+        now: float,
+        epoch: int,
+        *,
+        holds: bool = False,
     ) -> cluster.ClusterSnapshot:
         """Charge what is allocated, if it is time to.
 
         :param view: of the cloud.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
+        :param holds: whether nothing is charged: the time may be wrong.
         :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
             :attr:`.ClusterSnapshot.granted` and
             :attr:`.ClusterSnapshot.budgets`.
@@ -121,25 +127,21 @@ class Charging:
         """
         snapshot, kept = view.snapshot, self._store.used()
         since, spent = self._of_period(kept, now)
-        classes = tuple(
-            sorted({*snapshot.classes}.union(*kept.parts.values()))
-        )
-        ledger = ledger_module.Ledger(
-            self._half_life_s,
-            kept.at,
-            {name: _row(each, classes) for name, each in kept.parts.items()},
-        )
-        if now - kept.at >= self._every_s or kept.at - now > LONGEST_S:
+        every = {*snapshot.classes}.union(*kept.parts.values())
+        classes = tuple(sorted(every))
+        ledger = self._ledger(kept, classes)
+        is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
+        if is_due and not holds:
             allocated, current = self._current(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
             spent = self._spent(spent, allocated, classes, elapsed_s)
             ledger = self._moved(
                 ledger, view, now, classes, current, kept, epoch
             )
-            used = _used(ledger, kept.version, classes)
-            used = dataclasses.replace(used, since=since, spent=spent)
+            used = _used(ledger, kept.version, classes, since, spent)
             self._store.charge(used, epoch)
-        self._trade(snapshot, now, epoch)
+        if not holds:
+            self._trade(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
         granted = _granted(ledger, snapshot, now, self._terms.preemptible)
@@ -164,6 +166,13 @@ class Charging:
             raise
         except Exception:
             LOG.exception('rates of groups stay as they are')
+
+    def _ledger(
+        self, kept: records.Used, classes: tuple[str, ...]
+    ) -> ledger_module.Ledger:
+        """The stored ledger, in these classes."""
+        use = {name: _row(each, classes) for name, each in kept.parts.items()}
+        return ledger_module.Ledger(self._half_life_s, kept.at, use)
 
     def _of_period(
         self, kept: records.Used, now: float
@@ -348,10 +357,14 @@ def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
 
 
 def _used(
-    ledger: ledger_module.Ledger, version: int, classes: tuple[str, ...]
+    ledger: ledger_module.Ledger,
+    version: int,
+    classes: tuple[str, ...],
+    since: float,
+    spent: Mapping[str, float],
 ) -> records.Used:
     parts = {
         name: dict(zip(classes, use.tolist(), strict=True))
         for name, use in ledger.use.items()
     }
-    return records.Used(ledger.at, parts, version)
+    return records.Used(ledger.at, parts, version, since, spent)

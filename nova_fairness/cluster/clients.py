@@ -2,6 +2,7 @@
 
 """Asking Placement, Nova and Keystone; what failures mean to callers."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,6 +22,15 @@ import openstack.config
 from nova_fairness import exception
 
 LOG = logging.getLogger(__name__)
+
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What reading an answer raises that is not what it should be."""
 
 _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
@@ -47,13 +57,7 @@ def reading(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except UNREADABLE as error:
         raise exception.CloudUnreadable(
             f'{what} cannot be read: {error!r}'
         ) from error
@@ -67,6 +71,8 @@ class Api:
     :param version: microversion.
     :param newer: others by which is read, by what paths begin with, where
         the service knows them.
+
+    :ivar before: called before each call; what it raises is raised.
     """
 
     def __init__(
@@ -80,6 +86,7 @@ class Api:
         self._service = service
         self._version = version
         self._newer = newer
+        self.before: Callable[[], None] = lambda: None
 
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
@@ -133,13 +140,14 @@ class Api:
         if answer.status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str) -> bool:
         """Delete; nothing happens if it is not there.
 
+        :returns: whether it was there.
         :raises CloudAway: if it is not known whether it was deleted.
         :raises CloudRefused: if it was not.
         """
-        self._ask('DELETE', path)
+        return bool(self._ask('DELETE', path).status_code != _NOT_FOUND)
 
     def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
         newer = self._newer
@@ -166,6 +174,7 @@ class Api:
 
         :param version: microversion, which may be refused; '' for the usual.
         """
+        self.before()
         spoken = f'{self._service} {version or self._version}'
         headers = {'OpenStack-API-Version': spoken, **(secret or {})}
         try:

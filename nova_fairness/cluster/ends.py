@@ -10,6 +10,7 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import pace
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
@@ -28,6 +29,9 @@ _KEPT = frozenset({leaving.State.STAYS, leaving.State.RETURNED})
 """States of a server that was to leave for another reason, and runs."""
 _OWN = frozenset({leaving.Cause.TIME_LIMIT})
 _STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
+
+_SETTLED_AT_ONCE = 100
+"""Servers of one cycle."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +108,7 @@ class Ends:
         self._to = to
         self._rules = rules
         self._notice_s = notice_s
+        self._turn = 0
 
     def known(self, made: Mapping[str, End]) -> dict[str, float]:
         """When servers give room back at the latest, by UUID.
@@ -206,10 +211,19 @@ class Ends:
             if end.at - self._notice_s <= now
         ]
         leaves = self._leaves.of(near) | self._leaves.found(leaving.LIVE)
-        for server in sorted({*near, *leaves} & servers.keys()):
+        left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
+        for server in pace.in_turn(
+            sorted({*near, *leaves} & servers.keys()),
+            lambda uuid: servers[uuid].project,
+            self._turn,
+        ):
             leave, end = leaves.get(server), made.get(server)
             do, found = self._settle, servers[server]
-            leaving_module.attempt(server, do, leave, end, found, epoch)
+            left -= leaving_module.attempt(
+                server, do, leave, end, found, epoch
+            )
+            if not left:
+                return
 
     def _settle(
         self,
@@ -217,10 +231,12 @@ class Ends:
         end: End | None,
         server: servers_module.Server,
         epoch: int,
-    ) -> None:
+    ) -> bool:
+        """Let one leave or stay; ``False`` if there is nothing to do."""
         if leave and _is_in_vain(leave, end):
             self._to.spare(leave, epoch)
-        elif (
+            return True
+        if (
             end
             and end.request.state is _S.ACTIVE
             and _leaves_anew(leave, server)
@@ -238,6 +254,8 @@ class Ends:
                 epoch,
                 end.at,
             )
+            return True
+        return False
 
 
 def _is_in_vain(leave: leaving.Leave, end: End | None) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import functools
+import sys
 
 from oslo_log import log as logging
 
@@ -94,6 +95,7 @@ class Executor:
         binds: bool = False,
     ) -> None:
         self._binds = binds
+        self._deleted: dict[str, set[str]] = {}
         self._store = store
         self._placement = placement
         self._nova = nova
@@ -169,26 +171,56 @@ class Executor:
 
         return others
 
-    def clean_up(self, record: records.Record) -> None:
+    def clean_up(
+        self, record: records.Record, most: int = sys.maxsize
+    ) -> tuple[int, bool]:
         """Leave nothing of a request that needs its message no more.
 
         Servers of one that was given up are deleted. Then its message is
         sent: Nova finds nothing to build, and throws away what it still knows
         of the servers. That may come twice, it does no more.
+
+        :param most: servers that are deleted now, > 0.
+        :returns: how many were, and whether nothing is left of it. Else it is
+            to be called again.
         """
-        request = record.request
+        request, deleted = record.request, 0
         if request.state in (_S.CANCELLED, _S.EXPIRED):
-            self._placement.free(request)
+            if request.uuid not in self._deleted:
+                self._placement.free(request)
             if request.origin is request_model.Origin.BUILD:
-                self._delete(request)
+                deleted, is_done = self._delete(request, most)
+                if not is_done:
+                    return deleted, False
                 self._send_once_more(record.cast_uuid)
         self._store.forget(record.cast_uuid)
+        return deleted, True
 
-    def _delete(self, request: request_model.Request) -> None:
-        for uuid in request.servers:
+    def _delete(
+        self, request: request_model.Request, most: int = sys.maxsize
+    ) -> tuple[int, bool]:
+        """Delete servers, some at a time; Nova has no call for many.
+
+        :returns: how many were deleted now, and whether all are gone.
+        :raises CloudAway: if one is still there after all were deleted.
+        """
+        asked = self._deleted.setdefault(request.uuid, set())
+        left = [
+            uuid
+            for uuid in request.servers
+            if uuid not in asked and not self._nova.is_gone(uuid)
+        ]
+        for uuid in left[:most]:
             self._nova.delete(uuid)
-            if self._nova.server(uuid):
-                raise exception.CloudAway(f'server {uuid} is still there')
+            asked.add(uuid)
+        if len(left) > most:
+            return most, False
+        del self._deleted[request.uuid]
+        alive = [u for u in request.servers if not self._nova.is_gone(u)]
+        still = self._nova.left_of(request.project, alive)
+        if still:
+            raise exception.CloudAway(f'server {min(still)} is still there')
+        return len(left), True
 
     def _send_once_more(self, cast_uuid: str) -> None:
         cast = self._store.cast(cast_uuid)
@@ -290,7 +322,7 @@ class Executor:
         if is_build and not self._tokens.is_taken(parser.token(cast)):
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
-        started = any(each.host for each in self._present(kept))
+        started = any(each.host for each in self.present(kept))
         # What cannot be written anew must not look as if it was sent.
         written = changed(cast)
         why = reason.why(_R.SENT)
@@ -326,7 +358,7 @@ class Executor:
         why = reason.why(token)
         self._store.step(kept, event, epoch, why, self._clock())
 
-    def _present(
+    def present(
         self, request: request_model.Request
     ) -> list[servers_module.Server]:
         """Its servers as Nova shows them now.

@@ -4,10 +4,12 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import dataclasses
 
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import clocks
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
 
@@ -40,7 +42,8 @@ class Holder:
         :raises StoreAway: if they are to be tried again.
         :raises StoreError: if one of them cannot be kept.
         """
-        return self._opened().hold_all(casts)
+        store = self._opened()
+        return store.hold_all(_timely(casts, store.time()))
 
     def epoch(self) -> int:
         """Number that grows while somebody leads.
@@ -58,3 +61,29 @@ class Holder:
                 # then.
                 raise exception.StoreAway(str(error)) from error
         return self._store
+
+
+def _timely(
+    casts: Sequence[cast_module.Cast], told: float | None
+) -> Sequence[cast_module.Cast]:
+    """Messages that came now, by the clock that all hosts share.
+
+    Waits count from there: by a wrong clock of this host requests would
+    expire as they come.
+
+    :param told: the time of the database, seconds of the epoch; ``None`` if
+        it has none of its own.
+    """
+    if told is None:
+        return casts
+    wrong = [
+        each for each in casts if abs(each.received_at - told) > clocks.MOST_S
+    ]
+    if not wrong:
+        return casts
+    LOG.error(
+        'the clock of this host is %.0f s off that of the database: messages'
+        ' get the time of the database; set the clock',
+        wrong[0].received_at - told,
+    )
+    return [dataclasses.replace(each, received_at=told) for each in casts]

@@ -8,6 +8,7 @@ import math
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import clocks
 from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.casts import times as times_module
@@ -149,11 +150,32 @@ def _take(
         LOG.exception('message %s cannot be read', uuid)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _returning(store, request)
+        request = _returning(store, _timely(request, now))
         if store.add(_begun(request, cast), uuid, now, **given):
             return
         LOG.error('message %s is about servers that wait already', uuid)
     store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+
+
+def _timely(
+    request: request_model.Request, now: float
+) -> request_model.Request:
+    """A request that did not come in the future, whatever a clock said."""
+    ahead_s = request.asked_at - now
+    if ahead_s <= clocks.MOST_S:
+        return request
+    LOG.error(
+        'request %s came %.0f s from now by the clock of its relay: it came'
+        ' now',
+        request.uuid,
+        ahead_s,
+    )
+    until = request.expires_at
+    return dataclasses.replace(
+        request,
+        asked_at=now,
+        expires_at=None if until is None else until - ahead_s,
+    )
 
 
 def _returning(

@@ -19,6 +19,7 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import images as images_module
+from nova_fairness.cluster import pace
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import servers as servers_module
@@ -241,9 +242,13 @@ class Leaving:
     def _some(
         self, these: list[leaving.Leave], most: int
     ) -> list[leaving.Leave]:
-        """Others are first each time: who fails keeps nobody back."""
+        """Others are first each time: who fails keeps nobody back.
+
+        Projects take turns, so that one of many servers delays no other.
+        """
         first = self._turn * most % max(len(these), 1)
-        return (these[first:] + these[:first])[:most]
+        turned = these[first:] + these[:first]
+        return pace.in_turn(turned, _project, self._turn)[:most]
 
     def _advance(self, leave: leaving.Leave, epoch: int) -> None:
         server = self._nova.server(leave.server)
@@ -436,23 +441,30 @@ class Leaving:
         return self._leaves.step(leave, event, epoch, self._clock(), at)
 
 
+def _project(leave: leaving.Leave) -> str:
+    return leave.project
+
+
 def attempt(
     server: str, do: Callable[..., object], *arguments: object
-) -> None:
+) -> bool:
     """Do something for one server; its failure keeps no other back.
 
     :param server: UUID, for the log.
+    :returns: whether something was done, or tried; ``False`` if that is what
+        it gives.
     :raises Deposed: if that leader leads no more.
     :raises StoreAway: if the store does not answer.
     """
     try:
-        do(*arguments)
+        return do(*arguments) is not False
     except (exception.Deposed, exception.StoreAway):
         raise
     except exception.ClusterError as error:
         LOG.warning('server %s: %s', server, error)
     except Exception as error:  # noqa: BLE001 - others leave
         _UNEXPECTED.put(quarantine.Kind.SERVER, server, error)
+    return True
 
 
 def _is_due(

@@ -26,6 +26,7 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster import in_vain
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import pace
 from nova_fairness.cluster import promises
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
@@ -47,6 +48,9 @@ _REMEMBERED_S = 86400.0
 _CLOSED_S = 60.0
 """After which a host that takes nobody keeps no promise: all of them look so
 for a moment when Nova's broker or database was away."""
+
+_ACTED_ON_AT_ONCE = 50
+"""Servers of one cycle that are let run or start again."""
 
 _S, _HELD = leaving.State, request_model.State.HELD
 _ENDED_OR_HELD = request_model.FINAL | {_HELD}
@@ -148,6 +152,7 @@ class Making:
         self._rooms: dict[str, tuple[records.Room, request_model.Request]] = {}
         self._lately: dict[str, leaving.Leave] = {}
         self._asked: dict[str, float] = {}
+        self._turn = 0
         self._closed: dict[str, float] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
         self._vain = in_vain.InVain(store, rules.in_vain_s, rules.notice_s)
@@ -292,17 +297,22 @@ class Making:
         :raises Deposed: if that leader leads no more.
         :raises StoreAway: if the store does not answer.
         """
-        needed = self._needed()
-        for leave in self._lately.values():
+        needed, left = self._needed(), _ACTED_ON_AT_ONCE
+        self._turn += 1
+        for leave in pace.in_turn(
+            self._lately.values(), lambda each: each.project, self._turn
+        ):
             server = servers.get(leave.server)
+            if not left:
+                break
             if promises.may_be_vain(leave) and not (
                 leave.server in needed or self._is_needed(leave, server)
             ):
-                leaving_module.attempt(
+                left -= leaving_module.attempt(
                     leave.server, self._to.take_back, leave, epoch
                 )
             elif leave.state is _S.GONE and server:
-                leaving_module.attempt(
+                left -= leaving_module.attempt(
                     leave.server, self._start, leave, server, epoch
                 )
         if self._rooms:
@@ -372,22 +382,27 @@ class Making:
 
     def _start(
         self, leave: leaving.Leave, server: servers_module.Server, epoch: int
-    ) -> None:
-        """Ask once more for a server; Nova knows whether it is asked for."""
+    ) -> bool:
+        """Ask once more for a server; Nova knows whether it is asked for.
+
+        :returns: whether there was something to do.
+        """
         if server.task:
-            return
+            return False
         if server.status == 'ACTIVE':
             self._to.welcome(leave, epoch)
             self._asked.pop(server.uuid, None)
-            return
+            return True
         now = self._clock()
         is_time = now - self._asked.get(server.uuid, 0.0) >= (
             self._rules.again_s
         )
-        if server.status == 'SHELVED_OFFLOADED' and is_time:
-            self._asked[server.uuid] = now
-            self._nova.unshelve(server.uuid)
-            LOG.info('server %s is to start again', server.uuid)
+        if server.status != 'SHELVED_OFFLOADED' or not is_time:
+            return False
+        self._asked[server.uuid] = now
+        self._nova.unshelve(server.uuid)
+        LOG.info('server %s is to start again', server.uuid)
+        return True
 
 
 def _waits(request: request_model.Request) -> bool:

@@ -177,6 +177,8 @@ class MovingPlans:
         if epoch is None:
             self._last = None
             return False
+        if fault := self._service.clocks.fault:
+            raise exception.ClocksDisagree(fault)
         looked = self._look()
         self._last = looked
         plans = self._plans.open()

@@ -140,6 +140,8 @@ class Partitioning:
             self._telling.forget()
             self._pledging.forget()
             return False
+        if fault := self._service.clocks.fault:
+            raise exception.ClocksDisagree(fault)
         now = self._clock()
         described = self._file.described()
         nodes, faults = self._nodes(described, epoch, now)

@@ -9,9 +9,13 @@ import dataclasses
 from typing import Any
 import uuid as uuid_module
 
+from oslo_log import log as logging
+
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
 
 Amount = tuple[int, int, int, int]
 """Capacity, used, largest unit and step of a class."""
@@ -277,10 +281,35 @@ class Placement:
 
     def free(self, request: request_model.Request) -> None:
         """Free the room that is kept for a request; there may be none."""
-        # The first one last: it says whether any is kept.
-        for server in reversed(request.servers):
-            self._api.delete(f'/allocations/{_consumer(server)}')
+        if len(request.servers) == 1 or not self._free_at_once(request):
+            # The first one last: it says whether any is kept.
+            for server in reversed(request.servers):
+                self._api.delete(f'/allocations/{_consumer(server)}')
         self._read_anew(request.project, _owner(request))
+
+    def _free_at_once(self, request: request_model.Request) -> bool:
+        """Free the room of many servers by one call, all of it or nothing.
+
+        :returns: ``False`` if some of it is not as it was kept.
+        """
+        path = f'/allocations/{_consumer(request.servers[0])}'
+        first = self._api.get(path)
+        if not first or not first.get('allocations'):
+            return True
+        nothing: dict[str, Any] = {
+            'allocations': {},
+            # They were kept by one call, so all have the same.
+            'consumer_generation': first.get('consumer_generation'),
+            'project_id': request.project,
+            'user_id': _owner(request),
+        }
+        every = {_consumer(server): nothing for server in request.servers}
+        try:
+            self._api.post('/allocations', every)
+        except exception.CloudRefused as error:
+            LOG.info('room is freed one by one: %s', error)
+            return False
+        return True
 
     def _provider(
         self, uuid: str, generation: int, anew: bool

@@ -13,6 +13,8 @@ import datetime as dt
 from typing import Any
 from typing import NamedTuple
 
+from oslo_log import log as logging
+
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import flavor_access
@@ -24,6 +26,8 @@ from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import lifetimes
 from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
 
 DONE = 'fairness:done'
 """Metadata by which the owner of a server, or its guest, says that it may
@@ -50,6 +54,24 @@ TTL_OURS = 'fairness:ttl'
 
 MOVES = frozenset({'ACTIVE', 'PAUSED'})
 """Statuses of servers that Nova moves while they run."""
+
+FULL_EVERY_S = 180.0
+"""All servers are listed as often, whatever changed: a list of changes lacks
+what a cell that was down or a replica that lagged did not tell."""
+
+UNKNOWN = 'UNKNOWN'
+"""Status of a server whose cell does not answer; it lies where it lay."""
+
+_LOOKED_AT_ONCE = 20
+"""Servers that a full list lacked, of which it is looked in one call."""
+
+_SILENT = 3
+"""Servers without an answer after which the others are left alone for now."""
+
+_GONE_KEPT = 50_000
+_MARKERS = 5
+_FEW = 3
+"""Servers that are asked for one by one; of more a list is asked."""
 
 _FEW_BUILDS = 50
 _OVERLAP_S = 60
@@ -166,8 +188,27 @@ class Server:
         return lies or rests or self.status == 'ERROR'
 
 
+class _Sweep:
+    """How far a full list has come.
+
+    :param before: servers that were known when it began.
+
+    :ivar seen: servers that it had.
+    :ivar markers: the last of them; one that is there still is gone on from.
+    """
+
+    def __init__(self, before: frozenset[str]) -> None:
+        self.before = before
+        self.seen: set[str] = set()
+        self.markers: list[str] = ['']
+
+
 class Nova:
-    """Nova as it is; servers that did not change are not read again.
+    """Nova as it is; servers that did not change are read again seldom.
+
+    Lists are the truth, but each may be partial: a cell is down, a replica
+    lags, a change is told late. So all are listed in full every
+    :data:`FULL_EVERY_S`, a page a time, and who is lacking is asked for.
 
     :param api: of Nova.
 
@@ -181,6 +222,10 @@ class Nova:
         self.hosts_unreadable: dict[str, Exception] = {}
         self._servers: dict[str, Server] = {}
         self._since = {True: '', False: ''}
+        self._gone: dict[str, None] = {}
+        self._missing: dict[str, None] = {}
+        self._sweep: _Sweep | None = None
+        self._swept_at: float | None = None
         self._left: dict[str, float] = {}
         self._changed: dict[tuple[str, str], float] = {}
         self._groups = server_groups.ServerGroups(api)
@@ -286,10 +331,7 @@ class Nova:
             self._forget_unlisted({_id(each) for each in changed})
         self._groups.look()
         self.unreadable = {}
-        for each in changed:
-            with self._noted(self.unreadable, each, 'id'):
-                self._note(each, now)
-        self._stand_in(self.unreadable.keys() & set(map(_id, changed)) - {''})
+        self._note_all(changed, now)
         if not is_whole:
             self._see(built or (), now)
         # The second list has those that were deleted long before the first.
@@ -298,6 +340,8 @@ class Nova:
         # What builds changed between two whole lists only these tell.
         for of_whole in {is_whole, False}:
             self._since[of_whole] = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
+        self._list_in_full(now)
+        self._look_for_missing(now)
         return dict(self._servers)
 
     def _stand_in(self, uuids: Iterable[str]) -> None:
@@ -309,6 +353,105 @@ class Nova:
             self._servers.setdefault(
                 uuid, Server(uuid, '', '', status='BUILD', task='', host='')
             )
+
+    def _list_in_full(self, now: float) -> None:
+        """Read the next page of all servers, if it is time for a full list.
+
+        A page a time: all of a large cloud at once would take a minute.
+        """
+        if self._swept_at is None:
+            # The first list had all of them.
+            self._swept_at = now
+        if self._sweep is None:
+            if 0 <= now - self._swept_at < FULL_EVERY_S:
+                return
+            self._sweep = _Sweep(frozenset(self._servers))
+            self._swept_at = now
+        page = self._next_page(self._sweep)
+        if page is None:
+            # Whatever it could go on from was deleted: from the start.
+            self._sweep, self._swept_at = None, now - FULL_EVERY_S
+            return
+        self._note_all(page, now)
+        self._sweep.seen.update(_id(each) for each in page)
+        self._sweep.markers = [_id(each) for each in page[-_MARKERS:]]
+        if len(page) < listing.PAGE:
+            lacked = sorted(self._sweep.before - self._sweep.seen)
+            self._missing |= dict.fromkeys(
+                uuid for uuid in lacked if uuid in self._servers
+            )
+            self._sweep = None
+
+    def _next_page(self, sweep: '_Sweep') -> list[Mapping[str, Any]] | None:
+        """A page; ``None`` if the servers that it follows are all deleted."""
+        path = f'/servers/detail?all_tenants=1&limit={listing.PAGE}'
+        for marker in reversed(sweep.markers):
+            after = f'&marker={marker}' if marker else ''
+            try:
+                found = self._api.get(path + after)
+            except exception.CloudRefused:
+                continue
+            if found is None:
+                raise exception.CloudAway(f'Nova does not know {path}')
+            return list(found['servers'])
+        return None
+
+    def _look_for_missing(self, now: float) -> None:
+        """Ask for servers that a full list lacked, some each time.
+
+        A list may be partial: only who is asked for and not there is gone.
+        """
+        silent = 0
+        for uuid in list(self._missing)[:_LOOKED_AT_ONCE]:
+            del self._missing[uuid]
+            known = self._servers.get(uuid)
+            if known is None:
+                continue
+            try:
+                found = self._api.get(f'/servers/{uuid}')
+            except exception.CloudAway:
+                # Later ones may have an answer.
+                self._missing[uuid] = None
+                silent += 1
+            else:
+                if found is None:
+                    self._lose(known, now)
+                    continue
+                with self._noted(self.unreadable, found['server'], 'id'):
+                    self._note(found['server'], now)
+                silent += found['server'].get('status') == UNKNOWN
+            if silent >= _SILENT:
+                return
+
+    def _lose(self, known: Server, now: float) -> None:
+        """Take note of a server that is gone."""
+        self._servers.pop(known.uuid, None)
+        self._remember_gone(known.uuid)
+        self._changed[known.project, known.user] = now
+        self._left[known.host] = now
+
+    def _remember_gone(self, uuid: str) -> None:
+        self._gone[uuid] = None
+        while len(self._gone) > _GONE_KEPT:
+            del self._gone[next(iter(self._gone))]
+
+    def is_gone(self, uuid: str) -> bool:
+        """Whether Nova said of a server itself that it is deleted."""
+        return uuid in self._gone
+
+    def left_of(self, project: str, uuids: Collection[str]) -> set[str]:
+        """Those of some servers that are there still.
+
+        :param project: of all of them.
+        :param uuids: of servers that were deleted a moment ago: that a list
+            lacks one proves nothing of others.
+        :raises CloudError: if it is not known.
+        """
+        if len(uuids) <= _FEW:
+            return {uuid for uuid in uuids if self.server(uuid)}
+        path = f'/servers?all_tenants=1&project_id={project}'
+        listed = listing.listed(self._api, path, 'servers')
+        return {each['id'] for each in listed}.intersection(uuids)
 
     def _forget_unlisted(self, listed: Collection[str]) -> None:
         # What no cell has yet is in every list, and deleted without a trace.
@@ -328,14 +471,31 @@ class Nova:
             if found is not None:
                 self._note(found['server'], now)
             elif known:
-                del self._servers[uuid]
-                self._changed[known.project, known.user] = now
-                self._left[known.host] = now
+                self._lose(known, now)
+
+    def _note_all(
+        self, found: Iterable[Mapping[str, Any]], now: float
+    ) -> None:
+        """Take note of servers; one that cannot be read stays as it was."""
+        listed, odd = list(found), dict[str, Exception]()
+        for each in listed:
+            with self._noted(odd, each, 'id'):
+                self._note(each, now)
+        self._stand_in(odd.keys() & set(map(_id, listed)) - {''})
+        self.unreadable |= odd
 
     def _note(self, found: Mapping[str, Any], now: float) -> None:
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
+        uuid = _text(found, 'id')
+        if found['status'] == 'DELETED':
+            self._remember_gone(uuid)
+        else:
+            self._gone.pop(uuid, None)
+        if found['status'] == UNKNOWN and uuid in self._servers:
+            # It lies where it lay: Nova tells a part of what it is.
+            return
         server = None if is_gone else _server(found)
-        before = self._servers.pop(_text(found, 'id'), None)
+        before = self._servers.pop(uuid, None)
         if server is None:
             # What it was like only helps to guess how long others last.
             with (
@@ -385,9 +545,14 @@ class Nova:
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
             self._servers.pop(uuid, None)
+            self._remember_gone(uuid)
             return None
         with clients.reading(f'what Nova says of server {uuid}'):
-            return _server(found['server'])
+            told = _server(found['server'])
+        if told.status != UNKNOWN:
+            return told
+        # Its cell does not answer: it lies where it lay.
+        return self._servers.get(uuid, told)
 
     def members(self, groups: Collection[str]) -> dict[str, list[str]]:
         """UUIDs of the servers of groups; of one that is gone there are none.
@@ -423,7 +588,8 @@ class Nova:
 
         :raises CloudError: if it is not known whether it was deleted.
         """
-        self._api.delete(f'/servers/{uuid}')
+        if not self._api.delete(f'/servers/{uuid}'):
+            self._remember_gone(uuid)
 
     def act(self, uuid: str, action: leaving.Action) -> None:
         """Ask for what lets a server leave.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import threading
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from nova_fairness import exception
 from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import chores as chores_module
+from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster import culprits
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends as ends_module
@@ -25,6 +27,7 @@ from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
 from nova_fairness.cluster import orders
+from nova_fairness.cluster import pace
 from nova_fairness.cluster import planning as planning_module
 from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster import servers as servers_module
@@ -34,6 +37,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.rpc import protocol
 from nova_fairness.runtime import heap
 
 LOG = logging.getLogger(__name__)
@@ -48,8 +52,30 @@ _TRIES = 100
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
+_DELETED_AT_ONCE = 100
+"""Servers: Nova has no call that deletes many."""
+
+_DELETED_OF_ONE = 20
+"""Servers of one request before others have their turn."""
+
+_SENT_AT_ONCE = 200
+"""Requests: the calls for one do not depend on its servers."""
+
+_ASKED_AT_ONCE = 200
+"""Servers that lists lack."""
+
+_ENOUGH = 20
+"""Servers of one request that say how it is."""
+
+_CALLS_OF_ONE = 5
+"""For sending one request."""
+
+_WORKS_S = 10.0
+"""Each kind of work of a cycle ends after that, and goes on in the next."""
+
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
+_RESIGNS_IN_S = 5.0
 _HEEDS_EVERY_S = 0.5
 """Cycles that hints begin are as far apart at least."""
 
@@ -90,7 +116,9 @@ class Service:
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
     :param rules: what operators chose.
+    :param clocks: see :attr:`clocks`; ``None`` makes them of these two.
 
+    :ivar clocks: say the time, and whether it may be wrong.
     :ivar nova: where servers are looked at.
     :ivar accounts: as given.
     :ivar charging: as given.
@@ -117,6 +145,7 @@ class Service:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         rules: Rules,
+        clocks: clocks_module.Clocks | None = None,
     ) -> None:
         self._store = store
         self._election = election
@@ -133,7 +162,11 @@ class Service:
         self._planning = planning_module.Planning(
             plan, self.quarantine, monotonic
         )
-        self._clock = clock
+        self.clocks = clocks or clocks_module.Clocks(
+            clock, monotonic, store.time
+        )
+        self._clock = self.clocks.now
+        self._said = ''
         self._monotonic = monotonic
         self._rules = rules
         self._estimating = estimating.Estimating(
@@ -141,6 +174,7 @@ class Service:
         )
         self._doubted: dict[str, float] = {}
         self._swept = 0
+        self._turn = 0
         self._last: estimating.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
@@ -204,9 +238,24 @@ class Service:
                 self._planning.forget()
                 self._estimating.forget()
                 return False
-            with heap.uncollected():
-                self._act(epoch)
+            self._election.begin()
+            try:
+                with heap.uncollected():
+                    self._act(epoch)
+            finally:
+                self._election.end()
         return True
+
+    def resign(self) -> None:
+        """Lead no more, and let the next process lead at once."""
+        # Who is stuck keeps nobody from it: the epoch refuses their writes.
+        is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
+        try:
+            self._last = None
+            self._election.resign()
+        finally:
+            if is_mine:
+                self._acting.release()
 
     def estimate(self, pause_s: float) -> float:
         """Use a part of a pause for estimates of starts.
@@ -385,9 +434,14 @@ class Service:
 
     def _not_leading(self) -> exception.NotLeading:
         holder = self._store.leader().holder
-        return exception.NotLeading(holder.rpartition(':')[0])
+        # Who gave the lease back is not to be asked.
+        return exception.NotLeading(
+            holder.rpartition(':')[0] or protocol.NOBODY
+        )
 
     def _act(self, epoch: int) -> None:
+        holds = self._holds()
+        self._turn += 1
         now = self._clock()
         self._left_out = False
         self._part('messages', self._take_in, now)
@@ -405,12 +459,15 @@ class Service:
         self._note_unread(found)
         self._watch(found, view, epoch, is_whole)
         self._part('builds', self._estimating.see, found, view.servers, now)
-        snapshot = self._charge(view, now, epoch)
+        snapshot = self._charge(view, now, epoch, holds)
         planned = self._planning.plan(snapshot, now)
         snapshot = self._planning.sound(snapshot)
         self._last = self._seen(snapshot, planned, found, now, epoch)
-        self._do(planned, found, view, epoch)
-        self._do_beside(ends, planned, found, snapshot, view, now, epoch)
+        self._do(planned, found, view, epoch, holds)
+        if not holds:
+            self._do_beside(ends, planned, found, snapshot, view, now, epoch)
+            self._part('history', self._forget_old, now)
+        self._part('left over', self._clean, epoch, holds)
 
     def _note_unread(self, found: list[records.Record]) -> None:
         """Set aside what could not be read in this cycle."""
@@ -479,12 +536,36 @@ class Service:
         self._part('chores', self.chores.apply, chores_module.Look(*look))
         self._part('room', self._making.work, found, servers, epoch)
         self._part('leaving', self._leaving.work, servers, epoch)
-        self._part('left over', self._clean_up)
-        self._part('history', self._forget_old, now)
 
-    def _clean_up(self) -> None:
-        for record in self._store.left_over(_CLEANED_AT_ONCE):
-            self._try(record, self._executor.clean_up, record)
+    def _holds(self) -> bool:
+        """Whether clocks disagree, so that nothing irreversible is done."""
+        fault = self.clocks.look()
+        if fault and not self._said:
+            LOG.error(
+                '%s; nothing expires, leaves, or is deleted or charged until'
+                ' clocks agree: mend the clock of this host or of the'
+                ' database',
+                fault,
+            )
+        elif self._said and not fault:
+            LOG.warning('clocks agree again: all goes on')
+        self._said = fault
+        return bool(fault)
+
+    def _clean(self, epoch: int, holds: bool) -> None:
+        """Leave nothing of requests that ended."""
+        # What expired may have done so by a wrong time.
+        left = [
+            record
+            for record in self._store.left_over(_CLEANED_AT_ONCE, self._turn)
+            if not (holds and record.request.state is _S.EXPIRED)
+        ]
+        budget = self._budget(_DELETED_AT_ONCE)
+        while left and budget.left:
+            unfinished: list[records.Record] = []
+            for record in left:
+                self._try(record, self._clean_some, record, budget, unfinished)
+            left = unfinished
 
     def _forget_old(self, now: float) -> None:
         before = now - self._rules.history_s
@@ -538,14 +619,15 @@ class Service:
             return do([e for e in found if e.request.uuid not in known])
 
     def _charge(
-        self, view: snapshot_module.View, now: float, epoch: int
+        self, view: snapshot_module.View, now: float, epoch: int, holds: bool
     ) -> cluster.ClusterSnapshot:
         """Charge accounts; if that fails, what was known last goes on.
 
         Use and budgets stand still then, so that nobody gains by it. Where
         nothing is known yet, nothing of accounts with a budget starts.
         """
-        charged = self._part('charges', self.charging.charge, view, now, epoch)
+        charge = functools.partial(self.charging.charge, holds=holds)
+        charged = self._part('charges', charge, view, now, epoch)
         if charged is not None:
             self._charged = charged
             self._stop_paying(())
@@ -572,6 +654,24 @@ class Service:
             if not self.quarantine.holds(_K.ACCOUNT, name):
                 self.quarantine.put(_K.ACCOUNT, name, unknown)
         self._unpaid = frozenset(paying)
+
+    def _clean_some(
+        self,
+        record: records.Record,
+        budget: pace.Budget,
+        unfinished: list[records.Record],
+    ) -> None:
+        """Delete some servers of a request, and all else if none are left."""
+        most = min(budget.left, _DELETED_OF_ONE)
+        if not most:
+            return
+        deleted, is_done = self._executor.clean_up(record, most)
+        budget.take(deleted)
+        if not is_done:
+            unfinished.append(record)
+
+    def _budget(self, most: int) -> pace.Budget:
+        return pace.Budget(most, _WORKS_S, self._monotonic)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""
@@ -622,21 +722,60 @@ class Service:
     ) -> None:
         """See what became of what was sent, and who was deleted."""
         servers = view.servers
+        absent = []
         for record in found:
             request = record.request
             there = [
                 servers[uuid] for uuid in request.servers if uuid in servers
             ]
-            if request.state not in request_model.UNSENT:
+            if request.state not in request_model.UNSENT and there:
                 self._try(record, self._judge, record, there, epoch)
-            elif (
-                is_whole
-                and request.state is _S.HELD
-                and not there
-                and not record.fault
-                and record.why.reason is not _UNREADABLE
+            elif not there and (
+                request.state not in request_model.UNSENT
+                or (
+                    is_whole
+                    and request.state is _S.HELD
+                    and not record.fault
+                    and record.why.reason is not _UNREADABLE
+                )
             ):
-                self._try(record, self._bury, record, epoch)
+                absent.append(record)
+        self._look_for(absent, epoch)
+
+    def _look_for(self, absent: list[records.Record], epoch: int) -> None:
+        """Ask for servers that lists lack, some in each cycle.
+
+        A list may be old or partial: only who is asked for, or was listed as
+        deleted, is gone. Whom Nova said to be gone is not asked for again, so
+        that large requests come to an end, too.
+        """
+        begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
+        budget = self._budget(_ASKED_AT_ONCE)
+        for record in pace.in_turn(
+            absent[begin:] + absent[:begin], _project, self._turn
+        ):
+            self._try(record, self._look_for_one, record, budget, epoch)
+
+    def _look_for_one(
+        self, record: records.Record, budget: pace.Budget, epoch: int
+    ) -> None:
+        is_held = record.request.state is _S.HELD
+        there: list[servers_module.Server] = []
+        for uuid in record.request.servers:
+            if self.nova.is_gone(uuid):
+                continue
+            if not budget.take():
+                return
+            found = self.nova.server(uuid)
+            if found:
+                there.append(found)
+                if is_held or len(there) == _ENOUGH:
+                    break
+        if not is_held:
+            self._judge(record, there, epoch)
+        elif not there and budget.take(_CALLS_OF_ONE):
+            why = reason.why(reason.Reason.SERVER_DELETED)
+            self._executor.send_unplanned(record, why, epoch, is_gone=True)
 
     def _judge(
         self,
@@ -647,9 +786,6 @@ class Service:
         request = record.request
         if request.state is _S.SENDING:
             self._executor.forget_room(request)
-        if not there:
-            # The list may be old: a server that is gone is asked for.
-            there = self._now(request)
         happened = execute.judged(record, there)
         if happened is not None:
             event, why = happened
@@ -661,12 +797,6 @@ class Service:
             self._doubt(record, there, epoch)
             return
         self._doubted.pop(request.uuid, None)
-
-    def _now(
-        self, request: request_model.Request
-    ) -> list[servers_module.Server]:
-        looked = [self.nova.server(uuid) for uuid in request.servers]
-        return [each for each in looked if each is not None]
 
     def _doubt(
         self,
@@ -686,7 +816,7 @@ class Service:
         since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
         if since_s < self._rules.doubt_s:
             return
-        there = self._now(request)
+        there = self._executor.present(request)
         if any(each.is_settled for each in there) or (
             not self._executor.take_back(record, epoch)
         ):
@@ -699,26 +829,29 @@ class Service:
             return
         del self._doubted[request.uuid]
 
-    def _bury(self, record: records.Record, epoch: int) -> None:
-        if not any(self.nova.server(u) for u in record.request.servers):
-            why = reason.why(reason.Reason.SERVER_DELETED)
-            self._executor.send_unplanned(record, why, epoch, is_gone=True)
-
     def _do(
         self,
         planned: cluster.Plan,
         listed: list[records.Record],
         view: snapshot_module.View,
         epoch: int,
+        holds: bool,
     ) -> None:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
         others = self._executor.apart(planned, listed, view)
-        for action in planned.actions:
+        budget = self._budget(_SENT_AT_ONCE)
+        for action in pace.in_turn(
+            planned.actions, lambda each: _project(found[each.request])
+        ):
             record = found[action.request]
+            starts = action.verb is cluster.Verb.START
             if self.quarantine.holds(_K.REQUEST, action.request) and (
                 action.verb is not cluster.Verb.EXPIRE
             ):
+                continue
+            # Others are planned for again in the next cycle.
+            if (holds and not starts) or (starts and not budget.take()):
                 continue
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
@@ -741,6 +874,7 @@ class Service:
         *arguments: object,
     ) -> None:
         """Do something for one request; its failure keeps no other back."""
+        self._election.renew()
         try:
             do(*arguments)
         except quarantine_module.PASSES:
@@ -770,3 +904,7 @@ def _fails(
     except Exception:  # noqa: BLE001 - that it raises is what is asked
         return True
     return False
+
+
+def _project(record: records.Record) -> str:
+    return record.request.project

@@ -194,7 +194,9 @@ class Reader:
         by_project = self._used(requests, servers, classes, inventory)
         rows = {each.name: row for row, each in enumerate(hosts)}
         running = self._running(servers, requests, now, ends)
-        for each in _unclaimed(requests, given, servers, trees, now, ends):
+        for sent, uuid, host in _unclaimed(requests, given, servers):
+            tree = trees.get(host)
+            each = _sent(sent, uuid, host, tree, now, ends.get(uuid))
             running.append(each)
             one = cluster.vector(dict(each.amounts), classes)
             if each.host in rows:
@@ -542,29 +544,36 @@ def _unclaimed(
     requests: Iterable[request_model.Request],
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, servers_module.Server],
-    trees: Mapping[str, placement_module.Tree],
-    now: float,
-    ends: Mapping[str, float],
-) -> Iterator[cluster.Running]:
+) -> Iterator[tuple[request_model.Request, str, str]]:
     """Servers that were sent and have no room of their own yet, and where."""
     for each in requests:
         # Of what needs nothing no hosts are given.
         hosts = given.get(each.uuid, ())
         for uuid, host in zip(each.servers, hosts, strict=False):
-            if uuid not in servers or servers[uuid].is_settled:
-                continue
-            tree = trees.get(host)
-            way = each.demand.on(tree.offers) if tree else each.demand
-            yield cluster.Running(
-                host,
-                each.project,
-                way.amounts,
-                now,
-                each.user,
-                uuid,
-                ends.get(uuid),
-                each.band,
-            )
+            if uuid in servers and not servers[uuid].is_settled:
+                yield each, uuid, host
+
+
+def _sent(
+    request: request_model.Request,
+    uuid: str,
+    host: str,
+    tree: placement_module.Tree | None,
+    now: float,
+    ends: float | None,
+) -> cluster.Running:
+    """A server that was sent, with the way in which its host holds it."""
+    way = request.demand.on(tree.offers) if tree else request.demand
+    return cluster.Running(
+        host,
+        request.project,
+        way.amounts,
+        now,
+        request.user,
+        uuid,
+        ends,
+        request.band,
+    )
 
 
 def _provider(

@@ -218,6 +218,7 @@ class Watch:
             warned=dict(self._warnings),
             cycles=self._service.cycles,
             cycles_failed=self._service.cycles_failed,
+            clocks_disagree=bool(self._service.clocks.fault),
             calibrated=last.calibrated if last else None,
             preempted=self._preempted,
             idle=self._service.chores.idling.count,

@@ -20,6 +20,7 @@ import contextlib  # noqa: E402
 import functools  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
+import threading  # noqa: E402
 import time  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
@@ -28,6 +29,7 @@ from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 from nova_fairness.cluster import accounts as accounts_module  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
+from nova_fairness.cluster import clocks  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import ends  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
@@ -258,6 +260,30 @@ def _limits(
     return limits.read(pathlib.Path(path)) if path else {}
 
 
+def _elected(
+    options: cfg.ConfigOpts.GroupAttr,
+    store: store_module.Store,
+    cloud: clients.Cloud,
+) -> election.Election:
+    """Takes part for this process; calls of the cloud renew the lease."""
+    holder = f'{socket.gethostname()}:{os.getpid()}'
+    elected = election.Election(
+        store, holder, options.lease, time.time, time.monotonic
+    )
+    for api in cloud:
+        api.before = elected.renew
+    return elected
+
+
+def _clocks(
+    options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
+) -> clocks.Clocks:
+    """The clocks of this host and of the database."""
+    return clocks.Clocks(
+        time.time, clocks.uptime_s, store.time, options.clock_settles
+    )
+
+
 def _service(
     conf: cfg.ConfigOpts, closing: plans.Closing
 ) -> tuple[service.Service, store_module.Store]:
@@ -283,29 +309,29 @@ def _service(
         closing.add(store.nodes.closing)
     reader = snapshot.Reader(room, nova, given, accounts.present, closing)
     reader.falls_back = options.pinned_fallback
-    leaves = leave_rules.leaving(patience, store, nova, room, cloud)
+    seen = _clocks(options, store)
+    leaves = leave_rules.leaving(patience, store, nova, room, cloud, seen.now)
     sender, binds = ConductorSender(url, places), options.placement_binds
-    holder = f'{socket.gethostname()}:{os.getpid()}'
+    elected = _elected(options, store, cloud)
     made = service.Service(
         store,
-        election.Election(
-            store, holder, options.lease, time.time, time.monotonic
-        ),
+        elected,
         accounts,
         reader,
         ledger.charging(conf, store, reader),
         execute.Executor(
-            store, room, nova, accepted, sender, time.time, binds=binds
+            store, room, nova, accepted, sender, seen.now, binds=binds
         ),
         nova,
         ends.Ends(store.leaves, leaves, at_end, options.end_notice),
         beside(store, nova, leaves),
         leaves,
-        making.Making(store, nova, leaves, time.time, rooms),
+        making.Making(store, nova, leaves, seen.now, rooms),
         plan,
-        time.time,
+        seen.now,
         time.monotonic,
         rules,
+        seen,
     )
     return made, store
 
@@ -315,6 +341,7 @@ def _answering(
     conf: cfg.ConfigOpts,
     made: service.Service,
     store: store_module.Store,
+    signs: signatures.Signatures | None,
     moving: partitioning.Partitioning | None,
     planned: moving_plans.MovingPlans | None,
 ) -> Iterator[None]:
@@ -325,7 +352,7 @@ def _answering(
     operations = operations_module.Operations(
         store,
         made,
-        signatures.of(conf, conf.fairness_exchange.domain),
+        signs,
         moving,
         planned,
     )
@@ -379,7 +406,18 @@ def _watched(
             postman.stop()
 
 
+def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
+    """What signs for agents; ``None`` where nobody asks, or nobody has keys.
+
+    :raises ConfigurationError: if the key cannot sign.
+    """
+    if not conf.transport_url:
+        return None
+    return signatures.signer(conf, conf.fairness_exchange.domain)
+
+
 def _run(conf: cfg.ConfigOpts) -> None:
+    signs = _signs(conf)
     closing = plans.Closing()
     made, store = _service(conf, closing)
     stopped = queueing.until_signalled()
@@ -398,16 +436,43 @@ def _run(conf: cfg.ConfigOpts) -> None:
         *([planned] if planned else ()),
     ]
     with (
+        _leading(made),
         _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
-        _answering(conf, made, store, moving, planned),
+        _answering(conf, made, store, signs, moving, planned),
     ):
         made.run(stopped, conf.fairness_cluster.interval)
+
+
+@contextlib.contextmanager
+def _leading(made: service.Service) -> Iterator[None]:
+    """Lead meanwhile, and let the next process lead at the end.
+
+    Threads that did not end in time write nothing from then on.
+    """
+    try:
+        yield
+    finally:
+        made.resign()
 
 
 def _drain(conf: cfg.ConfigOpts) -> None:
     made, store = _service(conf, plans.Closing())
     stopped = queueing.until_signalled()
+    with _leading(made):
+        _drain_until(stopped, conf, made, store)
+
+
+def _drain_until(
+    stopped: threading.Event,
+    conf: cfg.ConfigOpts,
+    made: service.Service,
+    store: store_module.Store,
+) -> None:
+    """Start all that waits.
+
+    :raises StillWaiting: if it is stopped before.
+    """
     why = ''
     while not stopped.is_set():
         try:

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
-import time
 
 from oslo_config import cfg
 
@@ -65,14 +64,18 @@ def leaving(
     nova: servers.Nova,
     room: placement.Placement,
     cloud: clients.Cloud,
+    clock: Callable[[], float],
 ) -> leaving_module.Leaving:
-    """Servers leave by this, with the services of a cloud."""
+    """Servers leave by this, with the services of a cloud.
+
+    :param clock: seconds of the epoch.
+    """
     return leaving_module.Leaving(
         store.leaves,
         nova,
         room,
         images.Images(cloud.glance),
-        time.time,
+        clock,
         how_long,
     )
 

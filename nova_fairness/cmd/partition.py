@@ -2,9 +2,9 @@
 
 """Hosts between batch and cloud: how the cluster service moves them."""
 
+from collections.abc import Callable
 import pathlib
 import threading
-import time
 
 from oslo_config import cfg
 
@@ -51,7 +51,8 @@ def partitioning(
     nova = servers.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)
-    leaving = leave_rules.leaving(patience, store, nova, room, cloud)
+    clock = _clock(made)
+    leaving = leave_rules.leaving(patience, store, nova, room, cloud, clock)
     actions = vacating.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)
     )
@@ -68,14 +69,19 @@ def partitioning(
             options.live_migrate,
             options.settle,
         ),
-        vacating.Vacating(store.leaves, nova, leaving, time.time, actions),
+        vacating.Vacating(store.leaves, nova, leaving, clock, actions),
         telling.Telling(cloud.nova, _features(options)),
         _rules(options),
-        time.time,
+        clock,
         stopped,
         options.interval,
         pledging,
     )
+
+
+def _clock(made: service.Service) -> Callable[[], float]:
+    """The time that the service acts by."""
+    return lambda: made.clocks.now()
 
 
 def _batch(conf: cfg.ConfigOpts) -> system.BatchSystem:

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Collection
 import threading
-import time
 
 from oslo_config import cfg
 
@@ -130,6 +129,10 @@ def moving(
     if chosen is None:
         return None
     # It works beside the queue: what it asked Nova for is its own.
+
+    def clock() -> float:
+        return made.clocks.now()
+
     queue = conf.fairness_cluster
     api = clients.connect(queue.cloud, queue.region_name).nova
     nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
@@ -141,10 +144,10 @@ def moving(
         made,
         nova,
         mobility,
-        moving_module.Moving(store.plans, nova, mobility, limits, time.time),
-        resting.Resting(nova, _power(options), time.time),
+        moving_module.Moving(store.plans, nova, mobility, limits, clock),
+        resting.Resting(nova, _power(options), clock),
         chosen,
-        time.time,
+        clock,
         stopped,
         options.interval,
         _lacking(conf, chosen),

@@ -6,12 +6,14 @@ from collections.abc import Callable
 import contextlib
 import functools
 import pathlib
+import time
 from typing import NamedTuple
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import clocks
 from nova_fairness.cluster import placement
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
@@ -20,6 +22,7 @@ from nova_fairness.cmd import queueing
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.relay import link
+from nova_fairness.runtime import signatures
 
 
 def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -31,11 +34,35 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'the tables have the revision {revision}')
 
 
+def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether the clocks of this host and of the database agree."""
+    engine = database.connect(conf.fairness_cluster.database)
+    seen = clocks.Clocks(
+        time.time, clocks.uptime_s, database.Tables(engine).time
+    )
+    if fault := seen.look():
+        return results.failure(
+            f'{fault}: the service suspends what cannot be undone; set the'
+            ' clock'
+        )
+    return results.success('the clocks of host and database agree')
+
+
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Read the keys, which must be for their owner only."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read(path)
     return results.success(f'{path} can be read, by its owner only')
+
+
+def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether agents believe what the service tells them."""
+    if not conf.transport_url:
+        return results.success('no agent asks: transport_url is not set')
+    signs = signatures.signer(conf, conf.fairness_exchange.domain)
+    if signs is None:
+        return results.success('agents have no keys here')
+    return results.success('the key of the service can sign')
 
 
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -127,7 +154,9 @@ def _told(sends: _Sends) -> str:
 
 CHECKS: tuple[results.Named, ...] = (
     ('Database of requests', tables),
+    ('Clocks', clock),
     ('Keys of messages', keys),
+    ('Key of the service', signing),
     ('Relay', relay),
     ('Cloud', cloud),
 )

@@ -263,6 +263,20 @@ to go on sooner after a crash. It must be well above the longest cycle.
 """,
     ),
     cfg.FloatOpt(
+        'clock_settles',
+        default=3600.0,
+        min=60.0,
+        advanced=True,
+        help="""
+Seconds after which the service accepts that the clock of its host was set by
+more than a minute; at least 60. Until then time goes on as before, and nothing
+expires, leaves, or is deleted or charged. The clock of the database must agree
+all the while, if the database has one. Lower it where clocks are set on
+purpose. A service that is started again goes by the clock of the database at
+once.
+""",
+    ),
+    cfg.FloatOpt(
         'longest_wait',
         default=0.0,
         min=0.0,

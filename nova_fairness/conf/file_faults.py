@@ -87,7 +87,7 @@ def _names(listed: Listed) -> dict[str, dict[str, str]]:
     """Names of options by section; as files may write them."""
     known: dict[str, dict[str, str]] = {}
     for group, options in listed:
-        section = getattr(group, 'name', group) or 'DEFAULT'
+        section = str(getattr(group, 'name', group) or 'DEFAULT')
         for option in options:
             names = known.setdefault(section, {})
             names |= {option.dest: '', _plain(option.name): ''}

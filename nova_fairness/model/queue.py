@@ -72,6 +72,8 @@ class Queue:
     :ivar left: how often servers came into a state of leaving, by its name.
     :ivar cycles: that were begun.
     :ivar cycles_failed: that ended early, or left a part out.
+    :ivar clocks_disagree: whether the time may be wrong, so that nothing
+        irreversible is done.
     :ivar calibrated: how good past estimates of starts were; ``None`` if it
         is not known.
     :ivar preempted: what became of servers that were to make room.
@@ -113,6 +115,7 @@ class Queue:
     )
     agents_unlike: Mapping[str, str] = dataclasses.field(default_factory=dict)
     delayed: int = 0
+    clocks_disagree: bool = False
 
 
 _A = reason.Audience

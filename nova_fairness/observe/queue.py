@@ -138,6 +138,12 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         (),
         [((), queue.leads)],
     )
+    yield families.gauge(
+        'queue_clocks_disagree_bool',
+        'Whether clocks disagree, so that nothing expires or leaves.',
+        (),
+        [((), queue.clocks_disagree)],
+    )
     if queue.leads:
         yield from _of_leader(queue)
 

@@ -49,3 +49,6 @@ MOST_NUMBERS = 10_000
 
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
+
+NOBODY = 'unknown'
+"""What ``NotLeading`` names instead of a host while no process acts."""

@@ -559,6 +559,8 @@ class RequestsClient:
         try:
             return self._rpc.call(None, method, **given)
         except exception.NotLeading as error:
+            if str(error) == protocol.NOBODY:
+                raise
             return self._rpc.call(str(error), method, **given)
         except exception.HostNotReached as error:
             self._silence.note((), {_ANY: str(error)})

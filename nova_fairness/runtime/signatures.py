@@ -99,6 +99,10 @@ class Signatures:
             'signature': self._sign(message, what),
         }
 
+    def signing_fault(self) -> str:
+        """Say why nobody believes what the own key signs; '' if it is so."""
+        return self._keys.signing_fault()
+
     def check(self, choice: Mapping[str, Any]) -> None:
         """Let a choice pass that a controller signed.
 
@@ -200,3 +204,21 @@ def of(
         return Signatures(keyring.Keyring(path), domain)
     except errors.KeysError as error:
         raise exception.ConfigurationError(str(error)) from error
+
+
+def signer(conf: cfg.ConfigOpts, domain: str) -> Signatures | None:
+    """The same for a service whose answers agents believe only signed.
+
+    :raises ConfigurationError: if the keys cannot be used, or cannot sign:
+        agents would refuse shares, classes, notices and rates.
+    """
+    found = of(conf, domain)
+    fault = found.signing_fault() if found else ''
+    if fault:
+        raise exception.ConfigurationError(
+            f'[oslo_messaging_zmq] keys_path: {fault}; agents would refuse'
+            ' shares, classes, notices and rates. Make a key with'
+            ' nova-fairness-keys make NAME --role controller, or rotate that'
+            ' of a controller, and copy allowed.json to all hosts'
+        )
+    return found

@@ -120,6 +120,28 @@ class Keyring:
             )
         return signing.sign(self._pair.signing_key, message)
 
+    def signing_fault(self) -> str:
+        """Say why others would not believe what this key signs; '' if not.
+
+        The allow-list that counts is that of others; here it is the own copy.
+        """
+        entry = self.allowed(self.public)
+        if entry is None:
+            return f'the key of {self.name} is not allowed, or was revoked'
+        if entry.role != allow_list.CONTROLLER:
+            return (
+                f'the key of {self.name} has the role {entry.role}; expected'
+                f' {allow_list.CONTROLLER}'
+            )
+        if not self._pair.signing_key:
+            return f'the secret of {self.name} has no key to sign with'
+        if entry.signs != self._pair.signs:
+            return (
+                f'the secret of {self.name} signs with another key than the'
+                ' allow-list says'
+            )
+        return ''
+
     def is_signed(self, message: bytes, name: str, signature: str) -> bool:
         """Tell whether a controller signed whose key is good now.
 

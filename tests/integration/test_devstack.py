@@ -11,6 +11,7 @@ import json
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ import pytest
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import door
 from nova_fairness.cmd import status_cloud
+from oslo_messaging_zmq.keys import keyring
 from tests.fixtures import devstack_host
 from tests.fixtures import ports
 from tests.fixtures import rabbitmq_server
@@ -178,6 +180,9 @@ def test_requests_wait_where_the_user_wants_it(hosts):
         host.stack()
         services = {'fairness-redis', 'fairness-relay', 'fairness-cluster'}
         assert set(host.pids()) == services
+        ring = keyring.Keyring(host.conf / 'cluster-keys')
+        assert ring.signing_fault() == ''
+        assert ring.serves(ring.public, socket.gethostname())
         before = host.files()
         host.stack()
         assert host.files() == before

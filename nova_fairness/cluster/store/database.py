@@ -43,6 +43,11 @@ _MOST_BYTES = 4 * 2**20
 _MOST_UNREAD = 100
 """Rows that cannot be read of which note is taken."""
 
+_TIME = {
+    'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
+    'postgresql': 'SELECT EXTRACT(EPOCH FROM CLOCK_TIMESTAMP())',
+}
+
 _CONNECT_TRIES = 3
 _BETWEEN_TRIES_S = 1
 
@@ -173,6 +178,14 @@ class Tables:
         """Change by one statement with the parameters of each of many rows."""
         with failures(), self._connection() as connection:
             connection.execute(statement, [dict(row) for row in rows])
+
+    def time(self) -> float | None:
+        """Seconds of the epoch; ``None`` from one that is a file here."""
+        query = _TIME.get(self._engine.dialect.name)
+        if query is None:
+            return None
+        with failures(), self._connection() as connection:
+            return float(connection.execute(sa.text(query)).scalar_one())
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         """Read rows, by name of column."""

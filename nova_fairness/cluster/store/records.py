@@ -170,8 +170,8 @@ class Leader:
     """The process that acts.
 
     :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
-    :ivar holder: name of the process.
-    :ivar since: seconds of the epoch of time.
+    :ivar holder: name of the process; '' if the last one gave the lease back.
+    :ivar since: when it said so last, seconds of the epoch of time.
     """
 
     epoch: int = 0

@@ -23,6 +23,7 @@ from typing import NoReturn
 import sqlalchemy as sa
 
 from nova_fairness import exception
+from nova_fairness.cluster import pace
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -238,18 +239,27 @@ class Store:
         )
         return [records.record_of(row) for row in self._tables.select(query)]
 
-    def left_over(self, most: int) -> list[records.Record]:
+    def left_over(self, most: int, turn: int = 0) -> list[records.Record]:
         """Requests that need their message no more, and still have it.
 
-        :param most: how many at most.
+        :param most: how many at most; projects take turns.
+        :param turn: another number lets others be first.
         """
         query = (
-            sa.select(_REQUESTS)
+            sa.select(_REQUESTS.c.uuid, _REQUESTS.c.project)
             .join(_CASTS, _CASTS.c.uuid == _REQUESTS.c.cast_uuid)
             .where(_CASTS.c.kept, _REQUESTS.c.state.in_(_SETTLED))
-            .limit(most)
+            .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
-        return [records.read(row) for row in self._tables.select(query)]
+        rows = self._tables.select(query)
+        # Those that fail each time are not the first of their project always.
+        begin = turn % max(len(rows), 1)
+        rows = rows[begin:] + rows[:begin]
+        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:most]
+        places = {row['uuid']: n for n, row in enumerate(chosen)}
+        wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
+        found = map(records.read, self._tables.select(wanted))
+        return sorted(found, key=lambda each: places[each.request.uuid])
 
     def remove_ended(self, before: float, most: int) -> int:
         """Remove requests that ended, and what is known of their messages.
@@ -302,11 +312,18 @@ class Store:
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
+    def time(self) -> float | None:
+        """The time of the database, seconds of the epoch of time.
+
+        :returns: ``None`` if it has no clock but that of this host.
+        """
+        return self._tables.time()
+
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
         """Lead from now on.
 
         :param from_epoch: of the leader that is deposed.
-        :param holder: name of the process.
+        :param holder: name of the process; '' gives the lease back.
         :param now: seconds of the epoch of time.
         :returns: the new epoch.
         :raises Deposed: if another took over from that leader.
@@ -321,6 +338,17 @@ class Store:
         raise exception.Deposed(
             f'epoch {from_epoch} is over: {self.leader().holder} leads'
         )
+
+    def renew(self, epoch: int, now: float) -> None:
+        """Say that a leader works still.
+
+        :param epoch: of the leader.
+        :param now: seconds of the epoch of time, others than before.
+        :raises Deposed: if that leader leads no more.
+        """
+        own = _LEADERS.c.epoch == epoch
+        self._tables.update(sa.update(_LEADERS).where(own).values(since=now))
+        self._check_leads(epoch)
 
     def step(
         self,
@@ -553,7 +581,7 @@ class Store:
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
-                f'epoch {epoch} is over: {leader.holder} leads'
+                f'epoch {epoch} is over: {leader.holder or "nobody"} leads'
             )
 
     def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:

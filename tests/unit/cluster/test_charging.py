@@ -225,7 +225,7 @@ def test_a_successor_charges_from_where_the_ledger_ends(world, process):
     successor = world.process('two')
     assert not successor.cycle()
     world.now += 600
-    world.tick += 31
+    world.tick += 600
     assert successor.cycle()
     assert parts(world)['the-project'] == after(1200)
     assert not process.cycle()

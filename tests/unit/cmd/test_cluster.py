@@ -216,6 +216,9 @@ class FakeFollower:
     def __init__(self, stopped):
         self.stopped = stopped
 
+    def resign(self):
+        """It never led."""
+
     def drain(self):
         self.stopped.set()
         raise exception.NotLeading('ctl2')

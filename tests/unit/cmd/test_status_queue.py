@@ -2,6 +2,8 @@
 
 """What is said of the queue; brokers are looked at in integration tests."""
 
+import time
+
 import pytest
 
 from nova_fairness.cluster.store import database
@@ -38,6 +40,14 @@ def test_tables_must_be_of_this_version(check, tmp_path):
     schema.upgrade(database.connect(f'sqlite:///{tmp_path}/store.sqlite'))
     code, said = check('Database of requests')
     assert (code, said.endswith(schema.known()[0])) == ('SUCCESS', True)
+
+
+def test_clocks_of_host_and_database_must_agree(check, monkeypatch):
+    assert check('Clocks')[0] == 'SUCCESS'
+    wrong = lambda _: time.time() + 86400  # noqa: E731
+    monkeypatch.setattr(database.Tables, 'time', wrong)
+    code, said = check('Clocks')
+    assert (code, '86400 s behind' in said) == ('FAILURE', True)
 
 
 def test_keys_must_be_for_their_owner_only(check, tmp_path):

@@ -15,7 +15,7 @@ from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
-_MYSQL = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
+_MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 
 
 def long_text() -> sa.types.TypeEngine[str]:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The time to act by while clocks may be wrong.
+
+Times of days and weeks are stored and compared with now: a clock that is
+wrong for one cycle would let requests expire and servers leave. So the time
+of the host counts only while it agrees with a clock that never steps, and
+with that of the database, to :data:`MOST_S`. If it does not, time goes on from
+the last moment at which it did, and :attr:`Clocks.fault` says so: nothing
+irreversible is done until then.
+
+A step for good is accepted once it has lasted for some time without another
+one, and the database agrees with it. With a process that starts there is no
+moment before: it begins with the time of the database.
+"""
+
+from collections.abc import Callable
+import threading
+import time
+
+MOST_S = 60.0
+"""Clocks that differ by more disagree; less is what NTP mends by steps."""
+
+SETTLES_S = 3600.0
+"""After which a step for good is accepted, unless operators say otherwise."""
+
+
+def _unknown() -> float | None:
+    """Know no time."""
+    return None
+
+
+def uptime_s() -> float:
+    """Seconds that never step, and go on while the host is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Clocks:
+    """Judges clocks; any thread may ask.
+
+    :param wall: seconds of the epoch, as the host says.
+    :param steady: seconds that never step.
+    :param database: seconds of the epoch, as the database says; ``None`` if
+        it has no clock of its own.
+    :param settles_s: seconds after which a step for good is accepted, > 0.
+
+    :ivar suspensions: how often clocks began to disagree.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float],
+        steady: Callable[[], float],
+        database: Callable[[], float | None] = _unknown,
+        settles_s: float = SETTLES_S,
+    ) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._database = database
+        self._settles_s = settles_s
+        self._lock = threading.Lock()
+        self._at, self._at_s = wall(), steady()
+        self._ahead: float | None = None
+        self._agreed = False
+        self._fault = ''
+        self._off = self._since_s = 0.0
+        self.suspensions = 0
+
+    def now(self) -> float:
+        """Seconds of the epoch, as they go on since clocks agreed."""
+        with self._lock:
+            return self._judged()
+
+    @property
+    def fault(self) -> str:
+        """Why nothing irreversible may be done; '' if clocks agree."""
+        with self._lock:
+            self._judged()
+            return self._fault
+
+    def look(self) -> str:
+        """Look at the clock of the database, too.
+
+        :returns: :attr:`fault`.
+        :raises StoreError: if it is not known.
+        """
+        before_s = self._steady()
+        told = self._database()
+        with self._lock:
+            # The answer may have taken long: it is of some moment meanwhile.
+            middle_s = (before_s + self._steady()) / 2
+            self._ahead = None if told is None else told - middle_s
+            self._judged()
+            self._agreed = self._agreed or not self._fault
+            return self._fault
+
+    def _judged(self) -> float:
+        """The time; takes note of whether clocks agree."""
+        wall, steady_s = self._wall(), self._steady()
+        if not self._agreed and self._ahead is not None:
+            self._at, self._at_s = self._ahead + steady_s, steady_s
+        expected = self._at + steady_s - self._at_s
+        fault = self._found(wall, steady_s, wall - expected)
+        if fault and not self._fault:
+            self.suspensions += 1
+        self._fault = fault
+        if not fault or abs(wall - expected) <= MOST_S:
+            self._at, self._at_s = wall, steady_s
+            return wall
+        return expected
+
+    def _found(self, wall: float, steady_s: float, off: float) -> str:
+        """The fault of the time of the host; '' without."""
+        apart = 0.0
+        if self._ahead is not None:
+            apart = wall - (self._ahead + steady_s)
+        is_apart, has_stepped = abs(apart) > MOST_S, abs(off) > MOST_S
+        if not (is_apart or has_stepped):
+            return ''
+        is_new = not self._fault or abs(off - self._off) > MOST_S
+        if is_new or is_apart:
+            self._off, self._since_s = off, steady_s
+        if is_apart:
+            return (
+                f'the clock of this host is {_told(apart)} of that of the'
+                ' database'
+            )
+        if steady_s - self._since_s >= self._settles_s:
+            return ''
+        return f'the clock of this host stepped: it is {_told(off)} of before'
+
+
+def _told(off_s: float) -> str:
+    return f'{abs(off_s):.0f} s {"ahead" if off_s > 0 else "behind"}'

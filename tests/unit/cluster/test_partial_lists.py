@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is known of servers that lists of Nova lack, or show in part."""
+
+import random
+
+import pytest
+
+from nova_fairness.cluster import listing
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.model import request
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service as ends
+
+world = ends.world
+S = request.State
+EVERY_S = servers_module.FULL_EVERY_S
+NEED = {'VCPU': 1, 'MEMORY_MB': 10}
+
+
+@pytest.fixture
+def cloud():
+    made = fake_cloud.FakeCloud()
+    made.add_host('h1', 64)
+    return made
+
+
+def built(cloud, name):
+    server = fake_cloud.name_uuid(name)
+    cloud.add_server(server)
+    cloud.build(server, 'h1', NEED)
+    return server
+
+
+def vanish(cloud, server):
+    """It is deleted, and no list of changes tells."""
+    cloud.remove(server)
+    cloud.deleted.clear()
+
+
+def test_a_server_that_no_list_of_changes_tells_of_is_found(cloud):
+    nova = servers_module.Nova(cloud.apis.nova)
+    assert nova.servers(0.0) == {}
+    server = built(cloud, 's1')
+    cloud.untold.add(server)
+    assert server not in nova.servers(EVERY_S - 1)
+    assert nova.servers(EVERY_S)[server].host == 'h1'
+
+
+def test_a_server_whose_end_no_list_of_changes_tells_is_gone(cloud):
+    nova = servers_module.Nova(cloud.apis.nova)
+    server = built(cloud, 's1')
+    assert server in nova.servers(0.0)
+    vanish(cloud, server)
+    assert server in nova.servers(EVERY_S - 1)
+    assert server not in nova.servers(EVERY_S)
+    assert nova.lately(EVERY_S).left == {'h1'}
+    assert nova.is_gone(server)
+
+
+@pytest.mark.parametrize('lacks', ['unlisted', 'down'])
+def test_a_server_that_a_full_list_lacks_lies_where_it_lay(cloud, lacks):
+    nova = servers_module.Nova(cloud.apis.nova)
+    server = built(cloud, 's1')
+    before = nova.servers(0.0)[server]
+    getattr(cloud, lacks).add(server)
+    for n in range(1, 5):
+        assert nova.servers(n * EVERY_S)[server] == before
+    assert nova.server(server) == before
+    getattr(cloud, lacks).clear()
+    cloud.servers[server]['status'] = 'SHUTOFF'
+    assert nova.servers(5 * EVERY_S)[server].status == 'SHUTOFF'
+
+
+def test_a_cell_that_does_not_answer_is_not_asked_for_each_server(cloud):
+    nova = servers_module.Nova(cloud.apis.nova)
+    servers = {built(cloud, f's{n}') for n in range(100)}
+    nova.servers(0.0)
+    cloud.down |= servers
+    cloud.asked.clear()
+    assert nova.servers(EVERY_S).keys() == servers
+    assert len(cloud.asked) < 10
+    cloud.broken['GET /servers/' + min(servers)[:1]] = 503
+    assert nova.servers(EVERY_S + 5).keys() == servers
+
+
+def test_many_that_are_gone_are_looked_at_some_at_a_time(cloud):
+    nova = servers_module.Nova(cloud.apis.nova)
+    servers = [built(cloud, f's{n}') for n in range(100)]
+    nova.servers(0.0)
+    for server in servers[:90]:
+        vanish(cloud, server)
+    for n in range(10):
+        cloud.asked.clear()
+        found = nova.servers(EVERY_S + n)
+        assert len(cloud.asked) < 30
+    assert found.keys() == set(servers[90:])
+
+
+def test_a_server_that_cannot_be_read_keeps_no_other_back(cloud):
+    nova = servers_module.Nova(cloud.apis.nova)
+    one, other = built(cloud, 's1'), built(cloud, 's2')
+    before = nova.servers(0.0)[one]
+    cloud.servers[one]['flavor'] = {'vcpus': -5, 'ram': 'much', 'disk': None}
+    cloud.servers[other]['status'] = 'SHUTOFF'
+    found = nova.servers(5.0)
+    assert (found[one], found[other].status) == (before, 'SHUTOFF')
+
+
+@pytest.mark.parametrize('seed', range(15))
+def test_what_is_known_comes_to_what_is_so(cloud, monkeypatch, seed):
+    monkeypatch.setattr(listing, 'PAGE', 4)
+    chance = random.Random(seed)
+    nova = servers_module.Nova(cloud.apis.nova)
+    count = 0
+    now = 0.0
+    for _ in range(60):
+        for _ in range(chance.randrange(3)):
+            server = built(cloud, f's{count}')
+            count += 1
+            if chance.random() < 0.5:
+                cloud.untold.add(server)
+        for server in chance.sample(
+            sorted(cloud.servers),
+            k=min(chance.randrange(3), len(cloud.servers)),
+        ):
+            cloud.remove(server)
+            if chance.random() < 0.5:
+                cloud.deleted.clear()
+        cloud.unlisted = {
+            each for each in cloud.servers if chance.random() < 0.05
+        }
+        now += chance.choice([5, 60])
+        nova.servers(now)
+    cloud.unlisted = set()
+    for _ in range(80):
+        now += 60
+        found = nova.servers(now)
+    assert found.keys() == cloud.servers.keys()
+    assert all(each.host == 'h1' for each in found.values())
+
+
+def test_a_request_whose_server_no_list_has_goes_on(world):
+    process = world.process()
+    server = world.post('r1', 2)
+    process.cycle()
+    world.cloud.build(server, 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
+    process.cycle()
+    assert world.state(server) is S.ACTIVE
+    world.cloud.down.add(server)
+    for _ in range(5):
+        world.go(EVERY_S)
+        process.cycle()
+        assert world.state(server) is S.ACTIVE
+    # Whoever comes now sees a cell that is down from the first list on.
+    other = world.process('two')
+    other.cycle()
+    world.go(31)
+    for _ in range(3):
+        other.cycle()
+        assert world.state(server) is S.ACTIVE
+    vanish(world.cloud, server)
+    world.cloud.down.clear()
+    for _ in range(3):
+        world.go(EVERY_S)
+        process.cycle()
+        other.cycle()
+    assert world.state(server) is S.ENDED
