@@ -154,10 +154,8 @@ class Service:
         self.charging = charging
         self._executor = executor
         self.nova = nova
-        self._ends = ends
         self.chores = chores
-        self._leaving = leaving
-        self._making = making
+        self._ends, self._leaving, self._making = ends, leaving, making
         self.quarantine = quarantine_module.Quarantine(monotonic)
         self._planning = planning_module.Planning(
             plan, self.quarantine, monotonic
@@ -165,16 +163,13 @@ class Service:
         self.clocks = clocks or clocks_module.Clocks(
             clock, monotonic, store.time
         )
-        self._clock = self.clocks.now
-        self._said = ''
-        self._monotonic = monotonic
-        self._rules = rules
+        self._clock, self._said = self.clocks.now, ''
+        self._monotonic, self._rules = monotonic, rules
         self._estimating = estimating.Estimating(
             store, plan, charging.kept, monotonic
         )
         self._doubted: dict[str, float] = {}
-        self._swept = 0
-        self._turn = 0
+        self._swept = self._turn = 0
         self._last: estimating.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
@@ -182,8 +177,7 @@ class Service:
         self._left_out = False
         self._unread: frozenset[snapshot_module.Named] = frozenset()
         self._unpaid: frozenset[str] = frozenset()
-        self.cycles = 0
-        self.cycles_failed = 0
+        self.cycles = self.cycles_failed = 0
 
     def run(self, stopped: threading.Event, interval_s: float) -> None:
         """Do a cycle every so many seconds until stopped; sooner at hints."""

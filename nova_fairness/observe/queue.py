@@ -91,6 +91,12 @@ class QueueCollector(registry.Collector):
             yield from plans_module.metrics(self._plans())
 
 
+def _numbers(*told: tuple[str, str, float]) -> families.Metrics:
+    """A gauge without labels for each name, text and amount."""
+    for name, text, amount in told:
+        yield families.gauge(f'queue_{name}', text, (), [((), amount)])
+
+
 def _of_queue(queue: queue_model.Queue) -> families.Metrics:
     for name, text, amount in (
         ('cycles', 'Cycles of the cluster service.', queue.cycles),
@@ -102,24 +108,39 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         ('waited_seconds', 'Waits of released requests.', queue.waited_s),
     ):
         yield families.counter(f'queue_{name}', text, [((), amount)])
-    yield families.counter(
-        'queue_requests',
-        'Requests that came into a state.',
-        [((state,), n) for state, n in sorted(queue.entered.items())],
-        ('state',),
+    for name, text, states in (
+        ('requests', 'Requests that came into a state.', queue.entered),
+        (
+            'leaving_servers',
+            'Servers that came into a state on their way out.',
+            queue.left,
+        ),
+        (
+            'warned_servers',
+            'Servers that were told that they are at risk, or no longer.',
+            queue.warned,
+        ),
+    ):
+        rows = [((state,), n) for state, n in sorted(states.items())]
+        yield families.counter(f'queue_{name}', text, rows, ('state',))
+    yield from _of_failures(queue)
+    yield from _numbers(
+        (
+            'leads_bool',
+            'Whether this process decides what starts.',
+            queue.leads,
+        ),
+        (
+            'clocks_disagree_bool',
+            'Whether clocks disagree, so that nothing expires or leaves.',
+            queue.clocks_disagree,
+        ),
     )
-    yield families.counter(
-        'queue_leaving_servers',
-        'Servers that came into a state on their way out.',
-        [((state,), n) for state, n in sorted(queue.left.items())],
-        ('state',),
-    )
-    yield families.counter(
-        'queue_warned_servers',
-        'Servers that were told that they are at risk, or no longer.',
-        [((state,), n) for state, n in sorted(queue.warned.items())],
-        ('state',),
-    )
+    if queue.leads:
+        yield from _of_leader(queue)
+
+
+def _of_failures(queue: queue_model.Queue) -> families.Metrics:
     yield families.counter(
         'queue_failures',
         'Inputs on which the service failed, by what they are.',
@@ -132,20 +153,6 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         ('kind',),
         sorted(((kind,), n) for kind, n in queue.quarantined.items()),
     )
-    yield families.gauge(
-        'queue_leads_bool',
-        'Whether this process decides what starts.',
-        (),
-        [((), queue.leads)],
-    )
-    yield families.gauge(
-        'queue_clocks_disagree_bool',
-        'Whether clocks disagree, so that nothing expires or leaves.',
-        (),
-        [((), queue.clocks_disagree)],
-    )
-    if queue.leads:
-        yield from _of_leader(queue)
 
 
 def _of_leader(queue: queue_model.Queue) -> families.Metrics:
@@ -155,41 +162,37 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         ('project', 'reason'),
         sorted(queue.waiting.items()),
     )
-    yield families.gauge(
-        'queue_doubtful_requests',
-        'Requests of which it is not known whether Nova has them.',
-        (),
-        [((), queue.doubtful)],
-    )
-    yield families.gauge(
-        'queue_idle_servers',
-        'Servers that did next to nothing for as long as they may.',
-        (),
-        [((), queue.idle)],
-    )
-    yield families.gauge(
-        'queue_accounts_set_aside',
-        'Accounts of which something that was set cannot be used.',
-        (),
-        [((), len(queue.accounts_set_aside))],
-    )
-    yield families.gauge(
-        'queue_agents_unlike',
-        'Agents that say of use what others do not say.',
-        (),
-        [((), len(queue.agents_unlike))],
-    )
-    yield families.gauge(
-        'queue_at_risk_servers',
-        'Servers that are told that they are among the next to make room.',
-        (),
-        [((), queue.at_risk)],
-    )
-    yield families.gauge(
-        'queue_delayed_projects',
-        'Projects for which no servers leave now: others left in vain.',
-        (),
-        [((), queue.delayed)],
+    yield from _numbers(
+        (
+            'doubtful_requests',
+            'Requests of which it is not known whether Nova has them.',
+            queue.doubtful,
+        ),
+        (
+            'idle_servers',
+            'Servers that did next to nothing for as long as they may.',
+            queue.idle,
+        ),
+        (
+            'accounts_set_aside',
+            'Accounts of which something that was set cannot be used.',
+            len(queue.accounts_set_aside),
+        ),
+        (
+            'agents_unlike',
+            'Agents that say of use what others do not say.',
+            len(queue.agents_unlike),
+        ),
+        (
+            'at_risk_servers',
+            'Servers that are told that they are among the next to make room.',
+            queue.at_risk,
+        ),
+        (
+            'delayed_projects',
+            'Projects for which no servers leave now: others left in vain.',
+            queue.delayed,
+        ),
     )
     for name, text, at in (
         ('snapshot', 'When the cloud was looked at last.', queue.seen_at),

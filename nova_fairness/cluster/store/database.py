@@ -208,7 +208,7 @@ class Tables:
         rows: Iterable[Mapping[str, Any]],
         make: Callable[[Mapping[str, Any]], _T],
     ) -> list[tuple[str, _T]]:
-        """What is made of rows, but of those that cannot be read.
+        """Make something of each row, except of rows that cannot be read.
 
         :param name: of the table.
         :param key: column that names rows.

@@ -516,12 +516,12 @@ class Store:
 
     def given(self) -> records.Given:
         """What was set of accounts while the service ran."""
-        rows = self._tables.select(sa.select(_SHARES.c.version))
+        row = self._tables.only(_SHARES)
         accounts = {
             name: _loaded(given)
             for name, given in self._settings.read().items()
         }
-        return records.Given(accounts, rows[0]['version'] if rows else 0)
+        return records.Given(accounts, row['version'])
 
     def give(self, given: records.Given, epoch: int) -> None:
         """Write what is set of accounts.

@@ -137,13 +137,17 @@ def test_odd_rows_of_tables_of_one_end_no_cycle(world, name, column, odd):
 
 def test_an_account_that_cannot_be_read_waits_and_others_start(world):
     process = world.process()
-    odd = '{"evil": {"ceiling": 7}, "victim": {"share": 2.0}}'
-    write(world, sa.update(tables.SHARES).values(given=odd))
+    settings = tables.SETTINGS
+    odd = {'evil': '{"ceiling": 7}', 'victim': '{"share": 2.0}'}
+    for name, given in odd.items():
+        row = {'key': name, 'account': name, 'given': given}
+        write(world, sa.insert(settings).values(row))
     bad = world.post('bad', 1, 'evil')
     assert victim_starts(world, process)
-    assert world.reason(bad) is R.QUARANTINED
-    good = '{"evil": {"ceiling": {"VCPU": 7}}}'
-    write(world, sa.update(tables.SHARES).values(given=good))
+    assert world.reason(bad) is R.ACCOUNT_SET_ASIDE
+    good = '{"ceiling": {"VCPU": 7}}'
+    where = settings.c.account == 'evil'
+    write(world, sa.update(settings).where(where).values(given=good))
     process.cycle()
     assert world.state(bad) is S.STARTING
 

@@ -21,6 +21,8 @@ from tests.fixtures import small_cloud
 PAGE = documented.PAGES / 'notifications-requests.rst'
 WHY = reason.why(reason.Reason.NO_ROOM, 'VCPU', asked=8, free=2)
 SEEN = queue_model.Queue(
+    failures={'request': 2},
+    quarantined={'request': 1},
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
     oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
     left={'gone': 2}, warned={'safe': 1}, cycles=9, cycles_failed=2,

@@ -57,7 +57,7 @@ def drop_column(table: str, column: str) -> None:
 def rename_column(
     table: str, old: str, new: str, of_type: sa.types.TypeEngine[Any]
 ) -> None:
-    """Give a column that must have a value another name."""
+    """Rename a column that must have a value."""
     if new not in _columns(table):
         op.alter_column(
             table,
