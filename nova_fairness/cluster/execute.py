@@ -322,7 +322,12 @@ class Executor:
         if is_build and not self._tokens.is_taken(parser.token(cast)):
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
-        started = any(each.host for each in self.present(kept))
+        # Conductor would throw away a build that Nova has decided on already,
+        # as after an old backup of the database was restored.
+        started = any(
+            each.is_settled if is_build else each.host
+            for each in self.present(kept)
+        )
         # What cannot be written anew must not look as if it was sent.
         written = changed(cast)
         why = reason.why(_R.SENT)

@@ -724,6 +724,12 @@ class Service:
             ]
             if request.state not in request_model.UNSENT and there:
                 self._try(record, self._judge, record, there, epoch)
+            elif _is_decided(request, there):
+                # Nova has it, as after an old backup was restored: it is not
+                # sent, and followed from now on.
+                why = reason.why(reason.Reason.SENT)
+                send = self._executor.send_unplanned
+                self._try(record, send, record, why, epoch)
             elif not there and (
                 request.state not in request_model.UNSENT
                 or (
@@ -877,6 +883,17 @@ class Service:
             LOG.warning('request %s: %s', record.request.uuid, error)
         except Exception as error:  # noqa: BLE001 - others go on
             self.quarantine.put(_K.REQUEST, record.request.uuid, error)
+
+
+def _is_decided(
+    request: request_model.Request, there: list[servers_module.Server]
+) -> bool:
+    """Whether Nova has decided on a build that waits."""
+    return (
+        request.state is _S.HELD
+        and request.origin is request_model.Origin.BUILD
+        and any(each.is_settled for each in there)
+    )
 
 
 def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
