@@ -24,7 +24,8 @@ def install() -> None:
 
     def make(*given: object, **more: object) -> _Record:
         record: _Record = made_before(*given, **more)
-        if record.name.partition('.')[0] in OURS:
+        # Who makes one of another process's message names it afterwards.
+        if str(record.name).partition('.')[0] in OURS:
             make_plain(record)
         return record
 

@@ -48,3 +48,9 @@ def test_it_is_installed_once(installed):
     first = logging.getLogRecordFactory()
     safe_log.install()
     assert logging.getLogRecordFactory() is first
+
+
+def test_a_record_of_another_process_is_made_as_usual(installed):
+    """As privsep makes one of each message of its helper."""
+    given = {'name': 'nova_fairness.apply', 'msg': 'a %s', 'args': ('b',)}
+    assert logging.makeLogRecord(given).getMessage() == 'a b'
