@@ -114,6 +114,7 @@ the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
     cfg.StrOpt(
         'region_name',
         default='',
+        advanced=True,
         help="""
 Region of that cloud that the service serves. Empty: the only one, or the first
 one that ``clouds.yaml`` lists. Set it if the cloud has several regions;
