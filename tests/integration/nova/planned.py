@@ -65,6 +65,10 @@ class Plans:
         body = {'approve': None}
         return self._asked('POST', f'{URL}/{uuid}/action', body)
 
+    def stop(self, uuid):
+        """End a plan, so that its host is open again."""
+        return self._asked('POST', f'{URL}/{uuid}/action', {'stop': None})
+
     def refused(self, host):
         """What is said where nothing on a host can move."""
         answer = self._ask('POST', URL, {'empty': host})
@@ -131,7 +135,7 @@ class Plans:
     def over(self, uuid):
         """The plan once its moves have ended."""
         watching.eventually(
-            lambda: self.show(uuid)['state'] in ('done', 'failed'),
+            lambda: self.show(uuid)['state'] in ('done', 'partial', 'failed'),
             lambda: (self.show(uuid), self._queue.said()),
         )
         return self.show(uuid)
