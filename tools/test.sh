@@ -17,6 +17,7 @@ WATCHED=(tests/unit/{agent,collect,decide,exchange}
     tests/unit/{measure,model,observe,planners,relay,shares}
     tests/unit/cluster/{casts,store}
     tests/unit/cluster/test_{accounts,estimating,moving_plans,operations}.py
+    tests/unit/cluster/test_{orders,trading,ways}.py
     tests/unit/cluster/test_snapshot.py)
 
 usage() {
