@@ -156,9 +156,9 @@ def lower_empty_as_root(number: int, text: str) -> int:
 
 def _is_for_vms(mount: cgroup.Mount, group: str) -> bool:
     """Tell whether VMs are in a group when it is not empty, and only VMs."""
+    # libvirt in a container has its groups at the top of what it sees.
     below = '/' + os.path.relpath(group, mount.path)
-    whole = mount.root.rstrip('/') + below
-    return cgroup.is_for_vms(whole) and _is_of_root(group)
+    return cgroup.is_for_vms(below) and _is_of_root(group)
 
 
 def _find_group(top: str, number: int) -> str | None:

@@ -16,6 +16,7 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import operations
@@ -30,8 +31,9 @@ from tests.integration import fake_ends
 from tests.unit.cluster import test_service
 
 EVERY_S = 0.2
+HOST = 'node-1'
+"""Of the agents that ask: one is charged for servers of its own host only."""
 READY = 'the shares are served'
-
 
 TOO_LARGE = 99
 """vCPUs of servers that never start: the real ones run elsewhere."""
@@ -67,7 +69,7 @@ class Groups:
         self.world, self.answers = world, answers
         self.file, self.charged = pathlib.Path(file), pathlib.Path(charged)
         self.said = ''
-        world.cloud.add_host('h1', vcpu=TOO_LARGE)
+        world.cloud.add_host(HOST, vcpu=TOO_LARGE)
 
     def follow(self):
         if (now := self.file.read_text()) != self.said:
@@ -81,7 +83,7 @@ class Groups:
         for uuid in servers.keys() - cloud.servers.keys():
             group = {'fairness:group': servers[uuid]}
             cloud.add_server(uuid, 'p', 'u', metadata=group)
-            cloud.build(uuid, 'h1', {'VCPU': 1})
+            cloud.build(uuid, HOST, {'VCPU': 1})
         listed = self.answers.groups('p', None, 99)['groups']
         there = {each['name'] for each in listed}
         for name, rate in rates.items():
@@ -114,10 +116,12 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     )
     serving.start()
     print(READY, flush=True)
+    began = time.monotonic() - world.now
     while not stopped.wait(EVERY_S):
         world.accounts = shares.accounts()
         follower.follow()
-        world.now += EVERY_S
+        # CPU time is charged up to the time that passed.
+        world.now = time.monotonic() - began
         process.cycle()
         if rates:
             rates.follow()

@@ -47,8 +47,10 @@ class Vms:
         mounts = cgroup.mounts(text)
         self.v1 = 'memory' in mounts
         names = ('memory', 'blkio') if self.v1 else (cgroup.UNIFIED,)
+        # With v2 the helper writes empty groups, of VMs only, as well.
+        within = '' if self.v1 else 'machine'
         self.tops = [
-            pathlib.Path(mounts[name].path) / f'fairness-{os.getpid()}'
+            pathlib.Path(mounts[name].path, within, f'fairness-{os.getpid()}')
             for name in names
         ]
         self.processes = []
@@ -71,7 +73,7 @@ class Vms:
     def _enable(self, top, name, inner):
         """Hand memory and block I/O down to the VM's group, and inside."""
         group = top / name
-        upper = [top.parent, top, group.parent]
+        upper = [top.parent.parent, top.parent, top, group.parent]
         for parent in [*upper, group] if inner else upper:
             (parent / 'cgroup.subtree_control').write_text('+memory +io')
 

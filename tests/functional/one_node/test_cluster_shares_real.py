@@ -39,7 +39,7 @@ class Served(agent_process.Agent):
     """An agent whose shares are those of the queue."""
 
     def configure(self, **options):
-        super().configure(host='node-1', **options)
+        super().configure(host=share_service.HOST, **options)
         text = f'[DEFAULT]\ntransport_url = {URL}\n'
         self.config.write_text(text + self.config.read_text())
 
