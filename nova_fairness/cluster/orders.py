@@ -16,8 +16,24 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import fitting
 
-Order = Callable[[store_module.Store, records.Record, float, int], None]
-"""Done with the store, the request as it is, the time and the epoch."""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """What an order is done with.
+
+    :ivar store: in which it is written.
+    :ivar request: as it is stored.
+    :ivar now: seconds of the epoch.
+    :ivar epoch: of the leader.
+    """
+
+    store: store_module.Store
+    request: request_model.Request
+    now: float
+    epoch: int
+
+
+Order = Callable[[Given], None]
 
 _S = request_model.State
 _HELD = frozenset({_S.HELD})
@@ -45,24 +61,21 @@ def check_unsent(
     )
 
 
-def first(
-    store: store_module.Store, record: records.Record, _: float, epoch: int
-) -> None:
+def first(given: Given) -> None:
     """Put a request behind those that were put first before, if any."""
-    request = record.request
-    check_unsent(request)
-    if request.first is None:
-        turns = [each.request.first or 0 for each in store.requests(_HELD)]
-        store.put_first(request, max(turns, default=0) + 1, epoch)
+    check_unsent(given.request)
+    if given.request.first is None:
+        waiting = given.store.requests(_HELD)
+        turns = [each.request.first or 0 for each in waiting]
+        turn = max(turns, default=0) + 1
+        given.store.put_first(given.request, turn, given.epoch)
 
 
-def unfirst(
-    store: store_module.Store, record: records.Record, _: float, epoch: int
-) -> None:
+def unfirst(given: Given) -> None:
     """Let the order alone say where a request stands."""
-    check_unsent(record.request)
-    if record.request.first is not None:
-        store.put_first(record.request, None, epoch)
+    check_unsent(given.request)
+    if given.request.first is not None:
+        given.store.put_first(given.request, None, given.epoch)
 
 
 def hold(by: request_model.Holder, text: str) -> Order:
@@ -74,15 +87,9 @@ def hold(by: request_model.Holder, text: str) -> Order:
     :param text: why, in the words of the holder; '' for no words.
     """
 
-    def do(
-        store: store_module.Store,
-        record: records.Record,
-        now: float,
-        epoch: int,
-    ) -> None:
-        request, before = record.request, record.request.hold
-        check_unsent(request)
-        since = now
+    def do(given: Given) -> None:
+        before, since = given.request.hold, given.now
+        check_unsent(given.request)
         if before and before.by is request_model.Holder.OPERATOR is not by:
             return
         if before and before.by is by:
@@ -90,8 +97,7 @@ def hold(by: request_model.Holder, text: str) -> Order:
                 return
             since = before.since
         made = request_model.Hold(by, since, text)
-        expires_at = request.expires_at
-        store.hold_back(request, made, expires_at, made.why, now, epoch)
+        _write(given, made, given.request.expires_at, made.why)
 
     return do
 
@@ -104,13 +110,8 @@ def unhold(by: request_model.Holder) -> Order:
     :raises IllegalStep: if an owner ends an operator's hold.
     """
 
-    def do(
-        store: store_module.Store,
-        record: records.Record,
-        now: float,
-        epoch: int,
-    ) -> None:
-        request, before = record.request, record.request.hold
+    def do(given: Given) -> None:
+        request, before = given.request, given.request.hold
         check_unsent(request)
         if before is None:
             return
@@ -122,11 +123,22 @@ def unhold(by: request_model.Holder) -> Order:
                     ' ask an operator to end the hold'
                 )
             if expires_at is not None:
-                expires_at += max(now - before.since, 0.0)
+                expires_at += max(given.now - before.since, 0.0)
         why = reason.why(reason.Reason.NOT_PLANNED)
-        store.hold_back(request, None, expires_at, why, now, epoch)
+        _write(given, None, expires_at, why)
 
     return do
+
+
+def _write(
+    given: Given,
+    made: request_model.Hold | None,
+    expires_at: float | None,
+    why: reason.Why,
+) -> None:
+    given.store.hold_back(
+        given.request, made, expires_at, why, given.now, given.epoch
+    )
 
 
 def room(

@@ -357,10 +357,10 @@ class Service:
         if record.request.hold is None:
             return record, epoch
         end = orders.unhold(request_model.Holder.OPERATOR)
-        end(self._store, record, self._clock(), epoch)
+        end(self._given(record, epoch))
         return self._asked_about(uuid)
 
-    def order(self, uuid: str, given: orders.Order) -> None:
+    def order(self, uuid: str, order: orders.Order) -> None:
         """Do what an operator or an owner orders for a request that waits.
 
         :raises IllegalStep: if it waits no longer, or another one's hold is
@@ -372,8 +372,11 @@ class Service:
             if record.request.state is _S.RESERVED:
                 self._executor.put_back(record, epoch)
                 record, epoch = self._asked_about(uuid)
-            given(self._store, record, self._clock(), epoch)
+            order(self._given(record, epoch))
         self.hint()
+
+    def _given(self, record: records.Record, epoch: int) -> orders.Given:
+        return orders.Given(self._store, record.request, self._clock(), epoch)
 
     def extend(self, uuid: str, by_s: float) -> None:
         """Let servers of a request run longer.

@@ -131,6 +131,23 @@ def test_a_time_to_live_ends(state, batch, cloud, end_vms, expected):
     assert one(state, batch, cloud, until=NOW + 1)[0] not in ('expire', 'end')
 
 
+@pytest.mark.parametrize('side', partition.Side)
+def test_a_side_whose_entry_cannot_be_read_does_not_give_a_host_away(side):
+    node = border.node(state='unclear')
+    snapshot = border.snapshot((node, None, None))
+    seen = dict(
+        zip(partition.Side, (snapshot.batch, snapshot.cloud), strict=True)
+    )
+    unread = dataclasses.replace(seen[side], unclear=frozenset({''}))
+    plan = planner.plan(
+        dataclasses.replace(snapshot, **{side.value: unread}),
+        NOW,
+        demand.Rules(),
+    )
+    assert not plan.actions
+    assert f'its entry of {side.value} cannot be read' in ' '.join(plan.faults)
+
+
 def test_the_time_to_live_begins_when_a_host_is_accepted():
     _, plan = told(border.node(state='cloud_asked'))
     assert plan.actions[0].until == NOW + demand.Rules().ttl_s
