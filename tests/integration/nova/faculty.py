@@ -82,7 +82,7 @@ class Faculty:
 
     def start(self, **options):
         """Start the queue anew with other options beside the usual ones."""
-        self._queue.restart(**OPTIONS, **options)
+        self._queue.restart(**{**OPTIONS, **options})
         self.cloud.capacity()
 
     def login(self, user, **scope):
@@ -93,16 +93,21 @@ class Faculty:
         }
         return rest.proven(self.cloud.controller, proof)
 
-    def boot(self, group, name, limit=''):
-        """Ask for a server of a group."""
-        metadata = {'fairness:time_limit': limit} if limit else {}
+    def boot(self, owner, name, limit='', metadata=None, **more):
+        """Ask for a server.
+
+        :param owner: group of the faculty.
+        :param more: arguments of :meth:`Cloud.boot`.
+        """
+        bounds = {'fairness:time_limit': limit} if limit else {}
         made = self.cloud.boot(
-            group,
+            owner,
             name,
             None,
             guest_image.IDLE,
             zone=fake_hosts.ZONE,
-            metadata=metadata,
+            metadata={**bounds, **(metadata or {})},
+            **more,
         )
         self._booted.append(made)
         return made

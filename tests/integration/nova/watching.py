@@ -100,6 +100,22 @@ def openstack(
 
     :param scope: of the token, as variables of the environment; the user's
         project unless it is given.
+    :returns: what it prints, parsed.
+    """
+    done = typed(cloud, *words, '-f', 'json', user=user, scope=scope)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def typed(
+    cloud: cloud_module.Cloud,
+    *words: str,
+    user: str = 'admin',
+    scope: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run the openstack command to its end, whatever that is.
+
+    :param scope: as :func:`openstack` takes it.
     """
     scope = scope or {
         'OS_PROJECT_NAME': places.USERS.get(user, user),
@@ -115,17 +131,13 @@ def openstack(
             **scope,
         },
     )
-    done = subprocess.run(
-        cloud.controller.command(
-            [f'{cloud.venv}/bin/openstack', *words, '-f', 'json']
-        ),
+    return subprocess.run(
+        cloud.controller.command([f'{cloud.venv}/bin/openstack', *words]),
         check=False,
         capture_output=True,
         text=True,
         env=environment,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def shares(cloud: cloud_module.Cloud, server: str) -> int:
