@@ -63,6 +63,42 @@ def reading(what: str) -> Iterator[None]:
         ) from error
 
 
+class Tolerance:
+    """Tells an object for which a service fails from a service that is away.
+
+    Many are asked for one by one. While the service answers for most of them,
+    those for which it fails are left out.
+    """
+
+    MOST = 20
+    """Objects for which it may fail: each may take until a timeout."""
+
+    def __init__(self) -> None:
+        self._failed: list[exception.CloudError] = []
+
+    def note(self, error: Exception) -> None:
+        """Take note of a failure; an answer that cannot be read is none.
+
+        :raises CloudError: the failure, if there were too many.
+        """
+        if isinstance(error, exception.CloudUnreadable) or not isinstance(
+            error, exception.CloudError
+        ):
+            return
+        self._failed.append(error)
+        if len(self._failed) > self.MOST:
+            raise error
+
+    def judge(self, count: int) -> None:
+        """Say that all were asked for.
+
+        :param count: number of objects.
+        :raises CloudError: the last failure, if most failed.
+        """
+        if 2 * len(self._failed) > count:
+            raise self._failed[-1]
+
+
 class Api:
     """One service of the cloud.
 

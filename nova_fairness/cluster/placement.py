@@ -150,18 +150,18 @@ class Placement:
         known = {}
         self.unreadable = {}
         self.is_whole = True
+        failures = clients.Tolerance()
         for number, each in enumerate(listed):
+            if _root(each) in self.unreadable:
+                continue
             try:
-                root = str(each['root_provider_uuid'])
+                root = _name(each, 'root_provider_uuid')
                 is_anew = number in anew or root in freed
                 provider = self._provider(
-                    each['uuid'], each['generation'], is_anew
+                    _name(each, 'uuid'), each['generation'], is_anew
                 )
-            except (
-                exception.CloudUnreadable,
-                LookupError,
-                TypeError,
-            ) as error:
+            except (exception.CloudError, LookupError, TypeError) as error:
+                failures.note(error)
                 # One part of a tree that is not known makes all of it full.
                 self.unreadable[_root(each)] = error
                 provider = None
@@ -170,6 +170,7 @@ class Placement:
                 continue
             known[each['uuid']] = provider
             below.setdefault(root, []).append(each)
+        failures.judge(len(set(map(_root, listed))))
         for root in self.unreadable:
             below.pop(root, None)
         self._known = known
@@ -363,7 +364,7 @@ class Placement:
     def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
         order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
         known = {each['uuid']: self._known[each['uuid']] for each in order}
-        name = order[0]['name']
+        name = str(order[0].get('name') or root)
         made = self._trees.get(root)
         if made is None or made[0] != known or made[1].name != name:
             made = self._trees[root] = (known, _tree(root, name, known))
@@ -425,6 +426,18 @@ def _used(told: Any) -> int:
     if used < 0:
         raise ValueError(f'{used} are in use')
     return min(used, _MOST)
+
+
+def _name(listed: Any, key: str) -> str:
+    """A name in the entry of a provider.
+
+    :raises LookupError: if there is none.
+    :raises TypeError: if it is no text.
+    """
+    found = listed[key]
+    if not isinstance(found, str):
+        raise TypeError(f'{key} must be text')
+    return found
 
 
 def _root(listed: Any) -> str:

@@ -79,12 +79,13 @@ class ServerGroups:
         try:
             with clients.reading(f'what Nova says of server group {group}'):
                 self._members[group] = _texts(told())
-        except exception.CloudUnreadable as error:
+        except exception.CloudError as error:
+            # Of one Nova may say nothing; lists say whether it is away.
             self.unreadable[group] = error
 
     def _of(self, group: str) -> object:
         found = self._api.get(f'/os-server-groups/{group}')
-        return found['server_group']['members'] if found else []
+        return [] if found is None else found['server_group']['members']
 
 
 def _texts(told: object) -> list[str]:

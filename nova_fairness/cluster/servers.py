@@ -408,18 +408,13 @@ class Nova:
             if known is None:
                 continue
             try:
-                found = self._api.get(f'/servers/{uuid}')
-            except exception.CloudAway:
+                silent += not self._look_at(uuid, known, now)
+            except exception.CloudUnreadable as error:
+                self.unreadable[uuid] = error
+            except exception.CloudError:
                 # Later ones may have an answer.
                 self._missing[uuid] = None
                 silent += 1
-            else:
-                if found is None:
-                    self._lose(known, now)
-                    continue
-                with self._noted(self.unreadable, found['server'], 'id'):
-                    self._note(found['server'], now)
-                silent += found['server'].get('status') == UNKNOWN
             if silent >= _SILENT:
                 return
 
@@ -462,16 +457,40 @@ class Nova:
         }
 
     def _see(self, built: Collection[str], now: float) -> None:
-        """Take note of servers that are being built, one by one."""
+        """Take note of servers that are being built, one by one.
+
+        One that cannot be read stays as it was.
+        """
+        odd: dict[str, Exception] = {}
+        failures = clients.Tolerance()
         for uuid in built:
             known = self._servers.get(uuid)
             if known and known.status != 'BUILD':
                 continue
-            found = self._api.get(f'/servers/{uuid}')
-            if found is not None:
-                self._note(found['server'], now)
-            elif known:
+            try:
+                self._look_at(uuid, known, now)
+            except exception.CloudError as error:
+                failures.note(error)
+                odd[uuid] = error
+        self._stand_in(odd)
+        self.unreadable |= odd
+
+    def _look_at(self, uuid: str, known: Server | None, now: float) -> bool:
+        """Ask for one server, and take note of it.
+
+        :param known: as it was; ``None`` if it was not.
+        :returns: whether its cell answered.
+        :raises CloudError: if it cannot be read.
+        """
+        found = self._api.get(f'/servers/{uuid}')
+        if found is None:
+            if known:
                 self._lose(known, now)
+            return True
+        with clients.reading(f'what Nova says of server {uuid}'):
+            told = found['server']
+            self._note(told, now)
+            return bool(told['status'] != UNKNOWN)
 
     def _note_all(
         self, found: Iterable[Mapping[str, Any]], now: float

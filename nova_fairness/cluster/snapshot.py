@@ -150,15 +150,18 @@ class Reader:
         for each in view.servers.values():
             users.setdefault(each.project, set()).add(each.user)
         found = {}
+        failures = clients.Tolerance()
         for project, names in sorted(users.items()):
             if not project or (_K.ACCOUNT, project) in self.unreadable:
                 continue
             try:
                 with clients.reading(f'what users of {project} have'):
                     found.update(self._of_users(view, project, names))
-            except exception.CloudUnreadable as error:
+            except exception.CloudError as error:
+                failures.note(error)
                 # All of it is charged to the project alone.
                 self.unreadable[_K.ACCOUNT, project] = error
+        failures.judge(len(users))
         return found
 
     def _of_users(
@@ -355,14 +358,18 @@ class Reader:
     ) -> dict[str, cluster.Amounts]:
         most = _most(inventory)
         used = {}
-        for project in self._projects(requests, servers):
+        failures = clients.Tolerance()
+        projects = self._projects(requests, servers)
+        for project in projects:
             try:
                 with clients.reading(f'what Placement says {project} uses'):
                     told = self._placement.used(project)
                     used[project] = _amounts(told, classes, most)
-            except exception.CloudUnreadable as error:
+            except exception.CloudError as error:
+                failures.note(error)
                 self.unreadable[_K.ACCOUNT, project] = error
                 used[project] = cluster.vector({}, classes)
+        failures.judge(len(projects))
         # Of a message that cannot be read nobody may be known to pay.
         used[''] = cluster.vector({}, classes)
         return used

@@ -166,3 +166,32 @@ def test_a_request_whose_server_no_list_has_goes_on(world):
         process.cycle()
         other.cycle()
     assert world.state(server) is S.ENDED
+
+
+@pytest.mark.parametrize(
+    'answer', [500, 403, 'null', '{}', '[]', '{"server": null}']
+)
+def test_a_build_for_which_nova_fails_keeps_no_other_back(cloud, answer):
+    nova = servers_module.Nova(cloud.apis.nova)
+    one, other = (fake_cloud.name_uuid(name) for name in ('b1', 'b2'))
+    for server in (one, other):
+        cloud.add_server(server)
+    nova.servers(0.0)
+    cloud.broken[f'GET /servers/{one}'] = answer
+    cloud.build(other, 'h1', NEED)
+    cloud.untold.add(other)
+    found = nova.servers(5.0, [one, other])
+    assert (found[one].status, found[other].host) == ('BUILD', 'h1')
+    assert one in nova.unreadable
+
+
+@pytest.mark.parametrize(
+    'answer', [500, 403, 'null', '{}', '[]', '{"server": null}']
+)
+def test_a_missing_server_for_which_nova_fails_is_there_still(cloud, answer):
+    nova = servers_module.Nova(cloud.apis.nova)
+    server = built(cloud, 's1')
+    before = nova.servers(0.0)[server]
+    cloud.unlisted.add(server)
+    cloud.broken[f'GET /servers/{server}'] = answer
+    assert nova.servers(EVERY_S)[server] == before

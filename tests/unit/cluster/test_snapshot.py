@@ -633,6 +633,37 @@ def test_an_odd_entry_of_a_list_voids_no_other(cloud, answer, odd):
     assert made.unreadable
 
 
+@pytest.mark.parametrize('key', ['uuid', 'name', 'root_provider_uuid'])
+@pytest.mark.parametrize('odd', [None, 7, [], {}])
+def test_an_odd_name_of_a_provider_voids_no_other_host(cloud, key, odd):
+    cloud.add_host('h3', 4, child=[{'VGPU': 1}])
+    bad = fake_cloud.name_uuid('h3-0')
+    placement, nova, *_ = cloud.apis
+
+    def change(found):
+        for each in found.get('resource_providers', ()):
+            if each['uuid'] == bad:
+                each.update({key: odd})
+                each.pop(key if odd is None else '', None)
+
+    made = reader_of(answering(placement, '/resource_providers', change), nova)
+    names = {each.name for each in seen(made).providers}
+    assert names >= {'h1', 'h2'}
+    assert made.unreadable or key == 'name'
+
+
+def test_a_host_whose_provider_has_no_name_takes_servers(cloud):
+    placement, nova, *_ = cloud.apis
+
+    def change(found):
+        for each in found.get('resource_providers', ()):
+            each.pop('name')
+
+    made = reader_of(answering(placement, '/resource_providers', change), nova)
+    names = [each.name for each in seen(made).providers]
+    assert names == ['h1', 'h2']
+
+
 def test_two_hosts_of_one_name_take_nothing(cloud):
     cloud.add_host('h3', 4)
     cloud.hypervisors[fake_cloud.name_uuid('h3')].update(
@@ -669,6 +700,22 @@ def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
     found = seen(made)
     assert found.used['victim'].any()
     assert list(made.unreadable) == [(quarantine.Kind.ACCOUNT, 'evil')]
+
+
+@pytest.mark.parametrize('answer', [500, 403, 'null', '{}'])
+def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
+    cloud.groups = {'g1': ['s1'], 'g2': ['s1']}
+    asked = [
+        small_cloud.ask(
+            f'r{n}', group=request.Group(f'g{n}', request.Rule.APART)
+        )
+        for n in (1, 2)
+    ]
+    cloud.broken['GET /os-server-groups/g1'] = answer
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    seen(made, asked)
+    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r1')]
 
 
 def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):

@@ -254,3 +254,59 @@ def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
     assert victim_starts(world, process)
     assert process.quarantine.holds(K.REQUEST, server)
     assert world.reason(server) is R.QUARANTINED
+
+
+@pytest.mark.parametrize('answer', [500, 503, 400, 403, 409, 429, 'null'])
+@pytest.mark.parametrize(
+    'part', ['inventories', 'usages', 'traits', 'aggregates']
+)
+def test_a_provider_for_which_placement_fails_keeps_no_other_host_back(
+    world, part, answer
+):
+    bad = world.cloud.add_host('bad', 8)
+    process = world.process()
+    process.cycle()
+    path = f'GET /resource_providers/{bad}/{part}'
+    world.cloud.providers[bad]['generation'] += 1
+    world.cloud.broken[path] = answer
+    assert victim_starts(world, process)
+    assert world.hosts('victim') != ('bad',)
+    assert process.quarantine.holds(K.HOST, 'bad')
+    assert not process.cycles_failed
+    world.cloud.broken.clear()
+    process.cycle()
+    assert not process.quarantine.holds(K.HOST, 'bad')
+
+
+@pytest.mark.parametrize('answer', [500, 503, 400, 403, 409, 429, 'null'])
+def test_a_project_for_which_placement_fails_keeps_no_other_back(
+    world, answer, monkeypatch
+):
+    tell = world.cloud.answer
+
+    def told(method, url, *more):
+        is_bad = 'project_id=evil' in url
+        if is_bad and isinstance(answer, int):
+            return answer, ''
+        return (200, answer) if is_bad else tell(method, url, *more)
+
+    world.cloud.answer = told
+    process = world.process()
+    bad = world.post('bad', 1, 'evil')
+    assert victim_starts(world, process)
+    assert world.reason(bad) is R.QUARANTINED
+    world.cloud.answer = tell
+    process.cycle()
+    assert world.state(bad) is S.STARTING
+
+
+@pytest.mark.parametrize('path', ['GET /resource_providers/', 'GET /usages'])
+def test_a_placement_that_is_away_ends_the_cycle(world, path):
+    process = world.process()
+    world.cloud.broken[path] = 503
+    server = world.post('r1', 1)
+    with pytest.raises(exception.CloudAway):
+        process.cycle()
+    world.cloud.broken.clear()
+    process.cycle()
+    assert world.state(server) is S.STARTING
