@@ -11,6 +11,7 @@ does.
 """
 
 import bisect
+import collections
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -167,22 +168,22 @@ def _unplaced(
         their cores.
     :param largest: cores of the largest host.
     """
-    parts = sorted(
-        (
-            part
-            for each in wants
-            if (part := each.part) is not None and part <= largest
-            for _ in range(round(each.cores / part))
-        ),
-        reverse=True,
-    )
+    counts = collections.Counter[float]()
+    for each in wants:
+        if each.part and each.part <= largest:
+            counts[each.part] += round(each.cores / each.part)
     left, missing = sorted(free), 0.0
-    for part in parts:
-        at = bisect.bisect_left(left, part - _ROUNDING)
-        if at == len(left):
-            missing += part
-        else:
-            bisect.insort(left, left.pop(at) - part)
+    for part in sorted(counts, reverse=True):
+        # Users say how many there are: each host takes many in one step.
+        count = counts[part]
+        while count > 0:
+            at = bisect.bisect_left(left, part - _ROUNDING)
+            if at == len(left):
+                missing += part * count
+                break
+            fit = int(min(count, max((left[at] + _ROUNDING) / part, 1.0)))
+            bisect.insort(left, left.pop(at) - part * fit)
+            count -= fit
     return missing
 
 

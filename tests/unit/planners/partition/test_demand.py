@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import random
+
 import pytest
 
 from nova_fairness.model import partition
@@ -94,6 +96,46 @@ def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
     nodes = half('c0'), half('c1'), *some(3)
     wants = [border.want(since=LONG, **want)]
     assert moved(*nodes, cloud=wants) == expected
+
+
+def test_any_number_of_parts_is_placed_at_once():
+    wants = [border.want(24, LONG, part=24 / 10**12)] * 100_000
+    found = demand.balance(
+        border.snapshot(*some(3), batch=wants), partition.Side.BATCH, NOW, 0.0
+    )
+    assert found.unplaced == pytest.approx(24 * 99_999)
+
+
+def one_by_one(free, parts):
+    """Cores of parts without room, the largest first, where it fits best."""
+    left, missing = list(free), 0.0
+    for part in sorted(parts, reverse=True):
+        fitting = [each for each in left if each >= part - 1e-9]
+        if fitting:
+            left.remove(min(fitting))
+            left.append(min(fitting) - part)
+        else:
+            missing += part
+    return missing
+
+
+@pytest.mark.parametrize('seed', range(200))
+def test_parts_are_placed_as_if_one_after_the_other(seed):
+    chance = random.Random(seed)
+    cores = [chance.choice([2, 4, 8, 7.5]) for _ in range(3)]
+    wants, parts = [], []
+    for _ in range(chance.randrange(1, 9)):
+        part = chance.choice([0.1, 0.5, 1, 1.5, 3, 4])
+        count = chance.randrange(1, 4)
+        if part * count <= sum(cores):
+            wants.append(border.want(part * count, LONG, part=part))
+            parts += [part] * count
+    nodes = [border.node(f'b{n}', cores=c) for n, c in enumerate(cores)]
+    found = demand.balance(
+        border.snapshot(*nodes, batch=wants), partition.Side.BATCH, NOW, 0.0
+    )
+    parts = [part for part in parts if part <= max(cores)]
+    assert found.unplaced == pytest.approx(one_by_one(cores, parts))
 
 
 def test_what_waits_short_needs_no_host_to_itself():
