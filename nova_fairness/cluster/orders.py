@@ -25,12 +25,14 @@ class Given:
     :ivar request: as it is stored.
     :ivar now: seconds of the epoch.
     :ivar epoch: of the leader.
+    :ivar room: that others leave for it; ``None`` if none do.
     """
 
     store: store_module.Store
     request: request_model.Request
     now: float
     epoch: int
+    room: records.Room | None = None
 
 
 Order = Callable[[Given], None]
@@ -82,9 +84,11 @@ def hold(by: request_model.Holder, text: str) -> Order:
     """Keep a request from starting.
 
     An operator's hold stays an operator's, even if an owner holds it,
-    too. The same holder can give another text.
+    too. The same holder can give another text. While others leave for it an
+    owner can only take it back: that they left in vain is counted then.
 
     :param text: why, in the words of the holder; '' for no words.
+    :raises IllegalStep: if others leave for it, and an owner holds it.
     """
 
     def do(given: Given) -> None:
@@ -96,10 +100,21 @@ def hold(by: request_model.Holder, text: str) -> Order:
             if text in ('', before.text):
                 return
             since = before.since
+        elif by is request_model.Holder.OWNER:
+            _check_alone(given)
         made = request_model.Hold(by, since, text)
         _write(given, made, given.request.expires_at, made.why)
 
     return do
+
+
+def _check_alone(given: Given) -> None:
+    room = given.room
+    if room and room.leaving and given.now < room.until:
+        raise exception.IllegalStep(
+            f'request {given.request.uuid} is not held: other servers leave'
+            ' to make room for it; let it start, or cancel it'
+        )
 
 
 def unhold(by: request_model.Holder) -> Order:

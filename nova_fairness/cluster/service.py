@@ -376,7 +376,10 @@ class Service:
         self.hint()
 
     def _given(self, record: records.Record, epoch: int) -> orders.Given:
-        return orders.Given(self._store, record.request, self._clock(), epoch)
+        now = self._clock()
+        return orders.Given(
+            self._store, record.request, now, epoch, record.room
+        )
 
     def extend(self, uuid: str, by_s: float) -> None:
         """Let servers of a request run longer.

@@ -6,8 +6,10 @@ import uuid as uuid_module
 
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.cluster import in_vain
 from nova_fairness.cluster import making
+from nova_fairness.cluster import operations
 from nova_fairness.cluster.store import records
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -125,6 +127,18 @@ def test_who_ends_at_once_lets_nobody_leave_again(world, process, spot):
     go(world, process, 120)
     assert world.state(first) is S.ENDED
     assert process.last().snapshot.in_vain.keys() == {'rich'}
+
+
+def test_an_owner_does_not_hold_what_others_leave_for(world, process, spot):
+    ask = operations.Operations(world.store, process)
+    server = world.post('r1', project='rich')
+    test_making.go(world, process, test_making.LEAST_S + 60)
+    assert process.last().snapshot.promised.keys() == {server}
+    with pytest.raises(exception.IllegalStep, match='make room for it'):
+        ask.hold(server, False)
+    assert world.store.request(server).request.hold is None
+    # An operator may, and the servers need not leave then.
+    assert ask.hold(server, True)['request']['held_by'] == 'operator'
 
 
 def test_more_than_may_leave_are_paid_back_hour_by_hour():
