@@ -319,6 +319,8 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
         for row, each in enumerate(snapshot.providers)
         if each.name not in names
     ]
+    # What could not be read may be there again: it keeps its promises.
+    gone = {e.name for e in snapshot.providers}.intersection(names)
     have, at = snapshot.inventory, np.array(rows, dtype=np.intp)
     return dataclasses.replace(
         snapshot,
@@ -330,7 +332,7 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
         promised={
             uuid: hosts
             for uuid, hosts in snapshot.promised.items()
-            if not set(names).intersection(hosts)
+            if gone.isdisjoint(hosts)
         },
         members={
             group: tuple(host for host in hosts if host not in names)

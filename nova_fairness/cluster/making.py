@@ -190,7 +190,7 @@ class Making:
             _freeing(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
-            self._closed_for_long(view.snapshot, now),
+            self._closed_for_long(view.snapshot, rooms, now),
         )
         stays = {**_stays(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
@@ -248,13 +248,21 @@ class Making:
         return promises.adopted(snapshot, orphans, snapshot.leaving, given)
 
     def _closed_for_long(
-        self, snapshot: cluster.ClusterSnapshot, now: float
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        rooms: promises.Rooms,
+        now: float,
     ) -> set[str]:
-        """Hosts that keep no promise."""
+        """Hosts that keep no promise.
+
+        One that could not be read, or is gone, is closed, too.
+        """
+        named = {host for room, _ in rooms.values() for host in room.hosts}
+        there = {each.name for each in snapshot.providers}
+        closed = {e.name for e in snapshot.providers if not e.takes}
         self._closed = {
-            each.name: self._closed.get(each.name, now)
-            for each in snapshot.providers
-            if not each.takes
+            name: self._closed.get(name, now)
+            for name in closed | (named - there)
         }
         return {
             name

@@ -105,11 +105,8 @@ def standing(
     for uuid, at in back.items():
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
-    row = {
-        each.name: n
-        for n, each in enumerate(snapshot.providers)
-        if each.name not in closed
-    }
+    row = {each.name: n for n, each in enumerate(snapshot.providers)}
+    closed_ = frozenset(closed)
     free = preemption.left_by(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
@@ -119,15 +116,16 @@ def standing(
             back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
             for each in room.leaving
         )
-        if failed or not row.keys() >= set(room.hosts):
+        if failed or not closed_.isdisjoint(room.hosts):
             continue
-        rows = np.array([row[host] for host in room.hosts], dtype=np.intp)
+        there = [row[host] for host in room.hosts if host in row]
+        rows = np.array(there, dtype=np.intp)
         asked = _asked(request, snapshot, rows)
         then = free.copy()
         np.subtract.at(then, rows, asked)
         in_doubt = [
             row[host]
-            for host in set(room.hosts)
+            for host in row.keys() & set(room.hosts)
             if since.get(host, -1.0) >= room.at
         ]
         if (then[in_doubt][:, (asked > 0).any(axis=0)] >= 0).all():

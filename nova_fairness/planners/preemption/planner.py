@@ -186,6 +186,8 @@ class _Making:
             known[uuid]
             for uuid, each in first.waiting.items()
             if each.why.reason in reason.LACKS_ROOM
+            # Who has a promise of a host that cannot be read waits, too.
+            and uuid in known
             and known[uuid].is_preemptible
         ]
         for unit in order_module.units(lacking):

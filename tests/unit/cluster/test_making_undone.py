@@ -11,6 +11,7 @@ import pytest
 
 from nova_fairness.cluster import images as images_module
 from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import watching
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -339,6 +340,33 @@ def test_a_host_that_takes_nobody_keeps_no_promise(world):
     go(world, process, NOTICE_S + 300)
     assert world.state(asked) is R.STARTING
     assert (spots[host], 'shelve') not in world.cloud.acted
+
+
+@pytest.mark.parametrize('answer', [500, 'null', '{}'])
+def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
+    world, answer
+):
+    process = test_making.process_of(world, 'one')
+    spots = {'h1': test_making.runs(world, process, 's1', 'h1')}
+    world.cloud.add_host('h2', 4)
+    spots['h2'] = test_making.runs(world, process, 's2', 'h2')
+    asked = world.post('r1', project='rich')
+    go_until(world, process, lambda: room(world, asked))
+    [host] = room(world, asked).hosts
+    go(world, process, 30, every=30.0)
+    before = leave(world, spots[host])
+    uuid = test_service.fake_cloud.name_uuid(host)
+    world.cloud.providers[uuid]['generation'] += 1
+    path = f'GET /resource_providers/{uuid}/inventories'
+    world.cloud.broken[path] = answer
+    go(world, process, 40, every=20.0)
+    assert process.quarantine.holds(quarantine.Kind.HOST, host)
+    assert room(world, asked).hosts == (host,)
+    assert leave(world, spots[host]) == before
+    world.cloud.broken.clear()
+    go(world, process, NOTICE_S + 300)
+    assert world.state(asked) is R.STARTING
+    assert world.store.request(asked).hosts == (host,)
 
 
 def test_who_need_not_wait_for_it_starts_elsewhere(world):
