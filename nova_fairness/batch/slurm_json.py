@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import re
 from typing import Any
 
@@ -96,7 +97,8 @@ def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
     for each in parsed:
         if each and each.is_cut:
             read.say(_CUT.format(each.name))
-    wants = (want for each in parsed if each for want in each.wants)
+    # Users choose how many there are: made one by one, up to a limit.
+    wants = (want for each in parsed if each for want in _every(each))
     return partition.Seen(
         _places(known, parsed, now),
         tuple(itertools.islice(wants, MOST_WANTS)),
@@ -158,13 +160,16 @@ class _Job:
 
     :ivar parts: of a job that runs, by node.
     :ivar over: nodes of a job that is over, and when it ended.
+    :ivar want: of one that waits, or of each task of an array.
+    :ivar tasks: how many want as much.
     :ivar is_cut: Slurm does not list all tasks of the array.
     """
 
     name: str
     parts: tuple[tuple[str, partition.Work], ...] = ()
     over: tuple[tuple[str, float], ...] = ()
-    wants: tuple[partition.Want, ...] = ()
+    want: partition.Want | None = None
+    tasks: int = 0
     is_cut: bool = False
 
 
@@ -260,8 +265,8 @@ def _job(job: Json, largest: float) -> _Job:
         if job['state_reason'] not in _ROOM_HELPS:
             return _Job(name)
         count, is_cut = _tasks(job['array_task_string'])
-        wants = tuple(_wants(job, name, count, largest))
-        return _Job(name, wants=wants, is_cut=is_cut)
+        want = _want(job, name, largest)
+        return _Job(name, want=want, tasks=count, is_cut=is_cut)
     if state in ENDED:
         at = entries.number(job['end_time'])
         return _Job(name, over=tuple((node, at) for node, _ in _cpus(job)))
@@ -294,23 +299,27 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
         yield name, entries.number(job['cpus']) * count / total
 
 
-def _wants(
-    job: Json, name: str, count: int, largest: float
-) -> Iterator[partition.Want]:
-    """What a job wants, or the tasks of an array."""
+def _want(job: Json, name: str, largest: float) -> partition.Want:
+    """What a job wants, or one task of an array."""
     cores, nodes = (
         entries.number(job['cpus']),
         entries.number(job['node_count']),
     )
     if job['shared'] == 'none':
         cores = max(cores, nodes * largest)
-    if not cores:
-        raise ValueError('it waits and wants no CPUs')
+    if not 0 < cores < math.inf:
+        raise ValueError(f'it waits and wants {cores:g} CPUs')
     part = cores / max(nodes, 1.0)
     since = entries.number(job['eligible_time'] or job['submit_time'])
-    for n in range(min(count, MOST_TASKS)):
-        numbered = name + (f'+{n}' if n else '')
-        yield partition.Want(numbered, cores, since, part)
+    return partition.Want(name, cores, since, part)
+
+
+def _every(job: _Job) -> Iterator[partition.Want]:
+    """What all tasks want that a job stands for."""
+    if job.want is not None:
+        for n in range(min(job.tasks, MOST_TASKS)):
+            numbered = job.name + (f'+{n}' if n else '')
+            yield dataclasses.replace(job.want, name=numbered)
 
 
 _RANGE = re.compile(r'([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?')

@@ -257,3 +257,29 @@ def test_a_cut_list_of_tasks_counts_what_it_lists(text, count, is_told):
     found = seen([node()], [job(array_task_string=text)])
     assert len(found.wants) == count
     assert any('SLURM_BITSTR_LEN' in each for each in found.faults) is is_told
+
+
+def test_no_more_tasks_are_made_than_count(monkeypatch):
+    made = []
+    real = slurm_json.dataclasses.replace
+
+    def counted(*given, **more):
+        made.append(more)
+        return real(*given, **more)
+
+    monkeypatch.setattr(slurm_json.dataclasses, 'replace', counted)
+    monkeypatch.setattr(slurm_json, 'MOST_WANTS', 12_000)
+    arrays = [
+        job(job_id=n, array_task_string='1-999999999') for n in range(1, 50)
+    ]
+    found = seen([node()], arrays)
+    assert len(found.wants) == len(made) == 12_000
+    assert found.wants[0].name == '1'
+    assert found.wants[-1].name == '2+1999'
+
+
+def test_a_job_of_more_than_any_number_of_cpus_wants_nothing():
+    odd = job(cpus=1e308, node_count=1e308, shared='none')
+    found = seen([node()], [odd])
+    assert found.wants == ()
+    assert found.faults
