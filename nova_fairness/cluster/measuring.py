@@ -88,9 +88,17 @@ class Measuring:
         for number, answer in enumerate(answers):
             host = _host_of(answer, number)
             try:
-                said.setdefault(host, _believed(answer))
+                told = _believed(answer)
             except exception.BadArgument as error:
                 wrong[host] = str(error)
+                continue
+            if (other := said.setdefault(host, told)) is not told and (
+                far := _far(told, other) or _far(other, told)
+            ):
+                # Somebody speaks in its name; nobody knows who is right.
+                wrong[host] = f'two answers have its name: {far}'
+        for host in wrong.keys() & said.keys():
+            del said[host]
         if not said:
             why = next(iter(wrong.values()), 'no agent answers')
             raise exception.BadArgument(why)
