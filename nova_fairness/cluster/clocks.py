@@ -7,7 +7,8 @@ wrong for one cycle would let requests expire and servers leave. So the time
 of the host counts only while it agrees with a clock that never steps, and
 with that of the database, to :data:`MOST_S`. If it does not, time goes on from
 the last moment at which it did, and :attr:`Clocks.fault` says so: nothing
-irreversible is done until then.
+irreversible is done until then. Steps of less add up for
+:data:`TOGETHER_S`, or many of them would be a long one that nobody sees.
 
 A step for good is accepted once it has lasted for some time without another
 one, and the database agrees with it. With a process that starts there is no
@@ -20,6 +21,9 @@ import time
 
 MOST_S = 60.0
 """Clocks that differ by more disagree; less is what NTP mends by steps."""
+
+TOGETHER_S = 3600.0
+"""For which steps that are none alone are counted together."""
 
 SETTLES_S = 3600.0
 """After which a step for good is accepted, unless operators say otherwise."""
@@ -104,10 +108,12 @@ class Clocks:
         if fault and not self._fault:
             self.suspensions += 1
         self._fault = fault
-        if not fault or abs(wall - expected) <= MOST_S:
+        if fault and abs(wall - expected) > MOST_S:
+            return expected
+        settles = abs(wall - expected) > MOST_S
+        if settles or steady_s - self._at_s >= TOGETHER_S:
             self._at, self._at_s = wall, steady_s
-            return wall
-        return expected
+        return wall
 
     def _found(self, wall: float, steady_s: float, off: float) -> str:
         """The fault of the time of the host; '' without."""

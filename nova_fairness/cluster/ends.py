@@ -69,7 +69,8 @@ class End:
 def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
     """Ends of servers by UUID; others have none.
 
-    A server that was unshelved goes by its newest request.
+    A server that was unshelved goes by its newest request, unless it had its
+    room all the time.
 
     :param found: requests that have not ended, the oldest first.
     :param now: seconds of the epoch; what starts, starts now.
@@ -77,7 +78,7 @@ def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
     made: dict[str, End] = {}
     for record in found:
         request = record.request
-        if request.state not in _STARTED:
+        if request.state not in _STARTED or request.keeps_room:
             continue
         started = request.state is _S.ACTIVE
         at = request.ends_at(record.changed_at if started else now)

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Glance says of images that are kept of servers before they go."""
+"""What Glance says of images that are kept of servers before they go.
 
+Anybody may give an image of their own any property: one that is not ours must
+not let a server be deleted, nor become what its owner starts again. So ours
+have a proof beside the UUID that others read, too.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -10,6 +17,9 @@ from nova_fairness.cluster import clients
 
 LEAVE = 'fairness_leave'
 """Property of an image: UUID of the one time that its server had to leave."""
+
+PROOF = 'fairness_proof'
+"""Property of an image: what nobody else can say of that UUID."""
 
 _WHOLE = 'active'
 _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})
@@ -33,10 +43,23 @@ class Images:
     """Images in Glance.
 
     :param api: of Glance.
+    :param opaque: gives a name that others cannot guess; see
+        :meth:`.Store.opaque`. Once it is another one for the same parts,
+        images that were made before are no longer found.
     """
 
-    def __init__(self, api: clients.Api) -> None:
+    def __init__(
+        self, api: clients.Api, opaque: Callable[[str, str], str]
+    ) -> None:
         self._api = api
+        self._opaque = opaque
+
+    def mark(self, leave: str) -> Mapping[str, str]:
+        """Properties of the image that is to be made for one leave.
+
+        :param leave: UUID.
+        """
+        return {LEAVE: leave, PROOF: self._opaque('image', leave)}
 
     def of(self, leave: str) -> Image | None:
         """The image that was made for one leave, if it is whole or comes.
@@ -47,11 +70,13 @@ class Images:
         found = self._api.get(f'/images?{LEAVE}={leave}')
         if found is None:
             raise exception.CloudAway('Glance does not list images')
+        proof = self.mark(leave)[PROOF]
         with clients.reading('what Glance says of images'):
             made = [
                 _image(each)
                 for each in found['images']
                 if each['status'] in {_WHOLE, *_COMING}
+                and each.get(PROOF) == proof
             ]
         made.sort(key=lambda each: (not each.is_whole, each.uuid))
         return made[0] if made else None

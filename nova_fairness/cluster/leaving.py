@@ -348,7 +348,7 @@ class Leaving:
         elif self._images.of(leave.uuid) is None:
             name, mark = (
                 f'fairness-{leave.server}',
-                {images_module.LEAVE: leave.uuid},
+                self._images.mark(leave.uuid),
             )
             self._nova.keep_image(leave.server, name, mark)
 

@@ -532,9 +532,5 @@ def in_order(
 def by_server(
     found: Iterable[records.Record],
 ) -> dict[str, request_model.Request]:
-    """The newest request of each server, by UUID of the server."""
-    return {
-        server: each.request
-        for each in found
-        for server in each.request.servers
-    }
+    """The newest request of each server; see :func:`.request.newest`."""
+    return request_model.newest(each.request for each in found)

@@ -84,13 +84,23 @@ class Measuring:
         """
         said: dict[str, measured_module.Measured] = {}
         wrong: dict[str, str] = {}
+        disputed: dict[str, str] = {}
         answers = told if isinstance(told, list) else [told]
         for number, answer in enumerate(answers):
             host = _host_of(answer, number)
             try:
-                said.setdefault(host, _believed(answer))
+                one = _believed(answer)
             except exception.BadArgument as error:
                 wrong[host] = str(error)
+                continue
+            other = said.setdefault(host, one)
+            if far := _far(one, other) or _far(other, one):
+                # Somebody speaks in its name; nobody knows who is right.
+                disputed[host] = f'two answers have its name: {far}'
+        wrong |= disputed
+        said = {
+            host: each for host, each in said.items() if host not in disputed
+        }
         if not said:
             why = next(iter(wrong.values()), 'no agent answers')
             raise exception.BadArgument(why)

@@ -121,7 +121,7 @@ class Reader:
     ) -> View:
         """Read everything once.
 
-        :param requests: that have not ended.
+        :param requests: that have not ended, the oldest first.
         :param given: hosts of the servers of requests that were sent, in
             their order, by UUID of the request.
         :param now: seconds of the epoch.
@@ -315,12 +315,14 @@ class Reader:
         now: float,
         ends: Mapping[str, float],
     ) -> list[cluster.Running]:
-        """Servers on hosts; most are as they were."""
+        """Servers on hosts; most are as they were.
+
+        :param requests: the oldest first.
+        """
         preemptible = {
             uuid: each
-            for each in requests
+            for uuid, each in request_model.newest(requests).items()
             if each.is_preemptible
-            for uuid in each.servers
         }
         there = {
             uuid: servers[uuid]

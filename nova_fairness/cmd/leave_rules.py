@@ -74,7 +74,7 @@ def leaving(
         store.leaves,
         nova,
         room,
-        images.Images(cloud.glance),
+        images.Images(cloud.glance, store.opaque),
         clock,
         how_long,
     )

@@ -10,6 +10,7 @@ proof that Nova does not have its message.
 
 from collections.abc import Collection
 from collections.abc import Container
+from collections.abc import Iterable
 import dataclasses
 import enum
 
@@ -361,6 +362,15 @@ class Request:
         return self.band is Band.PREEMPTIBLE
 
     @property
+    def keeps_room(self) -> bool:
+        """Whether its servers have their room: they were not offloaded.
+
+        Nothing is planned for it, so that it changes nothing of what they
+        are: neither their band nor their end.
+        """
+        return self.origin is Origin.UNSHELVE and not self.demand.amounts
+
+    @property
     def is_unread(self) -> bool:
         """Whether its message could not be read: its servers are unknown."""
         return self.origin is Origin.BUILD and not self.demand.amounts
@@ -373,6 +383,22 @@ class Request:
         if self.time_limit_s is None:
             return None
         return since + self.time_limit_s + self.extended_s
+
+
+def newest(found: Iterable[Request]) -> dict[str, Request]:
+    """The request that each server runs by, by UUID of the server.
+
+    One that was unshelved goes by its newest request, unless that found it
+    where it was.
+
+    :param found: the oldest first.
+    """
+    return {
+        server: each
+        for each in found
+        if not each.keeps_room
+        for server in each.servers
+    }
 
 
 def account_of(project: str, user: str) -> str:

@@ -308,9 +308,9 @@ def _unshelve(
     server = fields.versioned(arguments.get('instance'), 'Instance')
     uuid = fields.uuid(server, 'uuid')
     demand, group, band = _NOTHING, None, request.Band.NORMAL
-    leaves_by = None
+    leaves_by = limit_s = None
     project, user = _owner(server)
-    # A server that still lies on its host has its room.
+    # A server that still lies on its host has its room, its band and its end.
     if fields.text(server, 'vm_state') == _OFFLOADED:
         spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
         # Nova forgets where an unshelved server was forced to.
@@ -318,7 +318,8 @@ def _unshelve(
         group = _group(spec)
         band = preemptible.band(spec, server, project)
         leaves_by = preemptible.action(spec, server)
-    may = times(project, user).at_most(times_module.wished(arguments))
+        may = times(project, user).at_most(times_module.wished(arguments))
+        limit_s = may.time_limit_s
     # It was a request once already, when it was built, or unshelved before.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
@@ -332,7 +333,7 @@ def _unshelve(
         group=group,
         band=band,
         leaves_by=leaves_by,
-        time_limit_s=may.time_limit_s,
+        time_limit_s=limit_s,
     )
 
 

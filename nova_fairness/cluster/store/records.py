@@ -227,16 +227,14 @@ def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
 
 
 def preemptible(found: Iterable[Record]) -> frozenset[str]:
-    """Servers that are; one that was unshelved goes by its newest request.
+    """Servers that are; see :func:`.request.newest`.
 
     :param found: the oldest first.
     """
-    by_server = {
-        server: record.request.is_preemptible
-        for record in found
-        for server in record.request.servers
-    }
-    return frozenset(server for server, is_one in by_server.items() if is_one)
+    newest = request_model.newest(each.request for each in found)
+    return frozenset(
+        server for server, each in newest.items() if each.is_preemptible
+    )
 
 
 def columns_of(why: reason.Why) -> dict[str, Any]:

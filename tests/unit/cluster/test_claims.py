@@ -161,3 +161,26 @@ def test_use_beside_resized_preemptible_servers_counts(seed):
         found = reader.read(asked, {}, now).snapshot
     used = dict(zip(found.classes, found.used['p'].tolist(), strict=True))
     assert used['VCPU'] == normal + migrating
+
+
+def test_what_was_unshelved_as_a_normal_server_counts():
+    """It came preemptible, and its owner took the mark away meanwhile."""
+    cloud = fake_cloud.FakeCloud()
+    cloud.add_host('h1', vcpu=64)
+    reader = snapshot_module.Reader(
+        placement_module.Placement(cloud.apis.placement),
+        servers_module.Nova(cloud.apis.nova),
+        {},
+    )
+    cloud.add_server('s', 'p', flavor={**FLAVOR, 'vcpus': 32})
+    cloud.build('s', 'h1', {'VCPU': 32, 'MEMORY_MB': 100})
+    built = small_cloud.ask('s', 32, 'p', band=BAND)
+    back = dataclasses.replace(
+        built,
+        uuid='u',
+        origin=request.Origin.UNSHELVE,
+        band=request.Band.NORMAL,
+    )
+    found = reader.read([built, back], {}, 1000.0).snapshot
+    used = dict(zip(found.classes, found.used['p'].tolist(), strict=True))
+    assert (used['VCPU'], found.preemptible) == (32, {})

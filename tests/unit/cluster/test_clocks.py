@@ -71,6 +71,33 @@ def test_a_minute_is_no_step(by_s):
     assert (made.look(), made.now()) == ('', times.wall)
 
 
+@pytest.mark.parametrize('by_s', [50.0, -50.0, 5.0, -5.0])
+@pytest.mark.parametrize('has_database', [True, False])
+def test_small_steps_are_no_long_one(by_s, has_database):
+    """Each is a moment of NTP; together they would expire requests."""
+    times = Times()
+    made = times.made(has_database)
+    made.look()
+    right, faults = times.wall, 0
+    for _ in range(720):
+        times.go(5)
+        times.wall += by_s
+        right += 5
+        faults += bool(made.look())
+        assert abs(made.now() - right) <= 2 * clocks.MOST_S
+    assert faults
+
+
+def test_a_clock_that_drifts_is_no_fault():
+    """A bad one gains seconds in an hour; NTP slews it by less."""
+    times = Times()
+    made = times.made(has_database=False)
+    for _ in range(24 * 60):
+        times.go(60)
+        times.wall += 0.5
+        assert (made.look(), made.now()) == ('', times.wall)
+
+
 @pytest.mark.parametrize('by_s', [DAY_S, -DAY_S])
 @pytest.mark.parametrize('has_database', [True, False])
 def test_a_step_for_good_is_accepted_once_the_database_agrees_for_long(

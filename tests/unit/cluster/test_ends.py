@@ -2,6 +2,8 @@
 
 """Servers whose time is up leave, beside a fake cloud; the store is real."""
 
+import dataclasses
+
 import pytest
 
 from nova_fairness import exception
@@ -10,13 +12,17 @@ from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import operations
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
+from nova_fairness.model import request
+from tests.fixtures import small_cloud
 from tests.unit.cluster import test_service
 
 world = test_service.world
 A, S = leaving.Action, leaving.State
+WHY = reason.why(reason.Reason.STARTED)
 LIMIT_S, NOTICE_S = 1800.0, test_service.NOTICE_S
 
 
@@ -218,6 +224,23 @@ def test_who_starts_it_again_is_told_and_stopped_again(world, server):
     assert world.cloud.acted == [(server, 'os-stop')]
     go(world, process, begun + NOTICE_S + 300)
     assert world.cloud.acted == [(server, 'os-stop')] * 2
+
+
+def test_who_is_unshelved_on_its_host_ends_as_before():
+    built = small_cloud.ask('s', time_limit_s=60.0, state=request.State.ACTIVE)
+    kept = dataclasses.replace(
+        built,
+        uuid='u',
+        demand=request.Demand(()),
+        origin=request.Origin.UNSHELVE,
+        time_limit_s=None,
+    )
+    found = [
+        records.Record(each, each.uuid, WHY, at)
+        for each, at in ((built, 1000.0), (kept, 1050.0))
+    ]
+    [end] = ends_module.ends(found, 1055.0).values()
+    assert (end.at, end.request) == (1060.0, built)
 
 
 def test_who_had_no_limit_when_they_asked_has_no_end(world):

@@ -496,6 +496,23 @@ def test_a_server_is_deleted_once_its_image_is_its_owners(world, kept):
     assert leave(world, spot).state is S.GONE
 
 
+def test_an_image_that_another_tenant_marked_deletes_nothing(world, kept):
+    """Whoever room is made for reads the UUID by which images are found."""
+    process, spot = kept
+    world.cloud.takes_no_snapshots = True
+    go(world, process, LEAST_S + 60)
+    forged = {
+        'id': 'forged', 'name': f'fairness-{spot}', 'owner': 'rich',
+        'status': 'active', 'fairness_leave': leave(world, spot).uuid,
+        'fairness_proof': leave(world, spot).uuid,
+    }  # fmt: skip
+    world.cloud.images['forged'] = dict(forged)
+    go(world, process, NOTICE_S + 120)
+    assert spot in world.cloud.servers
+    assert leave(world, spot).tried > 1
+    assert world.cloud.images['forged'] == forged
+
+
 def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
     process, spot = kept
     world.cloud.uploads_at_once = False

@@ -93,6 +93,16 @@ def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
     assert 'cpu_time of ann' in caplog.text
 
 
+def test_who_speaks_in_the_name_of_another_does_not_take_its_place():
+    """No answer proves whose it is: the name in it is what an agent says."""
+    answers = [said('a', ann=0.2), said('a', ann=0.0), said('c', ann=0.21)]
+    for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
+        given = [answers[place] for place in order]
+        measures = measuring.Measuring(lambda given=given: given)
+        assert measures.measured().parts['ann']['cpu_time'] == 0.21
+        assert list(measures.outliers) == ['a']
+
+
 def test_agents_that_look_at_other_moments_are_no_outliers(caplog):
     answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
     measures = measuring.Measuring(lambda: answers)

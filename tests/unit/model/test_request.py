@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
 import pytest
 
 from nova_fairness import exception
@@ -85,3 +87,19 @@ def test_equal_demands_are_one_key():
 )
 def test_what_is_not_known_names_nobodys_account(project, user, name):
     assert request.account_of(project, user) == name
+
+
+def test_a_server_that_kept_its_room_runs_by_the_request_before():
+    """Shelved and unshelved where it is, it has passed no queue."""
+    spot = small_cloud.ask('s', band=request.Band.PREEMPTIBLE)
+    kept = dataclasses.replace(
+        spot,
+        uuid='u',
+        demand=request.Demand(()),
+        origin=request.Origin.UNSHELVE,
+        band=request.Band.NORMAL,
+    )
+    anew = dataclasses.replace(kept, uuid='v', demand=spot.demand)
+    assert request.newest([spot, kept]) == {'s': spot}
+    assert request.newest([spot, kept, anew]) == {'s': anew}
+    assert request.newest([spot, anew, kept]) == {'s': anew}

@@ -358,6 +358,13 @@ def test_every_unshelve_of_a_server_is_a_request_of_its_own():
 def test_what_still_lies_on_its_host_needs_no_room():
     found = parser.parse(nova_casts.unshelve(None, state='shelved'))
     assert found.demand == request.Demand(())
+    assert found.keeps_room
+
+
+def test_what_still_lies_on_its_host_keeps_its_end():
+    may = times.Times(3600.0, 7200.0)
+    kept = nova_casts.unshelve(None, state='shelved')
+    assert parser.parse(kept, lambda *_: may).time_limit_s is None
 
 
 def _spec_data(**more):
