@@ -246,6 +246,7 @@ class _Rounds:
         self._reservation: cluster.Reservation | None = None
         self._kept_until: dict[int, float | None] = {}
         self._kept_group: request_model.Group | None = None
+        self._kept_within: str | None = None
         self._looked = collections.Counter[str]()
         self._left_out: dict[str, reason.Why] = {}
         self._arranged: list[request_model.Request] = []
@@ -386,6 +387,7 @@ class _Rounds:
         self._reservation, self._tried = None, 0
         self._kept_until.clear()
         self._kept_group = None
+        self._kept_within = None
         self._looked.clear()
         self.reserved.clear()
         waiting: list[_Judged] = []
@@ -494,6 +496,10 @@ class _Rounds:
         binds = 0
         for kind, until in self._kept_until.items():
             is_firm = kind == room_module.FIRM
+            within = None if is_firm else self._kept_within
+            if within not in (None, unit.project):
+                # Only its own project can make this room.
+                continue
             last = None
             if until is not None:
                 last = self._ends.last(unit, is_firm=is_firm)
@@ -579,6 +585,8 @@ class _Rounds:
 
         :param is_known: whether what is known to end counts as gone.
         """
+        if self._room.waits_for_own(unit):
+            self._kept_within = unit.project
         returned = None
         times = self._ends.times(is_firm=True)
         if is_known and len(times):

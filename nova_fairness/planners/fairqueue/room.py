@@ -73,6 +73,7 @@ class Room:
             for group, names in snapshot.members.items()
         }
         self._running = snapshot.running
+        self._begun: list[tuple[order.Unit, Placement, int]] = []
         self._groups = snapshot.belongs
         self._solved = collections.Counter[str]()
         self._too_small: set[request.Demand] = set()
@@ -108,6 +109,15 @@ class Room:
         if not self._present(unit.group).any():
             return self._in_empty(unit).rows is not None
         return self._emptied(unit) is not None
+
+    def waits_for_own(self, unit: order.Unit) -> bool:
+        """Tell whether there is no room for a unit beside its own project.
+
+        Servers of the project that have no end leave only if their owner ends
+        them, however long others wait.
+        """
+        empty = self._capacity - self._beside(unit.group) - self._own(unit)
+        return self._placed(unit, empty, self._limit(unit)).rows is None
 
     def _in_empty(self, unit: order.Unit) -> groups.Found:
         """Look for room in an empty cloud, without members of its group.
@@ -207,6 +217,7 @@ class Room:
     ) -> None:
         """Take what a unit asks for so many times from what is left."""
         self._reasons.clear()
+        self._begun.append((unit, placement, times))
         those = [self._free]
         those += [left for bit, left in self._spare.items() if bit & binds]
         for each, rows in zip(unit.requests, placement, strict=True):
@@ -522,6 +533,40 @@ class Room:
         """(c, p) What members of a group have."""
         found = self._used_by.get(group.uuid) if group else None
         return np.zeros_like(self._free) if found is None else found
+
+    def _own(self, unit: order.Unit) -> cluster.Amounts:
+        """(c, p) What a unit's project has without an end, but for members.
+
+        Preemptible servers can be evicted.
+        """
+        row = {name: at for at, name in enumerate(self._hosts.names)}
+        found = np.zeros_like(self._free)
+        group = unit.group.uuid if unit.group else None
+        for each in self._running:
+            lasts = each.ends_at is None and each.band is request.Band.NORMAL
+            is_own = each.project == unit.project and each.host in row
+            member = each.group or self._groups.get(each.uuid, '')
+            if lasts and is_own and member != group:
+                amounts = cluster.vector(dict(each.amounts), self._classes)
+                found[:, row[each.host]] += amounts
+        for other, placement, times in self._begun:
+            is_own = other.project == unit.project
+            if is_own and (not unit.group or other.group != unit.group):
+                self._add_lasting(found, other, placement, times)
+        return found
+
+    def _add_lasting(
+        self,
+        found: cluster.Amounts,
+        unit: order.Unit,
+        placement: Placement,
+        times: int,
+    ) -> None:
+        """Add what a unit took in this plan, if it has no end."""
+        for each, rows in zip(unit.requests, placement, strict=True):
+            if each.time_limit_s is None and not unit.is_preemptible:
+                shape = self._hosts.shape(each.demand)
+                groups.subtract(found, shape, rows, -times)
 
     @functools.cached_property
     def _used_by(self) -> dict[str, cluster.Amounts]:

@@ -226,3 +226,48 @@ def _without(snapshot, hosts):
         used=projects,
         running=tuple(running),
     )
+
+
+@pytest.mark.parametrize('count', [1, 4])
+@pytest.mark.parametrize('now', [20.0, 1e5])
+def test_own_servers_without_an_end_close_no_host_to_others(count, now):
+    large = small_cloud.ask('large', 8, 'evil', count=count)
+    small = [
+        small_cloud.ask(f'small-{n}', 1, 'victim', 10.0) for n in range(28)
+    ]
+    hosts = [small_cloud.host(f'h{n}', 8, used=1) for n in range(4)]
+    running = tuple(
+        cluster.Running(
+            f'h{n}',
+            'evil',
+            small_cloud.demand(1, 0).amounts,
+            0.0,
+            'u',
+            f's{n}',
+        )
+        for n in range(4)
+    )
+    snapshot = small_cloud.cloud(hosts, [large, *small], running=running)
+    plan = planner.plan(snapshot, now)
+    assert {each.request for each in plan.actions} == {
+        each.uuid for each in small
+    }
+    # Small ones of its own project still wait behind it.
+    own = small_cloud.ask('own', 1, 'evil', 5.0)
+    snapshot = small_cloud.cloud(hosts, [large, own], running=running)
+    plan = planner.plan(snapshot, now)
+    assert {each.request for each in plan.actions} == (
+        {'own'} if count == 1 else set()
+    )
+
+
+def test_others_servers_without_an_end_are_waited_for():
+    large = small_cloud.ask('large', 8, 'p')
+    hosts = [small_cloud.host('h1', 8, used=1)]
+    amounts = small_cloud.demand(1, 0).amounts
+    running = (cluster.Running('h1', 'other', amounts, 0.0, 'u', 's'),)
+    small = small_cloud.ask('small', 1, 'victim', 10.0)
+    snapshot = small_cloud.cloud(hosts, [large, small], running=running)
+    plan = planner.plan(snapshot, 1e5)
+    assert not plan.actions
+    assert plan.waiting['large'].reserved.hosts == ('h1',)
