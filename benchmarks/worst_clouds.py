@@ -190,8 +190,8 @@ def _wide(chance: Chance) -> Drawn:
     nodes = int(chance.integers(1, 4))
     vms = []
     for node in range(nodes):
-        for _ in range(int(chance.integers(1, 31))):
-            vms.append(Vm(node, 0, cpus, float(cpus)))
+        count = int(chance.integers(1, 31))
+        vms += _group(0, count, cpus, float(cpus), node)
         for user in range(1, int(chance.integers(2, 5))):
             for _ in range(int(chance.integers(1, 11))):
                 wants = float(chance.uniform(0.3, 1.0))

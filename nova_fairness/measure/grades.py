@@ -23,7 +23,6 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-
 _EVEN = 4
 """Times that wide gaps are cut to one grade, which leaves more for others."""
 
@@ -88,7 +87,7 @@ def _grade(
         grade = _laid_out(cell, first, length, cells)
         place = cell * report.GRADES + grade
         lost = _lost(place, vcpus, wanted, cells * report.GRADES)
-        worst = lost.reshape(cells, -1).max(axis=1)
+        worst = lost.reshape(cells, report.GRADES).max(axis=1)
         better = worst < least
         least = np.where(better, worst, least)
         best = np.where(better[cell], grade, best)
@@ -115,7 +114,8 @@ def _laid_out(
     so_far = np.cumsum(length)
     start = so_far[first][np.cumsum(first) - 1]
     way = (so_far - start) * most / np.where(whole > 0, whole, 1.0)[cell]
-    return np.minimum(np.rint(way), most).astype(np.intp)
+    grade = np.minimum(np.rint(way), most)
+    return np.asarray(grade, dtype=np.intp)
 
 
 def _lost(
