@@ -106,10 +106,10 @@ def drawn(name: str, seed: int, number: int) -> cloud_module.Experiment:
     node, user, vcpus, part = (
         np.array(row) for row in zip(*rows, strict=True)
     )
-    cloud = _cloud(
+    made = cloud(
         f'{name}-{number}', cpus, speed, quota, node, user, vcpus, part * vcpus
     )
-    return cloud_module.Experiment(cloud, _agents(kind, chance, number))
+    return cloud_module.Experiment(made, _agents(kind, chance, number))
 
 
 def _vms(
@@ -126,7 +126,7 @@ def _vms(
                 yield int(node), user, vcpus, 0.02 if is_idle else part
 
 
-def _cloud(
+def cloud(
     name: str,
     cpus: np.ndarray,
     speed: np.ndarray,
@@ -136,6 +136,13 @@ def _cloud(
     vcpus: np.ndarray,
     demand: np.ndarray,
 ) -> cloud_module.Cloud:
+    """Bring nodes, users and VMs into the form of the simulator.
+
+    :param cpus: (m,) of each node, with its ``speed``.
+    :param quota: (u,) of each user.
+    :param node: (n,) of each VM, as all that follow; users ascending.
+    :param demand: CPUs that each wants.
+    """
     specs = [
         scenario_module.NodeSpec(
             f'node{place:02d}',

@@ -19,8 +19,9 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting as waiting_module
 
 RIVAL = 0.05
-"""Part of a node's capacity from which a VM that does not wait is a rival of
-those that do: below it, there is nothing to be had from it."""
+"""Part of what the only VM that waits uses, from which the others, all that
+they use together, are its rivals: below it, there is nothing to be had from
+them."""
 
 Judged = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
@@ -76,8 +77,7 @@ def judged(
         column = resources.CONTROLS.index(resources.Control.CPU)
         found = _alone(load) if load.waiting is None else load.waiting
         wanting[:, column] = found.vms & load.ready
-        having = np.asarray((_parts(load) > RIVAL).any(axis=1))
-        rivals = compete(load.node, nodes, wanting[:, column], having)
+        rivals = _has_rivals(load, wanting[:, column])
         contended[:, column] = rivals & found.nodes
     return contended, wanting
 
@@ -146,6 +146,21 @@ def _alone(load: Load) -> usage_model.Waiting:
     )
     past = waiting_module.Past.unknown(len(load.node))
     return waiting_module.judge(now, past)[0]
+
+
+def _has_rivals(load: Load, wanting: resources.Mask) -> resources.Mask:
+    """Tell where some wait, or one waits and the others have something, (m,).
+
+    How much each of the others has does not count: many small VMs together
+    have as much as a large one.
+    """
+    nodes = len(load.supply)
+    used = _parts(load).sum(axis=1) * load.cpus[load.node]
+    waiting = np.bincount(load.node[wanting], minlength=nodes)
+    own = np.bincount(load.node, np.where(wanting, used, 0.0), nodes)
+    others = np.bincount(load.node, used, nodes) - own
+    alone = (waiting == 1) & (others > RIVAL * own)
+    return np.asarray((waiting > 1) | alone)
 
 
 def _parts(load: Load) -> resources.Vector:

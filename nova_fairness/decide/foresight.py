@@ -19,7 +19,11 @@ from nova_fairness.shares import maxmin
 from nova_fairness.shares import waiting
 
 SHORT = 1.01
-"""A node is short of what is wanted so many times what it has or more ..."""
+"""A node is short of what is wanted so many times what it has or more, ..."""
+
+LACKING = 0.05
+"""... or so many CPUs more than it has: however large it is, one vCPU that
+lacks more than noise counts, ..."""
 
 UNMET = 1.1
 """... or so many times what its users have, where they have nearly all that
@@ -90,7 +94,8 @@ def _supply(
     given = knowledge.given()[:, CPU_TIME]
     busy = waiting.BUSY_WITH_STALL * whole
     unmet = (given >= busy) & (asked >= UNMET * given)
-    short = ((asked >= SHORT * whole) | unmet) & (asked > 0)
+    enough = np.minimum(SHORT * whole, whole + LACKING * knowledge.one_cpu)
+    short = ((asked >= enough) | unmet) & (asked > 0)
     return np.where(short, given.clip(busy, whole), whole), short
 
 

@@ -126,7 +126,10 @@ def demand(
     told = asked.sum(axis=1)
     known = told > 0
     vcpus = np.where(known[:, np.newaxis], vcpus, 0.0)
-    vcpus[~known, 0] = asked[~known, 0] = cpus[~known]
+    asked[~known, 0] = cpus[~known]
+    # A vCPU that wants nothing must not look like one that wants all of it:
+    # the weights of others would be measured against it.
+    vcpus[~known, 0] = np.where(cpus > NOTHING, cpus, 1.0)[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
     cell, grade = np.nonzero(asked)
     return foresight_model.Demand(

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-SAME = 0.005
-"""Difference below which demand has not changed: a part of what the
-node has."""
+SAME = 0.01
+"""Difference below which a user's demand on a node has not changed: a part of
+what the user has on all nodes."""
 
 ALIKE = 0.01
 """Supplies and quotas that differ by less are those of the same nodes and
@@ -86,9 +86,10 @@ class Knowledge:
         if not same:
             return False
         moved = np.abs(self.wanted - other.wanted)
+        own = np.minimum(self.had(), other.had())
         given = np.abs(self.given() - other.given())
         return bool(
-            (moved <= SAME * self.supply[self.node]).all()
+            (moved <= SAME * own[self.user]).all()
             and (given <= ALIKE * self.supply).all()
         )
 
@@ -100,6 +101,12 @@ class Knowledge:
             and np.array_equal(self.user, other.user)
             and self.supply.shape == other.supply.shape
             and self.quota.shape == other.quota.shape
+        )
+
+    def had(self) -> resources.Vector:
+        """Use of each user on all nodes together, (max user + 1, r)."""
+        return np.stack(
+            [np.bincount(self.user, each) for each in self.used.T], axis=1
         )
 
     def given(self) -> resources.Vector:

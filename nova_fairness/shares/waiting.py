@@ -76,7 +76,11 @@ sign; higher, because a node can be that busy while nobody waits."""
 
 SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
-that no weight could give them. Half of it is enough where they lacked it
+that no weight could give them, ..."""
+
+SHORT_CPUS = 0.05
+"""... but never more than so many CPUs: one vCPU that lacks more than noise
+counts, however large the node is. Half of it is enough where they lacked it
 before: what is nearly made good shall become so."""
 
 CROWD = 0.04
@@ -261,8 +265,10 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
     waits = late & (active | past.late)
     waits |= now.ready & past.began & (stall > end)
-    least = np.full(nodes, SHORT)
-    least[now.node[past.began & now.ready]] = SHORT / 2
+    least = np.minimum(SHORT, SHORT_CPUS / now.cpus)
+    before = np.zeros(nodes, dtype=np.bool_)
+    before[now.node[past.began & now.ready]] = True
+    least = np.where(before, least / 2, least)
     _, short = _short(now, waits, blind, least)
     # What may be a lack is not learned as noise, however long it lasts.
     unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)

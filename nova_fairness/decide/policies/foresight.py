@@ -27,8 +27,8 @@ NEAR = 0.05
 """Where the end is this near (natural logarithm), all of the way is gone."""
 
 ACTIVE = 0.1
-"""VMs that want less than this part of what VMs of their node want on average
-do not count for how far it is."""
+"""VMs whose vCPUs want less than this part of what vCPUs of their node want on
+average, and that lack nothing, do not count for how far it is."""
 
 EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
@@ -137,7 +137,8 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
     def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
         """Logarithms of the new weights, (p,)."""
-        counts = scene.short & (scene.doing > ACTIVE * scene.average())
+        active = scene.doing > ACTIVE * scene.average()
+        counts = scene.short & (active | scene.tells)
         goal = scene.centred(counts, scene.aim + offset)
         move = np.where(scene.short, goal - scene.log, 0.0)
         # Who has next to nothing to do comes back to no more than they had.
@@ -184,6 +185,7 @@ class _Scene:
     :ivar short: (p,) on a node of which more is wanted than it has.
     :ivar gets: (p,) what each used for its size and weight, a logarithm.
     :ivar tells: (p,) whether that says what its weight is worth.
+    :ivar vcpus: (p,) >= 1.
     :ivar doing: (p,) CPUs that each wants.
     :ivar reach: how far from neutral a weight can be, a logarithm.
     """
@@ -195,6 +197,7 @@ class _Scene:
     short: Mask
     gets: Scalars
     tells: Mask
+    vcpus: Scalars
     doing: Scalars
     reach: float
 
@@ -227,15 +230,17 @@ class _Scene:
             short=short,
             gets=np.log(part) - log,
             tells=tells,
+            vcpus=crowd.vcpus[rows].astype(np.float64),
             doing=wanted / view.knowledge.one_cpu[place],
             reach=np.log(ratio) / 2,
         )
 
     def average(self) -> Scalars:
-        """What the VMs of each VM's node want on average, (p,)."""
-        count = np.bincount(self.node, minlength=self.nodes)
+        """What a VM of that size wants on its node on average, (p,)."""
+        count = np.bincount(self.node, self.vcpus, self.nodes)
         total = np.bincount(self.node, self.doing, self.nodes)
-        return np.asarray((total / np.maximum(count, 1))[self.node])
+        part = total / np.maximum(count, 1.0)
+        return np.asarray(part[self.node] * self.vcpus)
 
     def off(self) -> Scalars:
         """Compare what VMs get for their weights with the others of the node.

@@ -69,6 +69,12 @@ CASES = {
         False,
         [True, False, False],
     ),
+    'one that waits, and many that have what they want': (
+        [0.4, *[0.03] * 20],
+        [0.6, *[0.0] * 20],
+        True,
+        [True, *[False] * 20],
+    ),
     'starved ones are rivals however little they get': (
         [0.01] * 90,
         [0.99] * 90,

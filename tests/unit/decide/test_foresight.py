@@ -180,6 +180,22 @@ def test_in_several_calls_it_comes_to_the_same(metric, steps):
     assert found.log == pytest.approx(whole.log, abs=0.03)
 
 
+@pytest.mark.parametrize('cpus', [1, 16, 256])
+def test_a_node_that_lacks_a_part_of_one_vcpu_is_short(cpus):
+    wanted = {(0, 0): cpus - 1.0, (0, 1): 1.2}
+    known = make(dominant_share.DominantShareMetric(), wanted, [cpus])
+    assert decide_foresight.end(known, RATIO).short.all()
+
+
+def test_a_demand_is_unchanged_as_its_user_sees_it():
+    wanted = {(0, 0): 200.0, (0, 1): 0.3, (1, 1): 0.3}
+    metric = dominant_share.DominantShareMetric()
+    known = make(metric, wanted, [256, 256])
+    assert known.is_like(make(metric, {**wanted, (0, 0): 200.9}, [256, 256]))
+    stopped = make(metric, {**wanted, (1, 1): 0.25}, [256, 256])
+    assert not known.is_like(stopped)
+
+
 def test_a_node_with_plenty_counts_but_is_not_short():
     known = make(
         METRICS['dominant share'],

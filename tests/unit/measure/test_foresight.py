@@ -276,3 +276,10 @@ def test_users_weigh_what_their_cells_weigh(name):
     used = np.array([R.vector(cpu_time=n, memory=100.0) for n in (8, 2, 9)])
     of_users = made.weigh_users(np.array([used[0] + used[2], used[1]]))
     assert made.weigh(used) == pytest.approx(of_users[[0, 1, 0]])
+
+
+def test_a_vcpu_that_wants_nothing_does_not_look_as_if_it_wanted_all():
+    nothing = np.zeros((2, 2 * report.GRADES))
+    found = foresight.demand(np.array([0.0, 5.0]), np.full(2, 10.0), nothing)
+    # Of whom nobody tells it is assumed that vCPUs want all.
+    assert found.wanted / found.vcpus == pytest.approx([1e-5, 10.0])

@@ -116,6 +116,13 @@ def test_a_small_lack_makes_no_node_short_but_is_made_good_to_its_end():
     assert found[1:] == [([True, False], True)] * 9
 
 
+@pytest.mark.parametrize('cpus', [1.0, 16.0, 256.0])
+def test_one_vcpu_that_lacks_something_makes_a_node_of_any_size_short(cpus):
+    full = [(1.0, 0.0)] * (int(cpus) - 1)
+    found, _ = judged([interval(*full, (0.65, 0.35), cpus=cpus)] * 2)
+    assert found[-1] == ([False] * len(full) + [True], True)
+
+
 def test_a_node_with_idle_cpus_is_not_short_whoever_waits():
     # A quota, or a CPU to which VMs are pinned.
     found, _ = judged([interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)])
