@@ -279,7 +279,9 @@ def test_users_weigh_what_their_cells_weigh(name):
 
 
 def test_a_vcpu_that_wants_nothing_does_not_look_as_if_it_wanted_all():
-    nothing = np.zeros((2, 2 * report.GRADES))
-    found = foresight.demand(np.array([0.0, 5.0]), np.full(2, 10.0), nothing)
+    nothing = np.zeros((2, 2 * report_model.GRADES))
+    found = measure_foresight.demand(
+        np.array([0.0, 5.0]), np.full(2, 10.0), nothing
+    )
     # Of whom nobody tells it is assumed that vCPUs want all.
     assert found.wanted / found.vcpus == pytest.approx([1e-5, 10.0])
