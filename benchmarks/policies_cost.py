@@ -212,17 +212,17 @@ def _timed(
 
 def _rounds(given: foresight_model.Knowledge) -> list[float]:
     """Foresee as an agent does, in as many rounds as it takes, seconds."""
-    spent, rest = [], None
-    while not spent or rest is not None:
+    spent, found = [], None
+    while found is None or not found.is_over:
         began_s = time.process_time()
-        _, rest = decide_foresight.searched(given, RATIO, rest, 1)
+        found = decide_foresight.searched(given, RATIO, found, 1)
         step_s = time.process_time() - began_s
         more = (
             min(int(foresight.PER_ROUND_S / step_s), decide_foresight.STEPS)
             - 1
         )
-        if rest is not None and more > 0:
-            _, rest = decide_foresight.searched(given, RATIO, rest, more)
+        if not found.is_over and more > 0:
+            found = decide_foresight.searched(given, RATIO, found, more)
         spent.append(time.process_time() - began_s)
     return spent
 

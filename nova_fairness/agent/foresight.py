@@ -22,7 +22,6 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.runtime import guard as guard_module
-from nova_fairness.shares import maxmin
 
 LOG = logging.getLogger(__name__)
 
@@ -68,12 +67,8 @@ class Foreseer:
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._last: (
-            tuple[foresight_model.Knowledge, foresight_model.End] | None
-        ) = None
-        self._work: (
-            tuple[foresight_model.Knowledge, maxmin.Begin | None] | None
-        ) = None
+        self._work: decide_foresight.Search | None = None
+        self._last: decide_foresight.Search | None = None
         self._quick = True
 
     def of_node(
@@ -103,51 +98,56 @@ class Foreseer:
             user=found.user,
             ratio=ratios,
             views=(
-                foresight_model.View(here, here + found.place, *self._last),
+                foresight_model.View(
+                    here,
+                    here + found.place,
+                    self._last.knowledge,
+                    self._last.end,
+                ),
             ),
         )
 
     def _look(self, known: foresight_model.Knowledge, ratio: float) -> None:
-        """Foresee if something has changed, or is not finished."""
-        if self._work is not None and not self._work[0].has_cells_of(known):
-            self._work = None
-        if self._last is not None and not self._last[0].has_cells_of(known):
-            self._last = None
-        if self._work is None:
-            if self._last is not None and self._last[0].is_like(known):
+        """Foresee if something has changed, or is not finished.
+
+        What users want and who is where may change at any time: the search
+        goes on from where it is.
+        """
+        work, last = self._work, self._last
+        if last is not None and not last.knowledge.has_cells_of(known):
+            last = None
+        if work is not None and work.knowledge.is_like(known):
+            if work.is_over and last is not None:
                 return
-            self._work = known, None
-        chosen, rest = self._work
-        found = self._searched(chosen, ratio, rest)
-        if found is None:
-            self._last = self._work = None
-            return
-        end, rest = found
+            known = work.knowledge
+        self._work = found = self._searched(known, ratio, work)
         # What is not finished is better than what was fair before.
-        if self._last is None or end.sharpness <= decide_foresight.SHARP:
-            self._last = chosen, end
-        self._work = None if rest is None else (chosen, rest)
+        if found is None or last is None or found.is_useful:
+            last = found
+        self._last = last
 
     def _searched(
         self,
         known: foresight_model.Knowledge,
         ratio: float,
-        rest: maxmin.Begin | None,
-    ) -> tuple[foresight_model.End, maxmin.Begin | None] | None:
+        before: decide_foresight.Search | None,
+    ) -> decide_foresight.Search | None:
         """Make one step, and as many more as there is time for.
 
         CPU time counts: a busy host makes nothing slow.
+
+        :returns: ``None`` if a step takes too long.
         """
 
         def searched(
-            rest: maxmin.Begin | None, steps: int
-        ) -> tuple[tuple[foresight_model.End, maxmin.Begin | None], float]:
+            before: decide_foresight.Search | None, steps: int
+        ) -> tuple[decide_foresight.Search, float]:
             began_s = time.thread_time()
-            found = decide_foresight.searched(known, ratio, rest, steps)
+            found = decide_foresight.searched(known, ratio, before, steps)
             return found, time.thread_time() - began_s
 
         found, step_s = self._guard.call(
-            known.metric, lambda: searched(rest, 1)
+            known.metric, lambda: searched(before, 1)
         )
         quick = step_s <= AFFORDABLE * self._guard.deadline_s
         self._say(known, step_s, quick=quick)
@@ -156,10 +156,10 @@ class Foreseer:
         more = min(
             int(PER_ROUND_S / max(step_s, 1e-9)), decide_foresight.STEPS
         )
-        if found[1] is not None and more > 1:
-            left = found[1]
+        if not found.is_over and more > 1:
+            one = found
             found, _ = self._guard.call(
-                known.metric, lambda: searched(left, more - 1)
+                known.metric, lambda: searched(one, more - 1)
             )
         return found
 

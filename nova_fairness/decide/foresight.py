@@ -9,6 +9,8 @@ know the same see the same end.
 Only the CPU is foreseen: of nothing else it is told what VMs want.
 """
 
+import dataclasses
+
 import numpy as np
 
 from nova_fairness.model import foresight as foresight_model
@@ -39,8 +41,37 @@ STEPS = maxmin.MOST_STEPS
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
+LOST = 0.5
+"""How far a search may be from where it shall end to go on with what changed:
+from further away, it begins anew."""
+
+_AGAIN = 4
+"""Stage of :mod:`.maxmin` from which a search goes on after cells came or
+went: most of them are where they should be."""
+
 _MORE = 1e-3
 """Part of the usage by which it is probed how much heavier more makes."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Search:
+    """How far it was worked out what follows from some knowledge.
+
+    :ivar knowledge: newest.
+    :ivar end: as it is known by now.
+    :ivar at: where the search is; ``None`` where nothing is short.
+    :ivar is_over: whether nothing is left to do.
+    """
+
+    knowledge: foresight_model.Knowledge
+    end: foresight_model.End
+    at: maxmin.Begin | None
+    is_over: bool
+
+    @property
+    def is_useful(self) -> bool:
+        """Tell whether the end is near enough to decide by it."""
+        return self.end.sharpness <= SHARP
 
 
 def end(
@@ -53,20 +84,21 @@ def end(
 
     :param ratio: largest by smallest weight of a node, >= 1.
     """
-    return searched(knowledge, ratio, None, STEPS)[0]
+    return searched(knowledge, ratio, None, STEPS).end
 
 
 def searched(
     knowledge: foresight_model.Knowledge,
     ratio: float,
-    rest: maxmin.Begin | None,
+    before: Search | None,
     steps: int,
-) -> tuple[foresight_model.End, maxmin.Begin | None]:
+) -> Search:
     """Work out the same in several calls, of some steps each.
 
-    :param rest: what the call before left to do, ``None`` for the first.
+    :param before: the call before, ``None`` for the first. Users, nodes and
+        what is wanted may have changed since: the search goes on from where
+        it is.
     :param steps: of Newton's method that are made at most, >= 1.
-    :returns: what is known by now, and what is left to do.
     """
     supply, short = _supply(knowledge)
     heaviness = _Heaviness(knowledge)
@@ -79,9 +111,54 @@ def searched(
         size=demand.vcpus,
         supply=np.where(short, supply, np.inf),
     )
-    found = maxmin.divide(rows, heaviness, ratio, rest, steps)
+    begin = None if before is None else _carried(before, knowledge)
+    found = maxmin.divide(rows, heaviness, ratio, begin, steps)
     log = _centred(knowledge, rows, found)
-    return foresight_model.End(log, short, found.sharpness), found.rest
+    known = foresight_model.End(log, short, found.sharpness)
+    return Search(knowledge, known, found.at, found.rest is None)
+
+
+def _carried(
+    before: Search, knowledge: foresight_model.Knowledge
+) -> maxmin.Begin | None:
+    """From where to go on with other knowledge.
+
+    Who is new begins in the middle of all.
+    """
+    if before.knowledge is knowledge or before.at is None:
+        return before.at
+    if before.at.best is not None and before.end.sharpness > LOST:
+        return None
+    at = dataclasses.replace(before.at, level=None, made=0, is_moved=True)
+    if at.best is not None and not before.is_useful:
+        at = maxmin.widened(at, _AGAIN - 2)
+    if before.knowledge.has_cells_of(knowledge):
+        return at
+    old = {name: place for place, name in enumerate(_owners(before.knowledge))}
+    places = [old.get(name, -1) for name in _owners(knowledge)]
+    rows = np.array(places, dtype=np.intp)
+
+    def moved(cold: usage_model.Scalars) -> usage_model.Scalars:
+        return np.where(rows < 0, np.median(cold), cold[rows])
+
+    return dataclasses.replace(
+        at,
+        cold=moved(at.cold),
+        stage=min(at.stage, _AGAIN),
+        best=None if at.best is None else moved(at.best),
+    )
+
+
+def _owners(
+    knowledge: foresight_model.Knowledge,
+) -> list[tuple[foresight_model.Name, ...]]:
+    """Names of what is weighed, in the order of :class:`_Heaviness`."""
+    users = knowledge.user_names()
+    if knowledge.weigh_users is not None:
+        return [(users[place],) for place in np.unique(knowledge.user)]
+    nodes = knowledge.node_names()
+    cells = zip(knowledge.node, knowledge.user, strict=True)
+    return [(nodes[node], users[user]) for node, user in cells]
 
 
 def _supply(

@@ -162,8 +162,12 @@ def knowledge(
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
     cells = told(view, interval_s, name)
     weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
-    return of_cells(
+    found = of_cells(
         weighing, cells.user, supply, one_cpu, _grades(tables), name
+    )
+    users, _ = totals.layout(tuple(table.ids for table in tables))
+    return dataclasses.replace(
+        found, hosts=[item.host for item in reports], users=users
     )
 
 

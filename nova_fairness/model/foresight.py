@@ -24,6 +24,9 @@ ALIKE = 0.01
 """Supplies and quotas that differ by less are those of the same nodes and
 weights, of intervals that are nearly as long."""
 
+Name = str | int
+"""Of a user or a node; its index where it has no other."""
+
 Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
 """(n, r) amounts that cells would use -> (n,) how heavy each would be; or the
 same of users: (u, r) -> (u,)."""
@@ -61,6 +64,8 @@ class Knowledge:
         ``None`` for metrics that look at more than these sums.
     :ivar metric: its name.
     :ivar quota: (u, r) of the users it knows, amounts of the interval.
+    :ivar hosts: names of the nodes; empty if their indices are names.
+    :ivar users: names of the users; likewise.
     """
 
     node: usage_model.Indices
@@ -74,6 +79,16 @@ class Knowledge:
     metric: str
     quota: resources.Vector
     weigh_users: Weigh | None = None
+    hosts: Sequence[str] = ()
+    users: Sequence[str] = ()
+
+    def node_names(self) -> Sequence[Name]:
+        """Name of each node that no other node gets later."""
+        return self.hosts or range(len(self.supply))
+
+    def user_names(self) -> Sequence[Name]:
+        """Name of each user that no other user gets later."""
+        return self.users or range(int(self.user.max(initial=-1)) + 1)
 
     def is_like(self, other: 'Knowledge') -> bool:
         """Tell whether what follows from both differs by next to nothing."""
@@ -97,6 +112,8 @@ class Knowledge:
         """Tell whether the same users are on the same nodes."""
         return (
             self.metric == other.metric
+            and tuple(self.hosts) == tuple(other.hosts)
+            and tuple(self.users) == tuple(other.users)
             and np.array_equal(self.node, other.node)
             and np.array_equal(self.user, other.user)
             and self.supply.shape == other.supply.shape

@@ -87,21 +87,34 @@ class Rows:
         return np.asarray((self.supply > 0) & (asked > self.supply))
 
 
+NEARLY = 0.95
+"""Part of the owners that must be as near to their heaviness as is said of a
+solution that is begun elsewhere and not finished."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Begin:
-    """From where a search goes on that was not finished.
+    """From where a search goes on.
 
     :ivar cold: (k,) by which the logarithms of each owner's weights are
         lower, up to a number for each node.
-    :ivar level: (q,) of the nodes that are short, see :class:`weighted.Point`.
+    :ivar level: (q,) of the nodes that are short, see :class:`weighted.Point`;
+        ``None`` if that is not known.
     :ivar stage: number of the stage that is being solved.
     :ivar made: steps so far.
+    :ivar best: (k,) as ``cold``, of the sharpest that was found; ``None`` if
+        nothing was.
+    :ivar width: its ``e``.
+    :ivar is_moved: whether rows came, went or changed since.
     """
 
     cold: Floats
-    level: Floats
+    level: Floats | None
     stage: int = 0
     made: int = 0
+    best: Floats | None = None
+    width: float = np.inf
+    is_moved: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,13 +124,17 @@ class Division:
     :ivar got: (n,) what each row gets, at most what it wants.
     :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
         nodes that are not short.
-    :ivar sharpness: last ``e`` that was solved; infinite if none was.
+    :ivar sharpness: last ``e`` that was solved; with rows that are others
+        now, how far all but a few owners are from where they shall be, if
+        that is more. Infinite if none was.
+    :ivar at: where the search is; ``None`` where nothing is short.
     :ivar rest: where to go on; ``None`` if nothing is left to do.
     """
 
     got: Floats
     log: Floats
     sharpness: float
+    at: Begin | None
     rest: Begin | None
 
 
@@ -132,14 +149,15 @@ def divide(
 
     :param weigh: how heavy owners would be.
     :param ratio: of the largest to the smallest weight of a node, >= 1.
-    :param begin: what an earlier call with the same rows left to do.
+    :param begin: what an earlier call left to do, or where one ended whose
+        rows were nearly the same.
     :param steps: of Newton's method that are made at most, >= 1.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
-        return Division(got, log, 0.0, None)
+        return Division(got, log, 0.0, None, None)
     names, node = np.unique(rows.node[chosen], return_inverse=True)
     nodes = weighted.Nodes(
         rows=chosen,
@@ -154,42 +172,78 @@ def divide(
         idle=got.copy(),
         blur=STAGES[0][1],
     )
-    found, sharpness, rest = _sharpened(nodes, begin, steps)
+    found, sharpness, at, is_over = _sharpened(nodes, begin, steps)
     some, log[chosen] = weighted.settled(nodes, found)
     # All that is wanted is exactly that, whatever logarithms lost.
     content = some >= got[chosen] * (1 - weighted.SAME)
     got[chosen] = np.where(content, got[chosen], some)
-    return Division(got, log, sharpness, rest)
+    return Division(got, log, sharpness, at, None if is_over else at)
+
+
+def widened(begin: Begin, stage: int) -> Begin:
+    """Go back to an earlier stage, in which steps lead further.
+
+    :param stage: to which; nothing changes if the search is not beyond.
+    """
+    if begin.stage <= stage:
+        return begin
+    factor = STAGES[begin.stage][0] / STAGES[stage][0]
+    return dataclasses.replace(begin, cold=begin.cold * factor, stage=stage)
 
 
 def _sharpened(
     nodes: weighted.Nodes, begin: Begin | None, most: int
-) -> tuple[weighted.Point, float, Begin | None]:
+) -> tuple[weighted.Point, float, Begin, bool]:
     """Solve one stage after the other.
 
     :returns: the sharpest solution, or where one got without any; its
-        sharpness; and what is left to do.
+        sharpness; where to go on; and whether nothing is left to do.
     """
-    now = begin or Begin(
-        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply))
-    )
+    now = begin or Begin(np.zeros(len(nodes.user)), None)
     point = _at(nodes, now.stage, now)
-    best, sharpest, stage, made = point, np.inf, now.stage, now.made
+    best, sharpest, width = _carried(nodes, now)
+    is_warm, stage, made = now.is_moved, now.stage, now.made
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
-        point, steps, is_solved = _solved(point, STAGES[stage][0], end - made)
+        here = STAGES[stage][0]
+        point, steps, is_solved = _solved(
+            point, here, end - made, NEARLY if is_warm else 1.0
+        )
         made += steps
-        if is_solved:
-            best, sharpest = point, STAGES[stage][0]
-        elif (stage == 0 and made < GIVEN_UP) or made >= end:
+        reached = here if is_solved else _sharpness(point, here)
+        if is_solved or (is_warm and reached < sharpest):
+            best, sharpest, width = point, reached, here
+        if not is_solved and (made >= end or (stage == 0 and made < GIVEN_UP)):
             continue
         stage += 1
         if stage < len(STAGES):
             point = _at(nodes, stage, point)
-    over = stage == len(STAGES) or made >= MOST_STEPS
-    found = best if np.isfinite(sharpest) else point
-    rest = None if over else Begin(point.cold, point.level, stage, made)
-    return found, sharpest, rest
+    is_over = stage == len(STAGES) or made >= MOST_STEPS
+    found = best or point
+    if is_over:
+        point, stage = found, len(STAGES) - 1
+    cold = best.cold if best else None
+    at = Begin(point.cold, point.level, stage, made, cold, width, is_warm)
+    return found, sharpest, at, is_over
+
+
+def _carried(
+    nodes: weighted.Nodes, now: Begin
+) -> tuple[weighted.Point | None, float, float]:
+    """The sharpest that was found before; its sharpness here, its ``e``."""
+    if now.best is None:
+        return None, np.inf, np.inf
+    stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
+    begin = dataclasses.replace(now, cold=now.best)
+    point = _at(nodes, stage, begin)
+    moved = _sharpness(point, now.width) if now.is_moved else now.width
+    return point, moved, now.width
+
+
+def _sharpness(point: weighted.Point, width: float) -> float:
+    """How far all but a few owners are from where they shall be."""
+    off = float(np.quantile(np.abs(point.off(width)), NEARLY))
+    return width + max(off - _SOLVED * width, 0.0)
 
 
 def _at(
@@ -197,13 +251,18 @@ def _at(
 ) -> weighted.Point:
     """Divide with bounds rounded off as in a stage."""
     _, blur = STAGES[stage]
-    return weighted.Point.of(nodes.blurred(blur), begin.cold, begin.level)
+    count = len(nodes.supply)
+    level = np.zeros(count) if begin.level is None else begin.level
+    return weighted.Point.of(nodes.blurred(blur), begin.cold, level)
 
 
 def _solved(
-    point: weighted.Point, sharpness: float, most: int
+    point: weighted.Point, sharpness: float, most: int, nearly: float
 ) -> tuple[weighted.Point, int, bool]:
-    """Take Newton steps, each halved until it brings the solution nearer."""
+    """Take Newton steps, each halved until it brings the solution nearer.
+
+    :param nearly: part of the owners that must be where they shall be.
+    """
     for number in range(1, min(most, _STEPS) + 1):
         off = point.off(sharpness)
         size = float(np.abs(off).max())
@@ -221,7 +280,8 @@ def _solved(
                 break
             part /= 2
         point = tried
-        if still < _SOLVED * sharpness:
+        left = np.quantile(np.abs(point.off(sharpness)), nearly)
+        if left < _SOLVED * sharpness:
             return point, number, True
     return point, min(most, _STEPS), False
 

@@ -167,17 +167,71 @@ def test_weights_of_a_node_lie_around_neutral(metric):
 @pytest.mark.parametrize('steps', [1, 4])
 def test_in_several_calls_it_comes_to_the_same(metric, steps):
     known = make(metric, CLOUD, CPUS)
-    found, rest = decide_foresight.searched(known, RATIO, None, steps)
-    assert found.sharpness > maxmin.SHARPEST
-    assert np.isfinite(found.log).all()
+    found = decide_foresight.searched(known, RATIO, None, steps)
+    assert found.end.sharpness > maxmin.SHARPEST
+    assert np.isfinite(found.end.log).all()
     calls = 1
-    while rest is not None and calls < 100:
-        found, rest = decide_foresight.searched(known, RATIO, rest, steps)
+    while not found.is_over and calls < 100:
+        found = decide_foresight.searched(known, RATIO, found, steps)
         calls += 1
-    assert rest is None
+    assert found.is_over
     whole = decide_foresight.end(known, RATIO)
-    assert found.sharpness == whole.sharpness
-    assert found.log == pytest.approx(whole.log, abs=0.03)
+    assert found.end.sharpness == whole.sharpness
+    assert found.end.log == pytest.approx(whole.log, abs=0.03)
+
+
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+@pytest.mark.parametrize('seed', range(3))
+def test_a_search_ends_although_users_come_and_go_at_each_call(metric, seed):
+    metric, chance = METRICS[metric], np.random.default_rng(seed)
+    nodes, users = 80, 200
+    pairs = {
+        (int(node), user): float(chance.uniform(0.5, 4.0))
+        for user in range(users)
+        for node in chance.choice(nodes, 3, replace=False)
+    }
+    found, useful = None, []
+    for _ in range(40):
+        gone = list(pairs)[int(chance.integers(len(pairs)))]
+        comes = int(chance.integers(nodes)), int(chance.integers(users))
+        if chance.random() < 0.5:
+            pairs[comes] = float(chance.uniform(0.5, 4.0))
+        elif sum(user == gone[1] for _, user in pairs) > 1:
+            # Of each user one stays.
+            del pairs[gone]
+        known = make(metric, pairs, [4] * nodes)
+        found = decide_foresight.searched(known, RATIO, found, 3)
+        assert np.isfinite(found.end.log).all()
+        useful.append(found.is_useful)
+    assert np.mean(useful[5:]) >= 0.9
+    while not found.is_over:
+        found = decide_foresight.searched(known, RATIO, found, 10)
+    got = divided(known, found.end)
+    best = divided(known, decide_foresight.end(known, RATIO))
+    assert np.abs(got - best).max() <= 0.1 * ONE
+
+
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+def test_who_comes_and_goes_is_foreseen_from_where_the_search_is(metric):
+    metric, chance = METRICS[metric], np.random.default_rng(3)
+    pairs = {
+        (int(node), user): float(chance.uniform(0.5, 4.0))
+        for user in range(30)
+        for node in chance.choice(12, 3, replace=False)
+    }
+    cpus = [4] * 12
+    before = decide_foresight.searched(
+        make(metric, pairs, cpus), RATIO, None, maxmin.MOST_STEPS
+    )
+    gone, *_ = pairs
+    del pairs[gone]
+    pairs[0, 30] = 2.0
+    known = make(metric, pairs, cpus)
+    found = decide_foresight.searched(known, RATIO, before, 6)
+    assert found.is_useful
+    whole = decide_foresight.end(known, RATIO)
+    got, best = divided(known, found.end), divided(known, whole)
+    assert got == pytest.approx(best, abs=0.03 * ONE)
 
 
 @pytest.mark.parametrize('cpus', [1, 16, 256])
