@@ -126,11 +126,11 @@ def test_others_start_on_what_is_reserved_for_as_long_as_it_is_patient(
     patience_s, started_s
 ):
     # How long servers last is known of both projects; then one has three
-    # quarters of the host for a time and asks for all of it, and the other
-    # asks for a quarter for a short time.
+    # quarters of the host for a time, and the other asks for all of it, and
+    # for a quarter for a short time.
     known = [(0, n % 2, ONE, 100 if n % 2 else 20) for n in range(12)]
     running = [(400, 1, ONE, 100)] * 3
-    late = [(410, 1, WHOLE, 50), (411, 0, ONE, 20)]
+    late = [(410, 0, WHOLE, 50), (411, 0, ONE, 20)]
     cloud = small_clouds.cloud(known + running + late, patience_s=patience_s)
     found, _ = run(cloud)
     assert found.started_s[-1] == started_s
