@@ -22,6 +22,9 @@ class FakeStore:
 
     leaves = pledges = None
 
+    def opaque(self, kind, *parts):
+        raise AssertionError('it is only passed on')
+
 
 class FakeService:
     """Takes what else is counted."""
