@@ -143,18 +143,7 @@ def cloud(
     :param node: (n,) of each VM, as all that follow; users ascending.
     :param demand: CPUs that each wants.
     """
-    specs = [
-        scenario_module.NodeSpec(
-            f'node{place:02d}',
-            cpus=float(count),
-            speed=float(factor),
-            memory_mib=2**18,
-            disk_mib_s=200.0,
-            network_mbit_s=1000.0,
-        )
-        for place, (count, factor) in enumerate(zip(cpus, speed, strict=True))
-    ]
-    count = len(node)
+    specs, count = _specs(cpus, speed), len(node)
     wanted = np.zeros((count, len(resources.RESOURCES)))
     wanted[:, _CPU], wanted[:, _MEMORY] = demand, 64 * _MIB
     return cloud_module.Cloud(
@@ -177,6 +166,22 @@ def cloud(
             np.zeros(count, np.intp), np.arange(count), node, wanted
         ),
     )
+
+
+def _specs(
+    cpus: np.ndarray, speed: np.ndarray
+) -> list[scenario_module.NodeSpec]:
+    return [
+        scenario_module.NodeSpec(
+            f'node{place:02d}',
+            cpus=float(count),
+            speed=float(factor),
+            memory_mib=2**18,
+            disk_mib_s=200.0,
+            network_mbit_s=1000.0,
+        )
+        for place, (count, factor) in enumerate(zip(cpus, speed, strict=True))
+    ]
 
 
 def _agents(

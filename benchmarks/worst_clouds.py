@@ -140,7 +140,7 @@ CASES: Mapping[str, Drawn] = _cases()
 
 
 def _unlike(chance: Chance) -> Drawn:
-    """Users with many VMs, few of which are busy."""
+    """Users with many VMs; few VMs are busy."""
     cpus = int(chance.choice([1, 4, 8, 16, 64]))
     nodes = int(chance.integers(1, 5))
     vms = []

@@ -50,9 +50,13 @@ def knowledge_of_node(
     name = settings.metric
     owners = ownership.of_node(used.incarnations, settings.entity)
     hosts = [item.host for item in totals.usable(view, name)]
+    known = measure_foresight.knowledge(
+        view, used.interval_s, metric, name, combined.totals
+    )
     return foresight_model.NodeKnowledge(
-        knowledge=measure_foresight.knowledge(
-            view, used.interval_s, metric, name, combined.totals
+        # Others may have these indices in the next round.
+        knowledge=dataclasses.replace(
+            known, hosts=hosts, users=combined.users
         ),
         place=hosts.index(host),
         user=ownership.extended(owners, combined.users).user_index,

@@ -8,7 +8,7 @@ of the host counts only while it agrees with a clock that never steps, and
 with that of the database, to :data:`MOST_S`. If it does not, time goes on from
 the last moment at which it did, and :attr:`Clocks.fault` says so: nothing
 irreversible is done until then. Steps of less add up for
-:data:`TOGETHER_S`, or many of them would be a long one that nobody sees.
+:data:`TOGETHER_S`: many short ones are as wrong as a long one.
 
 A step for good is accepted once it has lasted for some time without another
 one, and the database agrees with it. With a process that starts there is no
@@ -108,10 +108,10 @@ class Clocks:
         if fault and not self._fault:
             self.suspensions += 1
         self._fault = fault
-        if fault and abs(wall - expected) > MOST_S:
+        is_off = abs(wall - expected) > MOST_S
+        if fault and is_off:
             return expected
-        settles = abs(wall - expected) > MOST_S
-        if settles or steady_s - self._at_s >= TOGETHER_S:
+        if is_off or steady_s - self._at_s >= TOGETHER_S:
             self._at, self._at_s = wall, steady_s
         return wall
 

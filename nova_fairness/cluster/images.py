@@ -19,7 +19,7 @@ LEAVE = 'fairness_leave'
 """Property of an image: UUID of the one time that its server had to leave."""
 
 PROOF = 'fairness_proof'
-"""Property of an image: what nobody else can say of that UUID."""
+"""Property of an image: proves that this service made it."""
 
 _WHOLE = 'active'
 _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})

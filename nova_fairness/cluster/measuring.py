@@ -95,7 +95,7 @@ class Measuring:
                 continue
             other = said.setdefault(host, one)
             if far := _far(one, other) or _far(other, one):
-                # Somebody speaks in its name; nobody knows who is right.
+                # One of the agents uses the name of another.
                 disputed[host] = f'two answers have its name: {far}'
         wrong |= disputed
         said = {

@@ -106,7 +106,6 @@ def standing(
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    closed_ = frozenset(closed)
     free = preemption.left_by(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
@@ -116,7 +115,7 @@ def standing(
             back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
             for each in room.leaving
         )
-        if failed or not closed_.isdisjoint(room.hosts):
+        if failed or any(host in closed for host in room.hosts):
             continue
         there = [row[host] for host in room.hosts if host in row]
         rows = np.array(there, dtype=np.intp)

@@ -42,8 +42,8 @@ CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
 LOST = 0.5
-"""How far a search may be from where it shall end to go on with what changed:
-from further away, it begins anew."""
+"""Sharpness up to which a search goes on after a change; a search that is
+further off starts again."""
 
 _AGAIN = 4
 """Stage of :mod:`.maxmin` from which a search goes on after cells came or
@@ -115,7 +115,7 @@ def searched(
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
     log = _centred(knowledge, rows, found)
     known = foresight_model.End(log, short, found.sharpness)
-    return Search(knowledge, known, found.at, found.rest is None)
+    return Search(knowledge, known, found.at, found.is_over)
 
 
 def _carried(

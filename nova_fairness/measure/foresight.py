@@ -162,12 +162,8 @@ def knowledge(
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
     cells = told(view, interval_s, name)
     weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
-    found = of_cells(
+    return of_cells(
         weighing, cells.user, supply, one_cpu, _grades(tables), name
-    )
-    users, _ = totals.layout(tuple(table.ids for table in tables))
-    return dataclasses.replace(
-        found, hosts=[item.host for item in reports], users=users
     )
 
 

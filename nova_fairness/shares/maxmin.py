@@ -128,14 +128,19 @@ class Division:
         now, how far all but a few owners are from where they shall be, if
         that is more. Infinite if none was.
     :ivar at: where the search is; ``None`` where nothing is short.
-    :ivar rest: where to go on; ``None`` if nothing is left to do.
+    :ivar is_over: whether nothing is left to do.
     """
 
     got: Floats
     log: Floats
     sharpness: float
     at: Begin | None
-    rest: Begin | None
+    is_over: bool
+
+    @property
+    def rest(self) -> Begin | None:
+        """Where to go on; ``None`` if nothing is left to do."""
+        return None if self.is_over else self.at
 
 
 def divide(
@@ -157,7 +162,7 @@ def divide(
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
-        return Division(got, log, 0.0, None, None)
+        return Division(got, log, 0.0, None, is_over=True)
     names, node = np.unique(rows.node[chosen], return_inverse=True)
     nodes = weighted.Nodes(
         rows=chosen,
@@ -177,7 +182,7 @@ def divide(
     # All that is wanted is exactly that, whatever logarithms lost.
     content = some >= got[chosen] * (1 - weighted.SAME)
     got[chosen] = np.where(content, got[chosen], some)
-    return Division(got, log, sharpness, at, None if is_over else at)
+    return Division(got, log, sharpness, at, is_over)
 
 
 def widened(begin: Begin, stage: int) -> Begin:
@@ -201,7 +206,8 @@ def _sharpened(
     """
     now = begin or Begin(np.zeros(len(nodes.user)), None)
     point = _at(nodes, now.stage, now)
-    best, sharpest, width = _carried(nodes, now)
+    best: weighted.Point | None = None
+    sharpest = width = np.inf
     is_warm, stage, made = now.is_moved, now.stage, now.made
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
@@ -210,8 +216,9 @@ def _sharpened(
             point, here, end - made, NEARLY if is_warm else 1.0
         )
         made += steps
-        reached = here if is_solved else _sharpness(point, here)
-        if is_solved or (is_warm and reached < sharpest):
+        if is_solved:
+            best, sharpest, width = point, here, here
+        elif is_warm and (reached := _sharpness(point, here)) < sharpest:
             best, sharpest, width = point, reached, here
         if not is_solved and (made >= end or (stage == 0 and made < GIVEN_UP)):
             continue
@@ -219,6 +226,11 @@ def _sharpened(
         if stage < len(STAGES):
             point = _at(nodes, stage, point)
     is_over = stage == len(STAGES) or made >= MOST_STEPS
+    if now.best is not None and (best is None or sharpest > width):
+        # Nothing was solved: what was found before may be sharper.
+        before, there = _carried(nodes, now, now.best)
+        if there <= sharpest:
+            best, sharpest, width = before, there, now.width
     found = best or point
     if is_over:
         point, stage = found, len(STAGES) - 1
@@ -228,16 +240,12 @@ def _sharpened(
 
 
 def _carried(
-    nodes: weighted.Nodes, now: Begin
-) -> tuple[weighted.Point | None, float, float]:
-    """The sharpest that was found before; its sharpness here, its ``e``."""
-    if now.best is None:
-        return None, np.inf, np.inf
+    nodes: weighted.Nodes, now: Begin, best: Floats
+) -> tuple[weighted.Point, float]:
+    """The sharpest that was found before, and how sharp it is here."""
     stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
-    begin = dataclasses.replace(now, cold=now.best)
-    point = _at(nodes, stage, begin)
-    moved = _sharpness(point, now.width) if now.is_moved else now.width
-    return point, moved, now.width
+    point = _at(nodes, stage, dataclasses.replace(now, cold=best))
+    return point, _sharpness(point, now.width) if now.is_moved else now.width
 
 
 def _sharpness(point: weighted.Point, width: float) -> float:
@@ -263,8 +271,8 @@ def _solved(
 
     :param nearly: part of the owners that must be where they shall be.
     """
+    off = point.off(sharpness)
     for number in range(1, min(most, _STEPS) + 1):
-        off = point.off(sharpness)
         size = float(np.abs(off).max())
         motion = _Motion.of(point)
         move = motion.towards(off, sharpness)
@@ -275,13 +283,12 @@ def _solved(
                 point.cold + part * move,
                 point.level + part * motion.mean(move),
             )
-            still = float(np.abs(tried.off(sharpness)).max())
-            if still < size * (1 - 0.1 * part):
+            off = tried.off(sharpness)
+            if float(np.abs(off).max()) < size * (1 - 0.1 * part):
                 break
             part /= 2
         point = tried
-        left = np.quantile(np.abs(point.off(sharpness)), nearly)
-        if left < _SOLVED * sharpness:
+        if np.quantile(np.abs(off), nearly) < _SOLVED * sharpness:
             return point, number, True
     return point, min(most, _STEPS), False
 

@@ -142,8 +142,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         goal = scene.centred(counts, scene.aim + offset)
         move = np.where(scene.short, goal - scene.log, 0.0)
         # Who has next to nothing to do comes back to no more than they had.
-        rests = ~counts & ~scene.tells
-        move = np.where(rests, np.minimum(move, 0.0), move)
+        move = np.where(counts, move, np.minimum(move, 0.0))
         farthest = scene.largest(counts, np.abs(move))
         limit = np.log(self.largest)
         part = np.where(farthest > NEAR, self.part, 1.0)

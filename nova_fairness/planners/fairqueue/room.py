@@ -12,6 +12,7 @@ are placed by :mod:`.groups`. Arrays have a column per host of
 """
 
 import collections
+from collections.abc import Iterable
 import dataclasses
 import functools
 
@@ -539,16 +540,15 @@ class Room:
 
         Preemptible servers can be evicted.
         """
-        row = {name: at for at, name in enumerate(self._hosts.names)}
-        found = np.zeros_like(self._free)
         group = unit.group.uuid if unit.group else None
-        for each in self._running:
-            lasts = each.ends_at is None and each.band is request.Band.NORMAL
-            is_own = each.project == unit.project and each.host in row
-            member = each.group or self._groups.get(each.uuid, '')
-            if lasts and is_own and member != group:
-                amounts = cluster.vector(dict(each.amounts), self._classes)
-                found[:, row[each.host]] += amounts
+        found = self._had(
+            each
+            for each in self._running
+            if each.project == unit.project
+            and each.ends_at is None
+            and each.band is request.Band.NORMAL
+            and self._group_of(each) != group
+        )
         for other, placement, times in self._begun:
             is_own = other.project == unit.project
             if is_own and (not unit.group or other.group != unit.group):
@@ -571,15 +571,25 @@ class Room:
     @functools.cached_property
     def _used_by(self) -> dict[str, cluster.Amounts]:
         """(c, p) What members have, by group."""
-        row = {name: at for at, name in enumerate(self._hosts.names)}
-        found: dict[str, cluster.Amounts] = {}
+        members: dict[str, list[cluster.Running]] = {}
         for each in self._running:
-            group = each.group or self._groups.get(each.uuid, '')
-            if group in self._members and each.host in row:
-                if group not in found:
-                    found[group] = np.zeros_like(self._free)
+            group = self._group_of(each)
+            if group in self._members:
+                members.setdefault(group, []).append(each)
+        return {group: self._had(those) for group, those in members.items()}
+
+    def _group_of(self, server: cluster.Running) -> str:
+        """UUID of its server group; '' without."""
+        return server.group or self._groups.get(server.uuid, '')
+
+    def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
+        """(c, p) What servers have of these hosts."""
+        row = {name: at for at, name in enumerate(self._hosts.names)}
+        found = np.zeros_like(self._free)
+        for each in servers:
+            if each.host in row:
                 amounts = cluster.vector(dict(each.amounts), self._classes)
-                found[group][:, row[each.host]] += amounts
+                found[:, row[each.host]] += amounts
         return found
 
     def _later(self, returned: cluster.Amounts) -> cluster.Amounts:

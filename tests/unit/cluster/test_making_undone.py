@@ -317,8 +317,11 @@ def test_who_leaves_for_both_goes_on_while_one_is_left(world):
     assert world.state(first) is R.STARTING
 
 
-def test_a_host_that_takes_nobody_keeps_no_promise(world):
-    """Room is made elsewhere, and nobody leaves for nothing."""
+def promised(world):
+    """One of two hosts is promised.
+
+    :returns: process, server of each host, the request, and its host.
+    """
     process = test_making.process_of(world, 'one')
     spots = {'h1': test_making.runs(world, process, 's1', 'h1')}
     world.cloud.add_host('h2', 4)
@@ -326,6 +329,12 @@ def test_a_host_that_takes_nobody_keeps_no_promise(world):
     asked = world.post('r1', project='rich')
     go_until(world, process, lambda: room(world, asked))
     [host] = room(world, asked).hosts
+    return process, spots, asked, host
+
+
+def test_a_host_that_takes_nobody_keeps_no_promise(world):
+    """Room is made elsewhere, and nobody leaves for nothing."""
+    process, spots, asked, host = promised(world)
     world.cloud.hypervisors[test_service.fake_cloud.name_uuid(host)][
         'state'
     ] = 'down'
@@ -346,13 +355,7 @@ def test_a_host_that_takes_nobody_keeps_no_promise(world):
 def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
     world, answer
 ):
-    process = test_making.process_of(world, 'one')
-    spots = {'h1': test_making.runs(world, process, 's1', 'h1')}
-    world.cloud.add_host('h2', 4)
-    spots['h2'] = test_making.runs(world, process, 's2', 'h2')
-    asked = world.post('r1', project='rich')
-    go_until(world, process, lambda: room(world, asked))
-    [host] = room(world, asked).hosts
+    process, spots, asked, host = promised(world)
     go(world, process, 30, every=30.0)
     before = leave(world, spots[host])
     uuid = test_service.fake_cloud.name_uuid(host)
