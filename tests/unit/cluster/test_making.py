@@ -497,7 +497,7 @@ def test_a_server_is_deleted_once_its_image_is_its_owners(world, kept):
 
 
 def test_an_image_that_another_tenant_marked_deletes_nothing(world, kept):
-    """Whoever room is made for reads the UUID by which images are found."""
+    """Others read the UUID of a leave: its request tells for whom it is."""
     process, spot = kept
     world.cloud.takes_no_snapshots = True
     go(world, process, LEAST_S + 60)

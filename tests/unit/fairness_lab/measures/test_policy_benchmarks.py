@@ -282,3 +282,27 @@ def test_a_sweep_leaves_out_what_makes_no_difference():
     assert len(ahead) == 3 * 3
     still = [item for item in feedback if item['momentum'] == 0.0]
     assert {item['fading'] for item in still} == {0.0}
+
+
+CASES = [
+    'unlike-vms', 'one-waits', 'user-stops', 'small-on-large',
+    'wide-and-small',
+]  # fmt: skip
+
+
+def test_every_hard_cloud_is_tried():
+    assert list(benchmark.load('worst_clouds').CASES) == CASES
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_users_of_hard_clouds_have_what_is_fair(name):
+    hard = benchmark.load('worst_clouds')
+    found = hard.judged(hard.CASES[name], name, ['foresight'])
+    assert found['foresight'] <= 0.05
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_users_have_what_is_fair_after_others_stopped_their_vms(seed):
+    hard = benchmark.load('worst_clouds')
+    drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
+    assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
