@@ -19,9 +19,9 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting as waiting_module
 
 RIVAL = 0.05
-"""Part of what the only VM that waits uses, from which the others, all that
-they use together, are its rivals: below it, there is nothing to be had from
-them."""
+"""Part of what the only VM that wants more uses, from which the others, all
+that they use together, are its rivals: below it, there is nothing to be had
+from them."""
 
 Judged = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
@@ -77,7 +77,8 @@ def judged(
         column = resources.CONTROLS.index(resources.Control.CPU)
         found = _alone(load) if load.waiting is None else load.waiting
         wanting[:, column] = found.vms & load.ready
-        rivals = _has_rivals(load, wanting[:, column])
+        used = _parts(load).sum(axis=1) * load.cpus[load.node]
+        rivals = have_rivals(load.node, nodes, wanting[:, column], used)
         contended[:, column] = rivals & found.nodes
     return contended, wanting
 
@@ -148,27 +149,33 @@ def _alone(load: Load) -> usage_model.Waiting:
     return waiting_module.judge(now, past)[0]
 
 
-def _has_rivals(load: Load, wanting: resources.Mask) -> resources.Mask:
-    """Tell where some wait, or one waits and the others have something, (m,).
-
-    How much each of the others has does not count: many small VMs together
-    have as much as a large one.
-    """
-    nodes = len(load.supply)
-    used = _parts(load).sum(axis=1) * load.cpus[load.node]
-    waiting = np.bincount(load.node[wanting], minlength=nodes)
-    own = np.bincount(load.node, np.where(wanting, used, 0.0), nodes)
-    others = np.bincount(load.node, used, nodes) - own
-    alone = (waiting == 1) & (others > RIVAL * own)
-    return np.asarray((waiting > 1) | alone)
-
-
 def _parts(load: Load) -> resources.Vector:
     """The part of its node's CPUs that each VM used, (n, 1)."""
     steered = resources.RESOURCES.steered_by(resources.Control.CPU)
     supply = load.supply[:, steered]
     safe = np.where(supply > 0, supply, np.inf)
     return np.asarray(load.used[:, steered] / safe[load.node])
+
+
+def have_rivals(
+    node: usage_model.Indices,
+    nodes: int,
+    wanting: resources.Mask,
+    used: usage_model.Scalars,
+) -> resources.Mask:
+    """Tell where some want more, or one does and the others have some, (m,).
+
+    How much each of the others has does not count: many small VMs together
+    have as much as a large one.
+
+    :param node: (n,) index of each VM's node.
+    :param used: (n,) of what is wanted, >= 0.
+    """
+    count = np.bincount(node[wanting], minlength=nodes)
+    own = np.bincount(node, np.where(wanting, used, 0.0), nodes)
+    others = np.bincount(node, used, nodes) - own
+    alone = (count == 1) & (others > RIVAL * own)
+    return np.asarray((count > 1) | alone)
 
 
 def compete(

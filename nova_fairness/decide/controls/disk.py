@@ -56,7 +56,9 @@ requests of guests that use queues (Linux AIO, io_uring), whose waiting the
 kernel's pressure stall information does not see, since no thread waits."""
 
 USED = 0.02
-"""Part of what all VMs moved from which a VM uses a saturated device."""
+"""Part of what all VMs moved that those who moved least, all together, may
+have moved without using a saturated device: a guest that writes its log is no
+rival, fifty that each move a fiftieth are."""
 
 
 def file_units(weight: float, file: str, preset: policy.Preset) -> int:
@@ -172,7 +174,7 @@ def rivals(
         [not item.paused for item in pressure.incarnations], dtype=np.bool_
     )
     here = np.zeros(len(moved), dtype=np.intp)
-    active = running & _uses_much(here, moved, 1)
+    active = running & uses_much(here, moved, 1)
     for number in sorted(saturated(pressure.devices)):
         uses = np.array(
             [_uses(disks, number) for disks in pressure.disks], dtype=np.bool_
@@ -208,7 +210,7 @@ def judged(
     steered = resources.RESOURCES.steered_by(resources.Control.DISK)
     node, nodes = load.node, len(load.supply)
     moved = load.used[:, steered].sum(axis=1)
-    active = load.ready & _uses_much(node, moved, nodes)
+    active = load.ready & uses_much(node, moved, nodes)
     # Requests wait for each other only where somebody gets too little.
     waits = np.nan_to_num(load.stall[:, column]) > 0
     queued = np.bincount(node[waits], minlength=nodes) > 0
@@ -217,11 +219,18 @@ def judged(
     return saturated, active & saturated[node]
 
 
-def _uses_much(
+def uses_much(
     node: usage_model.Indices, moved: usage_model.Scalars, nodes: int
 ) -> resources.Mask:
+    """Leave out those who together moved next to nothing, (n,)."""
+    order = np.lexsort((moved, node))
+    place, ascending = node[order], moved[order]
     total = np.bincount(node, moved, nodes)
-    return np.asarray(moved > USED * total[node])
+    before = np.append(0.0, np.cumsum(total))[place]
+    much = np.cumsum(ascending) - before > USED * total[place]
+    least = np.full(nodes, np.inf)
+    np.minimum.at(least, place[much], ascending[much])
+    return np.asarray(moved >= least[node])
 
 
 def _uses(disks: tuple[pressure_model.DiskPath, ...], number: str) -> bool:

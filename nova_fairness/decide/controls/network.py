@@ -41,9 +41,9 @@ FILLED = 0.85
 leaves more of it unused is held back by nobody: its class has the rate in any
 case."""
 
-RIVAL = 0.05
-"""Part of the capacity from which a VM is a rival of those that want more;
-the same without a class of its own, where there is no rate to be filled."""
+UNRATED = 0.05
+"""Part of the capacity from which a VM without a class of its own wants more:
+it has no rate to be filled."""
 
 
 def rates(
@@ -98,7 +98,7 @@ def judge(
     :returns: whether VMs compete, and (n,) whether each wants more.
     """
     whole = capacity * interval_s
-    rated = np.where(held > 0, FILLED * held * interval_s, RIVAL * whole)
+    rated = np.where(held > 0, FILLED * held * interval_s, UNRATED * whole)
     contended, wanting = _filled(
         np.zeros(len(carried), dtype=np.intp),
         carried,
@@ -135,11 +135,10 @@ def _filled(
     total = grouping.sum_by(node, carried, nodes)
     busy = ((total >= BUSY * whole) & (whole > 0))[node]
     wanting = (carried >= rated) & busy
-    having = (carried > RIVAL * whole[node]) & busy
     contended = np.zeros(nodes, dtype=np.bool_)
     # Who sends is not in the way of who receives.
-    for wants, has in zip(wanting.T, having.T, strict=True):
-        contended |= contention.compete(node, nodes, wants, has)
+    for wants, used in zip(wanting.T, carried.T, strict=True):
+        contended |= contention.have_rivals(node, nodes, wants, used)
     return contended, np.asarray(wanting.any(axis=1))
 
 

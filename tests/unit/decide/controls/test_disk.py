@@ -34,6 +34,24 @@ DISKS = {
         [50 * MIB, 50 * MIB, 1 * MIB],
         (True, [True, True, False]),
     ),
+    'many that each move little compete like a few': (
+        {'8:0': SATURATED},
+        [('8:0',)] * 60,
+        [1 * MIB] * 60,
+        (True, [True] * 60),
+    ),
+    'a large one competes with many small ones': (
+        {'8:0': SATURATED},
+        [('8:0',)] * 61,
+        [40 * MIB] + [1 * MIB] * 60,
+        (True, [True] * 61),
+    ),
+    'many that write logs are no rivals of one': (
+        {'8:0': SATURATED},
+        [('8:0',)] * 61,
+        [99 * MIB] + [0.03 * MIB] * 60,
+        (False, [False] * 61),
+    ),
     'a device at which one request is at a time is not saturated': (
         {'8:0': pressure_model.DeviceLoad('sda', 1.0, 1.0)},
         [('8:0',), ('8:0',)],
@@ -164,3 +182,10 @@ def test_places_of_the_original_come_back(place):
     weight = places.weight_of(place)
     value = disk.file_units(weight, BFQ, policy.Preset.THESIS)
     assert disk.file_weight(value, BFQ, policy.Preset.THESIS) == weight
+
+
+def test_nodes_are_judged_apart_by_what_their_own_vms_move():
+    node = np.repeat([0, 1], [2, 60])
+    moved = np.concatenate([[1e9, 1.0], np.ones(60)])
+    found = disk.uses_much(node, moved, 2)
+    assert found.tolist() == [True, False] + [True] * 60

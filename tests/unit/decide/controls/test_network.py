@@ -80,6 +80,13 @@ FULL, HALF = 1e6, 5e5
         ([[0, 3e5], [0, 3e5]], [5e5, 5e5], False, [False, False]),
         # one does not use up its class, the other borrows the rest
         ([[0, 2e5], [0, 8e5]], [5e5, 5e5], True, [False, True]),
+        # twenty that each leave some of their class unused have as much
+        (
+            [[0, 3e4]] * 20 + [[0, 4e5]],
+            [4.7e4] * 21,
+            True,
+            [False] * 20 + [True],
+        ),
         # nobody has a class yet
         ([[0, 2e5], [0, 8e5]], [0, 0], True, [True, True]),
         ([[0, 1e4], [0, 9.9e5]], [0, 0], False, [False, True]),
