@@ -88,9 +88,8 @@ class Backfill:
 
 _USUAL = Backfill()
 
-_FAR = 24.0
-"""Times of the patience after which a known end is far: what is expected
-before counts, too."""
+_FAR_S = 86400.0
+"""After which a known end is far: what is expected before counts, too."""
 
 _OWN_MEMBERS = 5
 """Units of a project, in a round, that members of their groups are in the way
@@ -552,7 +551,7 @@ class _Rounds:
         :param known: when room is known to be free, seconds of the epoch.
         """
         patience_s = self._backfill.patience_s
-        if known is not None and known - self._now <= _FAR * patience_s:
+        if known is not None and known - self._now <= _FAR_S:
             return []
         found = self._first_fit(unit, is_firm=False)
         if found is None or (known is not None and found[0] >= known):

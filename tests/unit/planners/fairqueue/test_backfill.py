@@ -4,6 +4,7 @@
 
 import collections
 import dataclasses
+import itertools
 import random
 
 import hypothesis
@@ -284,15 +285,19 @@ def known(name, vcpu, ends_at, project='p', **more):
 
 
 def test_a_known_end_is_waited_for_whatever_the_patience():
-    # The other host comes closest, and nobody knows when it is free.
+    # The other host comes closest, and is expected to be free before.
     hosts = [host('a', used=8), host('b', used=4)]
     snapshot = cloud(
         hosts,
         [ask('big', 8, at=0.0), ask('short', 4, 'q', at=1.0)],
         running=(known('a', 8, 5000.0), known('b', 4, None)),
+        lifetimes=last(4000, 4),
     )
-    for now in (10.0, 3599.0, 3601.0, 4999.0):
-        plan = planner.plan(snapshot, now)
+    for patience_s, now in itertools.product(
+        (0.0, 60.0, 3600.0), (10.0, 3599.0, 3601.0, 4999.0)
+    ):
+        backfill = planner.Backfill(patience_s=patience_s)
+        plan = planner.plan(snapshot, now, backfill=backfill)
         reserved = plan.waiting['big'].reserved
         assert reserved == cluster.Reservation(('a',), 5000.0)
         assert started(plan) == {'short': ('b',)}
