@@ -108,11 +108,12 @@ def _jobs(
     section = value.section()
     most = section.take('largest_limit_factor', _factor, 3.0)
     owners, stream = reader.read_asked(section, hosts, days, seed + _JOBS)
-    limit_s = stream.limit_s
-    if limit_s is None:
-        # Users ask for more time than they need, some for much more.
-        drawn = chance.uniform(seed, _LIMITS, np.arange(len(stream)))
-        limit_s = stream.lifetime_s * (1.0 + (most - 1.0) * drawn)
+    # Users ask for more time than they need, some for much more.
+    drawn = chance.uniform(seed, _LIMITS, np.arange(len(stream)))
+    limit_s = stream.lifetime_s * (1.0 + (most - 1.0) * drawn)
+    if stream.limit_s is not None:
+        is_told = np.isfinite(stream.limit_s)
+        limit_s = np.where(is_told, stream.limit_s, limit_s)
     return world_module.Jobs(owners, stream, limit_s)
 
 

@@ -238,6 +238,7 @@ class Simulation:
             float(stream.asked_s[n]),
             expires_at=expires_s,
             band=band,
+            time_limit_s=stream.time_limit_s(n),
         )
         self.fate[n] = Fate.WAITING
         self._use.wanted[user] += self._amounts[size]
@@ -418,6 +419,7 @@ class Simulation:
             band = request_model.Band.PREEMPTIBLE
         project = owners.projects[owners.project[user]]
         amounts = self._demands[size].amounts
+        limit_s = stream.time_limit_s(n)
         self._running[n] = [
             cluster.Running(
                 host,
@@ -427,6 +429,7 @@ class Simulation:
                 owners.users[user],
                 f'{n:08d}-{m}',
                 band=band,
+                ends_at=None if limit_s is None else now_s + limit_s,
                 # All of them leave, or none.
                 group=f'{n:08d}' if self._preemptible[n] else '',
             )

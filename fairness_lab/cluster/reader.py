@@ -156,6 +156,7 @@ def _trace(value: yaml.Value) -> traces.Trace:
         value.path.parent / section.need('file', yaml.Value.text),
         section.take('shares', _shares, {}),
         section.take('memory_gib_per_vcpu', yaml.Value.positive, 4.0),
+        section.take('time_limits', yaml.Value.yes_or_no, True),
     )
     section.finish()
     return found

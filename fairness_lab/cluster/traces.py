@@ -28,7 +28,7 @@ from fairness_lab.scenario import trace_rows
 from nova_fairness import exception
 
 NEEDED = ('asked_s', 'project', 'user', 'vcpus', 'memory_gib', 'lifetime_s')
-OTHERS = ('servers', 'deleted_s')
+OTHERS = ('servers', 'deleted_s', 'limit_s')
 
 SWF = '.swf'
 SWF_FIELDS = (
@@ -99,11 +99,13 @@ class Trace:
     :ivar path: of the file.
     :ivar shares: by project; those not named have 1.
     :ivar memory_gib: of each VCPU, if a job does not say, GiB.
+    :ivar has_limits: whether the planner knows the time limits of the file.
     """
 
     path: pathlib.Path
     shares: Mapping[str, float]
     memory_gib: float
+    has_limits: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class _Asked:
     lifetime_s: float
     deleted_s: float = math.inf
     is_preemptible: bool = False
-    limit_s: float = math.nan
+    limit_s: float = math.inf
 
 
 def read(
@@ -150,7 +152,7 @@ def read(
         tuple(user for _, user in users),
         tuple(projects.index(project) for project, _ in users),
     )
-    return owners, _stream(found, users)
+    return owners, _stream(found, users, trace.has_limits)
 
 
 def _read(trace: Trace, largest: workload.Size) -> Iterator[_Asked]:
@@ -162,12 +164,11 @@ def _read(trace: Trace, largest: workload.Size) -> Iterator[_Asked]:
 
 
 def _stream(
-    found: list[_Asked], users: list[tuple[str, str]]
+    found: list[_Asked], users: list[tuple[str, str]], has_limits: bool
 ) -> workload.Stream:
     sizes = list(dict.fromkeys(each.size for each in found))
     user = {name: n for n, name in enumerate(users)}
     size = {each: n for n, each in enumerate(sizes)}
-    limit_s = np.array([each.limit_s for each in found])
     return workload.Stream(
         np.array([each.at_s for each in found]),
         np.array([each.lifetime_s for each in found]),
@@ -176,7 +177,9 @@ def _stream(
         np.array([size[each.size] for each in found]),
         tuple(sizes),
         preemptible=np.array([each.is_preemptible for each in found]),
-        limit_s=None if np.isnan(limit_s).any() else limit_s,
+        limit_s=np.array(
+            [each.limit_s if has_limits else math.inf for each in found]
+        ),
     )
 
 
@@ -199,13 +202,17 @@ def _table(path: pathlib.Path) -> Iterator[_Asked]:
         lifetime_s = _finite(place, row, 'lifetime_s')
         if not lifetime_s:
             raise place.wrong('lifetime_s', row['lifetime_s'], 'more than 0')
+        limit_s = trace_rows.number(place, row, 'limit_s', math.inf)
+        if not limit_s:
+            raise place.wrong('limit_s', row['limit_s'], 'more than 0')
         yield _Asked(
             _finite(place, row, 'asked_s'),
             trace_rows.text(place, row, 'project'),
             trace_rows.text(place, row, 'user'),
             size,
-            lifetime_s,
+            min(lifetime_s, limit_s),
             trace_rows.number(place, row, 'deleted_s', math.inf),
+            limit_s=limit_s,
         )
 
 
@@ -266,8 +273,15 @@ def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
             f'user-{job["user"]:g}',
             workload.Size(vcpus, memory, servers),
             job['run time'],
-            limit_s=max(job['requested time'], job['run time']),
+            limit_s=_swf_limit_s(job),
         )
+
+
+def _swf_limit_s(job: Mapping[str, float]) -> float:
+    """Some files have jobs that ran longer than they had asked for."""
+    if job['requested time'] <= 0:
+        return math.inf
+    return max(job['requested time'], job['run time'])
 
 
 def _servers(processors: int, most_vcpus: int) -> int:

@@ -113,8 +113,8 @@ class Stream:
         without it.
     :ivar preemptible: (n,) whether its servers make room for others; without
         it none do.
-    :ivar limit_s: (n,) time limits of jobs, >= ``lifetime_s``; ``None`` if
-        nobody said them.
+    :ivar limit_s: (n,) time limits, >= ``lifetime_s``; infinite for none, as
+        for all without it.
     """
 
     asked_s: Floats
@@ -133,6 +133,12 @@ class Stream:
         columns = ('asked_s', 'lifetime_s', 'deleted_s', 'user', 'size')
         kept = {name: getattr(self, name)[rows] for name in columns}
         return Stream(sizes=self.sizes, **kept)
+
+    def time_limit_s(self, n: int) -> float | None:
+        """How long the servers of a request may run; ``None`` for ever."""
+        if self.limit_s is None or not np.isfinite(self.limit_s[n]):
+            return None
+        return float(self.limit_s[n])
 
     @property
     def is_preemptible(self) -> Marks:

@@ -84,7 +84,9 @@ def test_jobs_of_a_trace_have_the_limits_that_users_asked_for(tmp_path):
     world = read(tmp_path, text)
     assert world.jobs.owners.projects == ('group-7',)
     assert world.jobs.stream.lifetime_s.tolist() == [100, 50]
-    assert world.jobs.limit_s.tolist() == [600, 50]
+    assert world.jobs.limit_s[0] == 600
+    # Drawn, as nothing was asked for.
+    assert 50 < world.jobs.limit_s[1] < 150
     sizes = [world.jobs.stream.sizes[n] for n in world.jobs.stream.size]
     assert [(each.servers, each.vcpus) for each in sizes] == [(1, 4), (2, 4)]
 

@@ -74,6 +74,36 @@ def test_jobs_of_a_batch_system(tmp_path):
     ]
 
 
+def test_requested_times_of_jobs_are_limits(tmp_path):
+    _, stream = read(tmp_path, JOBS, 'trace.swf')
+    assert [stream.time_limit_s(n) for n in range(3)] == [200, 200, 300]
+
+
+def test_limits_of_a_trace_can_be_left_out(tmp_path):
+    (tmp_path / 'jobs.swf').write_text(JOBS)
+    scenario = tmp_path / 'mine.yaml'
+    scenario.write_text(
+        'description: a test\n'
+        'days: 1\n'
+        'hosts: {count: 2, vcpus: 64, memory_gib: 512}\n'
+        'trace: {file: jobs.swf, time_limits: false}\n'
+    )
+    stream = reader.find(str(scenario)).stream
+    assert [stream.time_limit_s(n) for n in range(3)] == [None] * 3
+
+
+def test_servers_of_a_table_end_at_their_limit(tmp_path):
+    table = (
+        'asked_s,project,user,vcpus,memory_gib,lifetime_s,limit_s\n'
+        '0,a,v,1,1,100,60\n'
+        '0,a,v,1,1,100,200\n'
+        '0,a,v,1,1,100,\n'
+    )
+    _, stream = read(tmp_path, table)
+    assert stream.lifetime_s.tolist() == [60, 100, 100]
+    assert [stream.time_limit_s(n) for n in range(3)] == [60, 200, None]
+
+
 def test_a_scenario_with_a_trace(tmp_path):
     (tmp_path / 'jobs.swf').write_text(JOBS)
     scenario = tmp_path / 'mine.yaml'
@@ -117,6 +147,10 @@ BROKEN = {
     ),
     'no memory': (TABLE.replace('0.5', '0'), 'line 3, column memory_gib'),
     'no servers': (TABLE.replace(',3,', ',0,'), 'line 3, column servers'),
+    'no time at all': (
+        TABLE.replace('deleted_s', 'limit_s').replace('3,50', '3,0'),
+        'line 3, column limit_s: expected more than 0',
+    ),
     'no project': (TABLE.replace('10,a', '10,'), 'line 3, column project'),
     'no rows': (TABLE.partition('\n')[0], 'expected at least one request'),
 }
