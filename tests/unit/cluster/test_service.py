@@ -187,7 +187,7 @@ class World:
                 budgets.Terms(preemptible=self.charged),
                 trading.Trading(store, 1.0, 86400.0),
                 self.charge,
-                lambda: self.measured,
+                lambda _: self.measured,
             ),
             execute.Executor(
                 store,
