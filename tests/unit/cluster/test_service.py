@@ -166,7 +166,7 @@ class World:
             store.leaves,
             nova,
             placement,
-            images.Images(apis.glance, store.opaque),
+            images.Images(apis.glance, store.proofs),
             clock,
             leaving.Patience(),
         )
