@@ -580,6 +580,38 @@ class Nova:
         """
         return self._groups.members(groups)
 
+    def hidden(self, uuids: Collection[str], now: float) -> set[str]:
+        """Those of some servers that may lie on a host that is not known.
+
+        Lists lack what is in a cell that does not answer: who is not known is
+        asked for, some each time.
+
+        :param uuids: of servers that are there, as something else says.
+        """
+        unknown = sorted(set(uuids) - self._servers.keys() - self._gone.keys())
+        silent, hidden = 0, set(unknown)
+        for uuid in unknown[:_LOOKED_AT_ONCE]:
+            try:
+                silent += not self._look_at(uuid, None, now)
+            except exception.CloudError:
+                silent += 1
+            else:
+                if uuid not in self._servers:
+                    self._remember_gone(uuid)
+                    hidden.discard(uuid)
+            if silent >= _SILENT:
+                break
+        known = self._servers.keys() & set(uuids)
+        return hidden | {
+            uuid
+            for uuid in known
+            if not self._servers[uuid].host
+            and (
+                self._servers[uuid].status == UNKNOWN
+                or uuid in self.unreadable
+            )
+        }
+
     @property
     def groups_unreadable(self) -> Mapping[str, Exception]:
         """Groups whose members could not be read last, and why."""
