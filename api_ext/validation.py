@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 import functools
 import json
+import re
 from typing import Any
 import urllib.parse
 
@@ -16,6 +17,8 @@ Schema = Mapping[str, Any]
 
 _LONGEST_SHOWN = 300
 _MOST_PARAMETERS = 20
+_HALF = re.compile('[\ud800-\udfff]')
+_IS_HALF = 'holds half of a character (a lone surrogate), expected a whole one'
 
 
 class Judge:
@@ -133,10 +136,10 @@ def json_text(text: bytes) -> Any:
     """Read a JSON body.
 
     :raises BadRequest: if it is none, names something twice, or holds what
-        JSON has not, such as NaN.
+        JSON has not, such as NaN, or what UTF-8 has not.
     """
     try:
-        return json.loads(
+        value = json.loads(
             text.decode('utf-8'),
             object_pairs_hook=_unique,
             parse_constant=_no_number,
@@ -147,6 +150,23 @@ def json_text(text: bytes) -> Any:
         raise faults.BadRequest(
             f'the body is not JSON in UTF-8: {error}'
         ) from error
+    _check_texts(value)
+    return value
+
+
+def _check_texts(value: Any) -> None:
+    """Let a body pass whose texts can be written: stored, sent and shown."""
+    left = [('body', value)]
+    while left:
+        place, each = left.pop()
+        if isinstance(each, str) and _HALF.search(each):
+            raise faults.BadRequest(f'{place}: {_IS_HALF}')
+        if isinstance(each, list):
+            left += [(f'{place}.{n}', one) for n, one in enumerate(each)]
+        if isinstance(each, dict):
+            if any(map(_HALF.search, each)):
+                raise faults.BadRequest(f'{place}: a name in it {_IS_HALF}')
+            left += [(f'{place}.{key}', one) for key, one in each.items()]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

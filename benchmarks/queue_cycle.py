@@ -194,7 +194,7 @@ class Cycles:
             store.leaves,
             nova,
             rooms,
-            images.Images(clients.glance(served.api)),
+            images.Images(clients.glance(served.api), store.proofs),
             clock,
             patience,
         )

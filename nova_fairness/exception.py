@@ -222,6 +222,10 @@ class CloudAway(CloudError):
     """Nova, Placement or Keystone gives no answer that can be read."""
 
 
+class CloudFailed(CloudAway):
+    """Nova or Placement answers one call with 500; others it may do."""
+
+
 class CloudUnreadable(CloudAway):
     """An answer is there, and one part of it is not what it should be."""
 

@@ -83,7 +83,8 @@ def shares(asked: asked_module.Asked) -> asked_module.Answer:
     """Show the share tree of the own project, or of all."""
     whose = _whose(asked, policies.SHARES, policies.SHARES_ALL)
     said = service.call_page(asked, 'list_shares', whose)
-    return service.page(asked, said, 'shares', 'name', _SHARE)
+    page = service.page(asked, said, 'shares', 'name', _SHARE)
+    return _below(page, 'shares', 'name', whose)
 
 
 def set_share(asked: asked_module.Asked) -> asked_module.Answer:
@@ -103,7 +104,8 @@ def limits(asked: asked_module.Asked) -> asked_module.Answer:
     """Show limits of the own project and its users, or of all accounts."""
     whose = _whose(asked, policies.LIMITS, policies.LIMITS_ALL)
     said = service.call_page(asked, 'list_limits', whose)
-    return service.page(asked, said, 'limits', 'account', _LIMIT)
+    page = service.page(asked, said, 'limits', 'account', _LIMIT)
+    return _below(page, 'limits', 'account', whose)
 
 
 def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
@@ -292,6 +294,23 @@ def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
         raise faults.BadRequest('The token has no project.')
     asked.caller.require(own, project_id=project)
     return project
+
+
+def _below(
+    page: asked_module.Answer, items: str, key: str, whose: str | None
+) -> asked_module.Answer:
+    """A page of accounts without the name of what is above a project.
+
+    Groups are named by operators, and others may be in them.
+
+    :param key: that has the name of an account.
+    :param whose: the project that is read; ``None`` for all.
+    """
+    told = [
+        {**each, 'parent': None} if each[key] == whose else each
+        for each in page[items]
+    ]
+    return {**page, items: told}
 
 
 def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:

@@ -10,8 +10,10 @@ is in, opens the control there, and writes only if the process still is the one
 that was meant.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import errno
 import os
 import pathlib
@@ -30,6 +32,8 @@ SECTION = 'nova_fairness_privileged'
 PROC = '/proc'
 MOUNTINFO = '/proc/self/mountinfo'
 _MOST_GROUPS = 100000
+_AS_IT_IS = os.O_NOFOLLOW | os.O_CLOEXEC
+"""Neither created nor followed: a control is a file of the kernel."""
 
 Request = tuple[str, str, int, int] | tuple[str, str, int, int, int]
 """Name of the control file, value, process id, its start time in ticks; and
@@ -78,11 +82,10 @@ def _write(
     if name not in files.FILES or not files.FILES[name].allows(text, level):
         return errno.EINVAL
     try:
-        if not _is_of_root(files.group_path(PROC, mounts, int(pid), name)):
-            return errno.EPERM
-        path = files.control_path(PROC, mounts, int(pid), name, level)
-        # Neither created nor followed: a control is a file of the kernel.
-        control = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        group, path = files.paths(PROC, mounts, int(pid), name, level)
+        with _group_of_root(group) as held:
+            beside = os.path.relpath(path, group)
+            control = os.open(beside, os.O_WRONLY | _AS_IT_IS, dir_fd=held)
     except exception.WriteRefused:
         return errno.EPERM
     except OSError as error:
@@ -90,13 +93,23 @@ def _write(
     return _write_if_same(control, f'{text}\n', int(pid), start_ticks)
 
 
-def _is_of_root(group: str) -> bool:
-    """Tell whether root made a group.
+@contextlib.contextmanager
+def _group_of_root(group: str) -> Iterator[int]:
+    """Hold a group that root made; what is opened from there is in it.
 
     Users may have groups of their own, and give them any name: one like that
-    of a VM would lead to the groups above it, which are others'.
+    of a VM would lead to the groups above it, which are others'. A path may
+    lead to another group a moment later; a descriptor does not.
+
+    :raises OSError: if there is none, or a user made it.
     """
-    return os.stat(group, follow_symlinks=False).st_uid == os.geteuid()  # noqa: PTH116
+    held = os.open(group, os.O_PATH | os.O_DIRECTORY | _AS_IT_IS)
+    try:
+        if os.fstat(held).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        yield held
+    finally:
+        os.close(held)
 
 
 def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
@@ -149,16 +162,14 @@ def lower_empty_as_root(number: int, text: str) -> int:
     group = _find_group(str(unified.path), number)
     if group is None:
         return errno.ENOENT
-    if not _is_for_vms(unified, group):
-        return errno.EPERM
-    return _write_low(group, text)
-
-
-def _is_for_vms(mount: cgroup.Mount, group: str) -> bool:
-    """Tell whether VMs are in a group when it is not empty, and only VMs."""
     # libvirt in a container has its groups at the top of what it sees.
-    below = '/' + os.path.relpath(group, mount.path)
-    return cgroup.is_for_vms(below) and _is_of_root(group)
+    if not cgroup.is_for_vms('/' + os.path.relpath(group, unified.path)):
+        return errno.EPERM
+    try:
+        with _group_of_root(group) as held:
+            return _write_low(held, number, text)
+    except OSError as error:
+        return error.errno or errno.EIO
 
 
 def _find_group(top: str, number: int) -> str | None:
@@ -173,12 +184,18 @@ def _find_group(top: str, number: int) -> str | None:
     return None
 
 
-def _write_low(group: str, text: str) -> int:
-    try:
-        events = pathlib.Path(group, 'cgroup.events').read_text('ascii')
-        if not re.search(r'^populated 0$', events, re.MULTILINE):
+def _write_low(group: int, number: int, text: str) -> int:
+    """Write unless a process is in the group, or it is another one by now.
+
+    :param group: descriptor of its directory.
+    """
+    if os.fstat(group).st_ino != number:
+        return errno.ENOENT
+    opened = os.open('cgroup.events', os.O_RDONLY | _AS_IT_IS, dir_fd=group)
+    with os.fdopen(opened, encoding='ascii') as events:
+        if not re.search(r'^populated 0$', events.read(), re.MULTILINE):
             return errno.EBUSY
-        pathlib.Path(group, files.MEMORY_LOW).write_text(f'{text}\n', 'ascii')
-    except OSError as error:
-        return error.errno or errno.EIO
+    low = os.open(files.MEMORY_LOW, os.O_WRONLY | _AS_IT_IS, dir_fd=group)
+    with os.fdopen(low, 'w', encoding='ascii') as control:
+        control.write(f'{text}\n')
     return 0

@@ -178,7 +178,7 @@ def _machine(slot: Ad) -> str:
 
 
 def _slot(slot: Ad) -> _Slot:
-    reason, state = str(slot.get('DrainReason', '')), slot['State']
+    reason, state = entries.words(slot.get('DrainReason', '')), slot['State']
     if entries.text(state) not in _STATES:
         raise ValueError(f'State {state!r:.100} is not known')
     return _Slot(
@@ -186,7 +186,7 @@ def _slot(slot: Ad) -> _Slot:
         entries.number(slot['Cpus']),
         bool(slot.get('Offline', False)),
         reason if slot.get('Draining', False) else None,
-        str(slot.get('JobId', 'unknown')),
+        entries.words(slot.get('JobId', 'unknown')),
     )
 
 

@@ -92,6 +92,11 @@ def text(value: object) -> str:
     return value
 
 
+def words(value: object) -> str:
+    """What somebody wrote, for people; what cannot be written is a ``?``."""
+    return str(value).encode('utf-8', 'replace').decode('utf-8')
+
+
 def number(value: object) -> float:
     """A finite number, >= 0.
 

@@ -192,7 +192,7 @@ def _comments(text: str) -> dict[str, str]:
         if match['host']:
             host = match['host']
         else:
-            found[host] = match['text'].strip()
+            found[host] = entries.words(match['text'].strip())
     return found
 
 
@@ -220,9 +220,8 @@ def _place(
 
 def _name(job: Record) -> str:
     index = job['JOBINDEX']
-    return entries.text(job['JOBID']) + (
-        f'[{index}]' if index not in ('', '-', '0') else ''
-    )
+    of_array = f'[{index}]' if index not in ('', '-', '0') else ''
+    return entries.text(entries.text(job['JOBID']) + of_array)
 
 
 def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
@@ -233,8 +232,9 @@ def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
     if limit is not None:
         gone_at = now + max(limit - (_seconds(job['RUN_TIME']) or 0.0), 0.0)
     for match in _EACH.finditer(job['EXEC_HOST']):
-        slots = float(match[1] or 1)
-        yield match[2], partition.Work(_name(job), slots, gone_at)
+        slots = entries.number(match[1] or 1)
+        host = entries.text(match[2])
+        yield host, partition.Work(_name(job), slots, gone_at)
 
 
 def _want(job: Record, now: float) -> partition.Want | None:

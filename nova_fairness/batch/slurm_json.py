@@ -182,7 +182,7 @@ def _node(node: Json) -> _Node:
         state in _UP and not flags & _NOT_ANSWERING,
         'COMPLETING' in flags,
         flags,
-        str(node['reason']),
+        entries.words(node['reason']),
         entries.number(node['reason_changed_at']),
     )
 

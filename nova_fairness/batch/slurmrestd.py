@@ -60,6 +60,12 @@ class SlurmRest(slurm.Slurm):
                 f'slurmrestd at {url} does not answer:'
                 f' {type(error).__name__}: {error}'
             ) from error
+        except ValueError:
+            # Its text would tell the token.
+            raise exception.BatchAway(
+                f'slurmrestd at {url} cannot be asked: {_TOKEN} or {_USER} of'
+                ' the environment has characters that no header can have'
+            ) from None
         finally:
             connection.close()
         if answer.status == _ABSENT:
@@ -93,7 +99,11 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
 
     :raises BatchAway: if it says nothing that can be reached.
     """
-    found = parse.urlsplit(url)
+    try:
+        found = parse.urlsplit(url)
+        port = found.port
+    except ValueError as error:
+        raise exception.BatchAway(f'{URL} is no URL: {error}') from error
     if found.scheme == 'unix' and found.path:
         return _Unix(found.path, timeout_s)
     kinds: dict[str, type[http.client.HTTPConnection]] = {
@@ -105,4 +115,4 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
             f'{URL} must be http://host:port, https://host:port or'
             f' unix:/path, got {url!r}'
         )
-    return kinds[found.scheme](found.hostname, found.port, timeout=timeout_s)
+    return kinds[found.scheme](found.hostname, port, timeout=timeout_s)

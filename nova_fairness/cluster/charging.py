@@ -53,7 +53,7 @@ Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
 _ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
-def _nothing() -> None:
+def _nothing(_: int) -> None:
     """Measure nothing."""
 
 
@@ -67,7 +67,8 @@ class Charging:
         count as in them and in the ledger.
     :param trading: charges in a currency what agents measured.
     :param charge: what the ledger has; budgets have what is allocated.
-    :param measured: what agents measured, if they say it.
+    :param measured: what agents of a cloud of so many hosts measured, if they
+        say it.
     :param weights: :attr:`.ClusterSnapshot.weights`.
     :param outliers: see :attr:`outliers`.
 
@@ -84,7 +85,7 @@ class Charging:
         terms: budgets.Terms,
         trading: trading_module.Trading,
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
-        measured: Callable[[], measured_module.Measured | None] = _nothing,
+        measured: Callable[[int], measured_module.Measured | None] = _nothing,
         weights: Mapping[str, float] = _ALIKE,
         outliers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -240,8 +241,9 @@ class Charging:
         allocated = self._total(own, lent, None, view.snapshot, users, classes)
         if self._charge is measured_module.Charge.ALLOCATED:
             return allocated, allocated
+        measured = self._measured(len(view.snapshot.providers))
         return allocated, self._total(
-            own, lent, self._measured(), view.snapshot, users, classes
+            own, lent, measured, view.snapshot, users, classes
         )
 
     def _total(

@@ -231,7 +231,10 @@ class Api:
             ) from error
         code = answer.status_code
         if code >= _SERVER_ERROR:
-            raise exception.CloudAway(f'{self._service} answers {code}')
+            failed = code == _SERVER_ERROR
+            raise (exception.CloudFailed if failed else exception.CloudAway)(
+                f'{self._service} answers {code}'
+            )
         if version and code == _NOT_ACCEPTABLE:
             return answer
         if code >= _REFUSED and code != _NOT_FOUND:

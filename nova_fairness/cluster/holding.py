@@ -5,11 +5,12 @@
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
+import time
 
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import clocks
+from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
 
@@ -20,13 +21,25 @@ class Holder:
     """Opens the store when it answers; for one thread.
 
     :param open_store: opens it.
+    :param wall: seconds of the epoch, as the host says.
+    :param steady: seconds that never step.
+    :param settles_s: seconds after which a step for good is accepted, > 0.
     :raises StoreError: if the store answers and cannot be used; while it does
         not answer, it is opened later.
     """
 
-    def __init__(self, open_store: Callable[[], store_module.Store]) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], store_module.Store],
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = clocks_module.uptime_s,
+        settles_s: float = clocks_module.SETTLES_S,
+    ) -> None:
         self._open = open_store
         self._store: store_module.Store | None = None
+        self._clocks = clocks_module.Clocks(
+            wall, steady, lambda: self._opened().time(), settles_s
+        )
         try:
             self._store = open_store()
         except exception.StoreAway as error:
@@ -42,8 +55,9 @@ class Holder:
         :raises StoreAway: if they are to be tried again.
         :raises StoreError: if one of them cannot be kept.
         """
-        store = self._opened()
-        return store.hold_all(_timely(casts, store.time()))
+        fault = self._clocks.look()
+        timely = _timely(casts, self._clocks.now(), fault)
+        return self._opened().hold_all(timely)
 
     def epoch(self) -> int:
         """Number that grows while somebody leads.
@@ -64,26 +78,25 @@ class Holder:
 
 
 def _timely(
-    casts: Sequence[cast_module.Cast], told: float | None
+    casts: Sequence[cast_module.Cast], now: float, fault: str
 ) -> Sequence[cast_module.Cast]:
-    """Messages that came now, by the clock that all hosts share.
+    """Messages that came now, whatever one clock says.
 
-    Waits count from there: by a wrong clock of this host requests would
-    expire as they come.
+    Waits count from there: by a wrong clock requests would expire as they
+    come. While it is not known which clock is wrong, the later time counts:
+    no request expires too soon by it, and who makes requests of messages
+    brings back what comes from the future.
 
-    :param told: the time of the database, seconds of the epoch; ``None`` if
-        it has none of its own.
+    :param now: seconds of the epoch, as they go on since clocks agreed.
+    :param fault: why clocks disagree; '' if they agree.
     """
-    if told is None:
-        return casts
-    wrong = [
-        each for each in casts if abs(each.received_at - told) > clocks.MOST_S
+    if fault:
+        LOG.error('%s: messages get the later time; set the clocks', fault)
+    return [
+        each
+        if abs(each.received_at - now) <= clocks_module.MOST_S
+        else dataclasses.replace(
+            each, received_at=max(now, each.received_at) if fault else now
+        )
+        for each in casts
     ]
-    if not wrong:
-        return casts
-    LOG.error(
-        'the clock of this host is %.0f s off that of the database: messages'
-        ' get the time of the database; set the clock',
-        wrong[0].received_at - told,
-    )
-    return [dataclasses.replace(each, received_at=told) for each in casts]

@@ -9,6 +9,7 @@ have a proof beside the UUID that others read, too.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -19,7 +20,11 @@ LEAVE = 'fairness_leave'
 """Property of an image: UUID of the one time that its server had to leave."""
 
 PROOF = 'fairness_proof'
-"""Property of an image: proves that this service made it."""
+"""Property of an image: proves that this service made it, one word for each
+key, so that a key can be changed while images are made."""
+
+_MOST_PROOFS = 6
+"""Nova takes no longer property: 255 characters."""
 
 _WHOLE = 'active'
 _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})
@@ -43,23 +48,24 @@ class Images:
     """Images in Glance.
 
     :param api: of Glance.
-    :param opaque: gives a name that others cannot guess; see
-        :meth:`.Store.opaque`. Once it is another one for the same parts,
+    :param proofs: gives names that others cannot guess; see
+        :meth:`.Store.proofs`. Once all of them are others for the same parts,
         images that were made before are no longer found.
     """
 
     def __init__(
-        self, api: clients.Api, opaque: Callable[[str, str], str]
+        self, api: clients.Api, proofs: Callable[[str, str], Sequence[str]]
     ) -> None:
         self._api = api
-        self._opaque = opaque
+        self._proofs = proofs
 
     def mark(self, leave: str) -> Mapping[str, str]:
         """Properties of the image that is to be made for one leave.
 
         :param leave: UUID.
         """
-        return {LEAVE: leave, PROOF: self._opaque('image', leave)}
+        proofs = self._proofs('image', leave)[:_MOST_PROOFS]
+        return {LEAVE: leave, PROOF: ' '.join(proofs)}
 
     def of(self, leave: str) -> Image | None:
         """The image that was made for one leave, if it is whole or comes.
@@ -70,13 +76,13 @@ class Images:
         found = self._api.get(f'/images?{LEAVE}={leave}')
         if found is None:
             raise exception.CloudAway('Glance does not list images')
-        proof = self.mark(leave)[PROOF]
+        proofs = set(self._proofs('image', leave))
         with clients.reading('what Glance says of images'):
             made = [
                 _image(each)
                 for each in found['images']
                 if each['status'] in {_WHOLE, *_COMING}
-                and each.get(PROOF) == proof
+                and not proofs.isdisjoint(str(each.get(PROOF)).split())
             ]
         made.sort(key=lambda each: (not each.is_whole, each.uuid))
         return made[0] if made else None

@@ -25,7 +25,7 @@ from nova_fairness.shares import measured as measured_module
 
 LOG = logging.getLogger(__name__)
 
-UNKNOWN = 'what is allocated is charged: no agent says what is used: %s'
+UNKNOWN = 'what is allocated is charged: what is used is not known: %s'
 KNOWN_AGAIN = 'what agents measured is charged again'
 
 OUTLIER = (
@@ -33,8 +33,11 @@ OUTLIER = (
     ' median of all that answer counts'
 )
 
-ASKED = 3
-"""Agents that are asked: of three, one that errs or lies changes nothing."""
+NEEDED = 3
+"""Agents that must answer: of three, one that errs or lies changes nothing."""
+
+ASKED = 5
+"""Agents that are asked: some may be one, or not answer."""
 
 _FAR, _TIMES = 0.05, 1.5
 """An answer is far from the median that differs by more than this part of the
@@ -62,10 +65,13 @@ class Measuring:
         self._is_known = True
         self.outliers: dict[str, str] = {}
 
-    def measured(self) -> measured_module.Measured | None:
-        """Use of this moment; ``None`` if nobody says, or says nonsense."""
+    def measured(self, hosts: int) -> measured_module.Measured | None:
+        """Use of this moment; ``None`` if too few say it, or say nonsense.
+
+        :param hosts: of the cloud; of one or two, all agents are believed.
+        """
         try:
-            found = self._agreed(self._ask())
+            found = self._agreed(self._ask(), min(NEEDED, hosts))
         except Exception as error:  # noqa: BLE001 - whatever a transport raises
             # What is allocated is known without agents.
             if self._is_known:
@@ -77,10 +83,12 @@ class Measuring:
         self._is_known = True
         return found
 
-    def _agreed(self, told: Any) -> measured_module.Measured:
+    def _agreed(self, told: Any, needed: int) -> measured_module.Measured:
         """What most agents say.
 
-        :raises BadArgument: if none says anything that can be used.
+        :param needed: agents that must say it.
+        :raises BadArgument: if none says anything that can be used, or fewer
+            do than are needed.
         """
         said: dict[str, measured_module.Measured] = {}
         wrong: dict[str, str] = {}
@@ -114,11 +122,16 @@ class Measuring:
         for host in said.keys() - alike.keys():
             wrong[host] = 'it compares others than most do'
         found = measured_module.Measured(usual, _medians(alike.values()))
-        if len(alike) >= ASKED:
+        if len(alike) >= NEEDED:
             for host, each in alike.items():
                 if far := _far(each, found):
                     wrong[host] = far
         self._note(wrong if len(answers) > 1 else {})
+        if len(alike) < needed:
+            raise exception.BadArgument(
+                f'agents of {len(alike)} hosts say it, expected {needed}:'
+                ' fewer could say anything'
+            )
         return found
 
     def _note(self, wrong: dict[str, str]) -> None:

@@ -136,7 +136,7 @@ class History:
         if epoch != self._epoch:
             # Others may have written meanwhile: all is written once.
             self._epoch, self._last, self._looked_at = epoch, {}, None
-        if not _is_due(self._looked_at, now, EVERY_S):
+        if not is_due(self._looked_at, now, EVERY_S):
             return
         found = look()
         new = [each for each in found if self._is_new(each)]
@@ -144,7 +144,7 @@ class History:
             self._store.market.prices.add(new, epoch)
         self._last = {each.host: each for each in found}
         self._looked_at = now
-        if _is_due(self._cleaned_at, now, _CLEANED_S):
+        if is_due(self._cleaned_at, now, _CLEANED_S):
             self._store.market.prices.remove(now - self._keep_s)
             self._cleaned_at = now
 
@@ -153,6 +153,10 @@ class History:
         return last is None or dataclasses.replace(last, at=price.at) != price
 
 
-def _is_due(last: float | None, now: float, every_s: float) -> bool:
-    # A clock that was set back keeps nothing waiting.
+def is_due(last: float | None, now: float, every_s: float) -> bool:
+    """Whether it is time again; a clock that was set back delays nothing.
+
+    :param last: when it was, in seconds of the epoch; ``None`` for never.
+    :param now: seconds of the epoch.
+    """
     return last is None or not 0 <= now - last < every_s

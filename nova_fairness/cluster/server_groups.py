@@ -4,16 +4,23 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import functools
 from typing import Any
+
+from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import listing
 
+LOG = logging.getLogger(__name__)
+
 _LOOKS = 2
 _FEW = 3
+_AT_ONCE = 20
 
 
 def listed(api: clients.Api) -> list[Mapping[str, Any]]:
@@ -38,6 +45,7 @@ class ServerGroups:
         self._api = api
         self._members: dict[str, list[str]] = {}
         self._anew = _LOOKS
+        self._turn = ''
         self.unreadable: dict[str, Exception] = {}
 
     def renew(self) -> None:
@@ -61,18 +69,47 @@ class ServerGroups:
             self._members.clear()
         self.unreadable = {}
         missing = sorted(set(groups) - self._members.keys())
-        if len(missing) > _FEW:
-            of = {
-                each['id']: each.get('members')
-                for each in listed(self._api)
-                if isinstance(each, dict) and isinstance(each.get('id'), str)
-            }
-            for group in missing:
-                self._note(group, functools.partial(of.get, group, ()))
+        if len(missing) <= _FEW:
+            self._ask(missing)
         else:
-            for group in missing:
-                self._note(group, functools.partial(self._of, group))
+            try:
+                self._list(missing)
+            except exception.CloudError as error:
+                self._ask_some(missing, error)
         return {group: self._members.get(group, []) for group in groups}
+
+    def _list(self, missing: Iterable[str]) -> None:
+        """Take note of groups by the list of all."""
+        of = {
+            each['id']: each.get('members')
+            for each in listed(self._api)
+            if isinstance(each, dict) and isinstance(each.get('id'), str)
+        }
+        for group in missing:
+            self._note(group, functools.partial(of.get, group, ()))
+
+    def _ask(self, missing: Iterable[str]) -> None:
+        for group in missing:
+            self._note(group, functools.partial(self._of, group))
+
+    def _ask_some(
+        self, missing: Sequence[str], error: exception.CloudError
+    ) -> None:
+        """Ask for groups one by one, in turn: Nova fails for all together.
+
+        A member in a cell that does not answer is enough for that.
+        """
+        LOG.warning(
+            'server groups: Nova does not list them: %s; %d of %d are asked'
+            ' for, requests of the others wait',
+            error,
+            min(len(missing), _AT_ONCE),
+            len(missing),
+        )
+        turns = sorted(missing, key=lambda group: (group <= self._turn, group))
+        self._turn = turns[:_AT_ONCE][-1]
+        self.unreadable |= dict.fromkeys(turns[_AT_ONCE:], error)
+        self._ask(turns[:_AT_ONCE])
 
     def _note(self, group: str, told: Callable[[], object]) -> None:
         """Take note of the members of a group, if they can be read."""

@@ -195,12 +195,21 @@ class _Sweep:
 
     :ivar seen: servers that it had.
     :ivar markers: the last of them; one that is there still is gone on from.
+    :ivar ends: from which end it is read, and how much at a time.
     """
 
     def __init__(self, before: frozenset[str]) -> None:
         self.before = before
         self.seen: set[str] = set()
         self.markers: list[str] = ['']
+        self.ends = listing.Ends()
+
+    def is_over_after_failure(self) -> bool:
+        """Whether nothing more can be read, once Nova failed for a page."""
+        is_back = self.ends.narrow()
+        if is_back:
+            self.markers = ['']
+        return is_back is None
 
 
 class Nova:
@@ -326,9 +335,13 @@ class Nova:
             path += BUT_BUILDS
         if self._since[is_whole]:
             path += f'&changes-since={self._since[is_whole]}'
-        changed = listing.listed(self._api, path, 'servers')
-        if is_whole:
-            self._forget_unlisted({_id(each) for each in changed})
+        try:
+            changed = listing.listed(self._api, path, 'servers')
+        except exception.CloudFailed as failure:
+            changed = listing.around(self._api, path, 'servers', failure)
+        else:
+            if is_whole:
+                self._forget_unlisted({_id(each) for each in changed})
         self._groups.look()
         self.unreadable = {}
         self._note_all(changed, now)
@@ -367,7 +380,12 @@ class Nova:
                 return
             self._sweep = _Sweep(frozenset(self._servers))
             self._swept_at = now
-        page = self._next_page(self._sweep)
+        try:
+            page = self._next_page(self._sweep)
+        except exception.CloudFailed:
+            if not self._sweep.is_over_after_failure():
+                return
+            page = []
         if page is None:
             # Whatever it could go on from was deleted: from the start.
             self._sweep, self._swept_at = None, now - FULL_EVERY_S
@@ -375,7 +393,7 @@ class Nova:
         self._note_all(page, now)
         self._sweep.seen.update(_id(each) for each in page)
         self._sweep.markers = [_id(each) for each in page[-_MARKERS:]]
-        if len(page) < listing.PAGE:
+        if len(page) < self._sweep.ends.limit:
             lacked = sorted(self._sweep.before - self._sweep.seen)
             self._missing |= dict.fromkeys(
                 uuid for uuid in lacked if uuid in self._servers
@@ -384,7 +402,7 @@ class Nova:
 
     def _next_page(self, sweep: '_Sweep') -> list[Mapping[str, Any]] | None:
         """A page; ``None`` if the servers that it follows are all deleted."""
-        path = f'/servers/detail?all_tenants=1&limit={listing.PAGE}'
+        path = f'/servers/detail?all_tenants=1{sweep.ends.query}'
         for marker in reversed(sweep.markers):
             after = f'&marker={marker}' if marker else ''
             try:
@@ -579,6 +597,38 @@ class Nova:
         :raises CloudError: if they cannot be read.
         """
         return self._groups.members(groups)
+
+    def hidden(self, uuids: Collection[str], now: float) -> set[str]:
+        """Those of some servers that may lie on a host that is not known.
+
+        Lists lack what is in a cell that does not answer: who is not known is
+        asked for, some each time.
+
+        :param uuids: of servers that are there, as something else says.
+        """
+        unknown = sorted(set(uuids) - self._servers.keys() - self._gone.keys())
+        silent, hidden = 0, set(unknown)
+        for uuid in unknown[:_LOOKED_AT_ONCE]:
+            try:
+                silent += not self._look_at(uuid, None, now)
+            except exception.CloudError:
+                silent += 1
+            else:
+                if uuid not in self._servers:
+                    self._remember_gone(uuid)
+                    hidden.discard(uuid)
+            if silent >= _SILENT:
+                break
+        known = self._servers.keys() & set(uuids)
+        return hidden | {
+            uuid
+            for uuid in known
+            if not self._servers[uuid].host
+            and (
+                self._servers[uuid].status == UNKNOWN
+                or uuid in self.unreadable
+            )
+        }
 
     @property
     def groups_unreadable(self) -> Mapping[str, Exception]:

@@ -206,7 +206,7 @@ class Reader:
                 inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
-        found = self._members(requests, servers, given)
+        found = self._members(requests, servers, given, now)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -381,10 +381,12 @@ class Reader:
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
         given: Mapping[str, tuple[str, ...]],
+        now: float,
     ) -> '_Members':
         """Running servers of groups.
 
         A server that was sent is a member on the host that it was given, too.
+        Of a group with a member that lies nobody knows where nothing starts.
         """
         of_groups: dict[str, set[str]] = {}
         hosts = {uuid: each.host for uuid, each in servers.items()}
@@ -396,7 +398,18 @@ class Reader:
             if sent.group:
                 hosts[uuid] = hosts[uuid] or host
         listed = self._nova.members(of_groups)
-        unread = self._nova.groups_unreadable
+        unread = dict(self._nova.groups_unreadable)
+        unplaced = {
+            group: {u for u in listed[group] if not hosts.get(u)} - own
+            for group, own in of_groups.items()
+        }
+        hidden = self._nova.hidden(set().union(*unplaced.values()), now)
+        for group in unplaced:
+            if lost := sorted(unplaced[group] & hidden):
+                unread[group] = exception.CloudUnreadable(
+                    f'where server {lost[0]} of server group {group} lies is'
+                    ' not known: its cell may not answer'
+                )
         for each in requests:
             if each.group and each.group.uuid in unread:
                 why = unread[each.group.uuid]

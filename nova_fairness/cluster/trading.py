@@ -105,7 +105,7 @@ class Trading:
             self._look(snapshot)
             self._seen_at = now
             self._history.see(self._prices, now, epoch)
-            is_due = now - self._written_at >= EVERY_S
+            is_due = pricing.is_due(self._written_at, now, EVERY_S)
             if self._is_new and (is_due or self._rates != before):
                 self._write(epoch)
                 self._written_at = now
@@ -257,14 +257,16 @@ class Trading:
     ) -> None:
         """Charge a server up to what its CPUs can have had since last time.
 
-        What is beyond that is charged later, or never if it is not true.
+        What is beyond that is charged later, or never if it is not true. What
+        is known from a time to come, as the clock was set back, counts from
+        now: that the time between is charged twice is not possible.
         """
         uuid, now = server.uuid, self._seen_at
         known = self._meters.get(uuid)
         if known is not None and known[1:3] == (server.host, process):
             could = _cpus(server) * max(now - known.at, 0.0) * _MICROSECONDS
-            more = min(used - known.used, int(could))
-            if more <= 0:
+            more = max(min(used - known.used, int(could)), 0)
+            if not more and known.at <= now:
                 return
             account = request_model.account_of(server.project, server.user)
             self._funds.charge(account, more * self._rates[uuid])

@@ -74,7 +74,7 @@ def leaving(
         store.leaves,
         nova,
         room,
-        images.Images(cloud.glance, store.opaque),
+        images.Images(cloud.glance, store.proofs),
         clock,
         how_long,
     )

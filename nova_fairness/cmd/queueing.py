@@ -215,7 +215,9 @@ def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
     :raises StoreError: if the store answers and cannot be used.
     """
     found = brokers(conf)
-    hold = holding.Holder(lambda: open_store(conf)).hold
+    hold = holding.Holder(
+        lambda: open_store(conf), settles_s=conf.fairness_cluster.clock_settles
+    ).hold
     lookout = _lookout(conf, stopped)
     for each in found:
         _declare(*each)

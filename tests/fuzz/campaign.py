@@ -22,7 +22,6 @@ import numpy as np
 import sqlalchemy as sa
 
 from nova_fairness import exception
-from nova_fairness.batch import slurm_json
 from nova_fairness.cluster import limits as limits_module
 from nova_fairness.cluster import operations
 from nova_fairness.cluster import planning
@@ -36,8 +35,8 @@ from nova_fairness.planners.fairqueue import planner
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
 from tests.fixtures import small_cloud
+from tests.fuzz import batch_areas
 from tests.fuzz import odd
-from tests.unit.batch import test_slurm_json
 from tests.unit.cluster import test_service
 
 S = request.State
@@ -551,19 +550,6 @@ def _takes_all(limits):
     return any(amount > 8 for amount in limits.guaranteed.values())
 
 
-def slurm(rng):
-    """What Slurm says: refused as such, or of the form that is read."""
-    nodes = [test_slurm_json.node(name=f'n{n}') for n in range(3)]
-    jobs = [test_slurm_json.job(), test_slurm_json.job(job_state='RUNNING')]
-    jobs[0]['array_task_string'] = rng.choice(('', '1-5,7,...', '1-9%2'))
-    told = test_slurm_json.written('nodes', odd.changed(rng, nodes))
-    queue = test_slurm_json.written('jobs', odd.changed(rng, jobs))
-    if rng.random() < 0.1:
-        told, queue = odd.cut(rng, told), odd.cut(rng, queue)
-    with contextlib.suppress(exception.BatchError):
-        slurm_json.seen(told, queue, 1000.0)
-
-
 def snapshots(rng):
     """Snapshots in which all that is not the victim's may be odd."""
     ask, host = small_cloud.ask, small_cloud.host
@@ -651,7 +637,10 @@ AREAS = {
     'accounts': accounts,
     'agents': agents,
     'files': files,
-    'slurm': slurm,
+    'slurm': batch_areas.slurm,
+    'slurmrestd': batch_areas.slurmrestd,
+    'lsf': batch_areas.lsf,
+    'condor': batch_areas.condor,
     'snapshots': snapshots,
 }
 

@@ -71,7 +71,8 @@ def test_nothing_new_is_found_in_a_bounded_run(name, runs, tmp_path):
 
 INPUTS = {
     'casts': 30, 'answers': 30, 'outages': 15, 'rows': 35, 'accounts': 20,
-    'agents': 20, 'files': 60, 'slurm': 3000, 'snapshots': 3000,
+    'agents': 20, 'files': 60, 'slurm': 3000, 'slurmrestd': 1500,
+    'lsf': 3000, 'condor': 3000, 'snapshots': 3000,
 }  # fmt: skip
 """Of each area in the gate: a minute in all on one core."""
 

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import types
+from typing import NamedTuple
 
 from nova_fairness import exception
 from nova_fairness.model import cgroup
@@ -164,19 +165,29 @@ def is_running(proc: str, key: str) -> bool:
     return start_ticks(proc, pid) == ticks
 
 
-def control_path(
+class Paths(NamedTuple):
+    """Where a control of a VM is.
+
+    :ivar group: directory of the group of the whole VM.
+    :ivar control: the file, which may not exist.
+    """
+
+    group: str
+    control: str
+
+
+def paths(
     proc: str,
     mounts: Mapping[str, cgroup.Mount],
     pid: int,
     name: str,
     level: int = OWN,
-) -> str:
-    """The path of a control of the VM that a process is.
+) -> Paths:
+    """The paths of a control of the VM that a process is, seen at once.
 
     :param name: one of :data:`FILES`.
     :param level: whose group: the VM's own, :data:`INNER`, so many above
         the VM's own, or that of a VCPU.
-    :returns: path of the file, which may not exist.
     :raises OSError: if the process is gone.
     :raises WriteRefused: if its group is not the VM's alone, or not visible
         from here, or has no group of that level.
@@ -184,19 +195,21 @@ def control_path(
     if (level <= cgroup.FIRST_VCPU) is not FILES[name].of_vcpus:
         raise exception.WriteRefused(f'{name} is none of groups of {level}')
     mount, own = _own_group(proc, mounts, pid, name)
-    return str(_directory(mount, own, level, pid) / name)
+    return Paths(
+        str(_directory(mount, own, OWN, pid)),
+        str(_directory(mount, own, level, pid) / name),
+    )
 
 
-def group_path(
-    proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
+def control_path(
+    proc: str,
+    mounts: Mapping[str, cgroup.Mount],
+    pid: int,
+    name: str,
+    level: int = OWN,
 ) -> str:
-    """The directory of the group of the whole VM that a process is.
-
-    :raises OSError: if the process is gone.
-    :raises WriteRefused: as :func:`control_path`.
-    """
-    mount, own = _own_group(proc, mounts, pid, name)
-    return str(_directory(mount, own, OWN, pid))
+    """The path of a control; see :func:`paths`."""
+    return paths(proc, mounts, pid, name, level).control
 
 
 def _own_group(

@@ -140,12 +140,18 @@ def named(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
     :returns: nothing if somebody else than root could have written it.
     """
     try:
-        descriptor = os.open(allowed, os.O_RDONLY | os.O_NOFOLLOW)
+        # Whoever reads a pipe waits until somebody writes into it.
+        descriptor = os.open(
+            allowed, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
     except OSError:
         return frozenset()
     with os.fdopen(descriptor, encoding='utf-8', errors='replace') as file:
         facts = os.fstat(file.fileno())
-        if facts.st_uid != ROOT or facts.st_mode & _OTHERS_WRITE:
+        is_file = stat.S_ISREG(facts.st_mode)
+        if not is_file or facts.st_uid != ROOT:
+            return frozenset()
+        if facts.st_mode & _OTHERS_WRITE:
             return frozenset()
         return frozenset(file.read(1 << 16).split())
 

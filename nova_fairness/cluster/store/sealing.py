@@ -46,10 +46,10 @@ class Sealer:
                 'keys are needed, each of 32 bytes in URL-safe base64, one a'
                 f' line; got {len(keys)} lines'
             ) from error
-        # Sealing takes another key first; names stay until the old is gone.
-        self._naming_key = hmac.digest(
-            keys[-1].encode(), b'opaque names', hashlib.sha256
-        )
+        self._naming_keys = [
+            hmac.digest(key.encode(), b'opaque names', hashlib.sha256)
+            for key in keys
+        ]
 
     def opaque(self, *parts: str) -> str:
         """A name that says nothing to whoever has no key.
@@ -57,9 +57,18 @@ class Sealer:
         It is the same for the same parts as long as the last key of the file
         is the same.
         """
+        # Sealing takes another key first; names stay until the old is gone.
+        return self.proofs(*parts)[-1]
+
+    def proofs(self, *parts: str) -> list[str]:
+        """One such name for each key of the file.
+
+        What has all of them is known while any of these keys is there.
+        """
         told = msgpack.packb(_encoded(parts))
-        return hmac.new(self._naming_key, told, hashlib.sha256).hexdigest()[
-            :_OPAQUE_DIGITS
+        return [
+            hmac.new(key, told, hashlib.sha256).hexdigest()[:_OPAQUE_DIGITS]
+            for key in self._naming_keys
         ]
 
     def seal(self, cast: cast_module.Cast) -> bytes:

@@ -90,6 +90,10 @@ class Store:
         """A name that says nothing to others; see :meth:`.Sealer.opaque`."""
         return self._sealer.opaque(*parts)
 
+    def proofs(self, *parts: str) -> list[str]:
+        """Such names for all keys; see :meth:`.Sealer.proofs`."""
+        return self._sealer.proofs(*parts)
+
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
         self._changed = led.safely(changed)

@@ -15,6 +15,10 @@ METADATA = sa.MetaData()
 
 _MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 _BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
+# MariaDB takes names for the same that differ in case or accents only.
+_NAME = sa.String(255).with_variant(
+    mysql.VARCHAR(255, collation='utf8mb4_bin'), 'mysql', 'mariadb'
+)
 _TEXT = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
 
 CASTS = sa.Table(
@@ -201,7 +205,7 @@ PROMISES = sa.Table(
 NODES = sa.Table(
     'nodes',
     METADATA,
-    sa.Column('host', sa.String(255), primary_key=True),
+    sa.Column('host', _NAME, primary_key=True),
     # Its names on both sides.
     sa.Column('batch', sa.String(255), nullable=False),
     sa.Column('cloud', sa.String(255), nullable=False),
@@ -255,8 +259,8 @@ that project has, and with nothing of others."""
 PRICES = sa.Table(
     'prices',
     METADATA,
-    sa.Column('host', sa.String(255), primary_key=True),
-    sa.Column('resource_class', sa.String(255), primary_key=True),
+    sa.Column('host', _NAME, primary_key=True),
+    sa.Column('resource_class', _NAME, primary_key=True),
     sa.Column('at', sa.Double, primary_key=True, autoincrement=False),
     sa.Column('price', sa.Double, nullable=False),
     sa.Column('capacity', sa.Double, nullable=False),

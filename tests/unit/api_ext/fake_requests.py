@@ -288,7 +288,8 @@ class FakeOperations(requests.Operations):
         names = ['1' * 32, '2' * 32, 'physics']
         listed = [
             {
-                'account': each, 'parent': None, 'time_limit': 7200.0,
+                'account': each, 'parent': self.parents.get(each),
+                'time_limit': 7200.0,
                 'longest_wait': None, 'budget': 100.0, 'budget_left': 12.5,
                 'budget_until': '2026-02-01T00:00:00+00:00',
                 'funds': 500.0, 'funds_left': 12.25,

@@ -321,6 +321,28 @@ def test_a_share_that_the_service_refuses_says_why(cloud):
     assert '100000 shares' in answer.text
 
 
+@pytest.mark.parametrize(
+    ('what', 'key'), [('shares', 'name'), ('limits', 'account')]
+)
+def test_the_account_above_a_project_is_told_to_operators_only(
+    cloud, what, key
+):
+    red = '1' * 32
+    cloud.requests.operations.parents = {red: 'secret group'}
+    told = cloud.ask('alice', 'GET', f'/fairness/{what}')
+    assert [(each[key], each['parent']) for each in told.json[what]] == [
+        (red, None)
+    ]
+    assert 'secret' not in told.text
+    url = f'/fairness/{what}?all_projects=true'
+    [own] = [
+        each
+        for each in cloud.ask('admin', 'GET', url).json[what]
+        if each[key] == red
+    ]
+    assert own['parent'] == 'secret group'
+
+
 def test_shares_come_in_pages(cloud):
     url = '/fairness/shares?all_projects=true&limit=2'
     first = cloud.ask('admin', 'GET', url)

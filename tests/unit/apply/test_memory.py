@@ -292,6 +292,33 @@ def test_the_helper_writes_no_empty_group_that_another_user_made(
     assert empty.low == '0'
 
 
+def test_the_helper_writes_no_group_that_came_in_the_place_of_one(
+    empty, monkeypatch
+):
+    find = privileged._find_group
+
+    def found(*asked):
+        path = find(*asked)
+        empty.group.rename(empty.group.with_name('aside'))
+        empty.group.mkdir()
+        (empty.group / LOW).write_text('0\n')
+        (empty.group / 'cgroup.events').write_text('populated 0\n')
+        return path
+
+    monkeypatch.setattr(privileged, '_find_group', found)
+    assert privileged.lower_empty(empty.number, '4096') == errno.ENOENT
+    assert empty.low == '0'
+
+
+def test_the_helper_follows_no_link_in_a_group(empty, tmp_path):
+    victim = tmp_path / 'victim'
+    victim.write_text('untouched')
+    (empty.group / LOW).unlink()
+    (empty.group / LOW).symlink_to(victim)
+    assert privileged.lower_empty(empty.number, '4096') == errno.ELOOP
+    assert victim.read_text() == 'untouched'
+
+
 def test_the_helper_knows_no_group_of_another_number(empty):
     assert privileged.lower_empty(1, '4096') == errno.ENOENT
 

@@ -87,6 +87,59 @@ def test_a_group_that_a_user_made_and_named_like_a_vms_is_never_written(
     assert host.value(key) == 1024
 
 
+def swap(monkeypatch, group, other):
+    """Put another group in the place of one, as soon as it was looked at."""
+    look = {'stat': os.stat, 'fstat': os.fstat}
+    done = []
+
+    def looking(name):
+        def looked(*arguments, **named):
+            found = look[name](*arguments, **named)
+            place = look['stat'](group) if not done else None
+            if place and (found.st_ino, found.st_dev) == (
+                place.st_ino,
+                place.st_dev,
+            ):
+                done.append(name)
+                group.rename(group.with_name('aside'))
+                other.rename(group)
+            return found
+
+        return looked
+
+    for name in look:
+        monkeypatch.setattr(privileged.os, name, looking(name))
+    return done
+
+
+def test_the_group_that_was_looked_at_is_the_one_that_is_written(
+    host, monkeypatch, tmp_path
+):
+    """Between both a path may come to lead to a group of somebody else."""
+    key = host.start(7)
+    group = host.file_of(key).parent
+    other = tmp_path / 'other'
+    other.mkdir()
+    (other / 'cpu.shares').write_text('1024')
+    done = swap(monkeypatch, group, other)
+    request = ('cpu.shares', '500', 7, 500)
+    assert privileged.write_controls([request]) == [0]
+    assert done
+    assert (group / 'cpu.shares').read_text() == '1024'
+    aside = group.with_name('aside')
+    assert (aside / 'cpu.shares').read_text().startswith('500')
+
+
+def test_a_group_that_is_a_link_is_not_followed(host, tmp_path):
+    key = host.start(7)
+    group = host.file_of(key).parent
+    group.rename(tmp_path / 'elsewhere')
+    group.symlink_to(tmp_path / 'elsewhere')
+    request = ('cpu.shares', '500', 7, 500)
+    assert privileged.write_controls([request]) == [errno.ENOTDIR]
+    assert (tmp_path / 'elsewhere/cpu.shares').read_text() == '1024\n'
+
+
 def test_files_are_never_created(host):
     key = host.start(7)
     host.file_of(key).unlink()

@@ -333,3 +333,21 @@ def test_an_odd_host_of_lsf_is_never_told_as_empty(key, odd):
     assert found.places['n2'].takes
     place = found.places.get('x' if (key, odd) == ('HOST_NAME', 'x') else 'n1')
     assert place.work if place else found.is_unclear('n1')
+
+
+@pytest.mark.parametrize(
+    'hosts', ['9' * 400 + '*n1', '2*n1:\ud800', '2*n1:' + '9' * 400 + '*n2']
+)
+def test_a_job_of_lsf_on_what_is_no_host_is_set_aside(hosts):
+    runs = bjob(JOBID='8', STAT='RUN', EXEC_HOST=hosts)
+    seen = of_lsf([host(NJOBS='2')], [runs, bjob()])
+    assert [each.cores for each in seen.places['n1'].work] == [2.0]
+    assert [each.name for each in seen.wants] == ['7']
+    assert 'job 8' in seen.faults[0]
+
+
+def test_a_reason_that_cannot_be_written_is_told_with_a_mark_in_it():
+    drained = slot(
+        Draining=True, DrainReason='bad \ud800 disk', JobId='\ud800'
+    )
+    assert of_condor([drained]).places['n1'].reason == 'bad ? disk'

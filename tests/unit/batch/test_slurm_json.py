@@ -283,3 +283,7 @@ def test_a_job_of_more_than_any_number_of_cpus_wants_nothing():
     found = seen([node()], [odd])
     assert found.wants == ()
     assert found.faults
+
+
+def test_a_reason_that_cannot_be_written_is_told_with_a_mark_in_it():
+    assert place(state='down', reason='bad \ud800 disk').reason == 'bad ? disk'

@@ -106,9 +106,22 @@ def test_what_cannot_be_read_is_refused_whole(
         ('http://', "got 'http://'"),
         ('unix:/nowhere', 'at unix:/nowhere does not answer'),
         ('http://127.0.0.1:1', 'http://127.0.0.1:1 does not answer'),
+        ('http://127.0.0.1:x', 'is no URL: Port'),
+        ('http://127.0.0.1:99999', 'is no URL: Port'),
+        ('http://[::1', 'is no URL: Invalid'),
     ],
 )
 def test_where_it_is_not_is_said(url, message, monkeypatch):
     monkeypatch.setenv(slurmrestd.URL, url)
     with pytest.raises(exception.BatchAway, match=message):
         look()
+
+
+@pytest.mark.parametrize('token', ['secret\nb', 'secret\u2028'])
+def test_a_token_that_cannot_be_sent_is_said_and_not_told(
+    server, token, monkeypatch
+):
+    monkeypatch.setenv('SLURM_JWT', token)
+    with pytest.raises(exception.BatchAway, match='SLURM_JWT') as caught:
+        look()
+    assert 'secret' not in str(caught.value)

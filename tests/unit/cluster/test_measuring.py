@@ -21,7 +21,7 @@ def told(**more):
 
 @pytest.mark.parametrize('entity', ['user', 'project'])
 def test_what_an_agent_says_is_known(entity):
-    found = measuring.Measuring(lambda: told(entity=entity)).measured()
+    found = measuring.Measuring(lambda: told(entity=entity)).measured(1)
     assert found == measured.Measured(
         entity == 'project', {'ann': {'cpu_time': 0.25}}
     )
@@ -41,14 +41,14 @@ def test_what_an_agent_says_is_known(entity):
 )
 def test_nonsense_is_as_if_nobody_answered(answer, caplog):
     with caplog.at_level(logging.WARNING):
-        assert measuring.Measuring(lambda: answer).measured() is None
+        assert measuring.Measuring(lambda: answer).measured(1) is None
     assert 'what is allocated is charged' in caplog.text
 
 
 @pytest.mark.parametrize('part', [-1.0, float('nan'), float('inf'), 'much'])
 def test_what_is_no_part_is_not_known(part):
     users = {'ann': {'usage_parts': {'cpu_time': part, 'memory': 0.5}}}
-    found = measuring.Measuring(lambda: told(users=users)).measured()
+    found = measuring.Measuring(lambda: told(users=users)).measured(1)
     assert found.parts == {'ann': {'memory': 0.5}}
 
 
@@ -62,13 +62,13 @@ def test_an_outage_is_told_once_and_its_end(caplog):
 
     measures = measuring.Measuring(ask)
     with caplog.at_level(logging.INFO):
-        assert measures.measured()
+        assert measures.measured(1)
         kept = answers.pop()
-        assert measures.measured() is None
-        assert measures.measured() is None
+        assert measures.measured(1) is None
+        assert measures.measured(1) is None
         answers.append(kept)
-        assert measures.measured()
-        assert measures.measured()
+        assert measures.measured(1)
+        assert measures.measured(1)
     assert len(caplog.messages) == 2
     assert 'no answer within 5 s' in caplog.messages[0]
 
@@ -86,7 +86,7 @@ def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
         for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
             given = [answers[place] for place in order]
             measures = measuring.Measuring(lambda given=given: given)
-            found = measures.measured()
+            found = measures.measured(1)
             assert 0.2 <= found.parts['ann']['cpu_time'] <= 0.21
             assert list(measures.outliers) == ['b']
     assert 'agent of host b' in caplog.text
@@ -99,21 +99,49 @@ def test_who_speaks_in_the_name_of_another_does_not_take_its_place():
     for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
         given = [answers[place] for place in order]
         measures = measuring.Measuring(lambda given=given: given)
-        assert measures.measured().parts['ann']['cpu_time'] == 0.21
+        assert measures.measured(1).parts['ann']['cpu_time'] == 0.21
         assert list(measures.outliers) == ['a']
 
 
 def test_agents_that_look_at_other_moments_are_no_outliers(caplog):
     answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
     measures = measuring.Measuring(lambda: answers)
-    assert measures.measured().parts == {'ann': {'cpu_time': 0.5}}
+    assert measures.measured(1).parts == {'ann': {'cpu_time': 0.5}}
     assert (measures.outliers, caplog.text) == ({}, '')
 
 
 def test_one_that_answers_for_all_three_counts_once():
     lies = [said('b', ann=1.0)] * 2
     measures = measuring.Measuring(lambda: [*lies, said('a', ann=0.2)])
-    assert measures.measured().parts == {'ann': {'cpu_time': 0.2}}
+    assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'answers', 'is_believed'),
+    [
+        (1, 'a', True), (2, 'a', False), (2, 'ab', True), (3, 'ab', False),
+        (3, 'aab', False), (3, 'abc', True), (1000, 'ab', False),
+        (1000, 'abc', True), (1000, 'abcde', True),
+    ],
+)  # fmt: skip
+def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
+    hosts, answers, is_believed, caplog
+):
+    measures = measuring.Measuring(
+        lambda: [said(host, ann=0.0) for host in answers]
+    )
+    assert bool(measures.measured(hosts)) == is_believed
+    assert ('expected' in caplog.text) != is_believed
+
+
+def test_of_five_that_answer_one_changes_nothing():
+    for lie in (0.0, 1.0):
+        answers = [said(host, ann=0.2) for host in 'abcd']
+        measures = measuring.Measuring(lambda a=answers, n=lie: [
+            *a, said('e', ann=n)
+        ])  # fmt: skip
+        assert measures.measured(9).parts == {'ann': {'cpu_time': 0.2}}
+        assert list(measures.outliers) == ['e']
 
 
 def test_who_cannot_be_read_or_compares_others_keeps_no_one_back():
@@ -124,10 +152,10 @@ def test_who_cannot_be_read_or_compares_others_keeps_no_one_back():
         {**said('d', p=0.9), 'entity': 'project'},
     ]
     measures = measuring.Measuring(lambda: answers)
-    assert measures.measured().parts == {'ann': {'cpu_time': 0.2}}
+    assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
     assert list(measures.outliers) == ['b', 'd']
     answers[1:] = []
-    assert measures.measured()
+    assert measures.measured(1)
     assert measures.outliers == {}
 
 
@@ -169,7 +197,7 @@ CAPACITY = {'VCPU': 100.0, 'MEMORY_MB': 1000.0}
 )
 @hypothesis.settings(deadline=None)
 def test_whatever_agents_say_nobody_is_charged_beyond_reason(told, charge):
-    found = measuring.Measuring(lambda: told).measured()
+    found = measuring.Measuring(lambda: told).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
     charged = measured.charged(charge, own, {}, 0.0, found, CAPACITY, most)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.cluster import listing
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import request
@@ -195,3 +196,62 @@ def test_a_missing_server_for_which_nova_fails_is_there_still(cloud, answer):
     cloud.unlisted.add(server)
     cloud.broken[f'GET /servers/{server}'] = answer
     assert nova.servers(EVERY_S)[server] == before
+
+
+def many(cloud, count=23):
+    return [built(cloud, f's{n}') for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ('failing', 'unread'),
+    [([7], {7}), ([0], {0}), ([22], {22}), ([5, 6, 9], {5, 6, 7, 8, 9})],
+)
+@pytest.mark.parametrize('page', [1, 4, 1000])
+def test_rows_that_nova_fails_for_hide_no_others(
+    cloud, monkeypatch, failing, unread, page, caplog
+):
+    monkeypatch.setattr(listing, 'PAGE', page)
+    servers = many(cloud)
+    cloud.failing = {servers[n] for n in failing}
+    nova = servers_module.Nova(cloud.apis.nova)
+    before = len(cloud.asked)
+    seen = nova.servers(0.0)
+    assert {n for n, each in enumerate(servers) if each not in seen} == unread
+    assert len(cloud.asked) - before < 80
+    assert 'Nova fails for some between' in caplog.text
+    # What is new is seen, and who was known stays where it lay.
+    new = built(cloud, 'new')
+    assert {*seen, new} == {*nova.servers(1.0)}
+    cloud.failing = set()
+    now, step_s = 1.0, EVERY_S / 30
+    while now < 3 * EVERY_S:
+        now += step_s
+        seen = nova.servers(now)
+    assert {*seen} == {*servers, new}
+
+
+def test_what_was_known_of_a_row_that_nova_fails_for_stays(cloud, monkeypatch):
+    """Others that are gone are found gone meanwhile, by the full list."""
+    monkeypatch.setattr(listing, 'PAGE', 4)
+    servers = many(cloud)
+    nova = servers_module.Nova(cloud.apis.nova)
+    nova.servers(0.0)
+    cloud.failing = {servers[7]}
+    vanish(cloud, servers[20])
+    vanish(cloud, servers[3])
+    now = 0.0
+    for _ in range(40):
+        now += EVERY_S / 10
+        seen = nova.servers(now)
+    assert seen[servers[7]].host == 'h1'
+    assert len(seen) == 21
+
+
+@pytest.mark.parametrize('answer', [500, 503])
+def test_a_nova_that_fails_for_every_row_is_away(cloud, answer):
+    many(cloud, 3)
+    cloud.broken['GET /servers/detail'] = answer
+    nova = servers_module.Nova(cloud.apis.nova)
+    with pytest.raises(exception.CloudAway, match=f'answers {answer}'):
+        nova.servers(0.0)
+    assert len(cloud.asked) < 30

@@ -100,7 +100,7 @@ class Border:
                     leaves,
                     nova,
                     room,
-                    images.Images(apis.glance, world.store.opaque),
+                    images.Images(apis.glance, world.store.proofs),
                     clock,
                     patience,
                 ),

@@ -166,7 +166,7 @@ class World:
             store.leaves,
             nova,
             placement,
-            images.Images(apis.glance, store.opaque),
+            images.Images(apis.glance, store.proofs),
             clock,
             leaving.Patience(),
         )
@@ -187,7 +187,7 @@ class World:
                 budgets.Terms(preemptible=self.charged),
                 trading.Trading(store, 1.0, 86400.0),
                 self.charge,
-                lambda: self.measured,
+                lambda _: self.measured,
             ),
             execute.Executor(
                 store,

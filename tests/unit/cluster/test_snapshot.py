@@ -3,6 +3,7 @@
 """The fake cloud, as planners see it."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
@@ -284,8 +285,8 @@ def test_no_host_is_asked(cloud, reader):
 
 
 @pytest.mark.parametrize('name', ['hypervisors', 'server_groups'])
-def test_a_list_that_comes_to_no_end_is_an_outage(
-    cloud, reader, monkeypatch, name
+def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
+    cloud, reader, monkeypatch, name, caplog
 ):
     monkeypatch.setattr(listing, 'PAGE', 2)
     seen(reader)
@@ -296,8 +297,15 @@ def test_a_list_that_comes_to_no_end_is_an_outage(
     path = f'GET /os-{name.replace("_", "-")}'
     same = [{**cloud.hypervisors[fake_cloud.name_uuid('h1')], 'members': []}]
     cloud.broken[path] = json.dumps({name: same * 2})
-    with pytest.raises(exception.CloudAway, match='no end'):
-        seen(reader, asked)
+    if name == 'hypervisors':
+        with pytest.raises(exception.CloudAway, match='no end'):
+            seen(reader, asked)
+        return
+    seen(reader, asked)
+    assert 'no end' in caplog.text
+    assert sorted(reader.unreadable) == [
+        (quarantine.Kind.REQUEST, each) for each in 'abcd'
+    ]
 
 
 def between(reader, requests=()):
@@ -716,6 +724,90 @@ def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
     made = reader_of(placement, nova)
     seen(made, asked)
     assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r1')]
+
+
+def in_groups(cloud, *names):
+    """A request for each group."""
+    return [
+        small_cloud.ask(
+            f'r-{name}', group=request.Group(name, request.Rule.TOGETHER)
+        )
+        for name in names
+    ]
+
+
+def test_members_in_a_cell_that_is_down_are_not_taken_for_absent(cloud):
+    """Also by a process that starts, and has seen no member where it lies."""
+    for name in ('s1', 's2'):
+        cloud.add_server(name)
+        cloud.build(name, 'h1', {'VCPU': 1})
+    cloud.groups = {'g1': ['s1', 's2'], 'g2': ['s2', 'gone']}
+    asked = in_groups(cloud, 'g1', 'g2')
+    cloud.down.add('s1')
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    for _ in range(3):
+        found = seen(made, asked)
+        assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g1')]
+        assert found.members['g2'] == ('h1',)
+    cloud.down.clear()
+    for later_s in (1.0, 2.0):
+        now = 1000.0 + servers_module.FULL_EVERY_S + later_s
+        found = made.read(asked, {}, now).snapshot
+    assert made.unreadable == {}
+    assert found.members['g1'] == ('h1', 'h1')
+
+
+def test_a_member_that_nova_does_not_tell_keeps_its_group_alone(cloud):
+    for name in ('s1', 's2'):
+        cloud.add_server(name)
+        cloud.build(name, 'h1', {'VCPU': 1})
+    cloud.groups = {'g1': ['s1'], 'g2': ['s2']}
+    cloud.unlisted.add('s1')
+    cloud.broken['GET /servers/s1'] = 500
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    seen(made, in_groups(cloud, 'g1', 'g2'))
+    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g1')]
+
+
+def test_members_without_a_host_are_no_hidden_ones(cloud):
+    """They are shelved, failed, or wait in the queue."""
+    for name, status in (('s1', 'SHELVED_OFFLOADED'), ('s2', 'ERROR')):
+        cloud.add_server(name)
+        cloud.servers[name]['status'] = status
+    cloud.add_server('s3')
+    cloud.groups = {'g1': ['s1', 's2', 's3', 'waits']}
+    asked = [
+        dataclasses.replace(each, servers=('waits',))
+        for each in in_groups(cloud, 'g1')
+    ]
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    assert seen(made, asked).members == {'g1': ()}
+    assert made.unreadable == {}
+
+
+def test_many_groups_that_nova_does_not_list_are_asked_for_in_turn(cloud):
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1})
+    names = [f'g{n:02}' for n in range(50)]
+    cloud.groups = {name: ['s1'] for name in names}
+    asked = in_groups(cloud, *names)
+    answer = cloud._get_os_server_groups
+    cloud._get_os_server_groups = lambda place, *asked: (
+        answer(place, *asked) if place and place[0] != 'g00' else 500
+    )
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    left = []
+    for _ in range(4):
+        before = len(told_of(cloud, 'GET /os-server-groups/'))
+        seen(made, asked)
+        left.append(len(made.unreadable))
+        assert len(told_of(cloud, 'GET /os-server-groups/')) - before <= 20
+    assert left[-1] == 1
+    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g00')]
 
 
 def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):

@@ -291,6 +291,48 @@ def test_no_server_is_charged_more_than_its_cpus_times_the_time(
     assert len(world.store.market.read(-1).meters) == 1
 
 
+def test_after_a_clock_was_set_back_meters_charge_from_then_on(
+    world, process, ask
+):
+    """A day back: what can have been used since then, and no more."""
+    runs(world, 's1', vcpus=2)
+    process.cycle()
+    had(ask, 's1', 0)
+    later(world, process)
+    had(ask, 's1', 10 * SECOND)
+    later(world, process)
+    assert spent(world)['p/u'] == 10 * SECOND * 1000
+    world.now -= 86400
+    process = after(world, 'two')
+    ask = operations_module.Operations(world.store, process)
+    had(ask, 's1', HOUR)
+    later(world, process)
+    assert spent(world)['p/u'] == 10 * SECOND * 1000
+    had(ask, 's1', HOUR)
+    later(world, process)
+    assert spent(world)['p/u'] == (10 + 2 * 60) * SECOND * 1000
+
+
+def test_after_a_clock_was_set_back_a_process_stores_charges_as_before(
+    world, process, ask, monkeypatch
+):
+    runs(world, 's1', vcpus=2)
+    process.cycle()
+    had(ask, 's1', 0)
+    later(world, process)
+    see = process.charging.trading.see
+    monkeypatch.setattr(
+        process.charging.trading,
+        'see',
+        lambda snapshot, now, epoch: see(snapshot, now - 86400, epoch),
+    )
+    for _ in range(3):
+        later(world, process)
+        had(ask, 's1', 5 * SECOND)
+    later(world, process)
+    assert spent(world)['p/u'] == 5 * SECOND * 1000
+
+
 def test_rows_grow_with_what_is_there_and_not_with_what_is_said(
     world, process, ask
 ):

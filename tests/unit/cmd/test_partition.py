@@ -22,7 +22,7 @@ class FakeStore:
 
     leaves = pledges = None
 
-    def opaque(self, kind, *parts):
+    def proofs(self, kind, *parts):
         raise AssertionError('it is only passed on')
 
 

@@ -68,6 +68,21 @@ def rename_column(
         )
 
 
+def tell_case_apart(table: str, column: str, longest: int) -> None:
+    """Compare the names of a column that must have a value byte by byte.
+
+    :param longest: of them, in characters.
+    """
+    if op.get_bind().dialect.name in ('mysql', 'mariadb'):
+        op.alter_column(
+            table,
+            column,
+            existing_type=sa.String(longest),
+            existing_nullable=False,
+            type_=mysql.VARCHAR(longest, collation='utf8mb4_bin'),
+        )
+
+
 def create_index(name: str, table: str, columns: Sequence[str]) -> None:
     """Make an index."""
     if name not in _indexes(table):

@@ -2,6 +2,9 @@
 
 """On which interfaces the helper makes something, whoever asks for it."""
 
+import os
+import signal
+
 import pytest
 
 from nova_fairness.apply.network import devices
@@ -122,3 +125,17 @@ def test_further_uplinks_count_only_if_root_alone_names_them(
     assert devices.named(link) == set()
     monkeypatch.setattr(devices, 'ROOT', allowed.stat().st_uid + 1)
     assert devices.named(allowed) == set()
+
+
+def test_a_pipe_in_the_place_of_the_named_uplinks_holds_nothing_up(
+    tmp_path, monkeypatch
+):
+    pipe = tmp_path / 'uplinks'
+    os.mkfifo(pipe, 0o600)
+    monkeypatch.setattr(devices, 'ROOT', pipe.stat().st_uid)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(5)
+    try:
+        assert devices.named(pipe) == set()
+    finally:
+        signal.alarm(0)
