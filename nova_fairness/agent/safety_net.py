@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The safety net of an agent: neutral weights where weights do harm."""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+import logging
+
+import numpy as np
+
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.decide import safety_net
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import round as measure_round
+from nova_fairness.measure import stages
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
+from nova_fairness.shares import grouping
+
+LOG = logging.getLogger(__name__)
+
+_CPU = resources.Control.CPU
+_TIME = resources.RESOURCES.index('cpu_time')
+
+
+class SafetyNet:
+    """Remembers what weights did, until metric or policy change.
+
+    :param guard: runs the metric.
+    """
+
+    def __init__(self, guard: guard_module.Guard) -> None:
+        self._guard = guard
+        self._of = ('', '')
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what weights did."""
+        self._past = safety_net.Past.unknown(1)
+
+    def judge(
+        self,
+        measured: round_model.Measured,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        size: usage_model.Scalars,
+        weight: usage_model.Scalars,
+        steered: resources.Mask,
+    ) -> round_model.SafetyNet:
+        """Judge an interval.
+
+        :param size: (n,) what each VM counts with a neutral CPU weight.
+        :param weight: (n,) CPU weights in force in it.
+        :param steered: (n,) whether a VM's CPU weight counts.
+        :raises PluginMisbehaved: if the metric fails.
+        """
+        chosen = (settings.metric, settings.policy)
+        if self._of != chosen:
+            self._of = chosen
+            self.forget()
+        was_neutral = bool(self._past.rest[0])
+        found = safety_net.judge(
+            _division(measured, size, weight, steered),
+            self._past,
+            functools.partial(self._weigh, measured, metric, settings),
+        )
+        self._past = found.past
+        told = round_model.SafetyNet(
+            harm=float(found.harm[0]),
+            rest=int(found.past.rest[0]),
+            returned=bool(found.returned[0]),
+        )
+        if told.returned:
+            LOG.warning(
+                'node %s: returned to neutral CPU weights for %d rounds: user'
+                ' %s has %.0f %% less with the weights of policy %s than'
+                ' without; if this comes again, set another policy',
+                settings.host,
+                told.rest,
+                measured.ownership.users[found.harmed[0]],
+                100 * told.harm,
+                settings.policy,
+            )
+        elif was_neutral and not told.rest:
+            LOG.info(
+                'node %s: policy %s decides CPU weights again',
+                settings.host,
+                settings.policy,
+            )
+        return told
+
+    def _weigh(
+        self,
+        measured: round_model.Measured,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        less: usage_model.Scalars,
+    ) -> usage_model.Scalars:
+        if not less.any():
+            return measured.heaviness
+        return self._guard.call(
+            settings.metric, lambda: weighed(measured, metric, less)
+        )
+
+
+def weighed(
+    measured: round_model.Measured,
+    metric: metric_base.Metric,
+    less: usage_model.Scalars,
+) -> usage_model.Scalars:
+    """Weigh the VMs of a round as if they had less CPU time.
+
+    :param less: (n,) amounts of the interval; below 0 is more.
+    :returns: (n,) by which each would be treated.
+    :raises PluginMisbehaved: if the metric fails in any stage.
+    """
+    basis, user = measured.basis, measured.ownership.user_index
+    before = measured.user_usage
+    if basis is None or before is None:
+        return measured.heaviness
+    usage = measured.weighed.amounts.copy()
+    usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
+    own = stages.instance_stage(
+        metric,
+        metric_base.Demands(
+            usage=usage,
+            endowment=measured.endowment,
+            supply=basis.supply,
+            node=measured.ownership.node_index,
+            user_count=basis.user_count,
+            rates=basis.rates,
+        ),
+    )
+    users = len(before)
+    more = grouping.sum_by(user, usage - measured.weighed.amounts, users)
+    heavier = grouping.sum_by(user, own - measured.instance_heaviness, users)
+    of_all = metric_base.Totals(
+        instance_heaviness=basis.user_instance_heaviness + heavier,
+        usage=(before + more).clip(0.0),
+        endowment=basis.user_endowment,
+        quota=measured.quota,
+        supply=basis.user_supply,
+    )
+    return measure_round.treated(metric, of_all, user, own)[1]
+
+
+def judged(
+    controls: Mapping[resources.Control, round_model.Working],
+    found: round_model.SafetyNet | None,
+) -> Mapping[resources.Control, round_model.Working]:
+    """Tell which controls work, by whether weights are neutral, too."""
+    working = controls.get(_CPU)
+    if found is None or not found.rest or working is None or not working.works:
+        return controls
+    why = (
+        'returned to neutral: users had less with the weights than without;'
+        f' the policy decides again in {found.rest} rounds'
+    )
+    return {
+        **controls,
+        _CPU: dataclasses.replace(working, works=False, why=why),
+    }
+
+
+def _division(
+    measured: round_model.Measured,
+    size: usage_model.Scalars,
+    weight: usage_model.Scalars,
+    steered: resources.Mask,
+) -> safety_net.Division:
+    used = measured.weighed.newest
+    wanted = used if measured.wanted is None else measured.wanted
+    user = measured.ownership.user_index
+    of_all = measured.user_usage
+    return safety_net.Division(
+        node=np.zeros(len(used), dtype=np.intp),
+        nodes=1,
+        user=user,
+        had=used[:, _TIME],
+        wanted=wanted[:, _TIME],
+        size=size,
+        weight=weight,
+        total=used[:, _TIME] if of_all is None else of_all[user, _TIME],
+        counts=steered & measured.weighed.known,
+    )
