@@ -140,11 +140,12 @@ class Fleet:
             or resources.Control.CPU not in self._controls
         ):
             return np.zeros(len(batch.acting), dtype=np.bool_)
+        held, neutral = self.steering.held, self.steering.neutral
         return self.net.judge(
             batch,
             load.ready,
-            self.steering.neutral[batch.rows, _CPU].astype(np.float64),
-            self.steering.previous(batch.rows, plugin.preset)[:, _CPU],
+            held[batch.rows, _CPU].astype(np.float64),
+            neutral[batch.rows, _CPU].astype(np.float64),
         )
 
     def _foresight(

@@ -50,14 +50,14 @@ class SafetyNet:
         self,
         batch: knowledge_module.Batch,
         ready: resources.Mask,
-        size: model.Scalars,
-        weight: model.Scalars,
+        parts: model.Scalars,
+        neutral: model.Scalars,
     ) -> resources.Mask:
         """Judge the interval of the nodes that act.
 
         :param ready: (p,) whether a VM's usage is known.
-        :param size: (p,) what each counts with a neutral weight.
-        :param weight: (p,) in force.
+        :param parts: (p,) what each counts by what its kernel holds.
+        :param neutral: (p,) what each counts with a neutral weight.
         :returns: (k,) whether a node is to be neutral.
         """
         scene = _Scene.of(self._cloud, self._metric, self._knowledge, batch)
@@ -67,8 +67,8 @@ class SafetyNet:
             user=batch.user,
             had=batch.newest[:, _TIME],
             wanted=batch.wanted[:, _TIME],
-            size=size,
-            weight=weight,
+            parts=parts,
+            neutral=neutral,
             total=scene.used[scene.user, _TIME],
             counts=ready,
         )

@@ -85,7 +85,7 @@ class Steering:
         plugin, rows = self._setup.policy_plugin, scene.rows
         if plugin is None or not rows.size:
             return
-        previous = self.previous(rows, plugin.preset)
+        previous = self._previous(rows, plugin.preset)
         try:
             wished = self._wished(plugin, scene, previous)
         except exception.PluginMisbehaved as error:
@@ -103,7 +103,7 @@ class Steering:
         self.weights[rows[scene.neutral], _CPU] = 1.0
         self._write(rows, plugin.preset)
 
-    def previous(
+    def _previous(
         self, rows: model.Indices, preset: policy_base.Preset
     ) -> allocation.Weights:
         """Weights in force, exact where the kernel has them."""

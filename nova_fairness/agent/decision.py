@@ -128,7 +128,7 @@ class Decision:
         )
         previous = self._previous(facts, ask.held)
         sizes = self._sizes(facts)
-        net = self._judged(measured, settings, ask, facts, sizes, previous)
+        net = self._judged(measured, settings, ask, facts)
         preference = preferences.of_instances(facts.vms, ask.preferences)
         owner = _alone(situation.user, facts.apart)
         chosen = preferences.concerned(preference, owner)
@@ -164,8 +164,6 @@ class Decision:
         settings: settings_module.Settings,
         ask: Ask,
         facts: scale_module.Facts,
-        sizes: allocation.Weights,
-        previous: allocation.Weights,
     ) -> round_model.SafetyNet | None:
         """Judge what CPU weights did, where there are any."""
         scale = self._scales.get(_CONTROL)
@@ -176,15 +174,8 @@ class Decision:
             or facts.preset is not policy_base.Preset.DEFAULT
         ):
             return None
-        steered = np.zeros(len(facts.vms), dtype=np.bool_)
-        steered[scale.rows(facts)] = True
         return self._safety_net.judge(
-            measured,
-            ask.metric,
-            settings,
-            sizes[:, _CPU],
-            previous[:, _CPU],
-            steered & ~facts.apart,
+            measured, ask.metric, settings, scale, facts
         )
 
     def _situation(

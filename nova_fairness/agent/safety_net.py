@@ -11,6 +11,7 @@ import numpy as np
 
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import safety_net
+from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
@@ -46,15 +47,13 @@ class SafetyNet:
         measured: round_model.Measured,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
-        size: usage_model.Scalars,
-        weight: usage_model.Scalars,
-        steered: resources.Mask,
+        scale: scale_module.Scale,
+        facts: scale_module.Facts,
     ) -> round_model.SafetyNet:
         """Judge an interval.
 
-        :param size: (n,) what each VM counts with a neutral CPU weight.
-        :param weight: (n,) CPU weights in force in it.
-        :param steered: (n,) whether a VM's CPU weight counts.
+        :param scale: how the CPU counts.
+        :param facts: of the round: what the kernel held in the interval.
         :raises PluginMisbehaved: if the metric fails.
         """
         chosen = (settings.metric, settings.policy)
@@ -63,7 +62,7 @@ class SafetyNet:
             self.forget()
         was_neutral = bool(self._past.rest[0])
         found = safety_net.judge(
-            _division(measured, size, weight, steered),
+            _division(measured, scale, facts),
             self._past,
             functools.partial(self._weigh, measured, metric, settings),
         )
@@ -167,22 +166,30 @@ def judged(
 
 def _division(
     measured: round_model.Measured,
-    size: usage_model.Scalars,
-    weight: usage_model.Scalars,
-    steered: resources.Mask,
+    scale: scale_module.Scale,
+    facts: scale_module.Facts,
 ) -> safety_net.Division:
     used = measured.weighed.newest
     wanted = used if measured.wanted is None else measured.wanted
     user = measured.ownership.user_index
     of_all = measured.user_usage
+    count = len(used)
+    rows = [row for row in scale.rows(facts) if not facts.apart[row]]
+    held = [facts.units(_CPU)[row] for row in rows]
+    parts, neutral, counts = np.ones(count), np.ones(count), np.zeros(count)
+    parts[rows] = [scale.part(units) for units in held if units is not None]
+    neutral[rows] = [
+        scale.part(units) for units in scale.units(np.ones(count), rows, facts)
+    ]
+    counts[rows] = 1
     return safety_net.Division(
-        node=np.zeros(len(used), dtype=np.intp),
+        node=np.zeros(count, dtype=np.intp),
         nodes=1,
         user=user,
         had=used[:, _TIME],
         wanted=wanted[:, _TIME],
-        size=size,
-        weight=weight,
+        parts=parts,
+        neutral=neutral,
         total=used[:, _TIME] if of_all is None else of_all[user, _TIME],
-        counts=steered & measured.weighed.known,
+        counts=(counts > 0) & measured.weighed.known,
     )

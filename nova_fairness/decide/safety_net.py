@@ -68,8 +68,8 @@ class Division:
     :ivar user: (n,) index of each VM's user; the same on all nodes.
     :ivar had: (n,) >= 0.
     :ivar wanted: (n,) what each would have had of a plenty.
-    :ivar size: (n,) what each counts with a neutral weight, > 0.
-    :ivar weight: (n,) in force, > 0.
+    :ivar parts: (n,) what each counts by what its kernel holds, > 0.
+    :ivar neutral: (n,) what each counts with a neutral weight, > 0.
     :ivar total: (n,) what each VM's user had on all nodes.
     :ivar counts: (n,) whether a VM is steered and known.
     """
@@ -79,8 +79,8 @@ class Division:
     user: Indices
     had: Scalars
     wanted: Scalars
-    size: Scalars
-    weight: Scalars
+    parts: Scalars
+    neutral: Scalars
     total: Scalars
     counts: Mask
 
@@ -89,10 +89,9 @@ class Division:
         had = np.where(self.counts, self.had, 0.0)
         wanted = np.where(self.counts, np.maximum(self.wanted, had), 0.0)
         whole = grouping.sum_by(self.node, had, self.nodes)
-        parts = self.size * self.weight
-        promised, _ = filling.fill(whole, self.node, wanted, parts)
+        promised, _ = filling.fill(whole, self.node, wanted, self.parts)
         worth = np.divide(had, promised, np.ones(len(had)), where=promised > 0)
-        size = self.size * worth.clip(1 / FARTHEST, FARTHEST)
+        size = self.neutral * worth.clip(1 / FARTHEST, FARTHEST)
         # Who was to have all they want would have no more without weights.
         asked = np.where(promised >= (1 - _FULL) * wanted, had, wanted)
         return np.asarray(had - filling.fill(whole, self.node, asked, size)[0])

@@ -46,8 +46,8 @@ class World:
             user=user,
             had=had,
             wanted=wanted,
-            size=size,
-            weight=weight,
+            parts=size * weight,
+            neutral=size,
             total=total[user],
             counts=np.ones(len(node), dtype=bool),
         )
@@ -121,6 +121,16 @@ def test_a_wrong_view_is_found_by_what_users_have():
     elsewhere, who has nothing there."""
     small, large = (0, 0, 0.3, 1), (0, 1, 4.0, 4)
     world = World((small, large), [0.25, 1.0], (2.0,))
+    found = world.rounds(safety_net.LASTING)[-1]
+    assert found.returned[0]
+    assert found.harmed[0] == 0
+
+
+def test_a_weight_that_a_kernel_cannot_hold_counts_as_it_is_held():
+    """A policy raised somebody whose units were at the end of their range,
+    and others a little with them."""
+    wide, small = (0, 0, 8.0, 1), (0, 1, 1.0, 1)
+    world = World((wide, *[small] * 8), [1.0, *[1.2] * 8], (4.0,))
     found = world.rounds(safety_net.LASTING)[-1]
     assert found.returned[0]
     assert found.harmed[0] == 0
