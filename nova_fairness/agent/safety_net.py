@@ -15,6 +15,7 @@ from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
+from nova_fairness.measure.metrics import quota_parts
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
@@ -116,12 +117,37 @@ def weighed(
     :returns: (n,) by which each would be treated.
     :raises PluginMisbehaved: if the metric fails in any stage.
     """
-    basis, user = measured.basis, measured.ownership.user_index
-    before = measured.user_usage
-    if basis is None or before is None:
+    basis, of_all = measured.basis, measured.user_usage
+    if basis is None or of_all is None:
         return measured.heaviness
     usage = measured.weighed.amounts.copy()
     usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
+    if not isinstance(metric, quota_parts.QuotaMetric):
+        return _treated(measured, metric, basis, of_all, usage)
+    # Such a metric looks at no other users, of whom there may be many.
+    user = measured.ownership.user_index
+    users, place = np.unique(user, return_inverse=True)
+    place = place.reshape(-1)
+    change = usage - measured.weighed.amounts
+    totals = metric_base.Totals(
+        instance_heaviness=np.zeros(len(users)),
+        usage=_changed(of_all[users], place, change),
+        endowment=basis.user_endowment[users],
+        quota=measured.quota[users],
+        supply=basis.user_supply,
+    )
+    return stages.user_stage(metric, totals)[place]
+
+
+def _treated(
+    measured: round_model.Measured,
+    metric: metric_base.Metric,
+    basis: round_model.Basis,
+    of_all: resources.Vector,
+    usage: resources.Vector,
+) -> usage_model.Scalars:
+    """Run all stages with other usage of the VMs of this node, (n,)."""
+    user = measured.ownership.user_index
     own = stages.instance_stage(
         metric,
         metric_base.Demands(
@@ -133,17 +159,22 @@ def weighed(
             rates=basis.rates,
         ),
     )
-    users = len(before)
-    more = grouping.sum_by(user, usage - measured.weighed.amounts, users)
-    heavier = grouping.sum_by(user, own - measured.instance_heaviness, users)
-    of_all = metric_base.Totals(
-        instance_heaviness=basis.user_instance_heaviness + heavier,
-        usage=(before + more).clip(0.0),
+    heavier = own - measured.instance_heaviness
+    totals = metric_base.Totals(
+        instance_heaviness=basis.user_instance_heaviness
+        + grouping.sum_by(user, heavier, len(of_all)),
+        usage=_changed(of_all, user, usage - measured.weighed.amounts),
         endowment=basis.user_endowment,
         quota=measured.quota,
         supply=basis.user_supply,
     )
-    return measure_round.treated(metric, of_all, user, own)[1]
+    return measure_round.treated(metric, totals, user, own)[1]
+
+
+def _changed(
+    of_all: resources.Vector, user: usage_model.Indices, more: resources.Vector
+) -> resources.Vector:
+    return (of_all + grouping.sum_by(user, more, len(of_all))).clip(0.0)
 
 
 def judged(
