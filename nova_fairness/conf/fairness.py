@@ -460,8 +460,8 @@ nodes. All nodes must have the same value.
         advanced=True,
         help="""
 Whether CPU weights return to neutral for a while on a node where users are
-worse off with them than without, whatever the cause. Clear it to try a policy
-that is meant to give more to heavier users.
+worse off with them than without, whatever the cause. Set it to false where a
+policy is tried that is meant to give more to heavier users.
 """,
     ),
     cfg.BoolOpt(
