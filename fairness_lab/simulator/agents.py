@@ -10,13 +10,17 @@ from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import links
 from fairness_lab.simulator import meters
 from fairness_lab.simulator import model
+from fairness_lab.simulator import safety
 from fairness_lab.simulator import steering
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import contention
+from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide import round as decide_round
 from nova_fairness.measure import endowment
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
+
+_CPU = resources.CONTROLS.index(resources.Control.CPU)
 
 
 class Fleet:
@@ -34,6 +38,7 @@ class Fleet:
         self._controls = setup.controls
         self._knowledge = _knowledge(cloud, setup)
         self._meters = meters.Meters(cloud, setup.decay_factor)
+        self.net = safety.SafetyNet(cloud, setup, self._knowledge)
         self.steering = steering.Steering(cloud, setup)
         self.heaviness = np.full(count, np.nan)
         self.contended = np.zeros((nodes, controls), dtype=np.bool_)
@@ -105,6 +110,10 @@ class Fleet:
         )
         self.contended[batch.acting] = contended
         self.wanting[batch.rows] = wanting
+        neutral = self._neutral(batch, load)
+        # Nobody is asked how to divide what is not divided by weights now.
+        contended = contended.copy()
+        contended[neutral, _CPU] = False
         crowd = array_policy.Crowd(
             node=load.node,
             nodes=len(batch.acting),
@@ -115,7 +124,29 @@ class Fleet:
             wanting=wanting,
             foresight=self._foresight(batch, tick),
         )
-        self.steering.steer(steering.Scene(batch.acting, batch.rows, crowd))
+        self.steering.steer(
+            steering.Scene(batch.acting, batch.rows, crowd, neutral[load.node])
+        )
+
+    def _neutral(
+        self, batch: knowledge.Batch, load: contention.Load
+    ) -> resources.Mask:
+        """Tell which nodes are to be neutral, (k,)."""
+        plugin = self._setup.policy_plugin
+        if (
+            plugin is None
+            or not self._setup.safety_net
+            or plugin.preset is not policy_base.Preset.DEFAULT
+            or resources.Control.CPU not in self._controls
+        ):
+            return np.zeros(len(batch.acting), dtype=np.bool_)
+        held, neutral = self.steering.held, self.steering.neutral
+        return self.net.judge(
+            batch,
+            load.ready,
+            held[batch.rows, _CPU].astype(np.float64),
+            neutral[batch.rows, _CPU].astype(np.float64),
+        )
 
     def _foresight(
         self, batch: knowledge.Batch, tick: int

@@ -242,6 +242,7 @@ class _World:
             contended=fleet.contended,
             wanting=fleet.wanting,
             capacity=self._cloud.capacity,
+            resting=fleet.net.resting,
         )
         return _read_only(moment)
 

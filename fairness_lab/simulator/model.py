@@ -82,6 +82,7 @@ class Setup:
     :ivar links: how reports travel; ``None``: all know all at once.
     :ivar view_max_age: rounds after which a report does not count, > 0.
     :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
+    :ivar safety_net: whether nodes whose weights do harm return to neutral.
     """
 
     metric: str
@@ -102,6 +103,7 @@ class Setup:
     links: cloud_module.Links | None = None
     view_max_age: float = 3.0
     equal_vms: bool = False
+    safety_net: bool = True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ class Moment:
     :ivar contended: (m, c) as the agents judged.
     :ivar wanting: (n, c) as the agents judged.
     :ivar capacity: (m, r).
+    :ivar resting: (m,) whether the node is neutral by its safety net.
     """
 
     round: int
@@ -140,6 +143,7 @@ class Moment:
     contended: resources.Mask
     wanting: resources.Mask
     capacity: resources.Vector
+    resting: resources.Mask
 
 
 class Observer(Protocol):

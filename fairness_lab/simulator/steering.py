@@ -20,6 +20,8 @@ from nova_fairness.decide import round as decide_round
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
+_CPU = resources.CONTROLS.index(resources.Control.CPU)
+
 _NOTHING: policy_base.Memory = types.MappingProxyType({})
 
 
@@ -30,11 +32,13 @@ class Scene:
     :ivar acting: (k,) indices of those nodes, ascending.
     :ivar rows: (p,) indices of their VMs.
     :ivar crowd: the same VMs as a policy sees them.
+    :ivar neutral: (p,) whether a VM's CPU weight is to be neutral.
     """
 
     acting: model.Indices
     rows: model.Indices
     crowd: array_policy.Crowd
+    neutral: resources.Mask
 
 
 class Steering:
@@ -96,6 +100,7 @@ class Steering:
                 self._setup.largest_step,
             )
         self.weights[rows] = wished
+        self.weights[rows[scene.neutral], _CPU] = 1.0
         self._write(rows, plugin.preset)
 
     def _previous(

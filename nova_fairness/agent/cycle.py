@@ -24,6 +24,7 @@ from nova_fairness.agent import lacking as lacking_module
 from nova_fairness.agent import measurement
 from nova_fairness.agent import pinning as pinning_module
 from nova_fairness.agent import proof as proof_module
+from nova_fairness.agent import safety_net
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import applier as applier_module
@@ -204,7 +205,7 @@ class Cycle:
             paused=self.paused,
             chosen_by=self.chosen_by,
             paused_by=self.paused_by,
-            **self._watched(used, seen, measured),
+            **self._watched(used, seen, measured, decided),
         )
 
     def _watched(
@@ -212,6 +213,7 @@ class Cycle:
         used: usage_model.Usage | None,
         seen: _Seen,
         measured: round_model.Measured | None,
+        decided: round_model.Decided | None,
     ) -> dict[str, Any]:
         """Tell which controls work and how, and who is idle or lacks."""
         proof, idling = self._rooms.proof, self._rooms.idling
@@ -224,8 +226,15 @@ class Cycle:
             wanted = None if measured is None else measured.wanted
             told['lacks'] = self._rooms.lacking.add(used, wanted)
         controls = self._application.controls(self._settings)
+        if decided is not None:
+            controls = safety_net.judged(controls, decided.safety_net)
         told['controls'] = proof.judged(controls) if proof else controls
         return told
+
+    @property
+    def _has_net(self) -> bool:
+        """Tell whether what weights do is judged: they must be in force."""
+        return self._enforces and self._settings.safety_net
 
     @property
     def _enforces(self) -> bool:
@@ -365,6 +374,7 @@ class Cycle:
             and pressure_measure.counted(seen.pressure, seen.best_effort),
             preferences=self._rooms.preferences(),
             best_effort=seen.best_effort,
+            metric=self._plugins.metric if self._has_net else None,
         )
         decided = self._rooms.decision.decide(
             measured, self._plugins.policy, self._settings, ask

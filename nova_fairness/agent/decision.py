@@ -11,12 +11,14 @@ import types
 import numpy as np
 
 from nova_fairness.agent import foresight
+from nova_fairness.agent import safety_net
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import contention
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide import preferences
 from nova_fairness.decide import round as decide_round
 from nova_fairness.decide.controls import scale as scale_module
+from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
@@ -27,6 +29,9 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
+
+_CONTROL = resources.Control.CPU
+_CPU = resources.CONTROLS.index(_CONTROL)
 
 _NOTHING: policy_base.Memory = types.MappingProxyType({})
 
@@ -43,6 +48,7 @@ class Ask:
     :ivar pressure: who waited for memory and disks; ``None`` if unknown.
     :ivar preferences: of owners among their own VMs, by UUID.
     :ivar best_effort: keys of incarnations that get what nobody else wants.
+    :ivar metric: by which it is judged what weights do; ``None``: it is not.
     """
 
     present: allocation.Allocation
@@ -52,6 +58,7 @@ class Ask:
     pressure: pressure_model.Pressure | None = None
     preferences: Mapping[str, float] = dataclasses.field(default_factory=dict)
     best_effort: frozenset[str] = frozenset()
+    metric: metric_base.Metric | None = None
 
 
 class Decision:
@@ -78,6 +85,7 @@ class Decision:
         self._apart: frozenset[str] = frozenset()
         self._preset = policy_base.Preset.DEFAULT
         self._foreseer = foresight.Foreseer(guard)
+        self._safety_net = safety_net.SafetyNet(guard)
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -98,6 +106,7 @@ class Decision:
         """Forget weights and what policies remember: all begin neutral."""
         self._memory = {}
         self._last = {}
+        self._safety_net.forget()
 
     def decide(
         self,
@@ -119,6 +128,7 @@ class Decision:
         )
         previous = self._previous(facts, ask.held)
         sizes = self._sizes(facts)
+        net = self._judged(measured, settings, ask, facts)
         preference = preferences.of_instances(facts.vms, ask.preferences)
         owner = _alone(situation.user, facts.apart)
         chosen = preferences.concerned(preference, owner)
@@ -129,6 +139,7 @@ class Decision:
             settings,
             *_of_users(situation, previous, sizes, chosen),
             ask.elapsed_s,
+            is_neutral=net is not None and net.rest > 0,
         )
         if chosen.any():
             weights = preferences.divided(
@@ -144,6 +155,27 @@ class Decision:
             wanted=wanted,
             preference=preference,
             best_effort=ask.best_effort,
+            safety_net=net,
+        )
+
+    def _judged(
+        self,
+        measured: round_model.Measured,
+        settings: settings_module.Settings,
+        ask: Ask,
+        facts: scale_module.Facts,
+    ) -> round_model.SafetyNet | None:
+        """Judge what CPU weights did, where there are any."""
+        scale = self._scales.get(_CONTROL)
+        if (
+            ask.metric is None
+            or scale is None
+            or _CONTROL not in settings.controls
+            or facts.preset is not policy_base.Preset.DEFAULT
+        ):
+            return None
+        return self._safety_net.judge(
+            measured, ask.metric, settings, scale, facts
         )
 
     def _situation(
@@ -184,8 +216,15 @@ class Decision:
         situation: policy_base.Situation,
         previous: allocation.Weights,
         elapsed_s: float,
+        *,
+        is_neutral: bool,
     ) -> allocation.Weights:
-        """Run the policy; give its weights as far as they are allowed."""
+        """Run the policy; give its weights as far as they are allowed.
+
+        :param is_neutral: whether CPU weights are neutral whatever it wants.
+        """
+        if is_neutral:
+            situation = _uncontended(situation)
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
@@ -196,9 +235,12 @@ class Decision:
         self._memory = {settings.policy: memory}
         if policy.preset is not policy_base.Preset.DEFAULT:
             return wished
-        return decide_round.bounded(
+        weights = decide_round.bounded(
             wished, previous, settings.ratios(), settings.steps()
         )
+        if is_neutral:
+            weights[:, _CPU] = 1.0
+        return weights
 
     def _sizes(self, facts: scale_module.Facts) -> allocation.Weights:
         sizes = np.ones((len(facts.vms), len(resources.CONTROLS)))
@@ -285,6 +327,13 @@ def _facts(
         pressure=ask.pressure,
         best_effort=ask.best_effort,
     )
+
+
+def _uncontended(situation: policy_base.Situation) -> policy_base.Situation:
+    """Ask nobody how to divide what is not divided by weights now."""
+    contended = situation.contended.copy()
+    contended[_CPU] = False
+    return dataclasses.replace(situation, contended=contended)
 
 
 def _alone(

@@ -29,6 +29,7 @@ class Settings:
     :ivar overcommit: (r,) factors on the supply, > 0.
     :ivar controls: what is to be steered, where it can be.
     :ivar pin_vcpus: whether vCPUs are kept on cores.
+    :ivar safety_net: whether weights that do harm return to neutral.
     :ivar max_weight_ratios: those of single controls; likewise the next two.
     """
 
@@ -50,6 +51,7 @@ class Settings:
     overcommit: resources.Vector
     controls: frozenset[resources.Control] = frozenset(resources.CONTROLS)
     pin_vcpus: bool = False
+    safety_net: bool = True
     max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
     weight_tolerances: ByControl = dataclasses.field(default_factory=dict)
     largest_steps: ByControl = dataclasses.field(default_factory=dict)
@@ -120,6 +122,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         overcommit=_overcommit(conf.fairness_node),
         controls=frozenset(map(resources.Control, group.controls)),
         pin_vcpus=group.pin_vcpus,
+        safety_net=group.safety_net,
         max_weight_ratios=ratios,
         weight_tolerances=tolerances,
         largest_steps=steps,

@@ -454,6 +454,17 @@ nodes. All nodes must have the same value.
 """,
     ),
     cfg.BoolOpt(
+        'safety_net',
+        default=True,
+        mutable=True,
+        advanced=True,
+        help="""
+Whether CPU weights return to neutral for a while on a node where users are
+worse off with them than without, whatever the cause. Set it to false where a
+policy is tried that is meant to give more to heavier users.
+""",
+    ),
+    cfg.BoolOpt(
         'pin_vcpus',
         default=False,
         mutable=True,

@@ -87,6 +87,21 @@ class Measured:
         return self.usage if self.counted is None else self.counted
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SafetyNet:
+    """Whether users are worse off with CPU weights than without.
+
+    :ivar harm: part of what they have that the user lacks who is harmed most,
+        beyond what others gain; 0 if nobody is.
+    :ivar rest: rounds for which CPU weights are still neutral.
+    :ivar returned: whether that began in this round.
+    """
+
+    harm: float
+    rest: int
+    returned: bool
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Decided:
     """What the decide room made of it; rows as in :class:`Measured`.
@@ -98,6 +113,7 @@ class Decided:
     :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if
         nobody asked.
     :ivar best_effort: keys of incarnations that get what nobody else wants.
+    :ivar safety_net: ``None`` if nobody looked.
     """
 
     contended: resources.Mask
@@ -106,6 +122,7 @@ class Decided:
     wanted: allocation.Allocation
     preference: usage_model.Scalars | None = None
     best_effort: frozenset[str] = frozenset()
+    safety_net: SafetyNet | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

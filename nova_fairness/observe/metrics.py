@@ -43,6 +43,7 @@ class RoundCollector(registry.Collector):
                 'controls_drifted',
                 'controls_restored',
                 'round_errors',
+                'neutral_returns',
             ),
             0.0,
         )
@@ -59,6 +60,7 @@ class RoundCollector(registry.Collector):
             ('controls_drifted', tally.drifted),
             ('controls_restored', tally.restored),
             ('round_errors', len(done.errors)),
+            ('neutral_returns', _net(done).returned),
         ):
             self._sums[name] += amount
         self._newest = done
@@ -132,7 +134,19 @@ _SUMS = {
     'controls_drifted': 'Controls that somebody else had changed.',
     'controls_restored': 'Controls that got back their base value.',
     'round_errors': 'Errors in rounds.',
+    'neutral_returns': (
+        'Times that CPU weights returned to neutral, because users were worse'
+        ' off with them than without.'
+    ),
 }
+
+
+_NO_NET = round_model.SafetyNet(0.0, 0, returned=False)
+
+
+def _net(done: round_model.Round) -> round_model.SafetyNet:
+    found = None if done.decided is None else done.decided.safety_net
+    return found or _NO_NET
 
 
 def _state(done: round_model.Round) -> families.Metrics:
@@ -165,6 +179,18 @@ def _state(done: round_model.Round) -> families.Metrics:
         'Files of state that are out of date, because writing failed.',
         (),
         [((), len(done.unsaved))],
+    )
+    yield families.gauge(
+        'neutral_bool',
+        'Whether CPU weights are neutral because they did harm.',
+        (),
+        [((), _net(done).rest > 0)],
+    )
+    yield families.gauge(
+        'harm_ratio',
+        'Part that a user has less with CPU weights than without, at most.',
+        (),
+        [((), _net(done).harm)],
     )
     yield families.gauge(
         'instances',

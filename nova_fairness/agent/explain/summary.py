@@ -139,7 +139,7 @@ def _shared(
         yield NOT_ENFORCED
     elif not sharing.steered:
         yield (
-            'Nobody is put first: this node cannot steer '
+            'Nobody is put first: this node does not steer '
             f'{wording.resource(sharing.resource)} for this VM.'
         )
     else:

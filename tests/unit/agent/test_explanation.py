@@ -272,13 +272,13 @@ def test_a_control_that_cannot_steer_it_is_not_blamed(host):
     ):
         given = dataclasses.replace(done, controls={CPU: working})
         said = explained(host, given, 'a-1')['summary']
-        assert 'this node cannot steer CPU for this VM' in said
+        assert 'this node does not steer CPU for this VM' in said
         assert 'no such file' not in said
 
 
 def test_where_nobody_says_what_works_what_was_written_does(host):
     done = dataclasses.replace(host.rounds(4), controls={})
-    assert 'cannot steer' not in explained(host, done, 'a-1')['summary']
+    assert 'does not steer' not in explained(host, done, 'a-1')['summary']
 
 
 def test_weights_that_are_places_are_not_called_neutral(host):

@@ -162,7 +162,9 @@ TABLE = {
     ),
     'not steered': (
         facts({'steered': False}),
-        BEGUN + PARTS + 'Nobody is put first: this node cannot steer CPU for '
+        BEGUN
+        + PARTS
+        + 'Nobody is put first: this node does not steer CPU for '
         'this VM.',
     ),
     'not in force': (

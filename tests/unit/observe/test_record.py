@@ -107,7 +107,7 @@ UNITS = (
     'seconds', 'bytes', 'ratio', 'bool', 'quotas', 'shares', 'units',
     'rounds', 'missed', 'changed', 'failed', 'drifted', 'restored', 'errors',
     'epoch', 'sent', 'dropped', 'instances', 'peers_known', 'peers_usable',
-    'peers_left_out', 'statistics', 'files',
+    'peers_left_out', 'statistics', 'files', 'returns',
 )  # fmt: skip
 
 

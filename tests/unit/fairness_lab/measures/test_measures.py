@@ -69,6 +69,7 @@ def moment(number, received, changed=None, demand=1.0):
         contended=np.ones((1, controls), bool),
         wanting=np.ones((3, controls), bool),
         capacity=R.vector(cpu_time=1.0)[np.newaxis],
+        resting=np.zeros(1, bool),
     )
 
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The safety net of an agent: neutral weights where weights do harm."""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+import logging
+
+import numpy as np
+
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.decide import safety_net
+from nova_fairness.decide.controls import scale as scale_module
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import round as measure_round
+from nova_fairness.measure import stages
+from nova_fairness.measure.metrics import quota_parts
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
+from nova_fairness.shares import grouping
+
+LOG = logging.getLogger(__name__)
+
+_CPU = resources.Control.CPU
+_TIME = resources.RESOURCES.index('cpu_time')
+
+
+class SafetyNet:
+    """Remembers what weights did, until metric or policy change.
+
+    :param guard: runs the metric.
+    """
+
+    def __init__(self, guard: guard_module.Guard) -> None:
+        self._guard = guard
+        self._of = ('', '')
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what weights did."""
+        self._past = safety_net.Past.unknown(1)
+
+    def judge(
+        self,
+        measured: round_model.Measured,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        scale: scale_module.Scale,
+        facts: scale_module.Facts,
+    ) -> round_model.SafetyNet:
+        """Judge an interval.
+
+        :param scale: how the CPU counts.
+        :param facts: of the round: what the kernel held in the interval.
+        :raises PluginMisbehaved: if the metric fails.
+        """
+        chosen = (settings.metric, settings.policy)
+        if self._of != chosen:
+            self._of = chosen
+            self.forget()
+        was_neutral = bool(self._past.rest[0])
+        found = safety_net.judge(
+            _division(measured, scale, facts),
+            self._past,
+            functools.partial(self._weigh, measured, metric, settings),
+        )
+        self._past = found.past
+        told = round_model.SafetyNet(
+            harm=float(found.harm[0]),
+            rest=int(found.past.rest[0]),
+            returned=bool(found.returned[0]),
+        )
+        if told.returned:
+            LOG.warning(
+                'node %s: returned to neutral CPU weights for %d rounds: user'
+                ' %s has %.0f %% less with the weights of policy %s than'
+                ' without; if this comes again, set another policy',
+                settings.host,
+                told.rest,
+                measured.ownership.users[found.harmed[0]],
+                100 * told.harm,
+                settings.policy,
+            )
+        elif was_neutral and not told.rest:
+            LOG.info(
+                'node %s: policy %s decides CPU weights again',
+                settings.host,
+                settings.policy,
+            )
+        return told
+
+    def _weigh(
+        self,
+        measured: round_model.Measured,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        less: usage_model.Scalars,
+    ) -> usage_model.Scalars:
+        if not less.any():
+            return measured.heaviness
+        return self._guard.call(
+            settings.metric, lambda: weighed(measured, metric, less)
+        )
+
+
+def weighed(
+    measured: round_model.Measured,
+    metric: metric_base.Metric,
+    less: usage_model.Scalars,
+) -> usage_model.Scalars:
+    """Weigh the VMs of a round as if they had less CPU time.
+
+    :param less: (n,) amounts of the interval; below 0 is more.
+    :returns: (n,) by which each would be treated.
+    :raises PluginMisbehaved: if the metric fails in any stage.
+    """
+    basis, of_all = measured.basis, measured.user_usage
+    if basis is None or of_all is None:
+        return measured.heaviness
+    usage = measured.weighed.amounts.copy()
+    usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
+    if not isinstance(metric, quota_parts.QuotaMetric):
+        return _treated(measured, metric, basis, of_all, usage)
+    # Such a metric looks at no other users, of whom there may be many.
+    user = measured.ownership.user_index
+    users, place = np.unique(user, return_inverse=True)
+    place = place.reshape(-1)
+    change = usage - measured.weighed.amounts
+    totals = metric_base.Totals(
+        instance_heaviness=np.zeros(len(users)),
+        usage=_changed(of_all[users], place, change),
+        endowment=basis.user_endowment[users],
+        quota=measured.quota[users],
+        supply=basis.user_supply,
+    )
+    return stages.user_stage(metric, totals)[place]
+
+
+def _treated(
+    measured: round_model.Measured,
+    metric: metric_base.Metric,
+    basis: round_model.Basis,
+    of_all: resources.Vector,
+    usage: resources.Vector,
+) -> usage_model.Scalars:
+    """Run all stages with other usage of the VMs of this node, (n,)."""
+    user = measured.ownership.user_index
+    own = stages.instance_stage(
+        metric,
+        metric_base.Demands(
+            usage=usage,
+            endowment=measured.endowment,
+            supply=basis.supply,
+            node=measured.ownership.node_index,
+            user_count=basis.user_count,
+            rates=basis.rates,
+        ),
+    )
+    heavier = own - measured.instance_heaviness
+    totals = metric_base.Totals(
+        instance_heaviness=basis.user_instance_heaviness
+        + grouping.sum_by(user, heavier, len(of_all)),
+        usage=_changed(of_all, user, usage - measured.weighed.amounts),
+        endowment=basis.user_endowment,
+        quota=measured.quota,
+        supply=basis.user_supply,
+    )
+    return measure_round.treated(metric, totals, user, own)[1]
+
+
+def _changed(
+    of_all: resources.Vector, user: usage_model.Indices, more: resources.Vector
+) -> resources.Vector:
+    return (of_all + grouping.sum_by(user, more, len(of_all))).clip(0.0)
+
+
+def judged(
+    controls: Mapping[resources.Control, round_model.Working],
+    found: round_model.SafetyNet | None,
+) -> Mapping[resources.Control, round_model.Working]:
+    """Tell which controls work, by whether weights are neutral, too."""
+    working = controls.get(_CPU)
+    if found is None or not found.rest or working is None or not working.works:
+        return controls
+    why = (
+        'returned to neutral: users had less with the weights than without;'
+        f' the policy decides again in {found.rest} rounds'
+    )
+    return {
+        **controls,
+        _CPU: dataclasses.replace(working, works=False, why=why),
+    }
+
+
+def _division(
+    measured: round_model.Measured,
+    scale: scale_module.Scale,
+    facts: scale_module.Facts,
+) -> safety_net.Division:
+    used = measured.weighed.newest
+    wanted = used if measured.wanted is None else measured.wanted
+    user = measured.ownership.user_index
+    of_all = measured.user_usage
+    count = len(used)
+    rows = [row for row in scale.rows(facts) if not facts.apart[row]]
+    held = [facts.units(_CPU)[row] for row in rows]
+    parts, neutral, counts = np.ones(count), np.ones(count), np.zeros(count)
+    parts[rows] = [scale.part(units) for units in held if units is not None]
+    neutral[rows] = [
+        scale.part(units) for units in scale.units(np.ones(count), rows, facts)
+    ]
+    counts[rows] = 1
+    return safety_net.Division(
+        node=np.zeros(count, dtype=np.intp),
+        nodes=1,
+        user=user,
+        had=used[:, _TIME],
+        wanted=wanted[:, _TIME],
+        parts=parts,
+        neutral=neutral,
+        total=used[:, _TIME] if of_all is None else of_all[user, _TIME],
+        counts=(counts > 0) & measured.weighed.known,
+    )
