@@ -9,6 +9,7 @@ know the same see the same end.
 Only the CPU is foreseen: of nothing else it is told what VMs want.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 import numpy as np
@@ -37,6 +38,14 @@ their heaviness, by a natural logarithm of weights), feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
+
+PER_ROUND_S = 0.1
+"""CPU time for the search in a round; what is not finished by then goes on
+in the next one."""
+
+AFFORDABLE = 0.1
+"""Part of a plugin's deadline that a step of the search may take. A slower
+metric would bring itself into quarantine."""
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
@@ -72,6 +81,56 @@ class Search:
     def is_useful(self) -> bool:
         """Tell whether the end is near enough to decide by it."""
         return self.end.sharpness <= SHARP
+
+
+Make = Callable[
+    [foresight_model.Knowledge, Search | None, int], tuple[Search, float]
+]
+"""Goes on from a search, with what is known now, for so many steps at most,
+and says how much CPU time that took, seconds."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Course:
+    """A search that follows what is known, round by round.
+
+    :ivar work: how far it is; ``None`` before the first round, and where a
+        step took too long.
+    :ivar last: by which a node decides: the newest that is useful as long as
+        the same users are on the same nodes, otherwise the work.
+    """
+
+    work: Search | None = None
+    last: Search | None = None
+
+    def followed(
+        self, known: foresight_model.Knowledge, make: Make, longest_s: float
+    ) -> 'Course':
+        """Make a round: one step, and as many more as there is time for.
+
+        What users want and who is where may change at any time: the search
+        goes on from where it is. While next to nothing changes, what was
+        found stays.
+
+        :param longest_s: that a step may take.
+        """
+        work, last = self.work, self.last
+        if last is not None and not last.knowledge.has_cells_of(known):
+            last = None
+        if work is not None and work.knowledge.is_like(known):
+            if work.is_over and last is not None:
+                return self
+            known = work.knowledge
+        found, step_s = make(known, work, 1)
+        if step_s > longest_s:
+            return Course()
+        more = min(int(PER_ROUND_S / max(step_s, 1e-9)), STEPS) - 1
+        if not found.is_over and more > 0:
+            found, _ = make(known, found, more)
+        # What is not finished is better than what was fair before.
+        if last is None or found.is_useful:
+            last = found
+        return Course(found, last)
 
 
 def end(
