@@ -188,7 +188,9 @@ def _carried(
         return before.at
     if before.at.best is not None and before.end.sharpness > LOST:
         return None
-    at = dataclasses.replace(before.at, level=None, made=0, is_moved=True)
+    at = dataclasses.replace(
+        before.at, level=None, made=0, is_moved=True, is_again=False
+    )
     if at.best is not None and not before.is_useful:
         at = maxmin.widened(at, _AGAIN - 2)
     if before.knowledge.has_cells_of(knowledge):

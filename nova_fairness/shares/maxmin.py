@@ -106,6 +106,7 @@ class Begin:
         nothing was.
     :ivar width: its ``e``.
     :ivar is_moved: whether rows came, went or changed since.
+    :ivar is_again: whether it was begun again since.
     """
 
     cold: Floats
@@ -115,6 +116,7 @@ class Begin:
     best: Floats | None = None
     width: float = np.inf
     is_moved: bool = False
+    is_again: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -213,7 +215,10 @@ def _sharpened(
     while made < end and stage < len(STAGES):
         here = STAGES[stage][0]
         point, steps, is_solved = _solved(
-            point, here, end - made, NEARLY if is_warm else 1.0
+            point,
+            here,
+            end - made,
+            NEARLY if is_warm and here > SHARPEST else 1.0,
         )
         made += steps
         if is_solved:
@@ -232,10 +237,32 @@ def _sharpened(
         if there <= sharpest:
             best, sharpest, width = before, there, now.width
     found = best or point
+    cold = best.cold if best else None
+    if is_over and is_warm and not now.is_again and sharpest > SHARPEST:
+        # From elsewhere there may be no way that steps find.
+        again = Begin(
+            np.zeros(len(nodes.user)),
+            None,
+            best=cold,
+            width=width,
+            is_moved=True,
+            is_again=True,
+        )
+        if (left := most - (made - now.made)) > 0:
+            return _sharpened(nodes, again, left)
+        return found, sharpest, again, False
     if is_over:
         point, stage = found, len(STAGES) - 1
-    cold = best.cold if best else None
-    at = Begin(point.cold, point.level, stage, made, cold, width, is_warm)
+    at = Begin(
+        point.cold,
+        point.level,
+        stage,
+        made,
+        cold,
+        width,
+        is_warm,
+        now.is_again,
+    )
     return found, sharpest, at, is_over
 
 

@@ -234,6 +234,34 @@ def test_who_comes_and_goes_is_foreseen_from_where_the_search_is(metric):
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
 
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+@pytest.mark.parametrize('seed', [2, 10, 13, 20, 38])
+@pytest.mark.parametrize('steps', [10, decide_foresight.STEPS])
+def test_a_search_that_finds_no_way_from_where_it_was_begins_again(
+    metric, seed, steps
+):
+    """Half of the nodes were not known before."""
+    metric, chance = METRICS[metric], np.random.default_rng(seed)
+    pairs = {
+        (int(node), user): float(chance.uniform(0.5, 8.0))
+        for user in range(9)
+        for node in chance.choice(6, int(chance.integers(1, 4)), replace=False)
+    }
+    some = {(0, user): 0.01 for user in range(9)}
+    some |= {pair: wanted for pair, wanted in pairs.items() if pair[0] < 3}
+    before = decide_foresight.searched(
+        make(metric, some, [4] * 6), RATIO, None, decide_foresight.STEPS
+    )
+    known = make(metric, pairs, [4] * 6)
+    found = decide_foresight.searched(known, RATIO, before, steps)
+    for _ in range(40):
+        found = decide_foresight.searched(known, RATIO, found, steps)
+    assert found.is_over
+    assert found.end.sharpness == maxmin.SHARPEST
+    best = divided(known, decide_foresight.end(known, RATIO))
+    assert divided(known, found.end) == pytest.approx(best, abs=0.05 * ONE)
+
+
 @pytest.mark.parametrize('cpus', [1, 16, 256])
 def test_a_node_that_lacks_a_part_of_one_vcpu_is_short(cpus):
     wanted = {(0, 0): cpus - 1.0, (0, 1): 1.2}
