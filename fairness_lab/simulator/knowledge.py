@@ -31,7 +31,7 @@ from nova_fairness.shares import grouping
 NEVER = -1
 """Tick of what did not happen, and node of a VM that no report names."""
 
-STEP_S, ROW_S = 1.5e-3, 1.2e-6
+STEP_S, ROW_S = 1.5e-3, 1e-6
 """CPU time that a step of the search takes an agent, and for each row of the
 demand, with a metric that looks at users' sums alone, ..."""
 

@@ -10,6 +10,7 @@ Only the CPU is foreseen: of nothing else it is told what VMs want.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -43,9 +44,10 @@ PER_ROUND_S = 0.1
 """CPU time for the search in a round; what is not finished by then goes on
 in the next one."""
 
-AFFORDABLE = 0.1
-"""Part of a plugin's deadline that a step of the search may take. A slower
-metric would bring itself into quarantine."""
+AFFORDABLE = 0.3
+"""Part of a plugin's deadline that a step of the search may take; the next one
+may take three times as long. A slower metric would bring itself into
+quarantine."""
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
@@ -188,16 +190,17 @@ def _carried(
         return before.at
     if before.at.best is not None and before.end.sharpness > LOST:
         return None
-    at = dataclasses.replace(
-        before.at, level=None, made=0, is_moved=True, is_again=False
-    )
+    at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
     if at.best is not None and not before.is_useful:
         at = maxmin.widened(at, _AGAIN - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at
-    old = {name: place for place, name in enumerate(_owners(before.knowledge))}
-    places = [old.get(name, -1) for name in _owners(knowledge)]
-    rows = np.array(places, dtype=np.intp)
+    old = before.knowledge
+    if (old.weigh_users is None) is not (knowledge.weigh_users is None):
+        return None
+    nodes = _places(old.node_names(), knowledge.node_names())
+    users = _places(old.user_names(), knowledge.user_names())
+    rows = _owners(old, knowledge, nodes, users)
 
     def moved(cold: usage_model.Scalars) -> usage_model.Scalars:
         return np.where(rows < 0, np.median(cold), cold[rows])
@@ -205,21 +208,44 @@ def _carried(
     return dataclasses.replace(
         at,
         cold=moved(at.cold),
+        level=None if at.level is None else at.level[nodes],
         stage=min(at.stage, _AGAIN),
         best=None if at.best is None else moved(at.best),
     )
 
 
+def _places(
+    old: Sequence[foresight_model.Name], new: Sequence[foresight_model.Name]
+) -> usage_model.Indices:
+    """Say where names were before; -1 where they were not."""
+    if old == new:
+        return np.arange(len(new))
+    known = {name: place for place, name in enumerate(old)}
+    return np.array([known.get(name, -1) for name in new], dtype=np.intp)
+
+
 def _owners(
-    knowledge: foresight_model.Knowledge,
-) -> list[tuple[foresight_model.Name, ...]]:
-    """Names of what is weighed, in the order of :class:`_Heaviness`."""
-    users = knowledge.user_names()
-    if knowledge.weigh_users is not None:
-        return [(users[place],) for place in np.unique(knowledge.user)]
-    nodes = knowledge.node_names()
-    cells = zip(knowledge.node, knowledge.user, strict=True)
-    return [(nodes[node], users[user]) for node, user in cells]
+    old: foresight_model.Knowledge,
+    new: foresight_model.Knowledge,
+    nodes: usage_model.Indices,
+    users: usage_model.Indices,
+) -> usage_model.Indices:
+    """Say where what is weighed was before, in the order of
+    :class:`_Heaviness`; -1 for what is new.
+
+    :param nodes: of :func:`_places`; likewise ``users``.
+    """
+    if new.weigh_users is not None:
+        before, _ = grouping.present(old.user)
+        now, _ = grouping.present(new.user)
+        wanted = users[now]
+    else:
+        width = len(old.user_names())
+        before = old.node * width + old.user
+        node, user = nodes[new.node], users[new.user]
+        wanted = np.where((node < 0) | (user < 0), -1, node * width + user)
+    place = np.searchsorted(before, wanted).clip(max=len(before) - 1)
+    return np.where(before[place] == wanted, place, -1)
 
 
 def _supply(
@@ -247,8 +273,7 @@ class _Heaviness:
 
     def __init__(self, knowledge: foresight_model.Knowledge) -> None:
         self._known = knowledge
-        names, user = np.unique(knowledge.user, return_inverse=True)
-        self._user = user.reshape(-1)
+        names, self._user = grouping.present(knowledge.user)
         every = np.arange(len(knowledge.node))
         if knowledge.weigh_users is None:
             self.owner, self.user = every, self._user
