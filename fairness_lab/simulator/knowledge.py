@@ -170,7 +170,8 @@ class Searches:
         steps: int,
     ) -> tuple[decide_foresight.Search, float]:
         """Search at once, and charge what it would take an agent."""
-        step_s = STEP_S + ROW_S * len(known.demand.cell)
+        rows = self._setup.stands_for * len(known.demand.cell)
+        step_s = STEP_S + ROW_S * rows
         found = decide_foresight.searched(
             known, self._setup.max_weight_ratio, before, steps
         )

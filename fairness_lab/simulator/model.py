@@ -82,6 +82,9 @@ class Setup:
     :ivar links: how reports travel; ``None``: all know all at once.
     :ivar view_max_age: rounds after which a report does not count, > 0.
     :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
+    :ivar stands_for: rows of the demand for which each one counts in the time
+        that a step of the search takes: a small cloud that searches as slowly
+        as a large one.
     """
 
     metric: str
@@ -102,6 +105,7 @@ class Setup:
     links: cloud_module.Links | None = None
     view_max_age: float = 3.0
     equal_vms: bool = False
+    stands_for: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
