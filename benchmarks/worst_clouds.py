@@ -358,7 +358,7 @@ def main() -> None:
             ends = [until_s] * options.processes
             told['search'] = list(pool.map(climbed, seeds, ends))
     options.out.mkdir(parents=True, exist_ok=True)
-    runs.write(options.out / 'worst.json', told)
+    runs.write(options.out / 'worst.json', [told])
 
 
 if __name__ == '__main__':

@@ -8,6 +8,7 @@ reached it.
 """
 
 import abc
+from collections.abc import Iterator
 import dataclasses
 
 import numpy as np
@@ -22,6 +23,7 @@ from nova_fairness.measure import quota
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
+from nova_fairness.model import defaults
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.shares import grouping
@@ -29,8 +31,17 @@ from nova_fairness.shares import grouping
 NEVER = -1
 """Tick of what did not happen, and node of a VM that no report names."""
 
+STEP_S, ROW_S = 1.5e-3, 1e-6
+"""CPU time that a step of the search takes an agent, and for each row of the
+demand, with a metric that looks at users' sums alone, ..."""
+
+OF_CELLS = 3
+"""... and how many times as much with one that looks at cells: as measured."""
+
+LONGEST_STEP_S = decide_foresight.AFFORDABLE * defaults.METRIC_DEADLINE_S
+
 KEPT = 64
-"""Ends that are remembered."""
+"""Views that are remembered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,8 +104,10 @@ class Told:
     vcpus: model.Scalars
 
 
-class Ends:
-    """Knowledge of reports and its end; the same while little changes.
+class Searches:
+    """Knowledge of reports, and how far each node's search is in it.
+
+    Nodes that know the same, and did so before, search together.
 
     :param cloud: the nodes.
     :param setup: of the agents.
@@ -103,18 +116,75 @@ class Ends:
     def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         self._cloud = cloud
         self._setup = setup
-        self._made: list[
-            tuple[foresight_model.Knowledge, foresight_model.End]
-        ] = []
+        self._known: list[foresight_model.Knowledge] = []
+        self._courses = [decide_foresight.Course()] * len(cloud.nodes)
+        self._followed: dict[
+            tuple[foresight_model.Knowledge, decide_foresight.Course],
+            decide_foresight.Course,
+        ] = {}
 
-    def of(
+    def begin(self) -> None:
+        """Begin a round of some nodes."""
+        self._followed.clear()
+
+    def views(
+        self,
+        deciding: model.Indices,
+        place: model.Indices,
+        known: foresight_model.Knowledge,
+    ) -> Iterator[foresight_model.View]:
+        """Let nodes go on with their searches, as agents do.
+
+        :param deciding: of nodes that act and know the same.
+        :param place: indices of these nodes.
+        :returns: the views of nodes that decide by foresight.
+        """
+        groups: dict[decide_foresight.Course, list[int]] = {}
+        for row, node in enumerate(place):
+            groups.setdefault(self._courses[node], []).append(row)
+        for course, rows in groups.items():
+            found = self._go_on(known, course)
+            for node in place[rows]:
+                self._courses[node] = found
+            if (last := found.last) is not None:
+                yield foresight_model.View(
+                    deciding[rows], place[rows], last.knowledge, last.end
+                )
+
+    def _go_on(
+        self,
+        known: foresight_model.Knowledge,
+        course: decide_foresight.Course,
+    ) -> decide_foresight.Course:
+        key = known, course
+        if key not in self._followed:
+            self._followed[key] = course.followed(
+                known, self._search, LONGEST_STEP_S
+            )
+        return self._followed[key]
+
+    def _search(
+        self,
+        known: foresight_model.Knowledge,
+        before: decide_foresight.Search | None,
+        steps: int,
+    ) -> tuple[decide_foresight.Search, float]:
+        """Search at once, and charge what it would take an agent."""
+        rows = self._setup.stands_for * len(known.demand.cell)
+        step_s = STEP_S + ROW_S * rows
+        found = decide_foresight.searched(
+            known, self._setup.max_weight_ratio, before, steps
+        )
+        return found, step_s * (OF_CELLS if known.weigh_users is None else 1)
+
+    def knowledge(
         self,
         told: measure_foresight.Cells,
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
-    ) -> tuple[foresight_model.Knowledge, foresight_model.End]:
-        """What reports tell, and the end that follows.
+    ) -> foresight_model.Knowledge:
+        """What reports tell; the same while little changes.
 
         :param told: a row for each VM, where it was, in any order.
         :param vcpus: (n,) of these VMs.
@@ -122,12 +192,11 @@ class Ends:
         :param normal: (r,) with overcommit.
         """
         made = self._make(told, supply, normal, vcpus)
-        for item in self._made:
-            if item[0].is_like(made):
+        for item in self._known:
+            if item.is_like(made):
                 return item
-        end = decide_foresight.end(made, self._setup.max_weight_ratio)
-        self._made = [(made, end), *self._made[: KEPT - 1]]
-        return made, end
+        self._known = [made, *self._known[: KEPT - 1]]
+        return made
 
     def _make(
         self,
@@ -185,7 +254,7 @@ class Knowledge(abc.ABC):
         self.usage = np.zeros((count, width))
         self.endowment = np.zeros((count, width))
         self.wanted = np.zeros((count, width))
-        self._ends = Ends(cloud, setup)
+        self.searches = Searches(cloud, setup)
         self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
 
     @abc.abstractmethod
@@ -203,21 +272,21 @@ class Knowledge(abc.ABC):
     ) -> tuple[foresight_model.View, ...]:
         """Say what the nodes that act know of all, after they weighed."""
 
-    def view(
+    def views_of(
         self,
         deciding: model.Indices,
         place: model.Indices,
         told: Told,
         counts: resources.Mask,
-    ) -> foresight_model.View:
-        """Make a view of reports.
+    ) -> Iterator[foresight_model.View]:
+        """Make the views of nodes that have the same reports.
 
         :param deciding: of the nodes that act.
         :param place: indices of these nodes.
         :param counts: (m,) nodes whose reports count.
         """
         supply = self.supply(np.flatnonzero(counts))
-        found, end = self._ends.of(
+        known = self.searches.knowledge(
             measure_foresight.Cells(
                 told.node,
                 told.user,
@@ -229,7 +298,7 @@ class Knowledge(abc.ABC):
             self.normal(supply),
             told.vcpus,
         )
-        return foresight_model.View(deciding, place, found, end)
+        return self.searches.views(deciding, place, known)
 
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
@@ -358,4 +427,5 @@ class Shared(Knowledge):
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
         told = self.newest(rows)
         every = np.arange(len(batch.acting))
-        return (self.view(every, batch.acting, told, fresh),)
+        self.searches.begin()
+        return tuple(self.views_of(every, batch.acting, told, fresh))

@@ -80,13 +80,14 @@ class Linked(knowledge.Knowledge):
         ages = np.maximum(self.max_age, self._ticks * silent)
         known = self._counting(batch.acting, tick, ages)
         rows, group = np.unique(known, axis=0, return_inverse=True)
-        found = []
+        found: list[foresight_model.View] = []
+        self.searches.begin()
         for number, row in enumerate(rows):
             deciding = np.flatnonzero(group.reshape(-1) == number)
             place = batch.acting[deciding]
             told, _ = self._told(int(place[0]), row)
             counts = row != knowledge.NEVER
-            found.append(self.view(deciding, place, told, counts))
+            found += self.views_of(deciding, place, told, counts)
         return tuple(found)
 
     def _counting(

@@ -83,6 +83,9 @@ class Setup:
     :ivar view_max_age: rounds after which a report does not count, > 0.
     :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
     :ivar safety_net: whether nodes whose weights do harm return to neutral.
+    :ivar stands_for: rows of the demand for which each one counts in the time
+        that a step of the search takes: a small cloud that searches as slowly
+        as a large one.
     """
 
     metric: str
@@ -104,6 +107,7 @@ class Setup:
     view_max_age: float = 3.0
     equal_vms: bool = False
     safety_net: bool = True
+    stands_for: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

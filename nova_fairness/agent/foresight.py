@@ -25,14 +25,6 @@ from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
 
-PER_ROUND_S = 0.1
-"""CPU time for foresight in a round; what is not finished by then goes on
-in the next one."""
-
-AFFORDABLE = 0.1
-"""Part of a plugin's deadline that a step of it may take. A slower metric
-would bring itself into quarantine."""
-
 
 def knowledge_of_node(
     host: str,
@@ -71,8 +63,7 @@ class Foreseer:
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._work: decide_foresight.Search | None = None
-        self._last: decide_foresight.Search | None = None
+        self._course = decide_foresight.Course()
         self._quick = True
 
     def of_node(
@@ -92,7 +83,8 @@ class Foreseer:
             return None
         found = measured.knowledge()
         self._look(found.knowledge, float(ratios[decide_foresight.CPU]))
-        if self._last is None:
+        last = self._course.last
+        if last is None:
             return None
         used = measured.weighed.newest
         here = np.zeros(1, dtype=np.intp)
@@ -103,69 +95,36 @@ class Foreseer:
             ratio=ratios,
             views=(
                 foresight_model.View(
-                    here,
-                    here + found.place,
-                    self._last.knowledge,
-                    self._last.end,
+                    here, here + found.place, last.knowledge, last.end
                 ),
             ),
         )
 
     def _look(self, known: foresight_model.Knowledge, ratio: float) -> None:
-        """Foresee if something has changed, or is not finished.
-
-        What users want and who is where may change at any time: the search
-        goes on from where it is.
-        """
-        work, last = self._work, self._last
-        if last is not None and not last.knowledge.has_cells_of(known):
-            last = None
-        if work is not None and work.knowledge.is_like(known):
-            if work.is_over and last is not None:
-                return
-            known = work.knowledge
-        self._work = found = self._searched(known, ratio, work)
-        # What is not finished is better than what was fair before.
-        if found is None or last is None or found.is_useful:
-            last = found
-        self._last = last
-
-    def _searched(
-        self,
-        known: foresight_model.Knowledge,
-        ratio: float,
-        before: decide_foresight.Search | None,
-    ) -> decide_foresight.Search | None:
-        """Make one step, and as many more as there is time for.
+        """Go on with the search.
 
         CPU time counts: a busy host makes nothing slow.
-
-        :returns: ``None`` if a step takes too long.
         """
+        longest_s = decide_foresight.AFFORDABLE * self._guard.deadline_s
+        times_s = []
 
-        def searched(
-            before: decide_foresight.Search | None, steps: int
+        def make(
+            known: foresight_model.Knowledge,
+            before: decide_foresight.Search | None,
+            steps: int,
         ) -> tuple[decide_foresight.Search, float]:
-            began_s = time.thread_time()
-            found = decide_foresight.searched(known, ratio, before, steps)
-            return found, time.thread_time() - began_s
+            def timed() -> tuple[decide_foresight.Search, float]:
+                began_s = time.thread_time()
+                found = decide_foresight.searched(known, ratio, before, steps)
+                return found, time.thread_time() - began_s
 
-        found, step_s = self._guard.call(
-            known.metric, lambda: searched(before, 1)
-        )
-        quick = step_s <= AFFORDABLE * self._guard.deadline_s
-        self._say(known, step_s, quick=quick)
-        if not quick:
-            return None
-        more = min(
-            int(PER_ROUND_S / max(step_s, 1e-9)), decide_foresight.STEPS
-        )
-        if not found.is_over and more > 1:
-            one = found
-            found, _ = self._guard.call(
-                known.metric, lambda: searched(one, more - 1)
-            )
-        return found
+            found, spent_s = self._guard.call(known.metric, timed)
+            times_s.append(spent_s)
+            return found, spent_s
+
+        self._course = self._course.followed(known, make, longest_s)
+        if times_s:
+            self._say(known, times_s[0], quick=times_s[0] <= longest_s)
 
     def _say(
         self, known: foresight_model.Knowledge, step_s: float, *, quick: bool

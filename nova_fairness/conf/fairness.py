@@ -259,7 +259,7 @@ The policy ``thesis`` does not use it.
     ),
     cfg.FloatOpt(
         'metric_deadline',
-        default=1.0,
+        default=defaults.METRIC_DEADLINE_S,
         min=0.01,
         max=60.0,
         advanced=True,

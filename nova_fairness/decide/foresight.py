@@ -9,6 +9,8 @@ know the same see the same end.
 Only the CPU is foreseen: of nothing else it is told what VMs want.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -37,6 +39,15 @@ their heaviness, by a natural logarithm of weights), feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
+
+PER_ROUND_S = 0.1
+"""CPU time for the search in a round; what is not finished by then goes on
+in the next one."""
+
+AFFORDABLE = 0.3
+"""Part of a plugin's deadline that a step of the search may take; the next one
+may take three times as long. A slower metric would bring itself into
+quarantine."""
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
@@ -72,6 +83,56 @@ class Search:
     def is_useful(self) -> bool:
         """Tell whether the end is near enough to decide by it."""
         return self.end.sharpness <= SHARP
+
+
+Make = Callable[
+    [foresight_model.Knowledge, Search | None, int], tuple[Search, float]
+]
+"""Goes on from a search, with what is known now, for so many steps at most,
+and says how much CPU time that took, seconds."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Course:
+    """A search that follows what is known, round by round.
+
+    :ivar work: how far it is; ``None`` before the first round, and where a
+        step took too long.
+    :ivar last: by which a node decides: the newest that is useful as long as
+        the same users are on the same nodes, otherwise the work.
+    """
+
+    work: Search | None = None
+    last: Search | None = None
+
+    def followed(
+        self, known: foresight_model.Knowledge, make: Make, longest_s: float
+    ) -> 'Course':
+        """Make a round: one step, and as many more as there is time for.
+
+        What users want and who is where may change at any time: the search
+        goes on from where it is. While next to nothing changes, what was
+        found stays.
+
+        :param longest_s: that a step may take.
+        """
+        work, last = self.work, self.last
+        if last is not None and not last.knowledge.has_cells_of(known):
+            last = None
+        if work is not None and work.knowledge.is_like(known):
+            if work.is_over and last is not None:
+                return self
+            known = work.knowledge
+        found, step_s = make(known, work, 1)
+        if step_s > longest_s:
+            return Course()
+        more = min(int(PER_ROUND_S / max(step_s, 1e-9)), STEPS) - 1
+        if not found.is_over and more > 0:
+            found, _ = make(known, found, more)
+        # What is not finished is better than what was fair before.
+        if last is None or found.is_useful:
+            last = found
+        return Course(found, last)
 
 
 def end(
@@ -129,14 +190,17 @@ def _carried(
         return before.at
     if before.at.best is not None and before.end.sharpness > LOST:
         return None
-    at = dataclasses.replace(before.at, level=None, made=0, is_moved=True)
+    at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
     if at.best is not None and not before.is_useful:
         at = maxmin.widened(at, _AGAIN - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at
-    old = {name: place for place, name in enumerate(_owners(before.knowledge))}
-    places = [old.get(name, -1) for name in _owners(knowledge)]
-    rows = np.array(places, dtype=np.intp)
+    old = before.knowledge
+    if (old.weigh_users is None) is not (knowledge.weigh_users is None):
+        return None
+    nodes = _places(old.node_names(), knowledge.node_names())
+    users = _places(old.user_names(), knowledge.user_names())
+    rows = _owners(old, knowledge, nodes, users)
 
     def moved(cold: usage_model.Scalars) -> usage_model.Scalars:
         return np.where(rows < 0, np.median(cold), cold[rows])
@@ -144,21 +208,44 @@ def _carried(
     return dataclasses.replace(
         at,
         cold=moved(at.cold),
+        level=None if at.level is None else at.level[nodes],
         stage=min(at.stage, _AGAIN),
         best=None if at.best is None else moved(at.best),
     )
 
 
+def _places(
+    old: Sequence[foresight_model.Name], new: Sequence[foresight_model.Name]
+) -> usage_model.Indices:
+    """Say where names were before; -1 where they were not."""
+    if old == new:
+        return np.arange(len(new))
+    known = {name: place for place, name in enumerate(old)}
+    return np.array([known.get(name, -1) for name in new], dtype=np.intp)
+
+
 def _owners(
-    knowledge: foresight_model.Knowledge,
-) -> list[tuple[foresight_model.Name, ...]]:
-    """Names of what is weighed, in the order of :class:`_Heaviness`."""
-    users = knowledge.user_names()
-    if knowledge.weigh_users is not None:
-        return [(users[place],) for place in np.unique(knowledge.user)]
-    nodes = knowledge.node_names()
-    cells = zip(knowledge.node, knowledge.user, strict=True)
-    return [(nodes[node], users[user]) for node, user in cells]
+    old: foresight_model.Knowledge,
+    new: foresight_model.Knowledge,
+    nodes: usage_model.Indices,
+    users: usage_model.Indices,
+) -> usage_model.Indices:
+    """Say where what is weighed was before, in the order of
+    :class:`_Heaviness`; -1 for what is new.
+
+    :param nodes: of :func:`_places`; likewise ``users``.
+    """
+    if new.weigh_users is not None:
+        before, _ = grouping.present(old.user)
+        now, _ = grouping.present(new.user)
+        wanted = users[now]
+    else:
+        width = len(old.user_names())
+        before = old.node * width + old.user
+        node, user = nodes[new.node], users[new.user]
+        wanted = np.where((node < 0) | (user < 0), -1, node * width + user)
+    place = np.searchsorted(before, wanted).clip(max=len(before) - 1)
+    return np.where(before[place] == wanted, place, -1)
 
 
 def _supply(
@@ -186,8 +273,7 @@ class _Heaviness:
 
     def __init__(self, knowledge: foresight_model.Knowledge) -> None:
         self._known = knowledge
-        names, user = np.unique(knowledge.user, return_inverse=True)
-        self._user = user.reshape(-1)
+        names, self._user = grouping.present(knowledge.user)
         every = np.arange(len(knowledge.node))
         if knowledge.weigh_users is None:
             self.owner, self.user = every, self._user

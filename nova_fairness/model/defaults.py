@@ -10,3 +10,6 @@ POLICY = 'foresight'
 
 MAX_WEIGHT_RATIO = 20.0
 """Largest to smallest weight of a node."""
+
+METRIC_DEADLINE_S = 1.0
+"""Seconds that a metric or a policy may take in a round."""

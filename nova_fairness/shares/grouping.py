@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sums over groups of rows."""
+"""Groups of rows: their sums and their numbers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -33,3 +33,15 @@ def _counted(
 ) -> npt.NDArray[np.float64]:
     sums = np.bincount(group, weights=weights, minlength=count)
     return sums.astype(np.float64, copy=False)
+
+
+def present(
+    group: usage_model.Indices,
+) -> tuple[usage_model.Indices, usage_model.Indices]:
+    """Number the groups that have rows.
+
+    :param group: (n,) >= 0.
+    :returns: (k,) these groups, ascending, and (n,) the number of each row's.
+    """
+    here = np.bincount(group) > 0
+    return np.flatnonzero(here), (np.cumsum(here) - 1)[group]

@@ -22,6 +22,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.shares import grouping
 from nova_fairness.shares import krylov
 from nova_fairness.shares import rounding
 from nova_fairness.shares import weighted
@@ -98,14 +99,15 @@ class Begin:
 
     :ivar cold: (k,) by which the logarithms of each owner's weights are
         lower, up to a number for each node.
-    :ivar level: (q,) of the nodes that are short, see :class:`weighted.Point`;
-        ``None`` if that is not known.
+    :ivar level: (m,) of the nodes, see :class:`weighted.Point`; any number
+        where it is not known, and ``None`` if it is known of none.
     :ivar stage: number of the stage that is being solved.
     :ivar made: steps so far.
     :ivar best: (k,) as ``cold``, of the sharpest that was found; ``None`` if
         nothing was.
     :ivar width: its ``e``.
     :ivar is_moved: whether rows came, went or changed since.
+    :ivar is_again: whether it was begun again since.
     """
 
     cold: Floats
@@ -115,6 +117,7 @@ class Begin:
     best: Floats | None = None
     width: float = np.inf
     is_moved: bool = False
+    is_again: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -163,10 +166,10 @@ def divide(
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
         return Division(got, log, 0.0, None, is_over=True)
-    names, node = np.unique(rows.node[chosen], return_inverse=True)
+    names, node = grouping.present(rows.node[chosen])
     nodes = weighted.Nodes(
         rows=chosen,
-        node=node.reshape(-1),
+        node=node,
         owner=rows.owner[chosen],
         user=rows.user,
         full=np.log(rows.wanted[chosen] / rows.size[chosen]),
@@ -177,7 +180,13 @@ def divide(
         idle=got.copy(),
         blur=STAGES[0][1],
     )
+    if begin is not None and begin.level is not None:
+        begin = dataclasses.replace(begin, level=begin.level[names])
     found, sharpness, at, is_over = _sharpened(nodes, begin, steps)
+    if at.level is not None:
+        level = np.zeros(len(rows.supply))
+        level[names] = at.level
+        at = dataclasses.replace(at, level=level)
     some, log[chosen] = weighted.settled(nodes, found)
     # All that is wanted is exactly that, whatever logarithms lost.
     content = some >= got[chosen] * (1 - weighted.SAME)
@@ -193,7 +202,21 @@ def widened(begin: Begin, stage: int) -> Begin:
     if begin.stage <= stage:
         return begin
     factor = STAGES[begin.stage][0] / STAGES[stage][0]
-    return dataclasses.replace(begin, cold=begin.cold * factor, stage=stage)
+    cold = begin.cold * factor
+    return dataclasses.replace(begin, cold=cold, level=None, stage=stage)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Sharpest:
+    """The sharpest solution, if any.
+
+    :ivar sharpness: of all but a few owners.
+    :ivar width: its ``e``.
+    """
+
+    point: weighted.Point | None = None
+    sharpness: float = np.inf
+    width: float = np.inf
 
 
 def _sharpened(
@@ -205,47 +228,75 @@ def _sharpened(
         sharpness; where to go on; and whether nothing is left to do.
     """
     now = begin or Begin(np.zeros(len(nodes.user)), None)
-    point = _at(nodes, now.stage, now)
-    best: weighted.Point | None = None
-    sharpest = width = np.inf
-    is_warm, stage, made = now.is_moved, now.stage, now.made
+    point, best, stage, made = _staged(nodes, now, most)
+    is_over = stage == len(STAGES) or made >= MOST_STEPS
+    if best.point is None or best.sharpness > best.width:
+        # Nothing was solved: what was found before may be sharper.
+        best = _carried(nodes, now, best)
+    found = best.point or point or _at(nodes, now.stage, now)
+    cold = best.point.cold if best.point else None
+    at = Begin(
+        found.cold if is_over or point is None else point.cold,
+        found.level if is_over or point is None else point.level,
+        len(STAGES) - 1 if is_over else stage,
+        made,
+        cold,
+        best.width,
+        now.is_moved,
+        now.is_again,
+    )
+    is_new = now.is_moved and not now.is_again
+    if is_over and is_new and best.sharpness > SHARPEST:
+        # From elsewhere there may be no way that steps find.
+        at = dataclasses.replace(
+            at, cold=np.zeros(len(at.cold)), stage=0, made=0, is_again=True
+        )
+        if (left := most - (made - now.made)) > 0:
+            return _sharpened(nodes, at, left)
+        is_over = False
+    return found, best.sharpness, at, is_over
+
+
+def _staged(
+    nodes: weighted.Nodes, now: Begin, most: int
+) -> tuple[weighted.Point | None, _Sharpest, int, int]:
+    """Take steps, stage by stage.
+
+    :returns: where one got, ``None`` without a step; the sharpest solution;
+        the stage; and steps in all.
+    """
+    point, best, is_warm = None, _Sharpest(), now.is_moved
+    stage, made = now.stage, now.made
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
         here = STAGES[stage][0]
         point, steps, is_solved = _solved(
-            point, here, end - made, NEARLY if is_warm else 1.0
+            _at(nodes, stage, point or now),
+            here,
+            end - made,
+            NEARLY if is_warm and here > SHARPEST else 1.0,
         )
         made += steps
-        if is_solved:
-            best, sharpest, width = point, here, here
-        elif is_warm and (reached := _sharpness(point, here)) < sharpest:
-            best, sharpest, width = point, reached, here
-        if not is_solved and (made >= end or (stage == 0 and made < GIVEN_UP)):
-            continue
-        stage += 1
-        if stage < len(STAGES):
-            point = _at(nodes, stage, point)
-    is_over = stage == len(STAGES) or made >= MOST_STEPS
-    if now.best is not None and (best is None or sharpest > width):
-        # Nothing was solved: what was found before may be sharper.
-        before, there = _carried(nodes, now, now.best)
-        if there <= sharpest:
-            best, sharpest, width = before, there, now.width
-    found = best or point
-    if is_over:
-        point, stage = found, len(STAGES) - 1
-    cold = best.cold if best else None
-    at = Begin(point.cold, point.level, stage, made, cold, width, is_warm)
-    return found, sharpest, at, is_over
+        reached = here if is_solved else np.inf
+        if is_warm and not is_solved:
+            reached = _sharpness(point, here)
+        if is_solved or reached < best.sharpness:
+            best = _Sharpest(point, reached, here)
+        if is_solved or (made < end and (stage > 0 or made >= GIVEN_UP)):
+            stage += 1
+    return point, best, stage, made
 
 
-def _carried(
-    nodes: weighted.Nodes, now: Begin, best: Floats
-) -> tuple[weighted.Point, float]:
-    """The sharpest that was found before, and how sharp it is here."""
+def _carried(nodes: weighted.Nodes, now: Begin, best: _Sharpest) -> _Sharpest:
+    """The sharper of what was found now and what was before."""
+    if now.best is None:
+        return best
     stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
-    point = _at(nodes, stage, dataclasses.replace(now, cold=best))
-    return point, _sharpness(point, now.width) if now.is_moved else now.width
+    point = _at(nodes, stage, dataclasses.replace(now, cold=now.best))
+    there = _sharpness(point, now.width) if now.is_moved else now.width
+    if there > best.sharpness:
+        return best
+    return _Sharpest(point, there, now.width)
 
 
 def _sharpness(point: weighted.Point, width: float) -> float:

@@ -207,7 +207,7 @@ WEIGHED = pytest.mark.parametrize('which', ['cells', 'users'])
 @WEIGHED
 def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
     made, policy = foreseer(), foresight.ForesightPolicy()
-    slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.05))
+    slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.1))
     for _ in range(3):
         assert made.of_node(slow, policy, RATIOS) is None
     assert caplog.text.count('feedback decides until it takes less') == 1

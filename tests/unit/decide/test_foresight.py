@@ -234,6 +234,82 @@ def test_who_comes_and_goes_is_foreseen_from_where_the_search_is(metric):
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
 
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+@pytest.mark.parametrize('seed', [2, 10, 13, 20, 38])
+@pytest.mark.parametrize('steps', [10, decide_foresight.STEPS])
+def test_a_search_that_finds_no_way_from_where_it_was_begins_again(
+    metric, seed, steps
+):
+    """Half of the nodes were not known before."""
+    metric, chance = METRICS[metric], np.random.default_rng(seed)
+    pairs = {
+        (int(node), user): float(chance.uniform(0.5, 8.0))
+        for user in range(9)
+        for node in chance.choice(6, int(chance.integers(1, 4)), replace=False)
+    }
+    some = {(0, user): 0.01 for user in range(9)}
+    some |= {pair: wanted for pair, wanted in pairs.items() if pair[0] < 3}
+    before = decide_foresight.searched(
+        make(metric, some, [4] * 6), RATIO, None, decide_foresight.STEPS
+    )
+    known = make(metric, pairs, [4] * 6)
+    found = decide_foresight.searched(known, RATIO, before, steps)
+    for _ in range(40):
+        found = decide_foresight.searched(known, RATIO, found, steps)
+    assert found.is_over
+    assert found.end.sharpness == maxmin.SHARPEST
+    best = divided(known, decide_foresight.end(known, RATIO))
+    assert divided(known, found.end) == pytest.approx(best, abs=0.05 * ONE)
+
+
+def drawn(seed, nodes=12, users=30):
+    chance = np.random.default_rng(seed)
+    return {
+        (int(node), user): float(chance.uniform(0.5, 4.0))
+        for user in range(users)
+        for node in chance.choice(nodes, 3, replace=False)
+    }
+
+
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+@pytest.mark.parametrize('weighs', ['users', 'cells'])
+def test_who_stays_is_known_by_name_when_a_node_goes(metric, weighs):
+    metric, pairs = METRICS[metric], drawn(3)
+    other = {} if weighs == 'users' else {'weigh_users': None}
+    hosts = [f'node{number:02d}' for number in range(12)]
+    users = [f'user{number:02d}' for number in range(30)]
+    all_of_them = dataclasses.replace(
+        make(metric, pairs, [4] * 12), hosts=hosts, users=users, **other
+    )
+    before = decide_foresight.searched(
+        all_of_them, RATIO, None, decide_foresight.STEPS
+    )
+    # All others have other numbers now.
+    rest = {(n - 1, user): cpus for (n, user), cpus in pairs.items() if n}
+    known = dataclasses.replace(
+        make(metric, rest, [4] * 11), hosts=hosts[1:], users=users, **other
+    )
+    found = decide_foresight.searched(known, RATIO, before, 6)
+    cold = decide_foresight.searched(known, RATIO, None, 6)
+    assert found.end.sharpness < cold.end.sharpness
+    begin = decide_foresight._carried(before, known)
+    assert begin.level == pytest.approx(before.at.level[1:])
+
+
+def test_a_search_of_cells_is_no_begin_for_one_of_users():
+    metric, pairs = METRICS['dominant share'], drawn(3)
+    of_cells = dataclasses.replace(
+        make(metric, pairs, [4] * 12), weigh_users=None, metric='another'
+    )
+    before = decide_foresight.searched(of_cells, RATIO, None, 20)
+    known = make(metric, pairs, [4] * 12)
+    found, cold = (
+        decide_foresight.searched(known, RATIO, begin, 20)
+        for begin in (before, None)
+    )
+    assert np.array_equal(found.end.log, cold.end.log)
+
+
 @pytest.mark.parametrize('cpus', [1, 16, 256])
 def test_a_node_that_lacks_a_part_of_one_vcpu_is_short(cpus):
     wanted = {(0, 0): cpus - 1.0, (0, 1): 1.2}

@@ -306,3 +306,12 @@ def test_users_have_what_is_fair_after_others_stopped_their_vms(seed):
     hard = benchmark.load('worst_clouds')
     drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
     assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
+
+
+def test_what_was_found_of_hard_clouds_is_written(tmp_path, monkeypatch):
+    hard = benchmark.load('worst_clouds')
+    asked = ['worst_clouds.py', '--out', str(tmp_path), '--seed', '7']
+    monkeypatch.setattr('sys.argv', asked)
+    hard.main()
+    written = json.loads((tmp_path / 'worst.json').read_text())
+    assert written['results'] == [{'seed': 7}]

@@ -13,8 +13,11 @@ from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
 from fairness_lab.simulator import engine
+from fairness_lab.simulator import knowledge
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import foresight
 from nova_fairness.model import resources
+from nova_fairness.shares import maxmin
 from tests.unit.fairness_lab.simulator import build
 
 CPU = resources.RESOURCES.index('cpu_time')
@@ -137,3 +140,51 @@ def test_lost_reports_change_next_to_nothing():
         prompt['rounds_to_within_5_percent'] + 5
     )
     assert lost['bounded']['worst']['settled'] <= 0.02
+
+
+def sharpness(cloud, made):
+    """Of what each node decides by, (rounds, nodes); NaN: by feedback."""
+    seen = []
+
+    class Watching(foresight.ForesightPolicy):
+        def decide(self, crowd, previous, memory, elapsed_s):
+            row = np.full(len(cloud.nodes), np.nan)
+            for view in crowd.foresight.views:
+                row[view.place] = view.end.sharpness
+            seen.append(row)
+            return super().decide(crowd, previous, memory, elapsed_s)
+
+    assert list(
+        engine.simulate(
+            cloud, dataclasses.replace(made, policy_plugin=Watching())
+        )
+    )
+    return np.array(seen)
+
+
+def test_rounds_that_an_agent_needs_for_its_search_pass(monkeypatch):
+    """A step takes 1.5 ms at least; here as long as in a large cloud."""
+    cloud = grown(recipes.Graph.CHAIN, 5, 1)
+    at_once = sharpness(cloud, setup())
+    monkeypatch.setattr(knowledge, 'STEP_S', 0.05)
+    in_portions = sharpness(cloud, setup())
+    assert at_once[0, 0] == maxmin.SHARPEST
+    assert in_portions[0, 0] > decide_foresight.SHARP
+    assert in_portions[-1, 0] == maxmin.SHARPEST
+
+
+def test_feedback_decides_where_a_step_takes_too_long(monkeypatch):
+    monkeypatch.setattr(knowledge, 'STEP_S', 2 * knowledge.LONGEST_STEP_S)
+    cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=4)
+    assert np.isnan(sharpness(cloud, setup())).all()
+
+
+def test_a_node_that_was_down_goes_on_from_where_it_was(monkeypatch):
+    monkeypatch.setattr(knowledge, 'STEP_S', 0.05)
+    cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=12)
+    silent = np.zeros((12, 2), dtype=np.bool_)
+    silent[2:6, 1] = True
+    found = sharpness(dataclasses.replace(cloud, silent=silent), setup())
+    assert np.isnan(found[2:6, 1]).all()
+    assert found[6, 0] != found[6, 1]
+    assert (found[-1] == maxmin.SHARPEST).all()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The benchmark of churn changes what it says."""
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import foresight as decide_foresight
+from tests.fixtures import benchmark
+
+
+@pytest.fixture
+def churn():
+    return benchmark.load('churn')
+
+
+def test_each_change_starts_or_deletes_a_vm(churn):
+    cloud = churn.Cloud(5, 1)
+    counts = [len(cloud.vms.node)]
+    for _ in range(12):
+        cloud.change()
+        counts.append(len(cloud.vms.node))
+    assert set(np.diff(counts)) == {-1, 1}
+    told = cloud.knowledge().knowledge
+    wants = told.wanted[:, decide_foresight.CPU_TIME].sum()
+    assert wants == pytest.approx(cloud.vms.wants.sum() * churn.INTERVAL_S)
+
+
+@pytest.mark.parametrize('kind', ['steady', 'churn', 'noisy'])
+def test_an_agent_of_a_small_cloud_foresees_in_all_rounds(churn, kind):
+    found = churn.followed(12, 1, kind, 10)
+    assert found['first_usable_round'] <= 2
+    assert found['decides_%'] == 100
+    assert found['lacks_%'] < 2
+
+
+def test_a_simulated_cloud_is_steady_and_then_changes(churn):
+    (few, many) = (churn._small(1, 4, 30, apart).cloud for apart in (8, 1))
+    for cloud, count in ((few, 3), (many, 20)):
+        later = cloud.changes.round[cloud.changes.round > 0]
+        assert len(later) == count
+        assert later[0] == churn.CHURN_FROM
