@@ -452,7 +452,7 @@ def _told(values: Sequence[float | None]) -> str:
 
 
 def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """Tables of what was found, by the names of their files."""
+    """Tables of what was found, by what is added to the name of the file."""
     agent = [
         [
             'nodes',
@@ -464,7 +464,7 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
             'worst user lacks, %',
         ]
     ]
-    for row in found['agent']:
+    for row in found.get('agent', ()):
         names = ('first_usable_round', 'decides_%', 'ms', 'foresight_ms')
         told = [_told(row[name]) for name in (*names, 'lacks_%')]
         agent.append([str(row['nodes']), row['kind'], *told])
@@ -479,7 +479,7 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
             *(f'worst {n} rounds after, %' for n in range(AFTER)),
         ]
     ]
-    for row in found['simulated']:
+    for row in found.get('simulated', ()):
         for label, _, _ in TRIED:
             told = [
                 _told(row[label][name][when])
@@ -489,7 +489,8 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
             after = row[label]['worst_by_rounds_since_a_change_%'].values()
             told += [_told(part) for part in after]
             small.append([str(row['nodes']), label, *told])
-    return {'churn-agent.csv': agent, 'churn-simulated.csv': small}
+    tables = {'agent': agent, 'simulated': small}
+    return {name: rows for name, rows in tables.items() if name in found}
 
 
 def main() -> None:
@@ -518,7 +519,8 @@ def main() -> None:
         print(found['simulated'][-1], flush=True)
     recorded.write(options.out, found)
     for name, rows in pages(found).items():
-        runs.write_csv(options.out.with_name(name), rows)
+        beside = options.out.with_name(f'{options.out.stem}-{name}.csv')
+        runs.write_csv(beside, rows)
 
 
 if __name__ == '__main__':

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The benchmark of churn changes what it says."""
+"""The benchmark of churn changes what it says, and keeps what it found."""
+
+import csv
+import json
+import pathlib
 
 import numpy as np
 import pytest
 
 from nova_fairness.decide import foresight as decide_foresight
 from tests.fixtures import benchmark
+
+RESULTS = pathlib.Path(__file__).parents[4] / 'benchmarks' / 'results'
 
 
 @pytest.fixture
@@ -40,3 +46,30 @@ def test_a_simulated_cloud_is_steady_and_then_changes(churn):
         later = cloud.changes.round[cloud.changes.round > 0]
         assert len(later) == count
         assert later[0] == churn.CHURN_FROM
+
+
+def test_recorded_churn_reaches_what_the_page_says():
+    found = json.loads((RESULTS / 'churn.json').read_text())
+    rows = {(row['nodes'], row['kind']): row for row in found['agent']}
+    for kind in ('steady', 'churn', 'noisy'):
+        row = rows[1000, kind]
+        assert row['decides_%'][0] >= 95
+        assert row['lacks_%'][2] <= 1
+    assert rows[1000, 'churn']['ms'][2] <= 100
+    for row in found['simulated']:
+        charged, at_once = (
+            row[name]['worst']['churn_%'][1]
+            for name in ('foresight', 'foresight, searched at once')
+        )
+        assert charged <= at_once + 1
+
+
+@pytest.mark.parametrize('recorded', ['churn', 'churn-5000'])
+def test_tables_of_the_page_are_of_what_was_recorded(churn, recorded):
+    found = json.loads((RESULTS / f'{recorded}.json').read_text())
+    tables = churn.pages(found)
+    assert tables
+    for name, expected in tables.items():
+        path = RESULTS / f'{recorded}-{name}.csv'
+        with path.open(newline='') as stream:
+            assert list(csv.reader(stream)) == expected
