@@ -5,6 +5,7 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import math
 import pathlib
 import statistics
 import time
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import policies_runs as runs
 
-from nova_fairness.agent import foresight
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import grades
@@ -212,17 +212,21 @@ def _timed(
 
 def _rounds(given: foresight_model.Knowledge) -> list[float]:
     """Foresee as an agent does, in as many rounds as it takes, seconds."""
-    spent, found = [], None
-    while found is None or not found.is_over:
+    spent: list[float] = []
+    course = decide_foresight.Course()
+
+    def make(
+        known: foresight_model.Knowledge,
+        before: decide_foresight.Search | None,
+        steps: int,
+    ) -> tuple[decide_foresight.Search, float]:
         began_s = time.process_time()
-        found = decide_foresight.searched(given, RATIO, found, 1)
-        step_s = time.process_time() - began_s
-        more = (
-            min(int(foresight.PER_ROUND_S / step_s), decide_foresight.STEPS)
-            - 1
-        )
-        if not found.is_over and more > 0:
-            found = decide_foresight.searched(given, RATIO, found, more)
+        found = decide_foresight.searched(known, RATIO, before, steps)
+        return found, time.process_time() - began_s
+
+    while course.work is None or not course.work.is_over:
+        began_s = time.process_time()
+        course = course.followed(given, make, math.inf)
         spent.append(time.process_time() - began_s)
     return spent
 

@@ -152,7 +152,7 @@ def _lies_of_wants() -> Plant:
         vcpus = np.where(told.node == 0, LIE * told.vcpus, told.vcpus)
         return dataclasses.replace(told, wanted=wanted, vcpus=vcpus)
 
-    made = knowledge.Ends._make
+    made = knowledge.Searches._make
 
     def make(self: Any, *given: Any) -> Any:
         honest = self._cloud
@@ -166,7 +166,7 @@ def _lies_of_wants() -> Plant:
 
     both = contextlib.ExitStack()
     both.enter_context(_told(change))
-    both.enter_context(mock.patch.object(knowledge.Ends, '_make', make))
+    both.enter_context(mock.patch.object(knowledge.Searches, '_make', make))
     return both
 
 
