@@ -134,10 +134,7 @@ _SUMS = {
     'controls_drifted': 'Controls that somebody else had changed.',
     'controls_restored': 'Controls that got back their base value.',
     'round_errors': 'Errors in rounds.',
-    'neutral_returns': (
-        'Times that CPU weights returned to neutral, because users were worse'
-        ' off with them than without.'
-    ),
+    'neutral_returns': 'Times that CPU weights did harm and became neutral.',
 }
 
 
