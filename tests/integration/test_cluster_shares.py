@@ -6,6 +6,8 @@ Redis, the driver, the agent, the service and its store are real; Nova and
 Placement, the VMs and their CPU are fakes.
 """
 
+import functools
+
 import pytest
 
 from nova_fairness.cluster import measuring
@@ -123,9 +125,8 @@ def test_what_agents_measured_is_charged_to_projects(url, start, tmp_path):
         asked = client.FairnessClient(
             opened, 5.0, conf.fairness_exchange.domain
         )
-        measures = measuring.Measuring(
-            lambda: asked.call(None, 'get_usage')
-        ).measured
+        agents = measuring.Measuring(lambda: asked.call(None, 'get_usage'))
+        measures = functools.partial(agents.measured, hosts=1)
         eventually(lambda: measures() and len(measures().parts) == 2)
         found = measures()
         assert found.by_project
