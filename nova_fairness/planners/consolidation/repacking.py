@@ -138,16 +138,28 @@ def _cheapest(
     rules: plans.Rules,
     packed: list[tuple[int, Rows]],
 ) -> plans.Plan | None:
-    """Of plans with the fewest hosts that one which sends least."""
+    """Of plans with the fewest hosts that one which sends least.
+
+    An order of moves adds to what is sent and takes nothing away: a packing
+    that sends more by itself than a plan needs no order.
+    """
+    home = layout.at.copy()
     for fewest in sorted({count for count, _ in packed}):
-        found = []
-        for at in [each for count, each in packed if count == fewest]:
+        best: plans.Plan | None = None
+        sent = [
+            (int(layout.cost[at != home].sum()), at)
+            for count, at in packed
+            if count == fewest
+        ]
+        for cost_mb, at in sorted(sent, key=lambda each: each[0]):
+            if best is not None and cost_mb >= best.cost_mb:
+                break
             _put(layout, at)
             plan = plans.made(layout, rules, detours=True)
-            if plan:
-                found.append(plan)
-        if found:
-            return min(found, key=lambda plan: plan.cost_mb)
+            if plan and (best is None or plan.cost_mb < best.cost_mb):
+                best = plan
+        if best is not None:
+            return best
     return None
 
 

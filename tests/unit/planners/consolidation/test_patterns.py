@@ -223,3 +223,27 @@ def test_whole_numbers_of_all_patterns_are_tried_where_hosts_are_missing(
     assert (found.bound, len(found.sort)) == (8, hosts)
     assert (found.counts.sum(axis=0) == made.counts).all()
     assert (found.counts @ sizes <= 22).all()
+
+
+def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
+    monkeypatch,
+):
+    hosts = [small_cloud.host(f'h{n}', 8, 8000) for n in range(2)]
+    servers = [
+        small_cloud.lies(name, host, 2)
+        for name, host in [('a', 'h0'), ('b', 'h0'), ('c', 'h1')]
+    ]
+    layout = layout_module.Layout(
+        small_cloud.filled(hosts, servers), placement.fullest
+    )
+    real, ordered = plans.made, []
+
+    def made(layout, rules, **more):
+        ordered.append(layout.at.tolist())
+        return real(layout, rules, **more)
+
+    monkeypatch.setattr(repacking.plans, 'made', made)
+    packed = [(1, np.array(at)) for at in ([1, 1, 1], [0, 0, 0])]
+    plan = repacking._cheapest(layout, plans.USUAL, packed)
+    assert {move.target for move in plan.moves} == {'h0'}
+    assert ordered == [[0, 0, 0]]
