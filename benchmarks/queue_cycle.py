@@ -41,6 +41,7 @@ from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import charging
 from nova_fairness.cluster import chores
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import clocks
 from nova_fairness.cluster import election
 from nova_fairness.cluster import ends
 from nova_fairness.cluster import execute
@@ -218,6 +219,7 @@ class Cycles:
             clock,
             time.monotonic,
             service.Rules(),
+            clocks.Clocks(clock, clock, lambda: None),
         )
         self._time_parts(store, reader, ledger, executor)
 

@@ -264,7 +264,9 @@ def _loaded(
         ) from error
 
 
-def _imported(kind: _Kind[_Base], name: str) -> list[extension.Extension[Any]]:
+def _imported(
+    kind: _Kind[_Base], name: str
+) -> 'list[extension.Extension[Any]]':
     reasons: list[BaseException] = []
     manager = _manager(kind.namespace, name, reasons)
     if reasons:

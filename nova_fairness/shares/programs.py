@@ -69,9 +69,9 @@ def transport(
     tail = np.concatenate([np.full(n, first), 1 + kind, 1 + n + np.arange(m)])
     head = np.concatenate([1 + np.arange(n), 1 + n + place, np.full(m, last)])
     most = np.concatenate([supply, supply[kind], np.minimum(room, total)])
-    graph = sparse.csr_array(
-        (most.astype(np.int32), (tail, head)), (last + 1, last + 1)
-    )
+    # Older versions of scipy take no other integers.
+    most, tail, head = (each.astype(np.int32) for each in (most, tail, head))
+    graph = sparse.csr_array((most, (tail, head)), (last + 1, last + 1))
     flow = csgraph.maximum_flow(graph, first, last).flow
     sent = np.zeros((n, m), dtype=np.int64)
     sent[kind, place] = flow.toarray()[1 + kind, 1 + n + place]

@@ -416,6 +416,9 @@ def test_after_an_outage_all_are_kept_until_they_could_announce_themselves():
     ],
 )
 def test_what_is_said_of_an_error_holds_no_password(error, expected):
+    if not hasattr(error, 'status_code'):
+        # Older libraries leave out the code that Redis begins with.
+        expected = expected.replace('NOPERM ', '').replace('OOM ', '')
     assert client.explain(error, PLACE) == expected
 
 
