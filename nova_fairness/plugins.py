@@ -303,7 +303,7 @@ def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
 
 def _manager(
     namespace: str, name: str, reasons: list[BaseException] | None = None
-) -> named.NamedExtensionManager[Any]:
+) -> 'named.NamedExtensionManager[Any]':
     """Import what has one name; the empty name imports nothing."""
     return named.NamedExtensionManager(
         namespace,
