@@ -136,14 +136,9 @@ class _Scene:
         cell = cell.reshape(-1)
         user = key % (len(self.used) + 1)
         change = grouping.sum_by(cell, usage - batch.usage, len(key))
-        of_users = measure_foresight.Weighing(
-            self.metric,
-            measure_foresight.Cells(
-                key, user, self.used[user], self.used[user], self.used[user]
-            ),
-            self.quota[user],
-            self.knowledge.normal(self.supply),
-        ).of_users
+        of_users = measure_foresight.of_users(
+            self.metric, self.quota[user], self.knowledge.normal(self.supply)
+        )
         if of_users is not None:
             return of_users((self.used[user] + change).clip(0.0))[cell]
         heavy = np.zeros(len(batch.rows))

@@ -12,10 +12,10 @@ import numpy as np
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import safety_net
 from nova_fairness.decide.controls import scale as scale_module
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
-from nova_fairness.measure.metrics import quota_parts
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
@@ -122,21 +122,15 @@ def weighed(
         return measured.heaviness
     usage = measured.weighed.amounts.copy()
     usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
-    if not isinstance(metric, quota_parts.QuotaMetric):
+    users, place = grouping.present(measured.ownership.user_index)
+    of_users = measure_foresight.of_users(
+        metric, measured.quota[users], basis.user_supply
+    )
+    if of_users is None:
         return _treated(measured, metric, basis, of_all, usage)
     # Such a metric looks at no other users, of whom there may be many.
-    user = measured.ownership.user_index
-    users, place = np.unique(user, return_inverse=True)
-    place = place.reshape(-1)
     change = usage - measured.weighed.amounts
-    totals = metric_base.Totals(
-        instance_heaviness=np.zeros(len(users)),
-        usage=_changed(of_all[users], place, change),
-        endowment=basis.user_endowment[users],
-        quota=measured.quota[users],
-        supply=basis.user_supply,
-    )
-    return stages.user_stage(metric, totals)[place]
+    return of_users(_changed(of_all[users], place, change))[place]
 
 
 def _treated(

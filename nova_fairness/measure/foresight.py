@@ -57,19 +57,7 @@ class Weighing:
     @property
     def of_users(self) -> foresight_model.Weigh | None:
         """Weigh users by what they use in all, if the metric needs no more."""
-        if isinstance(self.metric, quota_parts.QuotaMetric):
-            return self._of_users
-        return None
-
-    def _of_users(self, used: resources.Vector) -> metric_base.Heaviness:
-        totals_of = metric_base.Totals(
-            instance_heaviness=np.zeros(len(used)),
-            usage=used,
-            endowment=np.zeros(used.shape),
-            quota=self.quota,
-            supply=self.supply,
-        )
-        return stages.user_stage(self.metric, totals_of)
+        return of_users(self.metric, self.quota, self.supply)
 
     def instances(self, used: resources.Vector) -> metric_base.Heaviness:
         """Instance stage of the cells, (n,).
@@ -100,6 +88,32 @@ class Weighing:
             cells.user, own, cells.endowment, used, self.quota, self.supply
         )
         return measure_round.treated(self.metric, summed, cells.user, own)[1]
+
+
+def of_users(
+    metric: metric_base.Metric,
+    quota: resources.Vector,
+    supply: resources.Vector,
+) -> foresight_model.Weigh | None:
+    """Weigh users by what they use in all, if the metric needs no more.
+
+    :param quota: (u, r) amounts of the interval.
+    :param supply: (r,) as metrics are given it, with overcommit.
+    """
+    if not isinstance(metric, quota_parts.QuotaMetric):
+        return None
+
+    def weigh(used: resources.Vector) -> metric_base.Heaviness:
+        totals_of = metric_base.Totals(
+            instance_heaviness=np.zeros(len(used)),
+            usage=used,
+            endowment=np.zeros(used.shape),
+            quota=quota,
+            supply=supply,
+        )
+        return stages.user_stage(metric, totals_of)
+
+    return weigh
 
 
 NOTHING = 1e-6

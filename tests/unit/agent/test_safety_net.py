@@ -10,11 +10,11 @@ import pytest
 
 from nova_fairness import plugins
 from nova_fairness.agent import safety_net as agent_net
-from nova_fairness.decide import policy
 from nova_fairness.decide import safety_net
 from nova_fairness.model import resources
 from nova_fairness.observe import metrics
 from tests.unit.agent import fake_host
+from tests.unit.decide import inverted
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 NAMES = ('a-1', 'a-2', 'b-3')
@@ -22,20 +22,9 @@ SOON = safety_net.LASTING + 4
 """Rounds: one that only reads, one without wants, and until weights count."""
 
 
-class Inverted(policy.Policy):
-    """Gives the more, the heavier somebody is."""
-
-    description = 'A fault.'
-
-    def __call__(self, situation, previous, memory, elapsed_s):
-        heavy = situation.heaviness
-        weights = np.exp((heavy - heavy.mean()).clip(-1, 1))
-        return np.repeat(weights[:, np.newaxis], previous.shape[1], 1), {}
-
-
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(plugins, 'load_policy', lambda _: Inverted())
+    monkeypatch.setattr(plugins, 'load_policy', lambda _: inverted.Inverted())
     vms = [fake_host.vm(name, name[0]) for name in NAMES]
     return fake_host.FakeHost(tmp_path, *vms)
 
@@ -78,24 +67,23 @@ def test_the_policy_decides_again_after_the_rest(host, caplog):
     assert 'decides CPU weights again' in caplog.text
 
 
+def shown(collector):
+    return {
+        sample.name: sample.value
+        for family in collector.collect()
+        for sample in family.samples
+    }
+
+
 def test_returns_are_counted_and_shown(host):
     collector = metrics.RoundCollector()
     for _ in range(SOON):
         collector.add(host.rounds(1))
-    found = {
-        sample.name: sample.value
-        for family in collector.collect()
-        for sample in family.samples
-    }
+    found = shown(collector)
     assert found['nova_fairness_neutral_returns_total'] == 1
     assert found['nova_fairness_neutral_bool'] == 1
     collector.add(host.rounds(1))
-    again = {
-        sample.name: sample.value
-        for family in collector.collect()
-        for sample in family.samples
-    }
-    assert again['nova_fairness_neutral_returns_total'] == 1
+    assert shown(collector)['nova_fairness_neutral_returns_total'] == 1
 
 
 @pytest.mark.parametrize(

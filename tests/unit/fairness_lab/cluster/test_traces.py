@@ -74,20 +74,26 @@ def test_jobs_of_a_batch_system(tmp_path):
     ]
 
 
-def test_requested_times_of_jobs_are_limits(tmp_path):
-    _, stream = read(tmp_path, JOBS, 'trace.swf')
-    assert [stream.time_limit_s(n) for n in range(3)] == [200, 200, 300]
-
-
-def test_limits_of_a_trace_can_be_left_out(tmp_path):
+def written(tmp_path, more):
+    """A scenario whose trace has the jobs, and more keys."""
     (tmp_path / 'jobs.swf').write_text(JOBS)
     scenario = tmp_path / 'mine.yaml'
     scenario.write_text(
         'description: a test\n'
         'days: 1\n'
         'hosts: {count: 2, vcpus: 64, memory_gib: 512}\n'
-        'trace: {file: jobs.swf, time_limits: false}\n'
+        f'trace: {{file: jobs.swf, {more}}}\n'
     )
+    return scenario
+
+
+def test_requested_times_of_jobs_are_limits(tmp_path):
+    _, stream = read(tmp_path, JOBS, 'trace.swf')
+    assert [stream.time_limit_s(n) for n in range(3)] == [200, 200, 300]
+
+
+def test_limits_of_a_trace_can_be_left_out(tmp_path):
+    scenario = written(tmp_path, 'time_limits: false')
     stream = reader.find(str(scenario)).stream
     assert [stream.time_limit_s(n) for n in range(3)] == [None] * 3
 
@@ -105,14 +111,7 @@ def test_servers_of_a_table_end_at_their_limit(tmp_path):
 
 
 def test_a_scenario_with_a_trace(tmp_path):
-    (tmp_path / 'jobs.swf').write_text(JOBS)
-    scenario = tmp_path / 'mine.yaml'
-    scenario.write_text(
-        'description: a test\n'
-        'days: 1\n'
-        'hosts: {count: 2, vcpus: 64, memory_gib: 512}\n'
-        'trace: {file: jobs.swf, shares: {group-1: 2}}\n'
-    )
+    scenario = written(tmp_path, 'shares: {group-1: 2}')
     cloud = reader.find(str(scenario))
     assert cloud.owners.shares == (2, 1)
     # As large as a host at most.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairness_lab.simulator import engine
-from nova_fairness.decide import policy
 from nova_fairness.decide import safety_net
 from nova_fairness.model import foresight as foresight_model
+from tests.unit.decide import inverted
 from tests.unit.fairness_lab.simulator import build
 
 NODES = ('n0', 'n1')
@@ -20,17 +20,6 @@ VMS = (
     ('light', 'user2', 'n0', np.inf),
     ('alone', 'user3', 'n1', np.inf),
 )
-
-
-class Inverted(policy.Policy):
-    """Gives the more, the heavier somebody is."""
-
-    description = 'A fault.'
-
-    def __call__(self, situation, previous, memory, elapsed_s):
-        heavy = situation.heaviness
-        weights = np.exp((heavy - heavy.mean()).clip(-1, 1))
-        return np.repeat(weights[:, np.newaxis], previous.shape[1], 1), {}
 
 
 def simulated(cloud, made):
@@ -44,7 +33,7 @@ def simulated(cloud, made):
 @pytest.mark.parametrize('metric', ['DominantShareMetric', 'GreedinessMetric'])
 def test_users_are_no_worse_off_than_without_agents(metric):
     cloud = build.cloud(VMS, nodes=NODES, rounds=30)
-    made = build.setup(metric=metric, policy_plugin=Inverted())
+    made = build.setup(metric=metric, policy_plugin=inverted.Inverted())
     found = simulated(cloud, made)
     assert [rests.tolist() for rests, _ in found[4:7]] == [[False] * 2] * 3
     assert found[-1][0].tolist() == [True, False]
@@ -55,7 +44,7 @@ def test_users_are_no_worse_off_than_without_agents(metric):
 
 def test_without_the_net_harm_lasts():
     cloud = build.cloud(VMS, nodes=NODES, rounds=30)
-    made = build.setup(policy_plugin=Inverted(), safety_net=False)
+    made = build.setup(policy_plugin=inverted.Inverted(), safety_net=False)
     assert not any(rests.any() for rests, _ in simulated(cloud, made))
 
 
