@@ -111,7 +111,7 @@ class Fleet:
         self.contended[batch.acting] = contended
         self.wanting[batch.rows] = wanting
         neutral = self._neutral(batch, load)
-        # Nobody is asked how to divide what is not divided by weights now.
+        # A node at rest does not divide its CPUs by weights.
         contended = contended.copy()
         contended[neutral, _CPU] = False
         crowd = array_policy.Crowd(
