@@ -26,6 +26,7 @@ from nova_fairness.rpc import client
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import requests
 from nova_fairness.rpc import server
+from nova_fairness.runtime import state_file
 from nova_fairness.runtime import transport
 from tests.integration import fake_ends
 from tests.unit.cluster import test_service
@@ -76,7 +77,7 @@ class Groups:
             self.said = now
             self.set(**json.loads(now))
         spent = self.world.store.market.read(-1).spent
-        self.charged.write_text(json.dumps(spent))
+        state_file.replace(self.charged, json.dumps(spent), durable=False)
 
     def set(self, servers, rates):
         cloud = self.world.cloud

@@ -17,6 +17,7 @@ import pytest
 
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.planners.market import cores
+from nova_fairness.runtime import state_file
 from tests.functional import agent_process
 from tests.functional import agent_site
 
@@ -62,10 +63,8 @@ def agent(site, tmp_path, rates):
 
 
 def say(site, rates, by_name):
-    new = rates.with_suffix('.new')
     uuids = {site.guests[name].uuid: each for name, each in by_name.items()}
-    new.write_text(json.dumps(uuids))
-    new.replace(rates)
+    state_file.replace(rates, json.dumps(uuids), durable=False)
 
 
 def used_s(site):
@@ -161,7 +160,7 @@ def guests(site):
 def test_vcpus_get_cores_by_rates_and_are_let_go(site, agent, guests, rates):
     by_name = RATES | WIDE
     uuids = {guests[name].uuid: rate for name, rate in by_name.items()}
-    rates.write_text(json.dumps(uuids))
+    state_file.replace(rates, json.dumps(uuids), durable=False)
 
     def where():
         return {name: site.cpus_of(each) for name, each in guests.items()}

@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from nova_fairness.runtime import state_file
 from nova_fairness.shares import spending
 from tests.functional import agent_process
 from tests.functional.agent_site import FOUND
@@ -35,13 +36,12 @@ def spent(tmp_path):
 
 
 def say(site, groups, **rates):
-    new = groups.with_suffix('.new')
     servers = {
         guest.uuid: name.replace('-', '_')
         for name, guest in site.guests.items()
     }
-    new.write_text(json.dumps({'servers': servers, 'rates': rates}))
-    new.replace(groups)
+    text = json.dumps({'servers': servers, 'rates': rates})
+    state_file.replace(groups, text, durable=False)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
+from nova_fairness.runtime import state_file
 from tests.functional import agent_process
 from tests.functional import share_service
 from tests.functional.agent_site import FOUND
@@ -56,13 +57,12 @@ class Served(agent_process.Agent):
 def write_shares(path, ann, bob):
     """Replace the file as a whole, as an operator's tool does."""
     ids = {name: domain.owner_id(f'project {name}') for name in ('ann', 'bob')}
-    new = path.with_suffix('.new')
-    new.write_text(
+    text = (
         'accounts:\n'
         f'- {{name: {ids["ann"]}, share: {ann}}}\n'
         f'- {{name: {ids["bob"]}, share: {bob}}}\n'
     )
-    new.replace(path)
+    state_file.replace(path, text, durable=False)
 
 
 @pytest.fixture(scope='module')
@@ -192,9 +192,7 @@ def test_a_preemptible_guest_has_what_is_left_while_the_service_says_so(
 ):
     agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)
     ann = [site.guests[name].uuid for name in ('ann-1', 'ann-2')]
-    new = preemptible.with_suffix('.new')
-    new.write_text('\n'.join(ann))
-    new.replace(preemptible)
+    state_file.replace(preemptible, '\n'.join(ann), durable=False)
     agent.await_number(agent.round + ROUNDS)
     assert is_idle(site, 'ann-1')
     assert is_idle(site, 'ann-2')
