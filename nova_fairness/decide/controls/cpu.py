@@ -67,6 +67,14 @@ STEP = 0.8
 """Units of a node are scaled by powers of this: a weight that moves a little
 then seldom makes it necessary to write all VMs of its node."""
 
+FURTHER = 4
+"""So many powers from the first with which all fit are tried: with units of
+one or two another may be rounded less."""
+
+ROUNDED = 0.01
+"""So much more (part of its units, of a VM on average) is rounded rather than
+that another power is taken."""
+
 _EXACT = 1e-9
 """Of a whole number of steps: less is arithmetic."""
 
@@ -114,7 +122,26 @@ def factors(
     fits = np.rint(exact) <= units.largest
     np.maximum.at(most, node, np.where(fits, 0.0, exact))
     times = np.log(units.largest / most) / np.log(STEP)
-    return np.asarray(STEP ** np.ceil(times - _EXACT))
+    found = np.asarray(STEP ** np.ceil(times - _EXACT))
+    for place in np.flatnonzero(found < 1.0):
+        found[place] = _least_rounded(
+            exact[node == place], float(found[place]), units
+        )
+    return found
+
+
+def _least_rounded(
+    exact: usage_model.Scalars, first: float, units: UnitRange
+) -> float:
+    """The power from one on with which units of a node are rounded least.
+
+    Where many small VMs are rounded alike, their users have too much or too
+    little, and a policy that sees it would move the weights of all others.
+    """
+    tried = first * STEP ** np.arange(FURTHER)
+    meant = np.outer(tried, exact)
+    off = np.abs(_fitting(meant, units) / meant - 1).mean(axis=1)
+    return float(tried[np.flatnonzero(off <= off.min() + ROUNDED)[0]])
 
 
 def _factor(
@@ -279,9 +306,9 @@ class CpuScale(scale.Scale):
     ) -> usage_model.Scalars:
         """Weights in force, also those of an agent before this one.
 
-        Whether that agent scaled its units shows where the largest is near
-        the end of the range. By how much does not: weights of a node lie
-        around 1, and so it is taken that these do.
+        What that agent scaled its units by is not recorded. Weights of a node
+        lie around 1, and so it is taken that these do, where that comes to
+        the same units.
         """
         weights = super().previous(held, last, facts)
         rows = [
@@ -293,13 +320,13 @@ class CpuScale(scale.Scale):
             and (decided is None or not decided.units)
             and self.is_steered(facts.vms[row].instance)
         ]
-        most = max((held[row] or 0 for row in rows), default=0)
-        if (
-            facts.preset is not policy.Preset.THESIS
-            and most > STEP * self._units.largest
-        ):
+        if rows and facts.preset is not policy.Preset.THESIS:
             middle = np.sqrt(weights[rows].max() * weights[rows].min())
-            weights[rows] /= _nearest(middle)
+            found = weights[rows] / _nearest(middle)
+            vms = [facts.vms[row].instance for row in rows]
+            units = to_units(found, vms, facts.preset, self._units)
+            if units == [held[row] for row in rows]:
+                weights[rows] = found
         return weights
 
     def weight(

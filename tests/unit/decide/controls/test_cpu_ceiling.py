@@ -106,7 +106,7 @@ def test_ratios_are_kept_within_rounding(drawn):
     meant = exact * factor
     assert np.all((np.abs(found - meant) <= 0.5 + 1e-6) | (found == 1))
     assert np.all(found <= meant + 1.0)
-    assert cpu.STEP * LARGEST - 1 <= found.max() <= LARGEST
+    assert cpu.STEP**cpu.FURTHER * LARGEST - 1 <= found.max() <= LARGEST
     assert found.min() >= 1
     order = np.argsort(exact)
     assert np.all(np.diff(found[order]) >= 0)
@@ -114,6 +114,12 @@ def test_ratios_are_kept_within_rounding(drawn):
 
 def test_a_small_vm_gets_the_smallest_unit_beside_a_very_large_one():
     assert steered([1.0, 0.01], [vm(0, 500), vm(1, 1)]) == [8389, 1]
+
+
+def test_units_of_many_small_vms_are_scaled_to_whole_numbers():
+    vms = [vm(0, 441), *(vm(number, 1) for number in range(1, 53))]
+    most, *small = steered([2.679] + [0.224] * 52, vms)
+    assert most / small[0] == pytest.approx(441 * 2.679 / 0.224, rel=0.05)
 
 
 def test_a_weight_that_moves_a_little_moves_its_own_units_only():
