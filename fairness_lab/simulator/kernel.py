@@ -40,7 +40,7 @@ def factors(
     vcpus: npt.NDArray[np.int64],
     node: model.Indices,
 ) -> model.Scalars:
-    """By what the units of the CPU of each VM are scaled to fit, (n,).
+    """Factors that scale each VM's units of the CPU so that all fit, (n,).
 
     :param node: (n,) of each VM.
     """

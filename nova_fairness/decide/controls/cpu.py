@@ -68,15 +68,15 @@ STEP = 0.8
 then seldom makes it necessary to write all VMs of its node."""
 
 FURTHER = 4
-"""So many powers from the first with which all fit are tried: with units of
-one or two another may be rounded less."""
+"""Number of powers that are tried, from the first with which all fit: a later
+one may round units of one or two less."""
 
 ROUNDED = 0.01
-"""So much more (part of its units, of a VM on average) is rounded rather than
-that another power is taken."""
+"""Part of a VM's units, on average, by which a later power must round less to
+be taken."""
 
 _EXACT = 1e-9
-"""Of a whole number of steps: less is arithmetic."""
+"""Part of a step; less is arithmetic."""
 
 
 RANGES: Mapping[CgroupVersion, UnitRange] = types.MappingProxyType(
@@ -112,7 +112,7 @@ def factors(
     nodes: int,
     units: UnitRange,
 ) -> usage_model.Scalars:
-    """By what the units of each node are scaled so that the largest fits.
+    """Factors that scale the units of each node so that the largest fits.
 
     :param exact: (n,) units of VMs, > 0, as if the range had no end.
     :param node: (n,) index of each VM's node.
@@ -147,7 +147,7 @@ def _least_rounded(
 def _factor(
     exact: usage_model.Scalars, beside: float, units: UnitRange
 ) -> float:
-    """By what the units of one node are scaled.
+    """The factor that scales the units of one node.
 
     Beside units that stay as they are, each step down takes from all that are
     scaled. There the factor counts that leaves all nearest to what they would
