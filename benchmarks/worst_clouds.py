@@ -128,6 +128,10 @@ def _cases() -> dict[str, Drawn]:
             [16],
             [*_group(0, 20, 16, 16.0), *_group(1, 5, 1, 1.0)],
         ),
+        'large-vms': (
+            [512],
+            [*_group(0, 1, 512, 512.0), *_group(1, 30, 64, 64.0)],
+        ),
     }
     return {
         name: Drawn(tuple(cpus), tuple(vms))
@@ -216,12 +220,36 @@ def _stoppers(chance: Chance) -> Drawn:
     return Drawn((cpus,) * nodes, tuple(vms))
 
 
+def _giants(chance: Chance) -> Drawn:
+    """VMs of more vCPUs than the kernel's range of weights is made for."""
+    cpus = int(chance.choice([256, 384, 512]))
+    nodes = int(chance.integers(1, 4))
+    vms = []
+    for node in range(nodes):
+        for user in range(int(chance.integers(2, 7))):
+            kind = int(chance.integers(3))
+            if kind == 0:
+                count = int(chance.integers(1, 4))
+                widths = chance.integers(100, cpus + 1, count)
+            elif kind == 1:
+                count = int(chance.integers(2, 20))
+                widths = 2 ** chance.integers(0, 9, count)
+            else:
+                widths = np.ones(int(chance.integers(5, 61)), dtype=int)
+            vms += [
+                Vm(node, user, int(vcpus), vcpus * chance.uniform(0.3, 1.0))
+                for vcpus in widths
+            ]
+    return Drawn((cpus,) * nodes, tuple(vms))
+
+
 FAMILIES: Mapping[str, Callable[[Chance], Drawn]] = {
     'unlike-vms': _unlike,
     'one-waits': _waiter,
     'small-on-large': _large,
     'wide-and-small': _wide,
     'user-stops': _stoppers,
+    'large-vms': _giants,
 }
 
 

@@ -24,6 +24,8 @@ RANGE = cpu.RANGES[cpu.CgroupVersion.V2]
 """Controls that the table does not name count like ``cpu.weight``, but per
 VM, as the kernel's weights of I/O and of network classes do."""
 
+_CPU = resources.CONTROLS.index(resources.Control.CPU)
+
 _THESIS = {
     resources.Control.CPU: cpu.THESIS,
     resources.Control.MEMORY: cpu.THESIS,
@@ -33,15 +35,31 @@ _THESIS = {
 """The original's ranges; that of memory stands for 10 MiB to the flavor's."""
 
 
+def factors(
+    weights: allocation.Weights,
+    vcpus: npt.NDArray[np.int64],
+    node: model.Indices,
+) -> model.Scalars:
+    """Factors that scale each VM's units of the CPU so that all fit, (n,).
+
+    :param node: (n,) of each VM.
+    """
+    exact = _bases(resources.Control.CPU, vcpus) * weights[:, _CPU]
+    nodes = int(node.max(initial=-1)) + 1
+    return cpu.factors(exact, node, nodes, RANGE)[node]
+
+
 def units(
     weights: allocation.Weights,
     vcpus: npt.NDArray[np.int64],
     preset: policy.Preset,
+    factor: model.Scalars,
 ) -> Units:
     """Turn weights into kernel units: ``controls.cpu`` for many nodes.
 
     :param weights: (n, c) finite, > 0.
     :param vcpus: (n,) >= 1.
+    :param factor: (n,) of :func:`factors`.
     """
     result = np.empty(weights.shape)
     for column, control in enumerate(resources.CONTROLS):
@@ -52,25 +70,35 @@ def units(
             span = largest - smallest
             result[:, column] = place * span // places.PLACES + smallest
         else:
-            exact = _bases(control, vcpus) * weights[:, column]
-            result[:, column] = np.clip(
-                np.rint(exact), RANGE.smallest, RANGE.largest
-            )
+            result[:, column] = _bases(control, vcpus) * weights[:, column]
+    if preset is not policy.Preset.THESIS:
+        result[:, _CPU] *= factor
+        result = _fitting(result)
     return result
 
 
 def weights_of(
-    held: Units, vcpus: npt.NDArray[np.int64]
+    held: Units, vcpus: npt.NDArray[np.int64], factor: model.Scalars
 ) -> allocation.Weights:
     """Weights for which units of the default preset stand."""
-    bases = [_bases(control, vcpus) for control in resources.CONTROLS]
-    return np.asarray(held / np.stack(bases, axis=1))
+    result = held / neutral(vcpus)
+    result[:, _CPU] /= factor
+    return np.asarray(result)
 
 
 def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
+    """What the kernel weighs VMs by at weight 1, as if it had no end."""
+    bases = [_bases(control, vcpus) for control in resources.CONTROLS]
+    return np.stack(bases, axis=1)
+
+
+def found(vcpus: npt.NDArray[np.int64]) -> Units:
     """What a VM is found with."""
-    ones = np.ones((len(vcpus), len(resources.CONTROLS)))
-    return units(ones, vcpus, policy.Preset.DEFAULT)
+    return _fitting(neutral(vcpus))
+
+
+def _fitting(exact: Units) -> Units:
+    return np.clip(np.rint(exact), RANGE.smallest, RANGE.largest)
 
 
 def _bases(

@@ -63,14 +63,17 @@ class Steering:
         )
         sizes = np.ones_like(cloud.vcpus) if setup.equal_vms else cloud.vcpus
         self.neutral = kernel.neutral(sizes)
-        self.held = self.neutral.copy()
+        self._found = kernel.found(sizes)
+        self.held = self._found.copy()
         self.weights = np.ones(self.held.shape)
+        self._wanted = self.held.copy()
+        self._factor = np.ones(count)
 
     def begin(self, rows: model.Indices) -> None:
         """Meet VMs that start: neutral, and nothing is remembered."""
         self._starts[rows] += 1
-        self.held[rows] = self.neutral[rows]
-        self.weights[rows] = 1.0
+        self.held[rows] = self._wanted[rows] = self._found[rows]
+        self.weights[rows] = self._factor[rows] = 1.0
         plugin = self._setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
             for name, field in plugin.FIELDS.items():
@@ -101,7 +104,7 @@ class Steering:
             )
         self.weights[rows] = wished
         self.weights[rows[scene.neutral], _CPU] = 1.0
-        self._write(rows, plugin.preset)
+        self._write(scene, plugin.preset)
 
     def _previous(
         self, rows: model.Indices, preset: policy_base.Preset
@@ -110,16 +113,21 @@ class Steering:
         exact = self.weights[rows].copy()
         if preset is policy_base.Preset.THESIS:
             return exact
-        vcpus = self._cloud.vcpus[rows]
-        same = kernel.units(exact, vcpus, preset) == self.held[rows]
-        return np.where(same, exact, kernel.weights_of(self.held[rows], vcpus))
-
-    def _write(self, rows: model.Indices, preset: policy_base.Preset) -> None:
-        """Write differences worth a write, of controls that are steered."""
-        present = self.held[rows]
-        wanted = kernel.units(
-            self.weights[rows], self._cloud.vcpus[rows], preset
+        held = self.held[rows]
+        told = kernel.weights_of(
+            held, self._cloud.vcpus[rows], self._factor[rows]
         )
+        told = np.where(self._steered, told, 1.0)
+        return np.where(self._wanted[rows] == held, exact, told)
+
+    def _write(self, scene: Scene, preset: policy_base.Preset) -> None:
+        """Write differences worth a write, of controls that are steered."""
+        rows = scene.rows
+        present, weights = self.held[rows], self.weights[rows]
+        vcpus = self._cloud.vcpus[rows]
+        factor = kernel.factors(weights, vcpus, scene.crowd.node)
+        wanted = kernel.units(weights, vcpus, preset, factor)
+        self._wanted[rows], self._factor[rows] = wanted, factor
         differs = changes.differ(wanted, present, self._setup.weight_tolerance)
         self.held[rows] = np.where(differs & self._steered, wanted, present)
 

@@ -5,6 +5,12 @@
 ``max_weight_ratio`` bounds weights. Kernel units may lie further apart,
 because a VM with more vCPUs, or a flavor with more shares, is meant to get
 more.
+
+Only ratios between the VMs of a node count. So where the largest would pass
+the kernel's range, all units of the node are scaled down by one factor. The
+low end gives way: a VM never gets less than the smallest unit. That is at most
+one unit too much for each VM, beside thousands of the largest, while a cut at
+the high end would take from a large VM whatever its weight is to give.
 """
 
 from collections.abc import Callable
@@ -13,6 +19,7 @@ from collections.abc import Sequence
 import dataclasses
 import enum
 import types
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +63,21 @@ SPEC = 'quota:cpu_shares'
 THESIS = 1, 100
 """Ends of the original's range."""
 
+STEP = 0.8
+"""Units of a node are scaled by powers of this: a weight that moves a little
+then seldom makes it necessary to write all VMs of its node."""
+
+FURTHER = 4
+"""Number of powers that are tried, from the first with which all fit: a later
+one may round units of one or two less."""
+
+ROUNDED = 0.01
+"""Part of a VM's units, on average, by which a later power must round less to
+be taken."""
+
+_EXACT = 1e-9
+"""Part of a step; less is arithmetic."""
+
 
 RANGES: Mapping[CgroupVersion, UnitRange] = types.MappingProxyType(
     {
@@ -84,21 +106,98 @@ def base(vm: instance.Instance, units: UnitRange) -> int:
     return _base_of_flavor(vm, units) or units.base * vm.vcpus
 
 
+def factors(
+    exact: usage_model.Scalars,
+    node: usage_model.Indices,
+    nodes: int,
+    units: UnitRange,
+) -> usage_model.Scalars:
+    """Factors that scale the units of each node so that the largest fits.
+
+    :param exact: (n,) units of VMs, > 0, as if the range had no end.
+    :param node: (n,) index of each VM's node.
+    :returns: (nodes,) in (0, 1], powers of :data:`STEP`; 1 where all fit.
+    """
+    most = np.full(nodes, float(units.largest))
+    fits = np.rint(exact) <= units.largest
+    np.maximum.at(most, node, np.where(fits, 0.0, exact))
+    times = np.log(units.largest / most) / np.log(STEP)
+    found = np.asarray(STEP ** np.ceil(times - _EXACT))
+    for place in np.flatnonzero(found < 1.0):
+        found[place] = _least_rounded(
+            exact[node == place], float(found[place]), units
+        )
+    return found
+
+
+def _least_rounded(
+    exact: usage_model.Scalars, first: float, units: UnitRange
+) -> float:
+    """The power from one on with which units of a node are rounded least.
+
+    Where many small VMs are rounded alike, their users have too much or too
+    little, and a policy that sees it would move the weights of all others.
+    """
+    tried = first * STEP ** np.arange(FURTHER)
+    meant = np.outer(tried, exact)
+    off = np.abs(_fitting(meant, units) / meant - 1).mean(axis=1)
+    return float(tried[np.flatnonzero(off <= off.min() + ROUNDED)[0]])
+
+
+def _factor(
+    exact: usage_model.Scalars, beside: float, units: UnitRange
+) -> float:
+    """The factor that scales the units of one node.
+
+    Beside units that stay as they are, each step down takes from all that are
+    scaled. There the factor counts that leaves all nearest to what they would
+    have in a range without end.
+
+    :param beside: units, >= 0, of VMs that are left alone.
+    """
+    here = np.zeros(len(exact), dtype=np.intp)
+    least = float(factors(exact, here, 1, units)[0])
+    if not beside or least == 1.0:
+        return least
+    tried = STEP ** np.arange(round(np.log(least) / np.log(STEP)) + 1)
+    given = _fitting(np.outer(tried, exact), units)
+    parts = given / (given.sum(axis=1, keepdims=True) + beside)
+    meant = exact / (exact.sum() + beside)
+    left = np.abs(parts.sum(axis=1) - meant.sum())
+    off = np.abs(parts - meant).sum(axis=1) + left
+    return float(tried[off.argmin()])
+
+
+def _fitting(exact: usage_model.Scalars, units: UnitRange) -> Any:
+    """The nearest units that the kernel accepts."""
+    return np.clip(np.rint(exact), units.smallest, units.largest)
+
+
 def to_units(
-    weight: float,
-    vm: instance.Instance,
+    weights: usage_model.Scalars,
+    vms: Sequence[instance.Instance],
     preset: policy.Preset,
     units: UnitRange,
-) -> int:
-    """Kernel units of one VM's weight.
+    beside: float = 0.0,
+) -> list[int]:
+    """Kernel units of the weights of one node's VMs.
 
-    :param weight: finite, > 0.
+    :param weights: (n,) finite, > 0.
+    :param beside: units, >= 0, of VMs with which they share CPUs and that
+        are left alone.
     """
     if preset is policy.Preset.THESIS:
-        value = places.units(places.place_of(weight), *THESIS)
-    else:
-        value = round(base(vm, units) * weight)
-    return min(units.largest, max(units.smallest, value))
+        return [
+            max(units.smallest, places.units(places.place_of(weight), *THESIS))
+            for weight in weights.tolist()
+        ]
+    exact = np.array([float(base(vm, units)) for vm in vms]) * weights
+    found: list[int] = (
+        _fitting(exact * _factor(exact, beside, units), units)
+        .astype(np.int64)
+        .tolist()
+    )
+    return found
 
 
 def to_weight(
@@ -107,13 +206,18 @@ def to_weight(
     preset: policy.Preset,
     units: UnitRange,
 ) -> float:
-    """The weight that stands for kernel units: undoes :func:`to_units`.
+    """The weight that stands for kernel units that were not scaled.
 
     :param value: > 0.
     """
     if preset is policy.Preset.THESIS:
         return places.weight_of(places.place_at(value, *THESIS))
     return value / base(vm, units)
+
+
+def _nearest(part: float) -> float:
+    """The factor that is nearest to a part, > 0."""
+    return float(STEP ** max(0, round(np.log(part) / np.log(STEP))))
 
 
 class CpuScale(scale.Scale):
@@ -164,28 +268,80 @@ class CpuScale(scale.Scale):
         facts: scale.Facts,
     ) -> Sequence[int]:
         """Shares of the VMs in ``rows``."""
+        vms = [facts.vms[row] for row in rows]
+        found = to_units(
+            weights[list(rows)],
+            [vm.instance for vm in vms],
+            facts.preset,
+            self._units,
+            self._beside(rows, facts),
+        )
         return [
             allocation.IDLE
-            if facts.apart[row] and self._can_idle(facts.vms[row].key)
-            else to_units(
-                float(weights[row]),
-                facts.vms[row].instance,
-                facts.preset,
-                self._units,
-            )
-            for row in rows
+            if facts.apart[row] and self._can_idle(vm.key)
+            else units
+            for row, vm, units in zip(rows, vms, found, strict=True)
         ]
+
+    def _beside(self, rows: Sequence[int], facts: scale.Facts) -> float:
+        """Units of the VMs that share the CPUs and are left alone."""
+        held, steered = facts.units(self.control), set(rows)
+        return sum(
+            self.part(units)
+            for row, units in enumerate(held)
+            if units is not None
+            and row not in steered
+            and self.is_steered(facts.vms[row].instance)
+        )
 
     def part(self, units: int) -> float:
         """Shares, also of a VM that is idle."""
         return self._units.idle if units == allocation.IDLE else float(units)
 
+    def previous(
+        self,
+        held: Sequence[int | None],
+        last: Sequence[scale.Last | None],
+        facts: scale.Facts,
+    ) -> usage_model.Scalars:
+        """Weights in force, also those of an agent before this one.
+
+        What that agent scaled its units by is not recorded. Weights of a node
+        lie around 1, and so it is taken that these do, where that comes to
+        the same units.
+        """
+        weights = super().previous(held, last, facts)
+        rows = [
+            row
+            for row, (units, decided) in enumerate(
+                zip(held, last, strict=True)
+            )
+            if units
+            and (decided is None or not decided.units)
+            and self.is_steered(facts.vms[row].instance)
+        ]
+        if rows and facts.preset is not policy.Preset.THESIS:
+            middle = np.sqrt(weights[rows].max() * weights[rows].min())
+            found = weights[rows] / _nearest(middle)
+            vms = [facts.vms[row].instance for row in rows]
+            units = to_units(found, vms, facts.preset, self._units)
+            if units == [held[row] for row in rows]:
+                weights[rows] = found
+        return weights
+
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
     ) -> float:
         """The weight that units of the kernel stand for."""
-        if held <= 0 or not self.is_steered(facts.vms[row].instance):
+        vm = facts.vms[row].instance
+        if held <= 0 or not self.is_steered(vm):
             return 1.0
-        return to_weight(
-            held, facts.vms[row].instance, facts.preset, self._units
-        )
+        found = to_weight(held, vm, facts.preset, self._units)
+        if (
+            last is None
+            or not last.units
+            or facts.preset is policy.Preset.THESIS
+        ):
+            return found
+        exact = base(vm, self._units) * last.weight
+        return found / _nearest(last.units / exact)

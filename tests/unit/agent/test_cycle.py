@@ -2,6 +2,8 @@
 
 """The node cycle, everything real but the host."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -263,3 +265,38 @@ def test_the_ratio_of_weights_is_bounded(tmp_path):
     assert max(held) / min(held) == pytest.approx(20.0, rel=0.02)
     part = max(held) / sum(held)
     assert part == pytest.approx(20 / 50, abs=0.03)
+
+
+def large_host(tmp_path):
+    """A host of VMs that are found at the end of the range."""
+    vms = [
+        fake_host.vm(name, user)
+        for name, user in (('a-1', 'ann'), ('a-2', 'ann'), ('b-3', 'bob'))
+    ]
+    vms = [
+        dataclasses.replace(
+            vm, instance=dataclasses.replace(vm.instance, vcpus=400)
+        )
+        for vm in vms
+    ]
+    host = fake_host.FakeHost(tmp_path, *vms)
+    host.control.found = 262144
+    return host
+
+
+def test_large_vms_are_not_written_where_nobody_waits(tmp_path):
+    host = large_host(tmp_path)
+    host.cpu.wants = {'a-1': 0.1, 'a-2': 0.1, 'b-3': 0.1}
+    assert host.rounds(4).tally.changed == 0
+    assert host.control.writes == 0
+
+
+def test_large_vms_are_steered_and_get_back_what_they_had(tmp_path):
+    host = large_host(tmp_path)
+    done = host.rounds(8)
+    first, second, other = host.shares('a-1', 'a-2', 'b-3')
+    assert first + second == pytest.approx(other, 0.1)
+    weights = done.decided.weights[:, CPU]
+    assert other / first == pytest.approx(weights[2] / weights[0], 0.02)
+    host.cycle.restore()
+    assert host.shares('a-1', 'a-2', 'b-3') == [262144] * 3

@@ -28,7 +28,10 @@ def vm(vcpus=1, spec=None):
 
 
 def units(weight, item, preset, version):
-    return cpu.to_units(weight, item.instance, preset, cpu.RANGES[version])
+    (found,) = cpu.to_units(
+        np.array([weight]), [item.instance], preset, cpu.RANGES[version]
+    )
+    return found
 
 
 def weight_of(value, item, preset, version):
@@ -42,11 +45,11 @@ def weight_of(value, item, preset, version):
         (1.0, 4, None, V1, 4096),
         (0.5, 2, None, V1, 1024),
         (1e-9, 1, None, V1, 2),
-        (4.0, 240, None, V1, 262144),
+        (4.0, 64, None, V1, 262144),
         (1.0, 1, None, V2, 100),
         (2.0, 3, None, V2, 600),
         (1e-9, 1, None, V2, 1),
-        (4.0, 64, None, V2, 10000),
+        (4.0, 25, None, V2, 10000),
         (1.0, 4, '512', V1, 512),
         (0.5, 4, ' 2048 ', V1, 1024),
         (1.0, 4, '512', V2, 512),

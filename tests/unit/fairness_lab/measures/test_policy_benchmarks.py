@@ -287,6 +287,7 @@ def test_a_sweep_leaves_out_what_makes_no_difference():
 CASES = [
     'unlike-vms', 'one-waits', 'user-stops', 'small-on-large',
     'wide-and-small',
+    'large-vms',
 ]  # fmt: skip
 
 

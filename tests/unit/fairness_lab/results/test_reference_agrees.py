@@ -113,15 +113,14 @@ def by_the_rooms(samples):
             past.interval_s,
         )
         column = resources.CONTROLS.index(resources.Control.CPU)
-        yield {
-            vm.instance.uuid: cpu.to_units(
-                weights[row, column],
-                vm.instance,
-                policy.Preset.THESIS,
-                cpu.RANGES[cpu.CgroupVersion.V2],
-            )
-            for row, vm in enumerate(past.incarnations)
-        }
+        vms = [item.instance for item in past.incarnations]
+        units = cpu.to_units(
+            weights[:, column],
+            vms,
+            policy.Preset.THESIS,
+            cpu.RANGES[cpu.CgroupVersion.V2],
+        )
+        yield dict(zip([vm.uuid for vm in vms], units, strict=True))
 
 
 def situation(used, heaviness, owner):

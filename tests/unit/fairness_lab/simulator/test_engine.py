@@ -217,3 +217,19 @@ def test_a_policy_asked_at_once_and_node_by_node_says_the_same():
         rounds(cloud, setup), rounds(cloud, plain), strict=True
     ):
         np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
+
+
+def test_a_vm_too_large_for_the_range_gets_the_part_of_its_user():
+    vms = [('large', 'user1', 'n0', 240.0)]
+    vms += [(f'small-{n}', 'user2', 'n0', 1.0) for n in range(128)]
+    plain = build.cloud(vms)
+    vcpus = np.array([240] + [1] * 128)
+    cpus = np.full(1, 192.0)
+    large = dataclasses.replace(
+        plain,
+        vcpus=vcpus,
+        cpus=cpus,
+        capacity=plain.capacity * np.where(np.arange(6) == build.CPU, 192, 1),
+    )
+    parts = last_parts(large, build.setup(policy='foresight'))
+    assert parts == pytest.approx([0.5, 0.5], 0.01)
