@@ -174,7 +174,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
         'oslo_messaging_zmq.keys.signing',
     ),
     # Nova and Placement over HTTP, and what their failures mean.
-    'openstack': ('cluster.clients',),
+    'openstack': ('cluster.openstack.clients',),
     # AMQP itself: oslo.messaging would acknowledge before a message is safe.
     'kombu': ('relay.link',),
     'amqp': ('relay.link',),
@@ -191,7 +191,7 @@ PURE = (
     'decide',
     'shares',
     'planners',
-    'cluster.casts',
+    'cluster.messages',
     'relay.envelope',
     'collect.parse',
     'exchange.limits',

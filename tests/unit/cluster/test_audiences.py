@@ -9,8 +9,8 @@ import pytest
 
 from api_ext import validation
 from nova_fairness.client import queue as commands
-from nova_fairness.cluster import leaving as leaving_module
-from nova_fairness.cluster import operations as operations_module
+from nova_fairness.cluster.api import requests
+from nova_fairness.cluster.eviction import evictor
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -45,7 +45,7 @@ def cloud(world, tmp_path):
     process.cycle()
     made = api_cloud.FakeCloud(tmp_path)
     made.process = process
-    made.operations = operations_module.Operations(world.store, process)
+    made.operations = requests.Operations(world.store, process)
     made.requests.rpc._endpoint = interface.RequestsEndpoint(made.operations)
     return made
 
@@ -123,7 +123,7 @@ class TestReasons:
             cloud.process.nova.servers(world.now), epoch
         )
         metadata = world.cloud.servers[leave.server]['metadata']
-        assert metadata[leaving_module.LEAVES_WHY]
+        assert metadata[evictor.LEAVES_WHY]
         is_clean(token, json.dumps(metadata), other)
         told = cloud.operations.notices([leave.server])['notices']
         node.say(**{'vm-1': told[leave.server]})
