@@ -251,7 +251,7 @@ SNIPPETS = {
         'fairness_lab.testbed may not import fairness_lab.simulator',
     ),
     'the laboratory in the product': (
-        'nova_fairness.agent.cycle',
+        'nova_fairness.agent.round.cycle',
         'from fairness_lab.ideal import maxmin',
         'agent may not import fairness_lab.ideal',
     ),
@@ -292,7 +292,7 @@ ALLOWED = {
         'from . import control\nfrom .control import Control',
     ),
     'rooms in the agent': (
-        'nova_fairness.agent.cycle',
+        'nova_fairness.agent.round.cycle',
         'from nova_fairness import collect, decide, plugins',
     ),
     'everything in cmd': (

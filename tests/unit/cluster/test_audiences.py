@@ -17,7 +17,7 @@ from nova_fairness.model import request
 from nova_fairness.model import risk
 from nova_fairness.observe import queue as observe
 from nova_fairness.rpc import requests as interface
-from tests.unit.agent import test_notices
+from tests.unit.agent.comms import test_guest_notices
 from tests.unit.api_ext import fake_cloud as api_cloud
 from tests.unit.api_ext import test_other_releases
 from tests.unit.client import test_with_interface
@@ -25,7 +25,7 @@ from tests.unit.cluster import test_service
 from tests.unit.model import test_reason
 
 world = test_service.world
-node = test_notices.node
+node = test_guest_notices.node
 OWN, OTHER = api_cloud.RED, 'secret-name'
 NUMBERS = ('7001', '7002', '7003')
 OPERATORS = {
