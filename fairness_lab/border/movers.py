@@ -9,8 +9,8 @@ from typing import Protocol
 from fairness_lab.border import world as world_module
 from fairness_lab.cluster import workload
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 
 
 class Mover(Protocol):

@@ -15,8 +15,8 @@ from fairness_lab.cluster import workload
 from fairness_lab.scenario import chance
 from fairness_lab.scenario import yaml
 from nova_fairness.model import cluster
+from nova_fairness.planners.border import demand
 from nova_fairness.planners.fairqueue import planner
-from nova_fairness.planners.partition import demand
 
 FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'border'
 """Of the scenarios that come with the simulator."""

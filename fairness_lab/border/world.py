@@ -10,7 +10,7 @@ whose servers are parts of a job that start together.
 import dataclasses
 
 from fairness_lab.cluster import workload
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 
 VCPU = workload.CLASSES.index('VCPU')
 """Column of cores."""

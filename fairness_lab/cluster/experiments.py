@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairness_lab.cluster import packing
-from nova_fairness.planners import placement
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners import weighers
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout
 from nova_fairness.planners.consolidation import optimum
 
@@ -115,7 +115,7 @@ def refusals(seed: int) -> list[Row]:
         'rescue, cosine': packing.Strategy('cosine', has_rescue=True),
         'rescue, moved': packing.Strategy(every=_EVERY, has_rescue=True),
         'rescue, patterns': packing.Strategy(
-            has_rescue=True, depth=displacing.Depth(tight=20)
+            has_rescue=True, depth=displacement.Depth(tight=20)
         ),
         'one host as large as all': packing.Strategy(is_one=True),
     }
@@ -144,7 +144,7 @@ def refusals(seed: int) -> list[Row]:
 
 
 def _bound(run: packing.Packing) -> int:
-    there = layout.Layout(run.snapshot(), placement.fullest)
+    there = layout.Layout(run.snapshot(), weighers.fullest)
     return optimum.bound(there)
 
 

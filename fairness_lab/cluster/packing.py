@@ -18,17 +18,17 @@ from fairness_lab.scenario import chance
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import columns
-from nova_fairness.planners.consolidation import displacing
-from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
 
 _KIND, _WHICH, _MEMORY, _VCPU = range(4)
-_DEPTH = displacing.Depth()
+_DEPTH = displacement.Depth()
 
 
 class Kind(enum.IntEnum):
@@ -89,7 +89,7 @@ class Strategy:
     every: int = 0
     has_rescue: bool = False
     has_repack: bool = False
-    depth: displacing.Depth = _DEPTH
+    depth: displacement.Depth = _DEPTH
     is_one: bool = False
 
 
@@ -135,11 +135,11 @@ class Packing:
             empty + HOST, empty, empty + HOST, empty + 1
         )
         self._hosts = hosts_module.Hosts(self.snapshot())
-        self._rule = placement.RULES[strategy.rule]
-        self._rules = plans.Rules(
+        self._rule = weighers.RULES[strategy.rule]
+        self._rules = rules.Rules(
             rule=self._rule,
             depth=strategy.depth,
-            at_once=moves_module.AtOnce(1000, 1000),
+            at_once=waves.AtOnce(1000, 1000),
         )
         self.outcome = Outcome([])
 
@@ -280,19 +280,19 @@ class Packing:
             return 0 if (asked <= left).all() else None
         busy = np.asarray(used.any(axis=1))
         for allowed in (busy, ~busy):
-            rows = placement.chosen(
+            rows = weighers.chosen(
                 self._hosts,
                 (self._inventory.capacity - used).T,
                 self._hosts.shape(demand),
                 self._rule,
-                placement.salt_of(uuid, self._seed),
+                weighers.salt_of(uuid, self._seed),
                 allowed,
             )
             if len(rows):
                 return int(rows[0])
         return None
 
-    def _move(self, plan: plans.Plan) -> None:
+    def _move(self, plan: rules.Plan) -> None:
         for move in plan.moves:
             server = self._running[move.server]
             self._take(server, -1)

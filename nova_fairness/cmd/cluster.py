@@ -67,7 +67,7 @@ from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
-from nova_fairness.planners import placement as placement_rules  # noqa: E402
+from nova_fairness.planners import weighers  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.planners.preemption import watermark  # noqa: E402
@@ -249,7 +249,7 @@ def _queue_plan(conf: cfg.ConfigOpts) -> scheduler.Planner:
         backfill=planner.Backfill(
             options.backfill_depth, options.backfill_patience
         ),
-        rule=placement_rules.RULES[options.placement],
+        rule=weighers.RULES[options.placement],
     )
 
 

@@ -24,7 +24,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import pledges
 from nova_fairness.cmd import leave_rules
 from nova_fairness.model import leaving as leaving_model
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 
 
 def partitioning(

@@ -22,9 +22,9 @@ from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import ledger
 from nova_fairness.model import plans as model
-from nova_fairness.planners.consolidation import displacing
-from nova_fairness.planners.consolidation import moves as moves_module
-from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 
 _OFF = 'off'
@@ -75,9 +75,9 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
             options.least_emptied,
             options.spread,
             options.margin,
-            planner_plans.Rules(
-                depth=displacing.Depth(tight=options.packed_anew),
-                at_once=moves_module.AtOnce(
+            rules_module.Rules(
+                depth=displacement.Depth(tight=options.packed_anew),
+                at_once=waves.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),
                 dearest_mb=options.dearest or None,
@@ -86,7 +86,7 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
             tenants_planner.Rules(
                 margin=options.margin,
                 seen_s=options.seen_for,
-                at_once=moves_module.AtOnce(
+                at_once=waves.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),
             ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from nova_fairness.cluster.border import controller
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import pledges
 
 
 def border(

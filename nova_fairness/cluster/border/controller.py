@@ -31,9 +31,9 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import pledges as pledges_module
 from nova_fairness.model import partition
 from nova_fairness.model import request as request_model
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
+from nova_fairness.planners.border import pledges
 
 LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from nova_fairness.cluster.accounts import yaml_lines
 from nova_fairness.model import duration
 from nova_fairness.model import partition
 from nova_fairness.model import pledge
-from nova_fairness.planners.partition import calendars
+from nova_fairness.planners.border import calendars
 
 LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from nova_fairness.model import request as request_model
 from nova_fairness.model import tenants as tenants_model
 from nova_fairness.planners.consolidation import balancing
 from nova_fairness.planners.consolidation import emptying
-from nova_fairness.planners.consolidation import figures
-from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans as planners_plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import utilisation
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.market import planner as market_planner
 from nova_fairness.planners.tenants import planner as tenants_planner
 
@@ -31,7 +31,7 @@ _LOOKED_AT = 3
 """Requests for which a rescue is looked for at once, the next ones first."""
 
 _MEMORY = 'MEMORY_MB'
-_USUAL = planners_plans.USUAL
+_USUAL = rules_module.USUAL
 _USUAL_HELP = tenants_planner.USUAL
 
 
@@ -55,7 +55,7 @@ class Rules:
     least_emptied: int = 1
     spread: float = 0.2
     margin: float = 0.05
-    planner: planners_plans.Rules = _USUAL
+    planner: rules_module.Rules = _USUAL
     help: tenants_planner.Rules = _USUAL_HELP
 
 
@@ -213,12 +213,12 @@ def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
         _market(seen), seen.at, market_planner.Rules(rules.margin)
     )
     moves = tuple(
-        moves_module.Move(
+        waves.Move(
             each.server, each.source, each.target, each.wave, round(each.cost)
         )
         for each in found.moves
     )
-    plan = planners_plans.Plan(moves, (0, 0))
+    plan = rules_module.Plan(moves, (0, 0))
     draft = _draft(model.Goal.MARKET, '', seen.snapshot, plan)
     before, after = found.level
     text = (
@@ -278,10 +278,10 @@ def _draft(
     goal: model.Goal,
     subject: str,
     snapshot: cluster.ClusterSnapshot,
-    plan: planners_plans.Plan,
+    plan: rules_module.Plan,
 ) -> Draft:
-    before = figures.figures(snapshot)
-    after = figures.figures(figures.after(snapshot, plan.moves))
+    before = utilisation.figures(snapshot)
+    after = utilisation.figures(utilisation.after(snapshot, plan.moves))
     empties = tuple(sorted(before.busy - after.busy))
     promised = model.Outcome(
         hosts_before=len(before.busy),

@@ -13,7 +13,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import plans as model
 from nova_fairness.model import request as request_model
 from nova_fairness.model import tenants
-from nova_fairness.planners.consolidation import figures
+from nova_fairness.planners.consolidation import utilisation
 from nova_fairness.shares import overview
 
 _MEMORY = 'MEMORY_MB'
@@ -121,7 +121,7 @@ def won(plan: model.Plan, last: start_estimates.Last) -> model.Outcome:
 
     :param last: what the queue saw after that.
     """
-    seen = figures.figures(last.snapshot)
+    seen = utilisation.figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
     served = 0
     if plan.goal is model.Goal.RESCUE:

@@ -13,7 +13,7 @@ from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
 from nova_fairness.model import plans as model
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
 
 _E, _C = model.MoveEvent, model.Cause
@@ -46,7 +46,7 @@ class Room:
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
-        self._layout = layout_module.Layout(snapshot, placement.fullest)
+        self._layout = layout_module.Layout(snapshot, weighers.fullest)
         items = enumerate(self._layout.items)
         self._items = {each.uuid: n for n, each in items}
         names = enumerate(self._layout.hosts.names)

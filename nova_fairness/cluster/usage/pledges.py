@@ -21,7 +21,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import partition
 from nova_fairness.model import pledge
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import pledges
 
 LOG = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from nova_fairness.cluster.openstack import clients
 from nova_fairness.cmd import plans
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import plans as model
-from nova_fairness.planners.consolidation import moves
-from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.consolidation import rules
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
@@ -69,8 +69,8 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND
     assert usual._rules.drafts.goals == (model.Goal.RESCUE,)
-    assert usual._rules.drafts.planner == planner_plans.Rules(
-        at_once=moves.AtOnce(4, 1), spare=1
+    assert usual._rules.drafts.planner == rules.Rules(
+        at_once=waves.AtOnce(4, 1), spare=1
     )
     assert usual._moving._limits == plan_executor.Limits()
     assert usual._resting._rules == host_power.Rules()
@@ -96,7 +96,7 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         power_timeout=15.0,
         repack_every=16.0,
     )
-    at_once = moves.AtOnce(10, 11)
+    at_once = waves.AtOnce(10, 11)
     assert other._rules == plan_controller.Rules(
         plan_controller.Mode.AUTO,
         goals.Rules(
@@ -104,7 +104,7 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
             6,
             0.7,
             0.8,
-            planner_plans.Rules(at_once=at_once, dearest_mb=9, spare=13),
+            rules.Rules(at_once=at_once, dearest_mb=9, spare=13),
             tenants_planner.Rules(margin=0.8, at_once=at_once),
         ),
         3.0,

@@ -27,7 +27,7 @@ from nova_fairness.cluster.store import tables
 from nova_fairness.cluster.usage import pledges
 from nova_fairness.model import leaving
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 from tests.fixtures import fake_batch
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service

@@ -10,7 +10,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster.border import hosts_file
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import calendars
+from nova_fairness.planners.border import calendars
 
 GOOD = """
 hosts:

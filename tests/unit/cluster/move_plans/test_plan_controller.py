@@ -24,7 +24,7 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import partition
 from nova_fairness.model import plans as model
 from nova_fairness.model import tenants
-from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.tenants import planner as tenants_planner
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
@@ -1141,7 +1141,7 @@ def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
 
 
 def test_the_planner_rules_are_kept(half):
-    dear = planner_plans.Rules(dearest_mb=50)
+    dear = rules.Rules(dearest_mb=50)
     half.rules = dataclasses.replace(
         half.rules,
         drafts=goals.Rules((G.CONSOLIDATE,), planner=dear),

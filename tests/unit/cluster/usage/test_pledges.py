@@ -12,7 +12,7 @@ from nova_fairness.cluster.api import requests
 from nova_fairness.cluster.usage import pledges as pledges_module
 from nova_fairness.model import cluster
 from nova_fairness.model import pledge
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import pledges
 from tests.unit.cluster import test_service
 from tests.unit.cluster.border import test_controller
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairness_lab.border import world as world_module
 from fairness_lab.cluster import workload
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 from tests.unit.fairness_lab.cluster import small_clouds
 
 ONE, WHOLE = small_clouds.ONE, small_clouds.WHOLE

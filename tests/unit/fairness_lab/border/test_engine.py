@@ -11,7 +11,7 @@ from fairness_lab.border import world as world_module
 from fairness_lab.cluster import engine as queue_engine
 from nova_fairness import plugins
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 from tests.unit.fairness_lab.border import small_worlds
 
 ONE, TWO, WHOLE = small_worlds.ONE, small_worlds.TWO, small_worlds.WHOLE

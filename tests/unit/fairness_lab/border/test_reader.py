@@ -5,7 +5,7 @@ import pytest
 
 from fairness_lab.border import reader
 from nova_fairness import exception
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 
 SMALL = """
 description: Small.

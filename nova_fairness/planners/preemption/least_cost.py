@@ -7,8 +7,8 @@ servers; see :mod:`.pricing`. What is small is chosen exactly, by an integer
 program over all needs at once. What is large is chosen one server after the
 other: the best host is found by bounds, the best parties on it by branch and
 bound; at the end whoever is not needed stays. The same is done from the last
-need to the first. Both are improved by :mod:`.exchanging`, and the cheaper one
-counts.
+need to the first. Both are improved by :mod:`.local_search`, and the cheaper
+one counts.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness.planners.preemption import cover
-from nova_fairness.planners.preemption import exchanging
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import program
+from nova_fairness.planners.preemption import bounds
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import ilp
+from nova_fairness.planners.preemption import local_search
 from nova_fairness.planners.preemption import victims
 
 _EQUAL_HOSTS = 20
@@ -49,9 +49,9 @@ class Least(victims.OneByOne):
 
     def choose(
         self,
-        needs: Sequence[field_module.Need],
-        field: field_module.Field,
-    ) -> Sequence[field_module.Choice | None]:
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> Sequence[candidates.Choice | None]:
         """Choose for all at once if they are few; see the module."""
         first = _without_needless(super().choose(needs, field), needs, field)
         # Different parties for different needs: who leaves for whom counts.
@@ -61,25 +61,25 @@ class Least(victims.OneByOne):
             or any((each.may != needs[0].may).any() for each in needs)
         ):
             return first
-        if program.size(needs, field) <= self.exact:
-            best = program.best(needs, field)
+        if ilp.size(needs, field) <= self.exact:
+            best = ilp.best(needs, field)
             if best is not None:
                 return best
         begun = [[each for each in first if each]]
         begun += self._from_last(needs, field)
         found = [
             _without_needless(
-                exchanging.improved(needs, field, choices), needs, field
+                local_search.improved(needs, field, choices), needs, field
             )
             for choices in begun
         ]
-        return min(found, key=lambda each: field_module.price(field, each))
+        return min(found, key=lambda each: candidates.price(field, each))
 
     def _from_last(
         self,
-        needs: Sequence[field_module.Need],
-        field: field_module.Field,
-    ) -> list[list[field_module.Choice]]:
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> list[list[candidates.Choice]]:
         """Choices that are made from the last need on; empty without."""
         back = needs[::-1]
         last = _without_needless(super().choose(back, field), back, field)
@@ -88,17 +88,17 @@ class Least(victims.OneByOne):
             return []
         rows = [each.rows for each in found]
         parties = [v for each in found for v in each.parties]
-        return [field_module.assigned(field, rows, parties)]
+        return [candidates.assigned(field, rows, parties)]
 
     def one(
         self,
-        piece: field_module.Piece,
-        rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Look at hosts, those with the lowest bound first."""
-        found = cover.entries(piece, rows, may, pool)
+        found = bounds.entries(piece, rows, may, pool)
         if found is None:
             return None
         best: tuple[float, int, float, int] | None = None
@@ -111,7 +111,7 @@ class Least(victims.OneByOne):
                 if bound > best[0] or equal > _EQUAL_HOSTS:
                     break
             most = np.inf if best is None else best[0]
-            chosen = cover.Search(found.of(host), most).run()
+            chosen = bounds.Search(found.of(host), most).run()
             if chosen is None:
                 continue
             price, left = chosen
@@ -123,10 +123,10 @@ class Least(victims.OneByOne):
 
 
 def _left_over(
-    piece: field_module.Piece,
+    piece: candidates.Piece,
     row: int,
     parties: Sequence[int],
-    pool: field_module.Pool,
+    pool: candidates.Pool,
 ) -> float:
     """Room that is left on a host, of all its classes, without a unit."""
     field = pool.field
@@ -137,15 +137,15 @@ def _left_over(
 
 
 def _without_needless(
-    choices: Sequence[field_module.Choice | None],
-    needs: Sequence[field_module.Need],
-    field: field_module.Field,
-) -> list[field_module.Choice | None]:
+    choices: Sequence[candidates.Choice | None],
+    needs: Sequence[candidates.Need],
+    field: candidates.Field,
+) -> list[candidates.Choice | None]:
     """The same choices; parties whose room nobody has stay.
 
     The dearest are put back first.
     """
-    pool = field_module.Pool(field)
+    pool = candidates.Pool(field)
     for need, choice in zip(needs, choices, strict=True):
         if choice is not None:
             pool.carry_out(need, choice)
@@ -154,7 +154,7 @@ def _without_needless(
     stay = {v for v in dearest.tolist() if pool.put_back(v)}
     return [
         each
-        and field_module.Choice(
+        and candidates.Choice(
             each.rows, tuple(v for v in each.parties if v not in stay)
         )
         for each in choices

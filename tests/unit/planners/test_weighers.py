@@ -9,7 +9,7 @@ import pytest
 
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
@@ -29,8 +29,8 @@ def cloud(*requests):
 def chosen(rule, vcpu, memory, salt=0, allowed=None):
     hosts = hosts_module.Hosts(cloud())
     shape = hosts.shape(small_cloud.demand(vcpu, memory))
-    rows = placement.chosen(
-        hosts, hosts.free, shape, placement.RULES[rule], salt, allowed
+    rows = weighers.chosen(
+        hosts, hosts.free, shape, weighers.RULES[rule], salt, allowed
     )
     return ''.join(hosts.names[row] for row in rows)
 
@@ -63,19 +63,19 @@ def test_hosts_that_are_not_allowed_are_not_taken():
 
 def test_random_fit_takes_all_hosts_alike_and_one_for_each_server():
     drawn = [
-        chosen('random', 1, 100, placement.salt_of(f'server-{n}'))
+        chosen('random', 1, 100, weighers.salt_of(f'server-{n}'))
         for n in range(600)
     ]
     count = collections.Counter(drawn)
     assert count.keys() == {*'abcd'}
     assert min(count.values()) > 110
-    again = chosen('random', 1, 100, placement.salt_of('server-0'))
+    again = chosen('random', 1, 100, weighers.salt_of('server-0'))
     assert again == drawn[0]
 
 
 def test_operators_may_choose_every_rule():
     [option] = [each for each in cluster_conf.OPTS if each.name == 'placement']
-    assert {*option.type.choices} == {*placement.RULES}
+    assert {*option.type.choices} == {*weighers.RULES}
     assert option.default == 'fullest'
 
 
@@ -85,5 +85,5 @@ def test_operators_may_choose_every_rule():
 )
 def test_the_queue_keeps_room_where_the_rule_says(rule, host, count):
     snapshot = cloud(small_cloud.ask('r', count=count))
-    [action] = planner.plan(snapshot, 0.0, rule=placement.RULES[rule]).actions
+    [action] = planner.plan(snapshot, 0.0, rule=weighers.RULES[rule]).actions
     assert action.hosts == (host,) * count

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import calendars
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import calendars
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 from tests.fixtures import border
 
 NOW = 1_000_000.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 
 _NODES = 2000
 """Of branch and bound on one host; the best that was found by then counts."""
@@ -27,13 +27,13 @@ class OnHost(NamedTuple):
 class Entries(NamedTuple):
     """Hosts on which parties could make room, and a bound of its price."""
 
-    rows: field_module.Rows
-    bound: field_module.Floats
-    first: field_module.Rows
-    party: field_module.Rows
-    price: field_module.Floats
-    amounts: field_module.Rows
-    lack: field_module.Rows
+    rows: candidates.Rows
+    bound: candidates.Floats
+    first: candidates.Rows
+    party: candidates.Rows
+    price: candidates.Floats
+    amounts: candidates.Rows
+    lack: candidates.Rows
 
     def of(self, host: int) -> OnHost:
         """What there is on one of the hosts."""
@@ -47,10 +47,10 @@ class Entries(NamedTuple):
 
 
 def entries(
-    piece: field_module.Piece,
-    rows: field_module.Marks,
-    may: field_module.Marks,
-    pool: field_module.Pool,
+    piece: candidates.Piece,
+    rows: candidates.Marks,
+    may: candidates.Marks,
+    pool: candidates.Pool,
 ) -> Entries | None:
     """Entries by host; the bound is that of the fractional knapsack.
 
@@ -63,7 +63,7 @@ def entries(
     deficit = (piece.amounts[asked, np.newaxis] - pool.free[asked]).T
     lack = np.maximum(deficit[row], 0)
     brings = np.minimum(have, lack) / np.maximum(lack, 1)
-    use: field_module.Floats = brings.sum(axis=1)
+    use: candidates.Floats = brings.sum(axis=1)
     keep = np.flatnonzero(use > 0)
     if not len(keep):
         return None
@@ -86,31 +86,31 @@ def entries(
 
 
 def _bounds(
-    use: field_module.Floats,
-    price: field_module.Floats,
-    ratio: field_module.Floats,
-    wanted: field_module.Rows,
-    first: field_module.Rows,
-) -> field_module.Floats:
+    use: candidates.Floats,
+    price: candidates.Floats,
+    ratio: candidates.Floats,
+    wanted: candidates.Rows,
+    first: candidates.Rows,
+) -> candidates.Floats:
     """Least price for each host, (h,), if parts of parties could leave."""
     sizes = np.diff(np.append(first, len(use)))
 
-    def within(values: field_module.Floats) -> field_module.Floats:
+    def within(values: candidates.Floats) -> candidates.Floats:
         total = np.cumsum(values)
         before = np.repeat(total[first] - values[first], sizes)
-        summed: field_module.Floats = total - before
+        summed: candidates.Floats = total - before
         return summed
 
     used, paid = within(use), within(price)
     # Rounding must not leave a host without an entry that is enough.
-    full: field_module.Marks = np.asarray(used >= wanted - 1e-9)
+    full: candidates.Marks = np.asarray(used >= wanted - 1e-9)
     full[np.append(first[1:], len(use)) - 1] = True
     at = np.flatnonzero(full)
     host = np.repeat(np.arange(len(first)), sizes)
     _, which = np.unique(host[at], return_index=True)
     at = at[which]
     lacks = np.maximum(wanted[at] - (used[at] - use[at]), 0.0)
-    bound: field_module.Floats = paid[at] - price[at] + lacks * ratio[at]
+    bound: candidates.Floats = paid[at] - price[at] + lacks * ratio[at]
     return bound * (1 - 1e-12)
 
 

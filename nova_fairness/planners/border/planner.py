@@ -14,7 +14,7 @@ with a reason that begins with :data:`.partition.MARK`.
 from collections.abc import Iterator
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 
 _USUAL = demand.Rules()
 

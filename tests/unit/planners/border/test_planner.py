@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 from tests.fixtures import border
 
 NOW = 100_000.0

@@ -10,8 +10,8 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 from tests.fixtures import border
 from tests.fixtures import fake_border
 

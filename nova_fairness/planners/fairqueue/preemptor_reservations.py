@@ -15,8 +15,8 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
-from nova_fairness.planners.fairqueue import room as room_module
 
 
 class Promises:
@@ -27,12 +27,12 @@ class Promises:
     """
 
     def __init__(
-        self, snapshot: cluster.ClusterSnapshot, room: room_module.Room
+        self, snapshot: cluster.ClusterSnapshot, room: capacity.Room
     ) -> None:
         self._promised = snapshot.promised
         self._leaving = len(snapshot.leaving)
         self._room = room
-        self._left: list[tuple[order.Unit, room_module.Placement]] = []
+        self._left: list[tuple[order.Unit, capacity.Placement]] = []
 
     def divided(self, units: list[order.Unit]) -> list[order.Unit]:
         """Units with those apart that have a promise.
@@ -60,7 +60,7 @@ class Promises:
         rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
         return len(rows) == len(each.servers)
 
-    def of(self, unit: order.Unit) -> room_module.Placement | None:
+    def of(self, unit: order.Unit) -> capacity.Placement | None:
         """Rows of the hosts that a unit was promised; ``None`` without."""
         # A host that is gone keeps no promise.
         if not all(self._has(each) for each in unit.requests):
@@ -70,14 +70,14 @@ class Promises:
             for each in unit.requests
         )
 
-    def keep(self, unit: order.Unit, placement: room_module.Placement) -> None:
+    def keep(self, unit: order.Unit, placement: capacity.Placement) -> None:
         """Let a unit wait for hosts that are not free yet."""
         self._room.take(unit, placement)
         self._left.append((unit, placement))
 
     def elsewhere(
         self, *, is_preemptible: bool
-    ) -> Iterator[tuple[order.Unit, room_module.Placement]]:
+    ) -> Iterator[tuple[order.Unit, capacity.Placement]]:
         """Yield units that start after all, with the hosts they are given.
 
         On other hosts, or on their own where another one that was promised

@@ -2,7 +2,7 @@
 
 """What hosts have left while a plan is made, and who fits where.
 
-A server goes where a rule of :mod:`.placement` says; unless another one is
+A server goes where a rule of :mod:`.weighers` says; unless another one is
 chosen, where the least is left over, so that large requests find large room.
 Where room is kept for the first that does not fit, others get what they
 give back in time, and of the rest what will be left beside it. Room may be
@@ -22,7 +22,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement as placement_module
+from nova_fairness.planners import weighers
 from nova_fairness.planners.fairqueue import groups
 from nova_fairness.planners.fairqueue import order
 
@@ -58,7 +58,7 @@ class Room:
     def __init__(
         self,
         snapshot: cluster.ClusterSnapshot,
-        rule: placement_module.Rule = placement_module.fullest,
+        rule: weighers.Rule = weighers.fullest,
     ) -> None:
         self._rule = rule
         self._classes = snapshot.classes
@@ -425,7 +425,7 @@ class Room:
         demand = _plain(unit)
         if demand:
             shape = self._hosts.shape(demand)
-            rows = placement_module.chosen(
+            rows = weighers.chosen(
                 self._hosts, free, shape, self._rule, _salt(unit)
             )
             return ((rows,) if len(rows) else None), len(rows)
@@ -464,7 +464,7 @@ class Room:
         def prefer(
             job: groups.Job, index: hosts_module.Rows
         ) -> hosts_module.Fractions:
-            return placement_module.ranked(
+            return weighers.ranked(
                 self._hosts, free, job.shape, index, self._rule, _salt(unit)
             )
 
@@ -622,7 +622,7 @@ def _counts(unit: order.Unit) -> dict[request.Demand, int]:
 
 
 def _salt(unit: order.Unit) -> int:
-    return placement_module.salt_of(unit.requests[0].uuid)
+    return weighers.salt_of(unit.requests[0].uuid)
 
 
 def _where(unit: order.Unit) -> str:

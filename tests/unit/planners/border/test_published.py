@@ -12,8 +12,8 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 from tests.fixtures import fake_border
 
 TTL_S, EVERY_S = 300.0, 101.0

@@ -18,7 +18,7 @@ import dataclasses
 import math
 
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import calendars
+from nova_fairness.planners.border import calendars
 
 DAY_S = 86400.0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How others choose victims, to compare with: plugins beside :mod:`.least`.
+"""How others choose victims, as plugins to compare :mod:`.least_cost` with.
 
 Each is written down from what its authors say; on a cloud of hosts, and as far
 as it can be done without their faults: none kills before it is known that the
@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import victims
 
 _COMBINED = 10
@@ -32,10 +32,10 @@ class _HostByHost(victims.OneByOne):
 
     def one(
         self,
-        piece: field_module.Piece,
-        rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Gather hosts, and let the strategy choose."""
         able = _able(piece, rows, may, pool)
@@ -44,9 +44,9 @@ class _HostByHost(victims.OneByOne):
     @abc.abstractmethod
     def among(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Choose a host and parties on it.
 
@@ -71,9 +71,9 @@ class Chance(_HostByHost):
 
     def among(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Draw a host, then parties."""
         # What is left of the cloud makes the draws differ, and repeatable.
@@ -99,9 +99,9 @@ class Strict(_HostByHost):
 
     def among(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Try all combinations on every host."""
         found = [
@@ -119,19 +119,19 @@ class Strict(_HostByHost):
 
     def listed(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         parties: Sequence[int],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> list[int]:
         """Parties in the order in which they are combined."""
         return sorted(parties)
 
     def rank(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         row: int,
         parties: Sequence[int],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> tuple[float, ...]:
         """The least comes first: what is left over, class by class."""
         field = pool.field
@@ -147,9 +147,9 @@ class StrictTime(Strict):
 
     def listed(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         parties: Sequence[int],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> list[int]:
         """The oldest, of every size as many as would be enough alone."""
         field = pool.field
@@ -181,9 +181,9 @@ class Opie(_HostByHost):
 
     def among(
         self,
-        piece: field_module.Piece,
+        piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: field_module.Pool,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Weigh hosts."""
         field, hosts = pool.field, sorted(able)
@@ -206,10 +206,10 @@ class Youngest(victims.OneByOne):
 
     def one(
         self,
-        piece: field_module.Piece,
-        rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Take them out one after the other; those on other hosts stay."""
         since = pool.field.since
@@ -232,17 +232,17 @@ class Kueue(victims.OneByOne):
 
     def one(
         self,
-        piece: field_module.Piece,
-        rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> victims.Found | None:
         """Take them out in turns."""
         return _first_fit(piece, rows, self._turns(may, pool.field), pool)
 
     @staticmethod
     def _turns(
-        may: field_module.Marks, field: field_module.Field
+        may: candidates.Marks, field: candidates.Field
     ) -> Iterator[int]:
         queues: dict[int, list[int]] = {}
         order = sorted(
@@ -261,10 +261,10 @@ class Kueue(victims.OneByOne):
 
 
 def _able(
-    piece: field_module.Piece,
-    rows: field_module.Marks,
-    may: field_module.Marks,
-    pool: field_module.Pool,
+    piece: candidates.Piece,
+    rows: candidates.Marks,
+    may: candidates.Marks,
+    pool: candidates.Pool,
 ) -> dict[int, list[int]]:
     """Hosts that would have room without their parties, and the parties."""
     field, entries = pool.field, pool.entries(piece, rows, may)
@@ -276,10 +276,10 @@ def _able(
 
 
 def _until_fits(
-    piece: field_module.Piece,
+    piece: candidates.Piece,
     row: int,
     order: Sequence[int],
-    pool: field_module.Pool,
+    pool: candidates.Pool,
 ) -> list[int]:
     """Parties in their order until one server fits on the host."""
     tried, left = pool.copy(), []
@@ -293,10 +293,10 @@ def _until_fits(
 
 
 def _combinations(
-    piece: field_module.Piece,
+    piece: candidates.Piece,
     row: int,
     parties: Sequence[int],
-    pool: field_module.Pool,
+    pool: candidates.Pool,
 ) -> Iterator[list[int]]:
     """All combinations of parties without which one server fits."""
     field = pool.field
@@ -314,10 +314,10 @@ def _combinations(
 
 
 def _first_fit(
-    piece: field_module.Piece,
-    rows: field_module.Marks,
+    piece: candidates.Piece,
+    rows: candidates.Marks,
     order: Iterator[int],
-    pool: field_module.Pool,
+    pool: candidates.Pool,
 ) -> victims.Found | None:
     """Take parties out until a host has room; who is not needed stays."""
     tried, gone = pool.copy(), []
@@ -332,10 +332,10 @@ def _first_fit(
     return None
 
 
-def _normalised(weights: field_module.Floats) -> field_module.Floats:
+def _normalised(weights: candidates.Floats) -> candidates.Floats:
     """From 0 to 1, as Nova's weighers do it."""
     low, high = weights.min(), weights.max()
     if high == low:
         return np.zeros(len(weights))
-    scaled: field_module.Floats = (weights - low) / (high - low)
+    scaled: candidates.Floats = (weights - low) / (high - low)
     return scaled

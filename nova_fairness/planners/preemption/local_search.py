@@ -3,7 +3,7 @@
 """Servers that room is made for change hosts as long as that costs less.
 
 What leaves one host for all that is put there is found exactly, as in
-:mod:`.cover`. A step puts one server on another host, or two on each other's;
+:mod:`.bounds`. A step puts one server on another host, or two on each other's;
 it is taken if all hosts together then cost less (local search). The number of
 looks is bounded: what is large stays as it is found.
 """
@@ -15,8 +15,8 @@ import itertools
 
 import numpy as np
 
-from nova_fairness.planners.preemption import cover
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import bounds
+from nova_fairness.planners.preemption import candidates
 
 LOOKS = 600
 """Hosts that are looked at, each with other servers on it, in one search."""
@@ -38,10 +38,10 @@ _LEAST_GAIN = 1e-9
 
 
 def improved(
-    needs: Sequence[field_module.Need],
-    field: field_module.Field,
-    choices: Sequence[field_module.Choice],
-) -> list[field_module.Choice]:
+    needs: Sequence[candidates.Need],
+    field: candidates.Field,
+    choices: Sequence[candidates.Choice],
+) -> list[candidates.Choice]:
     """Choices that cost the same or less.
 
     :param needs: all of which may have the same parties.
@@ -57,10 +57,10 @@ def improved(
     if found is None:
         return list(choices)
     layout, parties = found
-    paid = field_module.price(field, choices)
+    paid = candidates.price(field, choices)
     if field.price[parties].sum() >= paid * (1 - _LEAST_GAIN):
         return list(choices)
-    return field_module.assigned(field, search.shaped(layout), parties)
+    return candidates.assigned(field, search.shaped(layout), parties)
 
 
 class _Search:
@@ -68,11 +68,11 @@ class _Search:
 
     def __init__(
         self,
-        needs: Sequence[field_module.Need],
-        field: field_module.Field,
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
     ) -> None:
         self._needs, self._field = needs, field
-        self._pool = field_module.Pool(field)
+        self._pool = candidates.Pool(field)
         self.servers = [
             (n, k)
             for n, need in enumerate(needs)
@@ -142,7 +142,7 @@ class _Search:
             need, piece = self._needs[n], self._needs[n].pieces[k]
             rows = piece.rows & (need.limit > 0)
             free = self._pool.fits(piece, rows).tolist()
-            found = cover.entries(piece, rows, need.may, self._pool)
+            found = bounds.entries(piece, rows, need.may, self._pool)
             if found is not None:
                 order = np.argsort(found.bound, kind='stable')
                 free += found.rows[order].tolist()
@@ -185,14 +185,14 @@ class _Search:
             return None
         only = np.arange(self._field.free.shape[1]) == row
         amounts = sum(self._needs[n].pieces[k].amounts for n, k in placed)
-        together = field_module.Piece(np.asarray(amounts), only)
+        together = candidates.Piece(np.asarray(amounts), only)
         if len(self._pool.fits(together, only)):
             return 0.0, []
         may = self._needs[0].may
-        found = cover.entries(together, only, may, self._pool)
+        found = bounds.entries(together, only, may, self._pool)
         if found is None:
             return None
-        return cover.Search(found.of(0), np.inf).run()
+        return bounds.Search(found.of(0), np.inf).run()
 
     def _allowed(self, row: int, placed: Sequence[tuple[int, int]]) -> bool:
         counts: dict[int, int] = {}

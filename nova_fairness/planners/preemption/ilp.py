@@ -13,17 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 from nova_fairness.shares import programs
 
-Needs = Sequence[field_module.Need]
+Needs = Sequence[candidates.Need]
 
 _Entry = tuple[int, float]
 _Row = tuple[list[_Entry], float, float]
 """Entries, and what their sum is between."""
 
 
-def size(needs: Needs, field: field_module.Field) -> int:
+def size(needs: Needs, field: candidates.Field) -> int:
     """Number of variables."""
     spots = sum(
         int(piece.rows.sum()) for need in needs for piece in need.pieces
@@ -32,8 +32,8 @@ def size(needs: Needs, field: field_module.Field) -> int:
 
 
 def best(
-    needs: Needs, field: field_module.Field
-) -> list[field_module.Choice] | None:
+    needs: Needs, field: candidates.Field
+) -> list[candidates.Choice] | None:
     """Choices for all needs of the least price there is.
 
     :returns: ``None`` if not all can have room, or if different parties may
@@ -68,7 +68,7 @@ def best(
 
 def _rows(
     needs: Needs,
-    field: field_module.Field,
+    field: candidates.Field,
     spots: Sequence[tuple[int, int, int]],
 ) -> Iterator[_Row]:
     first = len(field.servers)
@@ -123,11 +123,11 @@ def _table(rows: Sequence[_Row]) -> programs.Rows:
 
 def _choices(
     needs: Needs,
-    field: field_module.Field,
+    field: candidates.Field,
     spots: Sequence[tuple[int, int, int]],
-    leaves: field_module.Marks,
+    leaves: candidates.Marks,
     found: programs.Choice,
-) -> list[field_module.Choice]:
+) -> list[candidates.Choice]:
     counts = found.chosen[len(field.servers) :]
     rows = [
         tuple(
@@ -141,4 +141,4 @@ def _choices(
         )
         for n, need in enumerate(needs)
     ]
-    return field_module.assigned(field, rows, np.flatnonzero(leaves).tolist())
+    return candidates.assigned(field, rows, np.flatnonzero(leaves).tolist())

@@ -7,7 +7,7 @@ import pytest
 
 from nova_fairness.model import cluster
 from nova_fairness.model import pledge
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import pledges
 from nova_fairness.shares import ledger
 
 NOW, DAY = 1e6, 86400.0

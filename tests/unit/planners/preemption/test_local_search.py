@@ -4,9 +4,9 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
-from nova_fairness.planners.preemption import exchanging
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import originals
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import local_search
+from nova_fairness.planners.preemption import published
 from nova_fairness.planners.preemption import victims
 from nova_fairness.testing import victims_contract
 
@@ -15,7 +15,7 @@ def full(hosts, prices, amounts):
     """Hosts without room, each with the same number of parties of one CPU."""
     each = len(prices) // hosts
     count = len(prices)
-    return field_module.Field(
+    return candidates.Field(
         free=np.zeros((1, hosts), np.int64),
         party=np.arange(count),
         row=np.repeat(np.arange(hosts), each),
@@ -33,8 +33,8 @@ def full(hosts, prices, amounts):
 def need(vcpus, hosts, may, rows=None, limit=None):
     rows = np.ones(hosts, bool) if rows is None else np.array(rows)
     limit = np.full(hosts, 9) if limit is None else np.array(limit)
-    return field_module.Need(
-        (field_module.Piece(np.array([vcpus]), rows),), limit, may
+    return candidates.Need(
+        (candidates.Piece(np.array([vcpus]), rows),), limit, may
     )
 
 
@@ -44,56 +44,56 @@ def two(field, limits=(None, None)):
 
 
 def put(field, needs, rows, parties):
-    return field_module.assigned(field, [((row,),) for row in rows], parties)
+    return candidates.assigned(field, [((row,),) for row in rows], parties)
 
 
 def test_a_server_changes_its_host_if_that_costs_less():
     field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     dear = put(field, needs, [0, 1], [0, 1, 2])
-    better = exchanging.improved(needs, field, dear)
+    better = local_search.improved(needs, field, dear)
     assert victims.wrong(needs, field, better) == ''
-    assert field_module.price(field, dear) == 11.0
+    assert candidates.price(field, dear) == 11.0
     # Both on the second host have no room: one party of the first leaves.
-    assert field_module.price(field, better) == 7.0
+    assert candidates.price(field, better) == 7.0
 
 
 def test_no_host_gets_more_than_its_limit():
     field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field, limits=([1, 0], None))
     dear = put(field, needs, [0, 1], [0, 1, 2])
-    assert exchanging.improved(needs, field, dear) == dear
+    assert local_search.improved(needs, field, dear) == dear
 
 
 def test_what_costs_no_less_stays_as_it_was():
     field = full(2, [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     found = put(field, needs, [0, 1], [0, 1, 2])
-    assert exchanging.improved(needs, field, found) == found
+    assert local_search.improved(needs, field, found) == found
 
 
 def test_too_many_servers_stay_as_they_are(monkeypatch):
     field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     dear = put(field, needs, [0, 1], [0, 1, 2])
-    monkeypatch.setattr(exchanging, '_MOST', 1)
-    assert exchanging.improved(needs, field, dear) == dear
+    monkeypatch.setattr(local_search, '_MOST', 1)
+    assert local_search.improved(needs, field, dear) == dear
 
 
 def test_looks_have_an_end(monkeypatch):
     needs, field = victims_contract.make_case(12, hosts=8, needs=3)
-    chosen = originals.Chance().choose(needs, field)
+    chosen = published.Chance().choose(needs, field)
     looked = []
-    kept = exchanging._Search._looked
-    monkeypatch.setattr(exchanging, 'LOOKS', 20)
+    kept = local_search._Search._looked
+    monkeypatch.setattr(local_search, 'LOOKS', 20)
     monkeypatch.setattr(
-        exchanging._Search,
+        local_search._Search,
         '_looked',
         lambda self, *key: looked.append(key) or kept(self, *key),
     )
-    found = exchanging.improved(needs, field, chosen)
+    found = local_search.improved(needs, field, chosen)
     assert victims.wrong(needs, field, found) == ''
-    assert len(looked) <= 20 + len(exchanging._Search(needs, field).servers)
+    assert len(looked) <= 20 + len(local_search._Search(needs, field).servers)
 
 
 @hypothesis.given(
@@ -102,13 +102,13 @@ def test_looks_have_an_end(monkeypatch):
 def test_never_dearer_and_always_room(seed, count, by):
     needs, field = victims_contract.make_case(seed, needs=count)
     choose = {
-        'a': originals.Chance(),
-        'b': originals.Youngest(),
+        'a': published.Chance(),
+        'b': published.Youngest(),
     }[by]
     before = choose.choose(needs, field)
     hypothesis.assume(None not in before)
-    after = exchanging.improved(needs, field, before)
+    after = local_search.improved(needs, field, before)
     assert victims.wrong(needs, field, after) == ''
-    assert field_module.price(field, after) <= field_module.price(
+    assert candidates.price(field, after) <= candidates.price(
         field, before
     ) * (1 + 1e-9)

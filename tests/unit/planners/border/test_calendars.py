@@ -9,7 +9,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import calendars
+from nova_fairness.planners.border import calendars
 
 HOUR = 3600
 NIGHT = calendars.Window('0 20 * * *', 10 * HOUR, 7)

@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners.consolidation import filling
+from nova_fairness.planners.consolidation import bin_filling
 from nova_fairness.planners.consolidation import layout as layout_module
 
 Rows = layout_module.Rows
@@ -66,7 +66,7 @@ def crowd(
     items: Iterable[int],
     allowed: Marks,
     anew: int,
-    fills: Sequence[filling.Fill] = filling.FILLS,
+    fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
 ) -> bool:
     """Pack the hosts with most room anew, with items that lie nowhere.
 

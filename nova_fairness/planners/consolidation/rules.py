@@ -7,13 +7,13 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness.planners import placement
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners import weighers
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import waves as waves_module
 
-_DEPTH = displacing.Depth()
-_AT_ONCE = moves_module.AtOnce()
+_DEPTH = displacement.Depth()
+_AT_ONCE = waves_module.AtOnce()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Rules:
     :ivar spare: hosts that are kept empty and ready, >= 0.
     """
 
-    rule: placement.Rule = placement.fullest
-    depth: displacing.Depth = _DEPTH
-    at_once: moves_module.AtOnce = _AT_ONCE
+    rule: weighers.Rule = weighers.fullest
+    depth: displacement.Depth = _DEPTH
+    at_once: waves_module.AtOnce = _AT_ONCE
     dearest_mb: int | None = None
     partial: bool = False
     spare: int = 0
@@ -57,7 +57,7 @@ class Plan:
         want of time: then heuristics may have made the plan.
     """
 
-    moves: tuple[moves_module.Move, ...]
+    moves: tuple[waves_module.Move, ...]
     busy: tuple[int, int]
     off: tuple[str, ...] = ()
     is_whole: bool = True
@@ -71,7 +71,7 @@ class Plan:
 def made(
     layout: layout_module.Layout,
     rules: Rules,
-    parts: Sequence[Sequence[moves_module.Step]] = (),
+    parts: Sequence[Sequence[waves_module.Step]] = (),
     detours: bool = False,
 ) -> Plan | None:
     """The plan that leads to a layout from what it was at first.
@@ -79,30 +79,30 @@ def made(
     :param layout: is as at first afterwards.
     :param parts: the same moves in an order in which there is room for each;
         then a server may go twice.
-    :param detours: see :func:`.moves.waves`.
+    :param detours: see :func:`.waves.waves`.
     :returns: ``None`` if there is no order.
     """
     after, busy_after = layout.at.copy(), int(layout.busy.sum())
     off = _off(layout, rules.spare)
     layout.back(0)
-    steps = moves_module.changed(layout.at, after)
-    found = moves_module.waves(layout, steps, rules.at_once, detours)
+    steps = waves_module.changed(layout.at, after)
+    found = waves_module.waves(layout, steps, rules.at_once, detours)
     if found is None:
         found = _in_parts(layout, parts, rules)
     if found is None:
         return None
     busy = int(layout.busy.sum()), busy_after
-    return Plan(moves_module.named(layout, found), busy, off)
+    return Plan(waves_module.named(layout, found), busy, off)
 
 
 def _in_parts(
     layout: layout_module.Layout,
-    parts: Sequence[Sequence[moves_module.Step]],
+    parts: Sequence[Sequence[waves_module.Step]],
     rules: Rules,
-) -> list[list[moves_module.Step]] | None:
-    found: list[list[moves_module.Step]] = []
+) -> list[list[waves_module.Step]] | None:
+    found: list[list[waves_module.Step]] = []
     for steps in parts:
-        waves = moves_module.waves(layout, steps, rules.at_once)
+        waves = waves_module.waves(layout, steps, rules.at_once)
         if waves is None:
             break
         found += waves
@@ -113,7 +113,7 @@ def _in_parts(
     if not is_whole:
         return None
     # What was best step by step may lead a server back to where it was.
-    return moves_module.straight(layout, found, rules.at_once)
+    return waves_module.straight(layout, found, rules.at_once)
 
 
 def _off(layout: layout_module.Layout, spare: int) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.model import cluster
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import waves
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Figures:
 
 def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
     """Hosts in use, and how much fuller than all one is."""
-    layout = layout_module.Layout(snapshot, placement.fullest)
+    layout = layout_module.Layout(snapshot, weighers.fullest)
     names = layout.hosts.names
     busy = [names[row] for row in np.flatnonzero(layout.busy)]
     return Figures(
@@ -39,7 +39,7 @@ def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
 
 
 def after(
-    snapshot: cluster.ClusterSnapshot, moves: Iterable[moves_module.Move]
+    snapshot: cluster.ClusterSnapshot, moves: Iterable[waves.Move]
 ) -> cluster.ClusterSnapshot:
     """The cloud once servers have moved, in the order of the moves."""
     rows = {each.name: row for row, each in enumerate(snapshot.providers)}
