@@ -40,7 +40,8 @@ _NOVA_NEWER = {'/servers/': '2.96'}
 _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
-_BUNDLES = {'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'}
+_BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
+"""Variables that name a file of certificates; the first counts."""
 _NOT_FOUND = 404
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
@@ -58,9 +59,12 @@ def reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise exception.CloudUnreadable(
-            f'{what} cannot be read: {error!r}'
-        ) from error
+        raise unreadable(what, error) from error
+
+
+def unreadable(what: str, error: Exception) -> exception.CloudUnreadable:
+    """The error of an answer that is not what it should be."""
+    return exception.CloudUnreadable(f'{what} cannot be read: {error!r}')
 
 
 class Tolerance:
@@ -321,13 +325,15 @@ def environment_read_once(session: Any) -> Any:
     """A session that reads the environment now, and not at each call.
 
     For proxies and certificates requests looks through all of it each time,
-    which takes as long as the call itself. Where it names any of them it is
-    left so.
+    which takes as long as the call itself. Where it names proxies it is left
+    so: which of them counts depends on the address.
 
     :param session: of keystoneauth.
     """
-    names = urllib.request.getproxies().keys() | os.environ.keys() & _BUNDLES
-    session.session.trust_env = bool(names)
+    bundles = [os.environ.get(each) for each in _BUNDLES]
+    if session.verify is True:
+        session.verify = next(filter(None, bundles), True)
+    session.session.trust_env = bool(urllib.request.getproxies())
     return session
 
 

@@ -5,7 +5,6 @@
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
@@ -249,7 +248,7 @@ class Nova:
         self.hosts_unreadable = {}
         zones: dict[str, str] = {}
         for each in self._all('/os-services?binary=nova-compute'):
-            with self._noted(self.hosts_unreadable, each, 'host'):
+            with _Noted(self.hosts_unreadable, each, 'host'):
                 zones[_text(each, 'host')] = _text(each, 'zone', '')
         listed = paging.listed(
             self._api, '/os-hypervisors/detail', 'hypervisors'
@@ -258,24 +257,12 @@ class Nova:
         count = collections.Counter(services)
         found = []
         for each, service in zip(listed, services, strict=True):
-            with self._noted(self.hosts_unreadable, each, 'id'):
+            with _Noted(self.hosts_unreadable, each, 'id'):
                 host = _host(each, count[service] > 1, zones)
                 # Of one whose service cannot be read the zone is not known.
                 takes = host.takes and service not in self.hosts_unreadable
                 found.append(dataclasses.replace(host, takes=takes))
         return _unique(found, self.hosts_unreadable)
-
-    @contextlib.contextmanager
-    def _noted(
-        self, unreadable: dict[str, Exception], entry: Any, name: str
-    ) -> Iterator[None]:
-        """Take note of an entry of a list that cannot be read."""
-        try:
-            with clients.reading('an entry of a list of Nova'):
-                yield
-        except exception.CloudUnreadable as error:
-            named = entry.get(name) if isinstance(entry, dict) else None
-            unreadable[str(named)] = error
 
     def services(self) -> dict[str, Service]:
         """All nova-computes, by name of the host.
@@ -286,7 +273,7 @@ class Nova:
             listed = self._all('/os-services?binary=nova-compute')
             found = {}
             for each in listed:
-                with self._noted({}, each, 'host'):
+                with _Noted({}, each, 'host'):
                     found[_text(each, 'host')] = _service(each)
             return found
 
@@ -516,7 +503,7 @@ class Nova:
         """Take note of servers; one that cannot be read stays as it was."""
         listed, odd = list(found), dict[str, Exception]()
         for each in listed:
-            with self._noted(odd, each, 'id'):
+            with _Noted(odd, each, 'id'):
                 self._note(each, now)
         self._stand_in(odd.keys() & set(map(_id, listed)) - {''})
         self.unreadable |= odd
@@ -727,6 +714,37 @@ class Nova:
             raise exception.CloudAway(f'Nova does not know {path}')
         services: Iterable[Mapping[str, Any]] = found['services']
         return services
+
+
+class _Noted:
+    """Takes note of an entry of a list that cannot be read.
+
+    No generator, as each server of a cloud passes one.
+
+    :param found: gets the error, by the name of the entry.
+    :param name: field of the entry's name.
+    """
+
+    __slots__ = '_entry', '_found', '_name'
+
+    def __init__(
+        self, found: dict[str, Exception], entry: Any, name: str
+    ) -> None:
+        self._found, self._entry, self._name = found, entry, name
+
+    def __enter__(self) -> None:
+        """Begin to read."""
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        """Keep an error that tells of the entry; another one goes on."""
+        if isinstance(error, clients.UNREADABLE):
+            error = clients.unreadable('an entry of a list of Nova', error)
+        if not isinstance(error, exception.CloudUnreadable):
+            return False
+        entry = self._entry
+        named = entry.get(self._name) if isinstance(entry, dict) else None
+        self._found[str(named)] = error
+        return True
 
 
 def _text(

@@ -12,6 +12,7 @@ known so; others are guessed.
 
 import bisect
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import math
@@ -27,6 +28,8 @@ from nova_fairness.planners.fairqueue import members as members_module
 from nova_fairness.planners.fairqueue import order
 
 _PREEMPTIBLE = request_model.Band.PREEMPTIBLE
+_Placed = tuple[cluster.Running, int]
+"""A server and the row of its host."""
 
 LEAST = 5
 """Lifetimes of a kind that must be known."""
@@ -166,8 +169,9 @@ class Ends:
         self._sorted: dict[bool, _Table] = {}
         none = _nothing(len(snapshot.classes))
         self._tables = {True: [none], False: [none]}
-        # Their ends are worked out when somebody asks: most plans do not.
-        self._new: list[tuple[cluster.Running, int]] = []
+        # Ends are worked out when a plan needs them: most need none or few.
+        self._new: dict[bool, list[_Placed]] = {True: [], False: []}
+        self._left = {True, False}
         self._running = snapshot.running
         self._members = members_module.Members(snapshot, hosts)
 
@@ -198,7 +202,8 @@ class Ends:
             new = [
                 (started(each, '', self._now), row) for row in rows.tolist()
             ]
-            self._new += new
+            self._new[True] += new
+            self._new[False] += new
             self._members.add(new)
 
     def times(self, *, is_firm: bool) -> npt.NDArray[np.float64]:
@@ -255,23 +260,23 @@ class Ends:
 
     def _table(self, is_firm: bool) -> _Table:
         if is_firm not in self._sorted:
-            self._add_running()
-            self._add(self._new)
-            self._new = []
+            if is_firm in self._left:
+                self._left.remove(is_firm)
+                self._add(self._placed(is_firm), is_firm)
+            self._add(self._new[is_firm], is_firm)
+            self._new[is_firm] = []
             self._sorted[is_firm] = _joined(self._tables[is_firm])
         return self._sorted[is_firm]
 
-    def _add_running(self) -> None:
+    def _placed(self, is_firm: bool) -> Iterator[_Placed]:
+        """Servers that run; where only known ends count, those with one."""
         rows = {name: row for row, name in enumerate(self._names)}
-        self._add(
-            (each, rows[each.host])
-            for each in self._running
-            if each.host in rows
-        )
-        self._running = ()
+        for each in self._running:
+            if each.host in rows and not (is_firm and each.ends_at is None):
+                yield each, rows[each.host]
 
-    def _add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
-        """Servers and the rows of their hosts, all of a kind at once."""
+    def _add(self, servers: Iterable[_Placed], is_firm: bool) -> None:
+        """Add ends of servers to a table, all of a kind at once."""
         found: dict[_Alike, list[tuple[float, float, int]]] = {}
         # Most have their amounts from few objects, which are quick to compare.
         known: dict[tuple[str, int, bool], list[tuple[float, float, int]]] = {}
@@ -286,15 +291,13 @@ class Ends:
             listed.append((each.since, latest, row))
         for alike, listed in found.items():
             since, latest, rows = np.array(listed).T
-            kind = cluster.kind_of(alike.project, alike.amounts)
-            lasted = self._lifetimes.get(kind, ())
-            at = _medians(lasted, since, self._now)
-            certain = np.maximum(latest, self._now)
-            certain[latest < self._now - OVERDUE_S] = math.inf
-            if certain.min() < math.inf:
-                self._tables[True].append(self._of_kind(alike, certain, rows))
-                at = np.minimum(at, certain)
-            self._tables[False].append(self._of_kind(alike, at, rows))
+            at = np.maximum(latest, self._now)
+            at[latest < self._now - OVERDUE_S] = math.inf
+            if not is_firm:
+                kind = cluster.kind_of(alike.project, alike.amounts)
+                lasted = self._lifetimes.get(kind, ())
+                at = np.minimum(at, _medians(lasted, since, self._now))
+            self._tables[is_firm].append(self._of_kind(alike, at, rows))
 
     def _of_kind(
         self,

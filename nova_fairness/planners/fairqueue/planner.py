@@ -546,15 +546,17 @@ class _Rounds:
 
         :param known: when room is known to be free, seconds of the epoch.
         """
-        patience_s = self._backfill.patience_s
+        is_patient = self._waited_s(unit) < self._backfill.patience_s
+        if known is None and not is_patient:
+            return []
         if known is not None and known - self._now <= _FAR_S:
             return []
         found = self._first_fit(unit, is_firm=False)
         if found is None or (known is not None and found[0] >= known):
             return []
-        if self._waited_s(unit) < patience_s:
+        if is_patient:
             return [self._keep(unit, found, capacity.LOOSE)]
-        if known is not None and self._room.may_hold(unit):
+        if self._room.may_hold(unit):
             return [self._kept_alone(unit, is_known=False)]
         return []
 

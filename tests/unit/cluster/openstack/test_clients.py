@@ -41,24 +41,36 @@ def test_nothing_else_is_asked_in_a_newer_version(cloud):
         nova.get('/servers/s1')
 
 
+SITE = '/etc/ssl/site.pem'
+
+
 @pytest.mark.parametrize(
-    ('named', 'reads'),
+    ('named', 'verify', 'reads', 'trusts'),
     [
-        ({}, False),
-        ({'https_proxy': 'http://proxy:3128'}, True),
-        ({'REQUESTS_CA_BUNDLE': '/etc/ssl/site.pem'}, True),
+        ({}, True, False, True),
+        ({'https_proxy': 'http://proxy:3128'}, True, True, True),
+        ({'REQUESTS_CA_BUNDLE': SITE}, True, False, SITE),
+        ({'CURL_CA_BUNDLE': SITE}, True, False, SITE),
+        (
+            {'CURL_CA_BUNDLE': '/other', 'REQUESTS_CA_BUNDLE': SITE},
+            *(True, False, SITE),
+        ),
+        ({'REQUESTS_CA_BUNDLE': SITE}, '/own.pem', False, '/own.pem'),
+        ({'REQUESTS_CA_BUNDLE': SITE}, False, False, False),
     ],
 )
-def test_the_environment_is_read_at_each_call_only_if_it_says_something(
-    monkeypatch, named, reads
+def test_a_session_reads_the_environment_at_each_call_only_for_proxies(
+    monkeypatch, named, verify, reads, trusts
 ):
     for name in (*os.environ, 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'):
         if 'proxy' in name.lower() or 'BUNDLE' in name:
             monkeypatch.delenv(name, raising=False)
     for name, value in named.items():
         monkeypatch.setenv(name, value)
-    made = session.Session(noauth.NoAuth('http://127.0.0.1'))
-    assert clients.environment_read_once(made).session.trust_env is reads
+    made = session.Session(noauth.NoAuth('http://127.0.0.1'), verify=verify)
+    clients.environment_read_once(made)
+    assert made.session.trust_env is reads
+    assert made.verify == trusts
 
 
 @pytest.mark.parametrize(
