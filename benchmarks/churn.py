@@ -38,7 +38,7 @@ from fairness_lab.measures import measures
 from fairness_lab.measures import running
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import values as scenario_module
-from nova_fairness.agent import foresight as agent_foresight
+from nova_fairness.agent.round import foresight as agent_foresight
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import foresight as policy_module
 from nova_fairness.measure import foresight as measure_foresight

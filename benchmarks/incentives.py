@@ -26,8 +26,8 @@ import numpy as np
 import policies_runs as runs
 
 from fairness_lab.measures import running
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import model
 from nova_fairness.model import defaults
 from nova_fairness.model import resources
 

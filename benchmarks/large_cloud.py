@@ -12,7 +12,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import noauth
 from keystoneauth1 import session
 
-from nova_fairness.cluster import clients
+from nova_fairness.cluster.openstack import clients
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 

@@ -26,9 +26,9 @@ from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import plugins  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
-from nova_fairness.agent import controls  # noqa: E402
-from nova_fairness.agent import cycle  # noqa: E402
 from nova_fairness.agent import settings  # noqa: E402
+from nova_fairness.agent.round import cycle  # noqa: E402
+from nova_fairness.agent.steering import controls  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.decide import policy  # noqa: E402
 from nova_fairness.model import cgroup  # noqa: E402

@@ -20,8 +20,8 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.consolidation import balancing
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules
 
 CLASSES = ('MEMORY_MB', 'VCPU')
 SIZES = (125, 250, 500, 1000)
@@ -70,7 +70,7 @@ def cloud(hosts: int, vcpus: int) -> cluster.ClusterSnapshot:
     )
 
 
-def rescue(snapshot: cluster.ClusterSnapshot) -> plans.Plan:
+def rescue(snapshot: cluster.ClusterSnapshot) -> rules.Plan:
     """Make room for a request that needs a whole host."""
     needs = demand(*map(int, snapshot.inventory.capacity[0]))
     asked = request.Request('r', 'p', 'u', ('r',), needs, 0.0)
@@ -81,7 +81,7 @@ def rescue(snapshot: cluster.ClusterSnapshot) -> plans.Plan:
 
 
 GOALS: dict[
-    str, tuple[Callable[[cluster.ClusterSnapshot], plans.Plan], int]
+    str, tuple[Callable[[cluster.ClusterSnapshot], rules.Plan], int]
 ] = {
     'consolidate': (planner.consolidate, HALF),
     'consolidate, nearly full': (planner.consolidate, FULL),

@@ -21,10 +21,10 @@ from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
+from fairness_lab.node_sim import engine
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import experiment
-from fairness_lab.simulator import engine
-from fairness_lab.simulator import model
 
 SEEDS = (5, 1, 2, 3)
 """Of ``bursty``; the first is that of the standard set."""

@@ -12,9 +12,9 @@ import statistics
 import policies_runs as runs
 
 from fairness_lab.measures import running
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import experiment
 from fairness_lab.scenario import programs
-from fairness_lab.simulator import references
 
 POLICIES = ('foresight', 'feedback', 'thesis')
 

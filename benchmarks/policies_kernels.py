@@ -14,11 +14,11 @@ import policies_runs as runs
 
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import chance
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import recipes
 from fairness_lab.scenario import values as scenario_module
-from fairness_lab.simulator import model
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide import round as decide_round

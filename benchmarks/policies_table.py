@@ -19,10 +19,10 @@ from fairness_lab.figures import simulated
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import running
 from fairness_lab.measures import series as series_module
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import experiment
 from fairness_lab.scenario import programs
-from fairness_lab.simulator import references
 from nova_fairness.model import resources
 
 POLICIES = ('foresight', 'feedback', 'thesis')

@@ -20,10 +20,10 @@ import recorded
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner as queue
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import least
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import ilp
+from nova_fairness.planners.preemption import least_cost
 from nova_fairness.planners.preemption import planner
-from nova_fairness.planners.preemption import program
 from nova_fairness.testing import victims_contract
 
 CLASSES = ('MEMORY_MB', 'VCPU')
@@ -113,14 +113,14 @@ def gaps() -> dict[str, float]:
     found, usual = [], []
     for seed in range(CASES):
         needs, field = victims_contract.make_case(seed, needs=2)
-        best = program.best(needs, field)
-        greedy = least.Least(exact=0.0).choose(needs, field)
+        best = ilp.best(needs, field)
+        greedy = least_cost.Least(exact=0.0).choose(needs, field)
         if best is None or None in greedy:
             continue
-        bound = field_module.price(field, best)
-        found.append(field_module.price(field, greedy) / bound - 1)
-        chosen = least.Least().choose(needs, field)
-        usual.append(field_module.price(field, chosen) / bound - 1)
+        bound = candidates.price(field, best)
+        found.append(candidates.price(field, greedy) / bound - 1)
+        chosen = least_cost.Least().choose(needs, field)
+        usual.append(candidates.price(field, chosen) / bound - 1)
     gap = np.array(found)
     return {
         'cases': len(gap),

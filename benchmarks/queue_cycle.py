@@ -36,32 +36,32 @@ import large_cloud
 import numpy as np
 import recorded
 
-from nova_fairness.cluster import accounts as accounts_module
-from nova_fairness.cluster import at_risk
-from nova_fairness.cluster import charging
-from nova_fairness.cluster import chores
-from nova_fairness.cluster import clients
 from nova_fairness.cluster import clocks
-from nova_fairness.cluster import election
-from nova_fairness.cluster import ends
-from nova_fairness.cluster import execute
-from nova_fairness.cluster import freeing
-from nova_fairness.cluster import idling
-from nova_fairness.cluster import images
-from nova_fairness.cluster import leaving
-from nova_fairness.cluster import making
-from nova_fairness.cluster import placement
-from nova_fairness.cluster import planning
-from nova_fairness.cluster import retiring
-from nova_fairness.cluster import servers
+from nova_fairness.cluster import leader_election
 from nova_fairness.cluster import service
 from nova_fairness.cluster import snapshot as snapshot_module
-from nova_fairness.cluster import tokens
-from nova_fairness.cluster import trading
+from nova_fairness.cluster.accounts import accounts as accounts_module
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.eviction import at_risk
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.eviction import retirement
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.eviction import watermark
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement
+from nova_fairness.cluster.openstack import tokens
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charging
+from nova_fairness.cluster.usage import spending
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request
@@ -81,7 +81,7 @@ PAUSE_S = 10.0
 PARTS = ('store', 'look', 'ledger', 'plan', 'starts')
 
 
-class Conductor(execute.Sender):
+class Conductor(dispatcher.Sender):
     """Takes all that is sent."""
 
     def connect(self) -> None:
@@ -149,15 +149,17 @@ def keep(store: store_module.Store, each: request.Request) -> None:
 
 
 def usual_chores(
-    store: store_module.Store, nova: servers.Nova, leaves: leaving.Leaving
-) -> chores.Chores:
+    store: store_module.Store, nova: nova_module.Nova, leaves: evictor.Leaving
+) -> cycle_tasks.Chores:
     """What is done beside requests if nothing is configured."""
-    return chores.Chores(
-        idling.Idling(store.leaves, leaves, lambda _: {}, idling.Rules()),
+    return cycle_tasks.Chores(
+        idle_reclaim.Idling(
+            store.leaves, leaves, lambda _: {}, idle_reclaim.Rules()
+        ),
         at_risk.Warnings(store, nova, at_risk.Rules()),
         lambda *_: [],
-        retiring.Retiring(store.leaves, nova, leaves, retiring.Rules()),
-        freeing.Freeing(store.leaves, leaves, freeing.Rules()),
+        retirement.Retiring(store.leaves, nova, leaves, retirement.Rules()),
+        watermark.Freeing(store.leaves, leaves, watermark.Rules()),
     )
 
 
@@ -183,38 +185,40 @@ class Cycles:
         self._spent_s: dict[str, float] = collections.defaultdict(float)
         clock = lambda: self.now  # noqa: E731
         rooms = placement.Placement(clients.placement(served.api))
-        nova = servers.Nova(clients.nova(served.api))
+        nova = nova_module.Nova(clients.nova(served.api))
         present = accounts_module.Accounts(store, lambda: accounts)
         reader = snapshot_module.Reader(rooms, nova, limits, present.present)
-        trade = trading.Trading(store, 1.0, 30 * 86400.0)
+        trade = spending.Trading(store, 1.0, 30 * 86400.0)
         ledger = charging.Charging(
             store, reader, 7 * 86400.0, budgets.Terms(), trade
         )
-        patience = leaving.Patience()
-        leaves = leaving.Leaving(
+        patience = evictor.Patience()
+        leaves = evictor.Leaving(
             store.leaves,
             nova,
             rooms,
-            images.Images(clients.glance(served.api), store.proofs),
+            glance.Images(clients.glance(served.api), store.proofs),
             clock,
             patience,
         )
         known = tokens.Tokens(clients.keystone(served.api))
-        executor = execute.Executor(
+        executor = dispatcher.Executor(
             store, rooms, nova, known, Conductor(), clock
         )
         self.service = service.Service(
             store,
-            election.Election(store, 'benchmark', 1e9, clock, clock),
+            leader_election.Election(store, 'benchmark', 1e9, clock, clock),
             present,
             reader,
             ledger,
             executor,
             nova,
-            ends.Ends(store.leaves, leaves, ends.Rules(), patience.notice_s),
+            time_limits.Ends(
+                store.leaves, leaves, time_limits.Rules(), patience.notice_s
+            ),
             usual_chores(store, nova, leaves),
             leaves,
-            making.Making(store, nova, leaves, clock, making.Rules()),
+            preemption.Making(store, nova, leaves, clock, preemption.Rules()),
             functools.partial(planner.plan, order=ORDER),
             clock,
             time.monotonic,
@@ -228,7 +232,7 @@ class Cycles:
         store: store_module.Store,
         reader: snapshot_module.Reader,
         ledger: charging.Charging,
-        executor: execute.Executor,
+        executor: dispatcher.Executor,
     ) -> None:
         for name, owner, method in (
             ('store', store, 'requests'),
@@ -322,13 +326,13 @@ def measure(
         cycles = Cycles(served, store, limits, accounts)
         # The first minute reads everything.
         started: list[tuple[str, str, dict[str, int]]] = []
-        for number in range(round(planning.EVERY_S / PAUSE_S) * MINUTES + 1):
+        for number in range(round(scheduler.EVERY_S / PAUSE_S) * MINUTES + 1):
             served.go_on(max(hosts // 100, 1), started)
             cycles.now = BEGIN + PAUSE_S * number
             found = cycles.measured()
             started = cycles.started()
-            is_whole = (PAUSE_S * number) % planning.EVERY_S == 0
-            if PAUSE_S * number >= planning.EVERY_S:
+            is_whole = (PAUSE_S * number) % scheduler.EVERY_S == 0
+            if PAUSE_S * number >= scheduler.EVERY_S:
                 spent[is_whole].append(found)
     found = {
         'requests': waiting,

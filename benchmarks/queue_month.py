@@ -15,8 +15,8 @@ from typing import Any
 
 import recorded
 
-from fairness_lab.cluster import engine
-from fairness_lab.cluster import reader
+from fairness_lab.queue_sim import engine
+from fairness_lab.queue_sim import reader
 from nova_fairness import plugins
 
 ORDER = 'fair_tree'

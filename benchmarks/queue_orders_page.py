@@ -17,7 +17,7 @@ import itertools
 import json
 import pathlib
 
-from fairness_lab.cluster import reader
+from fairness_lab.queue_sim import reader
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks' / 'results' / 'queue'

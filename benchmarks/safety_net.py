@@ -35,12 +35,12 @@ import worst_clouds
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
+from fairness_lab.node_sim import knowledge
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import knowledge
-from fairness_lab.simulator import model
 from nova_fairness import plugins
-from nova_fairness.agent import safety_net as agent_net
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.round import safety_net as agent_net
 from nova_fairness.conf import opts
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.controls import cpu

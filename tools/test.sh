@@ -15,10 +15,11 @@ NETWORKS=tests/functional/test_network_real.py
 # others of the cluster service, which try hardly a branch more, go without.
 WATCHED=(tests/unit/{agent,collect,decide,exchange}
     tests/unit/{measure,model,observe,planners,relay,shares}
-    tests/unit/cluster/{casts,store}
-    tests/unit/cluster/test_{accounts,estimating,moving_plans,operations}.py
-    tests/unit/cluster/test_{orders,trading,ways}.py
-    tests/unit/cluster/test_snapshot.py)
+    tests/unit/cluster/{messages,store}
+    tests/unit/cluster/{accounts/test_accounts,api/test_requests}.py
+    tests/unit/cluster/admission/test_{interventions,start_estimates}.py
+    tests/unit/cluster/move_plans/test_plan_controller.py
+    tests/unit/cluster/{usage/test_spending,test_snapshot,test_ways}.py)
 
 usage() {
     cat <<'TEXT'

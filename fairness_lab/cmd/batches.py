@@ -15,8 +15,8 @@ from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.measures import files
 from fairness_lab.measures import running
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import experiment
-from fairness_lab.simulator import references
 from nova_fairness.model import wording
 
 VERSION = 1

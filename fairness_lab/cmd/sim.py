@@ -24,9 +24,9 @@ from fairness_lab.figures import page  # noqa: E402
 from fairness_lab.figures import progress  # noqa: E402
 from fairness_lab.measures import files  # noqa: E402
 from fairness_lab.measures import running  # noqa: E402
+from fairness_lab.node_sim import references  # noqa: E402
 from fairness_lab.scenario import experiment  # noqa: E402
 from fairness_lab.scenario import programs  # noqa: E402
-from fairness_lab.simulator import references  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 

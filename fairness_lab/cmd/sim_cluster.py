@@ -13,20 +13,20 @@ import statistics
 import sys
 from typing import Any
 
-from fairness_lab.border import reader as border_reader
-from fairness_lab.border import running as border_running
-from fairness_lab.cluster import attacks
-from fairness_lab.cluster import experiments
-from fairness_lab.cluster import helping
-from fairness_lab.cluster import market
-from fairness_lab.cluster import packing_traces
-from fairness_lab.cluster import reader
-from fairness_lab.cluster import running
-from fairness_lab.cluster import workload
+from fairness_lab.border_sim import reader as border_reader
+from fairness_lab.border_sim import running as border_running
 from fairness_lab.figures import border as border_figures
 from fairness_lab.figures import progress
 from fairness_lab.figures import queue_page
 from fairness_lab.measures import files
+from fairness_lab.queue_sim import attacks
+from fairness_lab.queue_sim import experiments
+from fairness_lab.queue_sim import helping
+from fairness_lab.queue_sim import market
+from fairness_lab.queue_sim import packing_traces
+from fairness_lab.queue_sim import reader
+from fairness_lab.queue_sim import running
+from fairness_lab.queue_sim import workload
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.model import wording

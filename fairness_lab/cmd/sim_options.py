@@ -8,14 +8,14 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import pathlib
 
-from fairness_lab.border import running as border_running
-from fairness_lab.cluster import attacks
-from fairness_lab.cluster import experiments
-from fairness_lab.cluster import helping
-from fairness_lab.cluster import running
+from fairness_lab.border_sim import running as border_running
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
+from fairness_lab.queue_sim import attacks
+from fairness_lab.queue_sim import experiments
+from fairness_lab.queue_sim import helping
+from fairness_lab.queue_sim import running
 
 Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 

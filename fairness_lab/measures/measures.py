@@ -12,8 +12,8 @@ import numpy as np
 from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal as ideal_module
 from fairness_lab.measures import distance
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import model
 from nova_fairness.measure import quota
 from nova_fairness.model import resources
 from nova_fairness.shares import grouping

@@ -16,10 +16,10 @@ from fairness_lab.measures import files
 from fairness_lab.measures import measures
 from fairness_lab.measures import series
 from fairness_lab.measures import summary
+from fairness_lab.node_sim import engine
+from fairness_lab.node_sim import model
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import engine
-from fairness_lab.simulator import model
-from fairness_lab.simulator import references
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version

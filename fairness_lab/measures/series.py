@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fairness_lab.measures import files
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import model
 from nova_fairness import exception
 from nova_fairness.model import resources
 from nova_fairness.shares import grouping

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import model
 from nova_fairness.model import resources
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.measures import summary
+from fairness_lab.node_sim import model
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import experiment
 from fairness_lab.scenario import programs
-from fairness_lab.simulator import model
-from fairness_lab.simulator import references
 
 SCENARIOS = (
     'one-node-cpu',

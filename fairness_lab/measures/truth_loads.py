@@ -18,12 +18,12 @@ import numpy as np
 
 from fairness_lab.measures import files
 from fairness_lab.measures import running
+from fairness_lab.node_sim import loops
+from fairness_lab.node_sim import model
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import experiment
 from fairness_lab.scenario import programs
-from fairness_lab.simulator import loops
-from fairness_lab.simulator import model
-from fairness_lab.simulator import references
 from nova_fairness.model import resources
 
 RECORDING = 'kinds-of-load-without'

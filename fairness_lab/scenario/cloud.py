@@ -51,7 +51,7 @@ class Changes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loops:
-    """How work comes to VMs; see :mod:`fairness_lab.simulator.loops`.
+    """How work comes to VMs; see :mod:`fairness_lab.node_sim.loops`.
 
     :ivar open: (n,) whether it comes at a rate of its own.
     :ivar threads: (n,) vCPUs of a VM that work at once, >= 1.

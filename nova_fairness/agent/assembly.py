@@ -15,25 +15,25 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness import plugins
-from nova_fairness.agent import best_effort as best_effort_module
-from nova_fairness.agent import cloud as cloud_module
-from nova_fairness.agent import cluster_shares
-from nova_fairness.agent import controls as controls_module
-from nova_fairness.agent import cycle
-from nova_fairness.agent import decision
-from nova_fairness.agent import idling
-from nova_fairness.agent import in_force as in_force_module
-from nova_fairness.agent import lacking
-from nova_fairness.agent import measurement
-from nova_fairness.agent import notices as notices_module
 from nova_fairness.agent import operations
-from nova_fairness.agent import peering as peering_module
-from nova_fairness.agent import preferences as preferences_module
-from nova_fairness.agent import preview
-from nova_fairness.agent import proof
-from nova_fairness.agent import rates
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.comms import guest_notices
+from nova_fairness.agent.comms import peering as peering_module
 from nova_fairness.agent.explain import history as weight_history
+from nova_fairness.agent.inputs import active_settings
+from nova_fairness.agent.inputs import best_effort as best_effort_module
+from nova_fairness.agent.inputs import cluster_shares
+from nova_fairness.agent.inputs import nova_facts
+from nova_fairness.agent.inputs import preferences as preferences_module
+from nova_fairness.agent.inputs import spending_rates
+from nova_fairness.agent.round import cycle
+from nova_fairness.agent.round import decision
+from nova_fairness.agent.round import measurement
+from nova_fairness.agent.round import preview
+from nova_fairness.agent.steering import controls as controls_module
+from nova_fairness.agent.steering import weight_check
+from nova_fairness.agent.watch import cpu_shortfall
+from nova_fairness.agent.watch import idle
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_module
@@ -48,7 +48,7 @@ from nova_fairness.runtime import guard as guard_module
 from nova_fairness.runtime import state_file
 
 LOG = logging.getLogger(__name__)
-_ALONE = cloud_module.NoCloud()
+_ALONE = nova_facts.NoCloud()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Parts:
     controls: controls_module.Controls
     pressure: controls_module.Pressure
     peering: peering_module.Peering
-    regime: in_force_module.Regime
-    orders: in_force_module.Orders
+    regime: active_settings.Regime
+    orders: active_settings.Orders
     preferences: preferences_module.Preferences
     boot_id: str
-    cloud: cloud_module.Cloud
+    cloud: nova_facts.Cloud
     best_effort: best_effort_module.BestEffort
-    notices: notices_module.Notices | None
+    notices: guest_notices.Notices | None
 
     @property
     def state_files(
@@ -188,7 +188,7 @@ def open_record(
     return found, True
 
 
-def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
+def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
     """Build everything; nothing is started.
 
     :param cloud: of which the node is a part, if it is of one.
@@ -200,7 +200,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     site = _site(conf, owners, cloud)
     boot_id, path = str(uuid.uuid4()), site.state_path
     memory = state_file.PolicyMemory(path / 'policies.json')
-    orders = in_force_module.Orders(path / 'paused.json')
+    orders = active_settings.Orders(path / 'paused.json')
     found, _ = open_record(conf)
     peering = peering_module.connect(conf, boot_id, path)
     cloud, spent = _asked(conf, cloud, peering, path)
@@ -236,19 +236,19 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         boot_id=boot_id,
         cloud=cloud,
         best_effort=best_effort,
-        notices=notices_module.connect(conf, peering, path),
+        notices=guest_notices.connect(conf, peering, path),
     )
 
 
 def _asked(
     conf: cfg.ConfigOpts,
-    cloud: cloud_module.Cloud,
+    cloud: nova_facts.Cloud,
     peering: peering_module.Peering,
     path: pathlib.Path,
-) -> tuple[cloud_module.Cloud, measurement.Rates]:
+) -> tuple[nova_facts.Cloud, measurement.Rates]:
     """The cloud with what the cluster service is asked for, and rates."""
     cloud = cluster_shares.connect(conf, cloud, peering, path)
-    return rates.connect(conf, cloud, peering, path)
+    return spending_rates.connect(conf, cloud, peering, path)
 
 
 def _preferences(
@@ -268,23 +268,23 @@ def _beside(
     return {
         'throttling': controls.throttling,
         'pinning': controls.pinning,
-        'proof': proof.Proof(site.node, cpu),
-        'idling': idling.Idling(
+        'proof': weight_check.Proof(site.node, cpu),
+        'idling': idle.Idling(
             state_file.StateFile(site.state_path / 'idle.json', durable=False),
             quiet.Limits(options.idle_cpus, options.idle_rate),
             site.node.speed_factor,
         ),
-        'lacking': lacking.Lacking(site.node.speed_factor),
+        'lacking': cpu_shortfall.Lacking(site.node.speed_factor),
     }
 
 
 def _regime(
     settings: settings_module.Settings,
-    orders: in_force_module.Orders,
+    orders: active_settings.Orders,
     peering: peering_module.Peering,
-) -> in_force_module.Regime:
+) -> active_settings.Regime:
     newest = peering.newest
-    return in_force_module.Regime(settings, orders, newest, load_plugins)
+    return active_settings.Regime(settings, orders, newest, load_plugins)
 
 
 def _measurement(
@@ -292,7 +292,7 @@ def _measurement(
     peering: peering_module.Peering,
     guard: guard_module.Guard,
     boot_id: str,
-    cloud: cloud_module.Cloud,
+    cloud: nova_facts.Cloud,
     spent: measurement.Rates,
 ) -> measurement.Measurement:
     return measurement.Measurement(
@@ -318,7 +318,7 @@ def _decision(
 def _site(
     conf: cfg.ConfigOpts,
     owners: Mapping[str, tuple[str, str]],
-    cloud: cloud_module.Cloud = _ALONE,
+    cloud: nova_facts.Cloud = _ALONE,
 ) -> controls_module.Site:
     return controls_module.Site(
         conf=conf,

@@ -11,13 +11,13 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version
-from nova_fairness.agent import in_force as in_force_module
-from nova_fairness.agent import peering as peering_module
-from nova_fairness.agent import preferences as preferences_module
-from nova_fairness.agent import preview as preview_module
+from nova_fairness.agent.comms import peering as peering_module
 from nova_fairness.agent.explain import answer
 from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.agent.explain import parts as parts_module
+from nova_fairness.agent.inputs import active_settings
+from nova_fairness.agent.inputs import preferences as preferences_module
+from nova_fairness.agent.round import preview as preview_module
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.model import asker
 from nova_fairness.model import round as round_model
@@ -40,8 +40,8 @@ class Sources:
 
     boot_id: str
     peering: peering_module.Peering
-    regime: in_force_module.Regime
-    orders: in_force_module.Orders
+    regime: active_settings.Regime
+    orders: active_settings.Orders
     preferences: preferences_module.Preferences
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]

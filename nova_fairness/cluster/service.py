@@ -14,26 +14,26 @@ from typing import TypeVar
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import accounts as accounts_module
-from nova_fairness.cluster import charging as charging_module
-from nova_fairness.cluster import chores as chores_module
 from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster import culprits
-from nova_fairness.cluster import election as election_module
-from nova_fairness.cluster import ends as ends_module
-from nova_fairness.cluster import estimating
-from nova_fairness.cluster import execute
-from nova_fairness.cluster import intake
-from nova_fairness.cluster import leaving as leaving_module
-from nova_fairness.cluster import making as making_module
-from nova_fairness.cluster import orders
+from nova_fairness.cluster import leader_election
 from nova_fairness.cluster import pace
-from nova_fairness.cluster import planning as planning_module
 from nova_fairness.cluster import quarantine as quarantine_module
-from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.accounts import accounts as accounts_module
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.admission import intake
+from nova_fairness.cluster.admission import interventions
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charging as charging_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -131,17 +131,17 @@ class Service:
     def __init__(
         self,
         store: store_module.Store,
-        election: election_module.Election,
+        election: leader_election.Election,
         accounts: accounts_module.Accounts,
         reader: snapshot_module.Reader,
         charging: charging_module.Charging,
-        executor: execute.Executor,
-        nova: servers_module.Nova,
-        ends: ends_module.Ends,
-        chores: chores_module.Chores,
-        leaving: leaving_module.Leaving,
-        making: making_module.Making,
-        plan: planning_module.Planner,
+        executor: dispatcher.Executor,
+        nova: nova_module.Nova,
+        ends: time_limits.Ends,
+        chores: cycle_tasks.Chores,
+        leaving: evictor.Leaving,
+        making: preemption.Making,
+        plan: scheduler.Planner,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         rules: Rules,
@@ -157,20 +157,18 @@ class Service:
         self.chores = chores
         self._ends, self._leaving, self._making = ends, leaving, making
         self.quarantine = quarantine_module.Quarantine(monotonic)
-        self._planning = planning_module.Planning(
-            plan, self.quarantine, monotonic
-        )
+        self._planning = scheduler.Planning(plan, self.quarantine, monotonic)
         self.clocks = clocks or clocks_module.Clocks(
             clock, monotonic, store.time
         )
         self._clock, self._said = self.clocks.now, ''
         self._monotonic, self._rules = monotonic, rules
-        self._estimating = estimating.Estimating(
+        self._estimating = start_estimates.Estimating(
             store, plan, charging.kept, monotonic
         )
         self._doubted: dict[str, float] = {}
         self._swept = self._turn = 0
-        self._last: estimating.Last | None = None
+        self._last: start_estimates.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
         self._charged: cluster.ClusterSnapshot | None = None
@@ -271,7 +269,7 @@ class Service:
                 self._note('estimates', error)
         return self._monotonic() - begin_s
 
-    def last(self) -> estimating.Last:
+    def last(self) -> start_estimates.Last:
         """What the last cycle saw and wanted.
 
         :raises NotLeading: if this process does not act.
@@ -315,7 +313,7 @@ class Service:
         """
         with self._acting:
             record, epoch = self._asked_about(uuid)
-            orders.check_unsent(record.request, _RELEASED)
+            interventions.check_unsent(record.request, _RELEASED)
             if record.request.state is _S.SENDING:
                 # Whoever asks knows that Nova does not have it.
                 self._executor.return_unsent(record, epoch)
@@ -332,15 +330,15 @@ class Service:
         """Start a request as a plan does, by what Placement says now."""
         last, now = self._last, self._clock()
         found = self._store.requests(_OPEN)
-        known = ends_module.ends(found, now)
+        known = time_limits.ends(found, now)
         view = self._view(found, now, self._ends.known(known), is_whole=True)
         view = self._making.seen(view, found, now)
         record, _ = self._asked_about(uuid)
         waiting = dict(last.plan.waiting) if last else {}
-        hosts = orders.room(record, view.snapshot, waiting, found)
+        hosts = interventions.room(record, view.snapshot, waiting, found)
         waiting.pop(uuid, None)
         record, epoch = self._let_go(uuid)
-        action = orders.start(record.request, hosts)
+        action = interventions.start(record.request, hosts)
         planned = cluster.Plan((action,), waiting)
         others = self._executor.apart(planned, found, view)(action)
         self._executor.carry_out(action, record, view, others, epoch)
@@ -356,11 +354,11 @@ class Service:
         record, epoch = self._asked_about(uuid)
         if record.request.hold is None:
             return record, epoch
-        end = orders.unhold(request_model.Holder.OPERATOR)
+        end = interventions.unhold(request_model.Holder.OPERATOR)
         end(self._given(record, epoch))
         return self._asked_about(uuid)
 
-    def order(self, uuid: str, order: orders.Order) -> None:
+    def order(self, uuid: str, order: interventions.Order) -> None:
         """Do what an operator or an owner orders for a request that waits.
 
         :raises IllegalStep: if it waits no longer, or another one's hold is
@@ -375,9 +373,11 @@ class Service:
             order(self._given(record, epoch))
         self.hint()
 
-    def _given(self, record: records.Record, epoch: int) -> orders.Given:
+    def _given(
+        self, record: records.Record, epoch: int
+    ) -> interventions.Given:
         now = self._clock()
-        return orders.Given(
+        return interventions.Given(
             self._store, record.request, now, epoch, record.room
         )
 
@@ -449,7 +449,7 @@ class Service:
         self._sweep(found)
         waiting = sum(each.request.state is _S.HELD for each in found)
         is_whole = self._planning.begin(waiting, now)
-        ends = self._of_all(found, lambda some: ends_module.ends(some, now))
+        ends = self._of_all(found, lambda some: time_limits.ends(some, now))
         known = self._part('ends', self._ends.known, ends) or {}
         view = self._view(found, now, known, is_whole)
         view = self._of_all(
@@ -510,18 +510,18 @@ class Service:
         found: list[records.Record],
         now: float,
         epoch: int,
-    ) -> estimating.Last:
+    ) -> start_estimates.Last:
         """What this cycle saw and wants, with estimates of starts."""
         judge, waiting = self._estimating.judge, planned.waiting
         calibrated = self._part('promises', judge, found, waiting, epoch)
         made = self._part('estimates', self._estimating.made, now) or {}
-        return estimating.Last(
+        return start_estimates.Last(
             snapshot, planned, now, tuple(found), made, calibrated
         )
 
     def _do_beside(
         self,
-        ends: Mapping[str, ends_module.End],
+        ends: Mapping[str, time_limits.End],
         planned: cluster.Plan,
         found: list[records.Record],
         snapshot: cluster.ClusterSnapshot,
@@ -533,7 +533,7 @@ class Service:
         servers = view.servers
         look = (snapshot, planned, found, servers, now, epoch)
         self._part('ends', self._ends.apply, ends, servers, now, epoch)
-        self._part('chores', self.chores.apply, chores_module.Look(*look))
+        self._part('chores', self.chores.apply, cycle_tasks.Look(*look))
         self._part('room', self._making.work, found, servers, epoch)
         self._part('leaving', self._leaving.work, servers, epoch)
 
@@ -766,7 +766,7 @@ class Service:
         self, record: records.Record, budget: pace.Budget, epoch: int
     ) -> None:
         is_held = record.request.state is _S.HELD
-        there: list[servers_module.Server] = []
+        there: list[nova_module.Server] = []
         for uuid in record.request.servers:
             if self.nova.is_gone(uuid):
                 continue
@@ -786,13 +786,13 @@ class Service:
     def _judge(
         self,
         record: records.Record,
-        there: list[servers_module.Server],
+        there: list[nova_module.Server],
         epoch: int,
     ) -> None:
         request = record.request
         if request.state is _S.SENDING:
             self._executor.forget_room(request)
-        happened = execute.judged(record, there)
+        happened = dispatcher.judged(record, there)
         if happened is not None:
             event, why = happened
             self._store.step(request, event, epoch, why, self._clock())
@@ -807,7 +807,7 @@ class Service:
     def _doubt(
         self,
         record: records.Record,
-        there: list[servers_module.Server],
+        there: list[nova_module.Server],
         epoch: int,
     ) -> None:
         """See to a request of which it is not known whether Nova has it."""
@@ -892,7 +892,7 @@ class Service:
 
 
 def _is_decided(
-    request: request_model.Request, there: list[servers_module.Server]
+    request: request_model.Request, there: list[nova_module.Server]
 ) -> bool:
     """Whether Nova has decided on a build that waits."""
     return (

@@ -20,11 +20,11 @@ import numpy as np
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import claims as claims_module
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import quarantine
-from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster.openstack import allocations
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 
@@ -59,7 +59,7 @@ class View:
 
     snapshot: cluster.ClusterSnapshot
     trees: Mapping[str, placement_module.Tree]
-    servers: Mapping[str, servers_module.Server]
+    servers: Mapping[str, nova_module.Server]
 
 
 def closed(view: View, hosts: Collection[str]) -> View:
@@ -94,13 +94,13 @@ class Reader:
     def __init__(
         self,
         placement: placement_module.Placement,
-        nova: servers_module.Nova,
+        nova: nova_module.Nova,
         limits: Mapping[str, cluster.Limits],
         accounts: Callable[[], tuple[cluster.Account, ...]] = tuple,
         closing: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._placement = placement
-        self._claims = claims_module.Claims(placement)
+        self._claims = allocations.Claims(placement)
         self._nova = nova
         self._limits = limits
         self._accounts = accounts
@@ -227,7 +227,7 @@ class Reader:
     def _hosts(
         self, now: float
     ) -> tuple[
-        list[servers_module.Host],
+        list[nova_module.Host],
         dict[str, placement_module.Tree],
         list[placement_module.Tree],
     ]:
@@ -289,7 +289,7 @@ class Reader:
     def _projects(
         self,
         requests: Iterable[request_model.Request],
-        servers: Mapping[str, servers_module.Server],
+        servers: Mapping[str, nova_module.Server],
     ) -> list[str]:
         """Projects that may use something."""
         projects = {
@@ -310,7 +310,7 @@ class Reader:
 
     def _running(
         self,
-        servers: Mapping[str, servers_module.Server],
+        servers: Mapping[str, nova_module.Server],
         requests: Iterable[request_model.Request],
         now: float,
         ends: Mapping[str, float],
@@ -354,7 +354,7 @@ class Reader:
     def _used(
         self,
         requests: Collection[request_model.Request],
-        servers: Mapping[str, servers_module.Server],
+        servers: Mapping[str, nova_module.Server],
         classes: tuple[str, ...],
         inventory: cluster.Inventory,
     ) -> dict[str, cluster.Amounts]:
@@ -379,7 +379,7 @@ class Reader:
     def _members(
         self,
         requests: Collection[request_model.Request],
-        servers: Mapping[str, servers_module.Server],
+        servers: Mapping[str, nova_module.Server],
         given: Mapping[str, tuple[str, ...]],
         now: float,
     ) -> '_Members':
@@ -436,14 +436,14 @@ class _Members(NamedTuple):
 class _Seen(NamedTuple):
     """What was made of a server, and of what."""
 
-    server: servers_module.Server
+    server: nova_module.Server
     request: request_model.Request | None
     end: float | None
     running: cluster.Running
 
 
 def _run(
-    server: servers_module.Server,
+    server: nova_module.Server,
     request: request_model.Request | None,
     amounts: tuple[tuple[str, int], ...],
     end: float | None,
@@ -506,7 +506,7 @@ def _apart(
 
 def _as_they_lie(
     requests: Collection[request_model.Request],
-    servers: Mapping[str, servers_module.Server],
+    servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.Tree],
     shared: Collection[str],
 ) -> Collection[request_model.Request]:
@@ -527,7 +527,7 @@ def _as_they_lie(
 
 def _way(
     request: request_model.Request,
-    servers: Mapping[str, servers_module.Server],
+    servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.Tree],
     shared: Collection[str],
 ) -> request_model.Demand:
@@ -565,7 +565,7 @@ def _leave_out(
 def _unclaimed(
     requests: Iterable[request_model.Request],
     given: Mapping[str, tuple[str, ...]],
-    servers: Mapping[str, servers_module.Server],
+    servers: Mapping[str, nova_module.Server],
 ) -> Iterator[tuple[request_model.Request, str, str]]:
     """Servers that were sent and have no room of their own yet, and where."""
     for each in requests:
@@ -599,7 +599,7 @@ def _sent(
 
 
 def _provider(
-    host: servers_module.Host, tree: placement_module.Tree
+    host: nova_module.Host, tree: placement_module.Tree
 ) -> cluster.Provider:
     return cluster.Provider(
         uuid=host.uuid,
@@ -624,7 +624,7 @@ def _inventory(
     return cluster.Inventory(*(amounts[:, :, n].copy() for n in range(4)))
 
 
-def _since(server: servers_module.Server, now: float) -> float:
+def _since(server: nova_module.Server, now: float) -> float:
     """When a server began; one of a clock that is ahead begins now."""
     if server.launched_at is None:
         return now

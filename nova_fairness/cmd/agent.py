@@ -44,9 +44,9 @@ from oslo_service import service  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import version  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
-from nova_fairness.agent import cloud as cloud_module  # noqa: E402
-from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
+from nova_fairness.agent.inputs import nova_facts  # noqa: E402
+from nova_fairness.agent.steering import controls  # noqa: E402
 from nova_fairness.cmd import known_options  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
@@ -98,7 +98,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
     return conf
 
 
-def _cloud(conf: cfg.ConfigOpts) -> cloud_module.Cloud:
+def _cloud(conf: cfg.ConfigOpts) -> nova_facts.Cloud:
     """Become a service of Nova, if that is wanted.
 
     :raises ConfigurationError: if it is wanted and cannot be.
@@ -107,7 +107,7 @@ def _cloud(conf: cfg.ConfigOpts) -> cloud_module.Cloud:
     wanted, why_not = presence.wanted(options.service, options.config_files)
     if not wanted:
         LOG.info('This agent is not a service of Nova: %s', why_not)
-        return cloud_module.NoCloud()
+        return nova_facts.NoCloud()
     # Only here it is known that there is a Nova to be imported.
     from nova_fairness.nova_service import service as nova_service
 

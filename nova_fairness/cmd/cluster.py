@@ -27,28 +27,28 @@ from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
-from nova_fairness.cluster import accounts as accounts_module  # noqa: E402
-from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import clocks  # noqa: E402
-from nova_fairness.cluster import election  # noqa: E402
-from nova_fairness.cluster import ends  # noqa: E402
-from nova_fairness.cluster import execute  # noqa: E402
-from nova_fairness.cluster import intake  # noqa: E402
-from nova_fairness.cluster import keystone  # noqa: E402
-from nova_fairness.cluster import limits  # noqa: E402
-from nova_fairness.cluster import making  # noqa: E402
-from nova_fairness.cluster import moving_plans  # noqa: E402
-from nova_fairness.cluster import operations as operations_module  # noqa: E402
-from nova_fairness.cluster import partitioning  # noqa: E402
-from nova_fairness.cluster import placement  # noqa: E402
-from nova_fairness.cluster import planning  # noqa: E402
-from nova_fairness.cluster import servers  # noqa: E402
+from nova_fairness.cluster import event_notifications  # noqa: E402
+from nova_fairness.cluster import leader_election  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
-from nova_fairness.cluster import share_file  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
-from nova_fairness.cluster import tokens  # noqa: E402
-from nova_fairness.cluster import watching  # noqa: E402
-from nova_fairness.cluster.casts import parser  # noqa: E402
+from nova_fairness.cluster.accounts import accounts as accounts_module  # noqa: E402
+from nova_fairness.cluster.accounts import limits_file  # noqa: E402
+from nova_fairness.cluster.accounts import share_file  # noqa: E402
+from nova_fairness.cluster.admission import dispatcher  # noqa: E402
+from nova_fairness.cluster.admission import intake  # noqa: E402
+from nova_fairness.cluster.admission import scheduler  # noqa: E402
+from nova_fairness.cluster.api import requests as requests_module  # noqa: E402
+from nova_fairness.cluster.border import controller  # noqa: E402
+from nova_fairness.cluster.eviction import preemption  # noqa: E402
+from nova_fairness.cluster.eviction import time_limits  # noqa: E402
+from nova_fairness.cluster.messages import parser  # noqa: E402
+from nova_fairness.cluster.move_plans import plan_controller  # noqa: E402
+from nova_fairness.cluster.openstack import clients  # noqa: E402
+from nova_fairness.cluster.openstack import keystone  # noqa: E402
+from nova_fairness.cluster.openstack import nova as nova_module  # noqa: E402
+from nova_fairness.cluster.openstack import placement  # noqa: E402
+from nova_fairness.cluster.openstack import tokens  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
@@ -67,7 +67,7 @@ from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
-from nova_fairness.planners import placement as placement_rules  # noqa: E402
+from nova_fairness.planners import weighers  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.planners.preemption import watermark  # noqa: E402
@@ -89,7 +89,7 @@ _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
 
 
-class ConductorSender(execute.Sender):
+class ConductorSender(dispatcher.Sender):
     """Sends held messages where they were going.
 
     :param url: of the broker.
@@ -225,7 +225,7 @@ def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
     )
 
 
-def _plan(conf: cfg.ConfigOpts) -> planning.Planner:
+def _plan(conf: cfg.ConfigOpts) -> scheduler.Planner:
     options, queued = conf.fairness_cluster, _queue_plan(conf)
     if not options.make_room:
         return queued
@@ -238,10 +238,10 @@ def _plan(conf: cfg.ConfigOpts) -> planning.Planner:
         raise exception.ConfigurationError(
             f'[fairness_cluster] room_victims: {error}'
         ) from error
-    return making.Planner(queued, victims, leave_rules.preempting(options))
+    return preemption.Planner(queued, victims, leave_rules.preempting(options))
 
 
-def _queue_plan(conf: cfg.ConfigOpts) -> planning.Planner:
+def _queue_plan(conf: cfg.ConfigOpts) -> scheduler.Planner:
     options = conf.fairness_cluster
     return functools.partial(
         planner.plan,
@@ -249,7 +249,7 @@ def _queue_plan(conf: cfg.ConfigOpts) -> planning.Planner:
         backfill=planner.Backfill(
             options.backfill_depth, options.backfill_patience
         ),
-        rule=placement_rules.RULES[options.placement],
+        rule=weighers.RULES[options.placement],
     )
 
 
@@ -257,17 +257,17 @@ def _limits(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> Mapping[str, cluster.Limits]:
     path = options.limits_file
-    return limits.read(pathlib.Path(path)) if path else {}
+    return limits_file.read(pathlib.Path(path)) if path else {}
 
 
 def _elected(
     options: cfg.ConfigOpts.GroupAttr,
     store: store_module.Store,
     cloud: clients.Cloud,
-) -> election.Election:
+) -> leader_election.Election:
     """Takes part for this process; calls of the cloud renew the lease."""
     holder = f'{socket.gethostname()}:{os.getpid()}'
-    elected = election.Election(
+    elected = leader_election.Election(
         store, holder, options.lease, time.time, time.monotonic
     )
     for api in cloud:
@@ -293,17 +293,17 @@ def _service(
     passes = options.unreadable == 'pass'
     rules = service.Rules(_terms(conf), passes, options.doubt, options.history)
     given, plan, written = _limits(options), _plan(conf), _accounts(conf)
-    patience = leave_rules.patience(options)
+    patience, most = leave_rules.patience(options), options.project_accounts
     rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
     beside = leave_rules.chores_of(options, idling.chosen(conf))
     store = queueing.open_store(conf)
     cloud = clients.connect(options.cloud, options.region_name)
-    room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
+    room = placement.Placement(cloud.placement)
+    nova = nova_module.Nova(cloud.nova)
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
     accounted = _mirrored(conf, cloud, store, written)
-    most = options.project_accounts
     accounts = accounts_module.Accounts(store, accounted, most)
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
@@ -319,14 +319,14 @@ def _service(
         accounts,
         reader,
         ledger.charging(conf, store, reader),
-        execute.Executor(
+        dispatcher.Executor(
             store, room, nova, accepted, sender, seen.now, binds=binds
         ),
         nova,
-        ends.Ends(store.leaves, leaves, at_end, options.end_notice),
+        time_limits.Ends(store.leaves, leaves, at_end, options.end_notice),
         beside(store, nova, leaves),
         leaves,
-        making.Making(store, nova, leaves, seen.now, rooms),
+        preemption.Making(store, nova, leaves, seen.now, rooms),
         plan,
         seen.now,
         time.monotonic,
@@ -342,14 +342,14 @@ def _answering(
     made: service.Service,
     store: store_module.Store,
     signs: signatures.Signatures | None,
-    moving: partitioning.Partitioning | None,
-    planned: moving_plans.MovingPlans | None,
+    moving: controller.Partitioning | None,
+    planned: plan_controller.MovingPlans | None,
 ) -> Iterator[None]:
     """Answer nova-api meanwhile, if it is said how it reaches this."""
     if not conf.transport_url:
         yield
         return
-    operations = operations_module.Operations(
+    operations = requests_module.Operations(
         store,
         made,
         signs,
@@ -376,8 +376,8 @@ def _watched(
     made: service.Service,
     store: store_module.Store,
     relay: queueing.Relay | None,
-    moving: partitioning.Partitioning | None,
-    planned: moving_plans.MovingPlans | None,
+    moving: controller.Partitioning | None,
+    planned: plan_controller.MovingPlans | None,
 ) -> Iterator[None]:
     """Count and tell meanwhile what happens to requests."""
     host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
@@ -387,9 +387,9 @@ def _watched(
         'project': reason.Audience.MEMBER,
         'operator': reason.Audience.OPERATOR,
     }[conf.fairness_cluster.notification_audience]
-    watch = watching.Watch(store, made, post, host, readers)
-    border = watching.BorderWatch(store, moving, post, host)
-    plan_watch = watching.PlanWatch(store, planned, post, host)
+    watch = event_notifications.Watch(store, made, post, host, readers)
+    border = event_notifications.BorderWatch(store, moving, post, host)
+    plan_watch = event_notifications.PlanWatch(store, planned, post, host)
     collector = queue.QueueCollector(
         watch.queue,
         relay.told if relay else None,

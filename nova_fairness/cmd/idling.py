@@ -7,15 +7,15 @@ from collections.abc import Callable
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.cluster import idling
-from nova_fairness.cluster import leaving
-from nova_fairness.cluster import measuring
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cmd import leave_rules
 from nova_fairness.cmd import ledger
 from nova_fairness.model import leaving as leaving_model
 
-Made = Callable[[leaves_module.Leaves, leaving.Leaving], idling.Idling]
+Made = Callable[[leaves_module.Leaves, evictor.Leaving], idle_reclaim.Idling]
 """Makes what says who leaves, of how far servers have and what lets them."""
 
 
@@ -26,17 +26,17 @@ def chosen(conf: cfg.ConfigOpts) -> Made:
     """
     rules = _rules(conf.fairness_cluster)
     told = _agents(conf, rules).known
-    return lambda leaves, to: idling.Idling(leaves, to, told, rules)
+    return lambda leaves, to: idle_reclaim.Idling(leaves, to, told, rules)
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> idling.Rules:
+def _rules(options: cfg.ConfigOpts.GroupAttr) -> idle_reclaim.Rules:
     actions = tuple(map(leaving_model.Action, options.idle_actions))
     if not actions:
         raise exception.ConfigurationError(
             '[fairness_cluster] idle_actions must name at least one'
         )
     with leave_rules.checked('idle_after, idle_notice'):
-        return idling.Rules(
+        return idle_reclaim.Rules(
             options.idle_after,
             options.idle_notice,
             actions,
@@ -44,13 +44,15 @@ def _rules(options: cfg.ConfigOpts.GroupAttr) -> idling.Rules:
         )
 
 
-def _agents(conf: cfg.ConfigOpts, rules: idling.Rules) -> measuring.Idle:
+def _agents(
+    conf: cfg.ConfigOpts, rules: idle_reclaim.Rules
+) -> agent_reports.Idle:
     if not rules.after_s:
-        return measuring.Idle(lambda _: {})
+        return agent_reports.Idle(lambda _: {})
     asked = ledger.agents(
         conf, f'[fairness_cluster] idle_after = {rules.after_s:g}'
     )
-    least_s = idling.SOONEST * rules.after_s
-    return measuring.Idle(
+    least_s = idle_reclaim.SOONEST * rules.after_s
+    return agent_reports.Idle(
         lambda host: asked.call(host, 'get_idle', at_least_s=least_s)
     )

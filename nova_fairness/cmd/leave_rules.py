@@ -9,18 +9,18 @@ import contextlib
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.cluster import at_risk
-from nova_fairness.cluster import chores
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import ends as ends_module
-from nova_fairness.cluster import freeing
-from nova_fairness.cluster import idling as idling_module
-from nova_fairness.cluster import images
-from nova_fairness.cluster import leaving as leaving_module
-from nova_fairness.cluster import making as making_module
-from nova_fairness.cluster import placement
-from nova_fairness.cluster import retiring
-from nova_fairness.cluster import servers
+from nova_fairness.cluster.eviction import at_risk
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import preemption as preemption_module
+from nova_fairness.cluster.eviction import retirement
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.eviction import watermark as watermark_module
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
@@ -47,40 +47,38 @@ def checked(names: str) -> Iterator[None]:
         ) from error
 
 
-def patience(options: cfg.ConfigOpts.GroupAttr) -> leaving_module.Patience:
+def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.Patience:
     """How long is waited with servers that leave.
 
     :raises ConfigurationError: if it cannot be.
     """
     with checked('end_notice, end_patience'):
-        return leaving_module.Patience(
-            options.end_notice, options.end_patience
-        )
+        return evictor.Patience(options.end_notice, options.end_patience)
 
 
 def leaving(
-    how_long: leaving_module.Patience,
+    how_long: evictor.Patience,
     store: store_module.Store,
-    nova: servers.Nova,
+    nova: nova_module.Nova,
     room: placement.Placement,
     cloud: clients.Cloud,
     clock: Callable[[], float],
-) -> leaving_module.Leaving:
+) -> evictor.Leaving:
     """Servers leave by this, with the services of a cloud.
 
     :param clock: seconds of the epoch.
     """
-    return leaving_module.Leaving(
+    return evictor.Leaving(
         store.leaves,
         nova,
         room,
-        images.Images(cloud.glance, store.proofs),
+        glance.Images(cloud.glance, store.proofs),
         clock,
         how_long,
     )
 
 
-def ends(options: cfg.ConfigOpts.GroupAttr) -> ends_module.Rules:
+def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.Rules:
     """How servers leave whose time is up.
 
     :raises ConfigurationError: if they cannot.
@@ -90,10 +88,10 @@ def ends(options: cfg.ConfigOpts.GroupAttr) -> ends_module.Rules:
         raise exception.ConfigurationError(
             '[fairness_cluster] end_actions must name at least one'
         )
-    return ends_module.Rules(actions, options.longest_extension)
+    return time_limits.Rules(actions, options.longest_extension)
 
 
-def making(options: cfg.ConfigOpts.GroupAttr) -> making_module.Rules:
+def making(options: cfg.ConfigOpts.GroupAttr) -> preemption_module.Rules:
     """How servers make room.
 
     :raises ConfigurationError: if they cannot.
@@ -106,7 +104,7 @@ def making(options: cfg.ConfigOpts.GroupAttr) -> making_module.Rules:
         )
     count = len(actions) + bool(options.room_owner_actions) + 1
     lasts_s = options.end_notice + count * options.end_patience
-    return making_module.Rules(
+    return preemption_module.Rules(
         actions,
         lasts_s,
         options.end_patience,
@@ -154,10 +152,10 @@ def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
 def chores_of(
     options: cfg.ConfigOpts.GroupAttr,
     idling: Callable[
-        [leaves_module.Leaves, leaving_module.Leaving], idling_module.Idling
+        [leaves_module.Leaves, evictor.Leaving], idle_reclaim.Idling
     ],
 ) -> Callable[
-    [store_module.Store, servers.Nova, leaving_module.Leaving], chores.Chores
+    [store_module.Store, nova_module.Nova, evictor.Leaving], cycle_tasks.Chores
 ]:
     """Make what works beside requests in each cycle, of the options.
 
@@ -168,26 +166,26 @@ def chores_of(
     retires = options.make_room and options.room_retire
     if options.make_room:
         lower = marks(options).lower
-    freed = freeing.Rules(lower, actions, preempting(options))
-    retired, next_ones = retiring.Rules(retires, actions), following(options)
+    freed = watermark_module.Rules(lower, actions, preempting(options))
+    retired, next_ones = retirement.Rules(retires, actions), following(options)
 
     def made(
         store: store_module.Store,
-        nova: servers.Nova,
-        to: leaving_module.Leaving,
-    ) -> chores.Chores:
-        return chores.Chores(
+        nova: nova_module.Nova,
+        to: evictor.Leaving,
+    ) -> cycle_tasks.Chores:
+        return cycle_tasks.Chores(
             idling(store.leaves, to),
             at_risk.Warnings(store, nova, warned),
             next_ones,
-            retiring.Retiring(store.leaves, nova, to, retired),
-            freeing.Freeing(store.leaves, to, freed),
+            retirement.Retiring(store.leaves, nova, to, retired),
+            watermark_module.Freeing(store.leaves, to, freed),
         )
 
     return made
 
 
-def following(options: cfg.ConfigOpts.GroupAttr) -> chores.Following:
+def following(options: cfg.ConfigOpts.GroupAttr) -> cycle_tasks.Following:
     """Say who would make room next.
 
     :raises ConfigurationError: see :func:`preempting`.

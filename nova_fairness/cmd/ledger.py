@@ -11,12 +11,12 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.cluster import charging as charging_module
-from nova_fairness.cluster import measuring
-from nova_fairness.cluster import recording
+from nova_fairness.cluster import agent_reports
 from nova_fairness.cluster import snapshot
-from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charge_log
+from nova_fairness.cluster.usage import charging as charging_module
+from nova_fairness.cluster.usage import spending
 from nova_fairness.cmd import queueing
 from nova_fairness.model import plain
 from nova_fairness.rpc import client
@@ -39,13 +39,13 @@ def charging(
         weight is no number of at least 0.
     """
     options = conf.fairness_cluster
-    measures = measuring.Measuring(_asking(conf))
+    measures = agent_reports.Measuring(_asking(conf))
     return charging_module.Charging(
         store,
         reader,
         options.half_life,
         _budget_terms(conf),
-        trading.Trading(
+        spending.Trading(
             store,
             options.lowest_rate,
             options.price_history,
@@ -58,7 +58,7 @@ def charging(
     )
 
 
-def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
+def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
     """What asks any agent which part of the cloud is used.
 
     :raises ConfigurationError: if it is to be asked and cannot be.
@@ -77,9 +77,9 @@ def _several(asked: client.FairnessClient) -> list[Any]:
     :raises FairnessError: if none answers.
     """
     found, errors = client.ask_all(
-        map(str, range(measuring.ASKED)),
+        map(str, range(agent_reports.ASKED)),
         lambda _: asked.call(None, 'get_usage'),
-        measuring.ASKED,
+        agent_reports.ASKED,
         _ASKED_S,
     )
     if not found:
@@ -138,14 +138,14 @@ def export(conf: cfg.ConfigOpts) -> None:
         raise exception.ConfigurationError('--to FILE says where it goes')
     try:
         # What only this command needs takes more memory than the service.
-        from nova_fairness.cluster import exporting
+        from nova_fairness.cluster.usage import export as export_module
     except ImportError as error:
         raise exception.ConfigurationError(
             f'export-ledger needs the extra parquet: {error}'
         ) from error
     store = queueing.open_store(conf)
-    classes, charges = recording.recorded(store, store.used().version)
-    count = exporting.write(pathlib.Path(conf.to), charges, classes)
+    classes, charges = charge_log.recorded(store, store.used().version)
+    count = export_module.write(pathlib.Path(conf.to), charges, classes)
     sys.stdout.write(plain.lines(f'{conf.to} has {count} rows\n'))
 
 
@@ -155,7 +155,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises BadLedger: if it is another one.
     """
     store = queueing.open_store(conf)
-    difference, count = recording.difference(
+    difference, count = charge_log.difference(
         store, conf.fairness_cluster.half_life
     )
     sys.stdout.write(
@@ -164,8 +164,8 @@ def check(conf: cfg.ConfigOpts) -> None:
             f' {difference:.3g} of the cloud at most\n'
         )
     )
-    if difference > recording.TOLERATED:
+    if difference > charge_log.TOLERATED:
         raise exception.BadLedger(
-            f'expected a difference of at most {recording.TOLERATED:g}; it is'
+            f'expected a difference of at most {charge_log.TOLERATED:g}; it is'
             ' larger if half_life was another one meanwhile'
         )

@@ -11,20 +11,20 @@ from oslo_config import cfg
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.batch import system
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import cloud_side
-from nova_fairness.cluster import partition_file
-from nova_fairness.cluster import partitioning as partitioning_module
-from nova_fairness.cluster import placement
-from nova_fairness.cluster import pledging as pledging_module
-from nova_fairness.cluster import servers
 from nova_fairness.cluster import service
-from nova_fairness.cluster import telling
-from nova_fairness.cluster import vacating
+from nova_fairness.cluster.border import cloud_hosts
+from nova_fairness.cluster.border import controller
+from nova_fairness.cluster.border import departure_notices
+from nova_fairness.cluster.border import host_drain
+from nova_fairness.cluster.border import hosts_file
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import pledges
 from nova_fairness.cmd import leave_rules
 from nova_fairness.model import leaving as leaving_model
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 
 
 def partitioning(
@@ -32,7 +32,7 @@ def partitioning(
     store: store_module.Store,
     made: service.Service,
     stopped: threading.Event,
-) -> partitioning_module.Partitioning | None:
+) -> controller.Partitioning | None:
     """What moves hosts; ``None`` if none are to move.
 
     :raises ConfigurationError: if the batch system or the file of hosts
@@ -42,26 +42,26 @@ def partitioning(
     if not options.batch:
         return None
     batch, file = _batch(conf), _file(conf)
-    pledging = pledging_module.Pledging(
+    pledging = pledges.Pledging(
         store, batch, queue.half_life, options.adjust_interval
     )
     made.charging.counted = pledging.counted
     # It works beside the queue: what it asked Nova for is its own.
     cloud = clients.connect(queue.cloud, queue.region_name)
-    nova = servers.Nova(cloud.nova)
+    nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = leave_rules.patience(queue)
     clock = _clock(made)
     leaving = leave_rules.leaving(patience, store, nova, room, cloud, clock)
-    actions = vacating.Actions(
+    actions = host_drain.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)
     )
-    return partitioning_module.Partitioning(
+    return controller.Partitioning(
         store,
         made,
         file,
         batch,
-        cloud_side.CloudSide(
+        cloud_hosts.CloudSide(
             nova,
             room,
             store.leaves,
@@ -69,8 +69,8 @@ def partitioning(
             options.live_migrate,
             options.settle,
         ),
-        vacating.Vacating(store.leaves, nova, leaving, clock, actions),
-        telling.Telling(cloud.nova, _features(options)),
+        host_drain.Vacating(store.leaves, nova, leaving, clock, actions),
+        departure_notices.Telling(cloud.nova, _features(options)),
         _rules(options),
         clock,
         stopped,
@@ -94,10 +94,10 @@ def _batch(conf: cfg.ConfigOpts) -> system.BatchSystem:
         ) from error
 
 
-def _file(conf: cfg.ConfigOpts) -> partition_file.PartitionFile:
+def _file(conf: cfg.ConfigOpts) -> hosts_file.PartitionFile:
     path = pathlib.Path(conf.fairness_partition.hosts_file)
     try:
-        return partition_file.PartitionFile(path)
+        return hosts_file.PartitionFile(path)
     except exception.BadPartition as error:
         raise exception.ConfigurationError(
             f'[fairness_partition] hosts_file: {error}'

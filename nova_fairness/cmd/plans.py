@@ -9,22 +9,22 @@ import threading
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import looking
-from nova_fairness.cluster import measuring
-from nova_fairness.cluster import mobility as mobility_module
-from nova_fairness.cluster import move_planning
-from nova_fairness.cluster import moving as moving_module
-from nova_fairness.cluster import moving_plans
-from nova_fairness.cluster import resting
-from nova_fairness.cluster import servers
+from nova_fairness.cluster import agent_reports
 from nova_fairness.cluster import service
+from nova_fairness.cluster.move_plans import goals as goals_module
+from nova_fairness.cluster.move_plans import host_power
+from nova_fairness.cluster.move_plans import observation
+from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.move_plans import plan_executor
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import live_migrations
+from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import ledger
 from nova_fairness.model import plans as model
-from nova_fairness.planners.consolidation import displacing
-from nova_fairness.planners.consolidation import moves as moves_module
-from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 
 _OFF = 'off'
@@ -51,7 +51,7 @@ class Closing:
         return frozenset(name for part in self._parts for name in part())
 
 
-def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
+def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
     """What operators chose; ``None`` if nothing is planned.
 
     :raises ConfigurationError: if choices contradict each other.
@@ -68,16 +68,16 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
                 ' the same servers to and fro; choose one of them'
             )
     _power(options)
-    return moving_plans.Rules(
-        moving_plans.Mode(options.mode),
-        move_planning.Rules(
+    return plan_controller.Rules(
+        plan_controller.Mode(options.mode),
+        goals_module.Rules(
             goals,
             options.least_emptied,
             options.spread,
             options.margin,
-            planner_plans.Rules(
-                depth=displacing.Depth(tight=options.packed_anew),
-                at_once=moves_module.AtOnce(
+            rules_module.Rules(
+                depth=displacement.Depth(tight=options.packed_anew),
+                at_once=waves.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),
                 dearest_mb=options.dearest or None,
@@ -86,7 +86,7 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
             tenants_planner.Rules(
                 margin=options.margin,
                 seen_s=options.seen_for,
-                at_once=moves_module.AtOnce(
+                at_once=waves.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),
             ),
@@ -99,14 +99,14 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
     )
 
 
-def _power(options: cfg.ConfigOpts.GroupAttr) -> resting.Rules:
+def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.Rules:
     command = tuple(options.power_command)
     if command and not command[0].startswith('/'):
         raise exception.ConfigurationError(
             '[fairness_plans] power_command must begin with the path of a'
             f' program, got {command[0]!r}'
         )
-    return resting.Rules(
+    return host_power.Rules(
         options.disable_empty,
         options.empty_for,
         options.spare,
@@ -120,7 +120,7 @@ def moving(
     store: store_module.Store,
     made: service.Service,
     stopped: threading.Event,
-) -> moving_plans.MovingPlans | None:
+) -> plan_controller.MovingPlans | None:
     """What makes plans and carries them out; ``None`` if nobody does.
 
     :raises ConfigurationError: see :func:`rules`.
@@ -135,17 +135,17 @@ def moving(
 
     queue = conf.fairness_cluster
     api = clients.connect(queue.cloud, queue.region_name).nova
-    nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
-    limits = moving_module.Limits(
+    nova, mobility = nova_module.Nova(api), live_migrations.Mobility(api)
+    limits = plan_executor.Limits(
         options.at_once, options.at_once_per_host, options.longest_move
     )
-    return moving_plans.MovingPlans(
+    return plan_controller.MovingPlans(
         store,
         made,
         nova,
         mobility,
-        moving_module.Moving(store.plans, nova, mobility, limits, clock),
-        resting.Resting(nova, _power(options), clock),
+        plan_executor.Moving(store.plans, nova, mobility, limits, clock),
+        host_power.Resting(nova, _power(options), clock),
         chosen,
         clock,
         stopped,
@@ -155,7 +155,9 @@ def moving(
     )
 
 
-def _shared(conf: cfg.ConfigOpts, store: store_module.Store) -> looking.Shared:
+def _shared(
+    conf: cfg.ConfigOpts, store: store_module.Store
+) -> observation.Shared:
     """Hosts stay stored when the option goes, and nobody moves them then."""
     if not conf.fairness_partition.batch:
         return tuple
@@ -163,10 +165,10 @@ def _shared(conf: cfg.ConfigOpts, store: store_module.Store) -> looking.Shared:
 
 
 def _lacking(
-    conf: cfg.ConfigOpts, chosen: moving_plans.Rules
-) -> measuring.Lacking | None:
+    conf: cfg.ConfigOpts, chosen: plan_controller.Rules
+) -> agent_reports.Lacking | None:
     """What asks agents who lacks CPUs; ``None`` if nobody is helped."""
     if model.Goal.HELP not in chosen.drafts.goals:
         return None
     asked = ledger.agents(conf, '[fairness_plans] goals = help')
-    return measuring.Lacking(lambda host: asked.call(host, 'get_lacking'))
+    return agent_reports.Lacking(lambda host: asked.call(host, 'get_lacking'))

@@ -19,7 +19,7 @@ from oslo_log import log
 
 from nova_fairness import exception
 from nova_fairness import version
-from nova_fairness.cluster import holding
+from nova_fairness.cluster.admission import message_store_client
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import known_options
 from nova_fairness.conf import cluster as cluster_conf
@@ -215,7 +215,7 @@ def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
     :raises StoreError: if the store answers and cannot be used.
     """
     found = brokers(conf)
-    hold = holding.Holder(
+    hold = message_store_client.Holder(
         lambda: open_store(conf), settles_s=conf.fairness_cluster.clock_settles
     ).hold
     lookout = _lookout(conf, stopped)
@@ -241,7 +241,7 @@ def _lookout(
             '[fairness_cluster] fail_after must be more than twice lease,'
             f' {2 * options.lease:g} s; it is {options.fail_after:g} s'
         )
-    pulse = holding.Holder(lambda: open_store(conf)).epoch
+    pulse = message_store_client.Holder(lambda: open_store(conf)).epoch
     return lookout_module.Lookout(pulse, options.fail_after, stopped)
 
 

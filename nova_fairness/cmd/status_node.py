@@ -19,8 +19,8 @@ from oslo_upgradecheck import upgradecheck
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.agent import assembly
-from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.steering import controls as controls_module
 from nova_fairness.apply import control
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control

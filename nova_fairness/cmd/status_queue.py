@@ -12,9 +12,9 @@ from typing import NamedTuple
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
-from nova_fairness.cluster import clients
 from nova_fairness.cluster import clocks
-from nova_fairness.cluster import placement
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Planners of the cluster: pure functions from a snapshot to a plan.
+
+Start with ``fairqueue.planner``: who starts next, and where.
+They never read a clock, a file or another service.
+"""

@@ -14,14 +14,14 @@ import copy
 
 import numpy as np
 
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import victims as victims_base
 
 _CASES = 12
 _NOW = 1e6
 
-Needs = Sequence[field_module.Need]
-Case = tuple[Needs, field_module.Field]
+Needs = Sequence[candidates.Need]
+Case = tuple[Needs, candidates.Field]
 
 
 def make_case(
@@ -44,7 +44,7 @@ def make_case(
     owner = source.integers(0, owners, count)
     behind = 3 - np.clip(np.floor(np.log2(level)), 0, 3)
     price = part * (_NOW - since + 86400.0 * behind[owner]) + 0.1
-    field = field_module.Field(
+    field = candidates.Field(
         free=source.integers(0, 2, (2, hosts)) * np.array([[1], [4]]),
         party=np.arange(count, dtype=np.intp),
         row=np.repeat(np.arange(hosts, dtype=np.intp), parties),
@@ -63,9 +63,9 @@ def make_case(
     for _ in range(needs):
         size = source.integers(2, 6, 2) * np.array([1, 4])
         servers = int(source.integers(1, 3))
-        piece = field_module.Piece(size.astype(np.int64), every, servers)
+        piece = candidates.Piece(size.astype(np.int64), every, servers)
         limit = np.full(hosts, servers)
-        asked.append(field_module.Need((piece,), limit, may))
+        asked.append(candidates.Need((piece,), limit, may))
     return asked, field
 
 
@@ -76,7 +76,7 @@ def cases() -> Iterator[Case]:
     needs, field = make_case(0)
     yield [], field
     none = np.zeros(len(field.servers), dtype=bool)
-    yield [field_module.Need(e.pieces, e.limit, none) for e in needs], field
+    yield [candidates.Need(e.pieces, e.limit, none) for e in needs], field
 
 
 class VictimsContract:
@@ -96,7 +96,7 @@ class VictimsContract:
     def test_whoever_is_chosen_may_leave_and_makes_room(self) -> None:
         """One after the other, as they were chosen; nobody leaves twice."""
         for needs, field in cases():
-            pool = field_module.Pool(field)
+            pool = candidates.Pool(field)
             found = self.victims.choose(needs, field)
             if len(found) != len(needs):
                 raise AssertionError(f'{len(found)} choices')
@@ -123,9 +123,9 @@ class VictimsContract:
 
 
 def _check(
-    need: field_module.Need,
-    choice: field_module.Choice,
-    pool: field_module.Pool,
+    need: candidates.Need,
+    choice: candidates.Choice,
+    pool: candidates.Pool,
 ) -> None:
     for party in choice.parties:
         if not (need.may[party] and pool.here[party]):

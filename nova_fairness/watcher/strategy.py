@@ -17,13 +17,13 @@ from watcher.decision_engine.strategy.strategies import base
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
-from nova_fairness.planners import placement
-from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 
 _CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU')
-_ALONE = moves_module.AtOnce(1, 1)
+_ALONE = waves.AtOnce(1, 1)
 
 
 class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[misc]
@@ -74,7 +74,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
                 'rule': {
                     'description': 'Which of the hosts with room is taken',
                     'type': 'string',
-                    'enum': sorted(placement.RULES),
+                    'enum': sorted(weighers.RULES),
                     'default': 'fullest',
                 },
                 'dearest_mb': {
@@ -101,8 +101,8 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         """Make the plan."""
         self._nodes = self.compute_model.get_all_compute_nodes()
         given = self.input_parameters
-        rules = plans.Rules(
-            rule=placement.RULES[given.get('rule') or 'fullest'],
+        rules = rules_module.Rules(
+            rule=weighers.RULES[given.get('rule') or 'fullest'],
             dearest_mb=given.get('dearest_mb') or None,
             partial=bool(given.get('partial')),
             at_once=_ALONE,

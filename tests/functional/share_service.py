@@ -18,10 +18,10 @@ import sys
 import threading
 import time
 
-from nova_fairness.cluster import intake
-from nova_fairness.cluster import operations
-from nova_fairness.cluster import share_file
-from nova_fairness.cluster.casts import parser
+from nova_fairness.cluster.accounts import share_file
+from nova_fairness.cluster.admission import intake
+from nova_fairness.cluster.api import requests as requests_module
+from nova_fairness.cluster.messages import parser
 from nova_fairness.rpc import client
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import requests
@@ -104,7 +104,7 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     follower.follow()
     process = world.process(terms=TERMS)
     process.cycle()
-    answers = operations.Operations(world.store, process)
+    answers = requests_module.Operations(world.store, process)
     rates = groups and Groups(world, answers, groups, charged)
     conf = fake_ends.configuration(url, pathlib.Path(directory), 'c1', {})
     opened = transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES)

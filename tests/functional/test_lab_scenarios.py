@@ -71,7 +71,7 @@ killed one ended; ``test_lab_peers.py`` that an agent which stands still, or
 ended, is left out until it is back; ``test_lab_real.py`` that a VM moves;
 ``test_lab_disk.py`` that guests' reads follow the weights of a disk; the short
 scenario of a closed loop and an open one that their kinds are told apart, and
-``tests/unit/fairness_lab/simulator/test_loops.py`` that closed loops then get
+``tests/unit/fairness_lab/node_sim/test_loops.py`` that closed loops then get
 the same."""
 
 WHOLE = {

@@ -22,12 +22,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from nova_fairness import exception
-from nova_fairness.cluster import limits as limits_module
-from nova_fairness.cluster import operations
-from nova_fairness.cluster import planning
 from nova_fairness.cluster import quarantine
-from nova_fairness.cluster import share_file
-from nova_fairness.cluster.casts import parser
+from nova_fairness.cluster.accounts import limits_file
+from nova_fairness.cluster.accounts import share_file
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.api import requests
+from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.store import tables
 from nova_fairness.model import cluster
 from nova_fairness.model import request
@@ -413,7 +413,7 @@ def accounts(rng):
     """Limits of an account, as its manager or an operator sets them."""
     with clouds() as cloud:
         cloud.cycles(1)
-        asked = operations.Operations(cloud.world.store, cloud.process)
+        asked = requests.Operations(cloud.world.store, cloud.process)
         for _ in range(rng.randrange(1, 4)):
             name = rng.choice((EVIL, f'{EVIL}/u'))
             fields = odd.changed(rng, _limits(rng))
@@ -475,7 +475,7 @@ def agents(rng):
     with clouds() as cloud:
         world = cloud.world
         world.charge = rng.choice(list(measured.Charge))
-        world.idling = test_service.idling.Rules(after_s=3600.0)
+        world.idling = test_service.idle_reclaim.Rules(after_s=3600.0)
         cloud.cycles(1)
         for _ in range(2):
             told = {'cpu_time': 0.1, 'memory': 0.2}
@@ -529,7 +529,7 @@ def files(rng):
             changed = odd.cut(rng, changed)
         path.write_bytes(changed.encode('utf-8', 'surrogatepass'))
         try:
-            limits = limits_module.read(path)
+            limits = limits_file.read(path)
         except exception.ConfigurationError:
             limits = None
     if limits and any(_takes_all(each) for each in limits.values()):
@@ -570,7 +570,7 @@ def snapshots(rng):
         lifetimes={(EVIL, 1, 100): (rng.choice((1.0, -1.0, 1e308)),)},
         members={'g': tuple(rng.sample(['h0', 'h1', 'gone'], 2))},
     )
-    made = planning.Planning(planner.plan, quarantine.Quarantine(lambda: 0.0))
+    made = scheduler.Planning(planner.plan, quarantine.Quarantine(lambda: 0.0))
     made.begin(len(bad) + 1, 100.0)
     with np.errstate(all='ignore'):
         plan = made.plan(snapshot, 100.0)

@@ -8,8 +8,8 @@ import time
 from oslo_config import cfg
 
 from nova_fairness.agent import assembly
-from nova_fairness.agent import controls
 from nova_fairness.agent import service
+from nova_fairness.agent.steering import controls
 from nova_fairness.apply import applier
 from nova_fairness.conf import opts
 from nova_fairness.decide.controls import cpu

@@ -247,11 +247,11 @@ SNIPPETS = {
     ),
     'the simulator in the laboratory': (
         'fairness_lab.testbed.running',
-        'from fairness_lab.simulator import engine',
-        'fairness_lab.testbed may not import fairness_lab.simulator',
+        'from fairness_lab.node_sim import engine',
+        'fairness_lab.testbed may not import fairness_lab.node_sim',
     ),
     'the laboratory in the product': (
-        'nova_fairness.agent.cycle',
+        'nova_fairness.agent.round.cycle',
         'from fairness_lab.ideal import maxmin',
         'agent may not import fairness_lab.ideal',
     ),
@@ -292,7 +292,7 @@ ALLOWED = {
         'from . import control\nfrom .control import Control',
     ),
     'rooms in the agent': (
-        'nova_fairness.agent.cycle',
+        'nova_fairness.agent.round.cycle',
         'from nova_fairness import collect, decide, plugins',
     ),
     'everything in cmd': (
@@ -336,7 +336,7 @@ def test_a_package_resolves_relative_imports_from_itself():
         ('shares.decay', 'import threading'),
         ('collect.parse', 'import subprocess'),
         ('exchange.codec', 'import socket'),
-        ('fairness_lab.simulator.engine', 'def f():\n    import os'),
+        ('fairness_lab.node_sim.engine', 'def f():\n    import os'),
     ],
 )
 def test_an_effect_in_a_pure_module_is_found(module, source):

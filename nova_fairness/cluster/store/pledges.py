@@ -9,7 +9,7 @@ import json
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
-from nova_fairness.planners.partition import pledges
+from nova_fairness.planners.border import pledges
 
 _PLEDGES = tables.PLEDGES
 

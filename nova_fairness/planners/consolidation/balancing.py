@@ -13,8 +13,8 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 
 Rows = layout_module.Rows
 Fractions = layout_module.Fractions
@@ -38,15 +38,15 @@ _USUAL = Tolerance()
 
 def balance(
     snapshot: cluster.ClusterSnapshot,
-    rules: plans.Rules = plans.USUAL,
+    rules: rules_module.Rules = rules_module.USUAL,
     tolerance: Tolerance = _USUAL,
-) -> plans.Plan:
+) -> rules_module.Plan:
     """Spread servers until no host is much fuller than others.
 
     The rule of placement does not count here, nor what is for empty hosts.
     """
     layout = layout_module.Layout(snapshot, rules.rule)
-    parts: list[list[moves_module.Step]] = []
+    parts: list[list[waves.Step]] = []
     while True:
         step = _step(layout, tolerance)
         if step is None:
@@ -54,13 +54,13 @@ def balance(
         layout.put(*step)
         parts.append([step])
     busy = int(layout.busy.sum())
-    found = plans.made(layout, rules, parts)
-    return found or plans.Plan((), (busy, busy))
+    found = rules_module.made(layout, rules, parts)
+    return found or rules_module.Plan((), (busy, busy))
 
 
 def _step(
     layout: layout_module.Layout, tolerance: Tolerance
-) -> moves_module.Step | None:
+) -> waves.Step | None:
     """The best move off the fullest host that can give something."""
     parts, over = _parts(layout), layout.over()
     rows = np.flatnonzero(over > tolerance.spread)
@@ -73,7 +73,7 @@ def _step(
 
 def _best(
     layout: layout_module.Layout, parts: Fractions, row: int
-) -> moves_module.Step | None:
+) -> waves.Step | None:
     best, most = None, _NOTHING
     takes = layout.hosts.takes.copy()
     takes[row] = False

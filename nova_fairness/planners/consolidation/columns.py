@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness import exception
-from nova_fairness.planners.consolidation import dearest
+from nova_fairness.planners.consolidation import knapsack
 from nova_fairness.shares import programs
 
 Counts = npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ class _Search:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._hosts = [
-            dearest.Host(task.sizes, room, np.minimum(most, task.counts))
+            knapsack.Host(task.sizes, room, np.minimum(most, task.counts))
             for room, most in zip(task.room, task.most, strict=True)
         ]
         self._is_exact = all(each.is_exact for each in self._hosts)

@@ -5,17 +5,18 @@
 import numpy as np
 
 from nova_fairness.model import cluster
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 
-_ALONE = moves_module.AtOnce(1, 1)
+_ALONE = waves.AtOnce(1, 1)
 
 
 def consolidate(
-    snapshot: cluster.ClusterSnapshot, rules: plans.Rules = plans.USUAL
-) -> plans.Plan:
+    snapshot: cluster.ClusterSnapshot,
+    rules: rules_module.Rules = rules_module.USUAL,
+) -> rules_module.Plan:
     """Empty hosts, the least used first (Baadal)."""
     emptying = _Emptying(layout_module.Layout(snapshot, rules.rule), rules)
     return emptying.plan()
@@ -25,17 +26,17 @@ class _Emptying:
     """Empties hosts as long as one can be emptied."""
 
     def __init__(
-        self, layout: layout_module.Layout, rules: plans.Rules
+        self, layout: layout_module.Layout, rules: rules_module.Rules
     ) -> None:
         self._layout, self._rules = layout, rules
-        self._parts: list[list[moves_module.Step]] = []
+        self._parts: list[list[waves.Step]] = []
 
-    def plan(self) -> plans.Plan:
+    def plan(self) -> rules_module.Plan:
         """Moves that empty hosts."""
         while self._pass():
             pass
-        found = plans.made(self._layout, self._rules, self._parts)
-        return found or plans.Plan((), (0, 0))
+        found = rules_module.made(self._layout, self._rules, self._parts)
+        return found or rules_module.Plan((), (0, 0))
 
     def _pass(self) -> bool:
         """Try every host once; tell whether anything was changed."""
@@ -76,7 +77,7 @@ class _Emptying:
         before, mark = layout.at.copy(), layout.mark()
         for n in items:
             layout.put(int(n), layout_module.NOWHERE)
-        settled = displacing.settle(
+        settled = displacement.settle(
             layout, map(int, items), others, self._rules.depth
         )
         if not settled:
@@ -103,12 +104,12 @@ class _Emptying:
     def _kept(self, mark: int, before: layout_module.Rows) -> bool:
         """Keep what was changed if it is worth it and can be carried out."""
         layout = self._layout
-        steps = moves_module.changed(before, layout.at)
+        steps = waves.changed(before, layout.at)
         cost = sum(int(layout.cost[n]) for n, _ in steps)
         layout.back(mark)
         if not steps or self._rules.is_dear(cost):
             return False
-        if moves_module.waves(layout, steps, _ALONE) is None:
+        if waves.waves(layout, steps, _ALONE) is None:
             return False
         for n, row in steps:
             layout.put(n, row)

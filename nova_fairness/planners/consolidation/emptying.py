@@ -3,16 +3,16 @@
 """One host is emptied that an operator named."""
 
 from nova_fairness.model import cluster
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules as rules_module
 
 
 def empty(
     snapshot: cluster.ClusterSnapshot,
     host: str,
-    rules: plans.Rules = plans.USUAL,
-) -> plans.Plan:
+    rules: rules_module.Rules = rules_module.USUAL,
+) -> rules_module.Plan:
     """Move what may move off a host, to hosts in use if they have room.
 
     If not all of it finds room, as much as does is moved.
@@ -25,7 +25,7 @@ def empty(
     for allowed in (layout.targets, layout.hosts.takes.copy()):
         allowed[row] = False
         if _settled(layout, row, allowed, rules):
-            found = plans.made(layout, rules)
+            found = rules_module.made(layout, rules)
             if found is not None:
                 return found
         layout.back(0)
@@ -33,24 +33,24 @@ def empty(
         _give(layout, row, allowed)
         if make_room:
             _crowd_out(layout, row, allowed, rules)
-        found = plans.made(layout, rules)
+        found = rules_module.made(layout, rules)
         if found is not None:
             return found
         layout.back(0)
-    return plans.Plan((), (busy, busy))
+    return rules_module.Plan((), (busy, busy))
 
 
 def _settled(
     layout: layout_module.Layout,
     row: int,
     allowed: layout_module.Marks,
-    rules: plans.Rules,
+    rules: rules_module.Rules,
 ) -> bool:
     """Put all that may leave a host elsewhere, or nothing."""
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in items:
         layout.put(n, layout_module.NOWHERE)
-    return displacing.settle(layout, items, allowed, rules.depth)
+    return displacement.settle(layout, items, allowed, rules.depth)
 
 
 def _give(
@@ -58,7 +58,7 @@ def _give(
 ) -> None:
     """Put what finds room elsewhere, the largest first."""
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
-    for n in displacing.largest_first(layout, items, allowed):
+    for n in displacement.largest_first(layout, items, allowed):
         target = layout.find(n, allowed)
         if target != layout_module.NOWHERE:
             layout.put(n, target)
@@ -68,12 +68,12 @@ def _crowd_out(
     layout: layout_module.Layout,
     row: int,
     allowed: layout_module.Marks,
-    rules: plans.Rules,
+    rules: rules_module.Rules,
 ) -> None:
     """Put one after the other elsewhere for which smaller ones make room."""
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
-    for n in displacing.largest_first(layout, items, allowed):
+    for n in displacement.largest_first(layout, items, allowed):
         mark = layout.mark()
         layout.put(n, layout_module.NOWHERE)
-        if not displacing.settle(layout, [n], allowed, rules.depth):
+        if not displacement.settle(layout, [n], allowed, rules.depth):
             layout.back(mark)

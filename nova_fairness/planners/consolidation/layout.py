@@ -18,7 +18,7 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 
 Rows = hosts_module.Rows
 Marks = hosts_module.Marks
@@ -73,7 +73,7 @@ class Layout:
     """
 
     def __init__(
-        self, snapshot: cluster.ClusterSnapshot, rule: placement.Rule
+        self, snapshot: cluster.ClusterSnapshot, rule: weighers.Rule
     ) -> None:
         self.hosts = hosts_module.Hosts(snapshot)
         self._rule = rule
@@ -194,12 +194,12 @@ class Layout:
         item = self.items[n]
         if item.shape is None:
             return NOWHERE
-        found = placement.chosen(
+        found = weighers.chosen(
             self.hosts,
             self.free,
             item.shape,
             self._rule,
-            placement.salt_of(item.uuid),
+            weighers.salt_of(item.uuid),
             self.permitted(n, allowed),
         )
         return int(found[0]) if len(found) else NOWHERE

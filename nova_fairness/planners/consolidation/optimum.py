@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 
 from nova_fairness.model import cluster
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.shares import programs
 
@@ -42,7 +42,7 @@ def fewest(
     :param longest_s: after which the search ends with what it has; without
         it it goes on until it is done.
     """
-    layout = layout_module.Layout(snapshot, placement.fullest)
+    layout = layout_module.Layout(snapshot, weighers.fullest)
     program = _Program(layout)
     found = programs.choose(
         program.cost, program.most, program.rows, longest_s

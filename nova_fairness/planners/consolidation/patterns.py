@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nova_fairness.planners.consolidation import bin_filling
 from nova_fairness.planners.consolidation import columns
-from nova_fairness.planners.consolidation import filling
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.shares import programs
 
@@ -38,10 +38,10 @@ def fill(
     sorts, rare = _sorts(layout, kinds, np.array(rows, dtype=np.intp))
     busy = layout.busy
     in_use = [row for row in rare if busy[row]]
-    filling.fill(layout, listed, in_use)
+    bin_filling.fill(layout, listed, in_use)
     _pack(layout, _left(layout, kinds), sorts)
     left = [n for n in listed if layout.at[n] == layout_module.NOWHERE]
-    return filling.fill(layout, left, rows)
+    return bin_filling.fill(layout, left, rows)
 
 
 def _kinds(layout: layout_module.Layout, items: list[int]) -> list[list[int]]:

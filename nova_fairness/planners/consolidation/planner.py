@@ -16,16 +16,17 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.consolidation import consolidating
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import swapping
 
 
 def consolidate(
-    snapshot: cluster.ClusterSnapshot, rules: plans.Rules = plans.USUAL
-) -> plans.Plan:
+    snapshot: cluster.ClusterSnapshot,
+    rules: rules_module.Rules = rules_module.USUAL,
+) -> rules_module.Plan:
     """Empty hosts, the least used first (Baadal)."""
     return consolidating.consolidate(snapshot, rules)
 
@@ -33,8 +34,8 @@ def consolidate(
 def rescue(
     snapshot: cluster.ClusterSnapshot,
     asked: request_model.Request,
-    rules: plans.Rules = plans.USUAL,
-) -> plans.Plan | None:
+    rules: rules_module.Rules = rules_module.USUAL,
+) -> rules_module.Plan | None:
     """Make room for a request that fits nowhere.
 
     :param asked: that waits.
@@ -60,7 +61,11 @@ def rescue(
     new = [layout.add(item) for _ in range(count)]
     first, mark = None, layout.mark()
     for is_settled in _settling(layout, new, allowed, rules.depth):
-        plan = plans.made(layout, rules, detours=True) if is_settled else None
+        plan = (
+            rules_module.made(layout, rules, detours=True)
+            if is_settled
+            else None
+        )
         if plan is not None and not rules.is_dear(plan.cost_mb):
             first = plan
             break
@@ -75,9 +80,9 @@ def _cheaper(
     layout: layout_module.Layout,
     new: list[int],
     allowed: layout_module.Marks,
-    rules: plans.Rules,
-    best: plans.Plan | None,
-) -> plans.Plan | None:
+    rules: rules_module.Rules,
+    best: rules_module.Plan | None,
+) -> rules_module.Plan | None:
     """A plan that sends less than another one, if one is found."""
     layout.back(0)
     levels = rules.depth.levels - 1
@@ -87,7 +92,7 @@ def _cheaper(
     for cost in swapping.ways(layout, new[0], allowed, depth):
         if best is not None and cost >= best.cost_mb:
             continue
-        plan = plans.made(layout, rules, detours=True)
+        plan = rules_module.made(layout, rules, detours=True)
         if plan and (best is None or plan.cost_mb < best.cost_mb):
             best = plan
     return best
@@ -97,12 +102,12 @@ def _settling(
     layout: layout_module.Layout,
     new: list[int],
     allowed: layout_module.Marks,
-    depth: displacing.Depth,
+    depth: displacement.Depth,
 ) -> Iterator[bool]:
     """Ways to find places, the one with the fewest moves first."""
-    yield displacing.settle(layout, new, allowed, depth)
+    yield displacement.settle(layout, new, allowed, depth)
     for anew in range(2, depth.anew + 1):
-        yield displacing.crowd(layout, new, allowed, anew)
+        yield displacement.crowd(layout, new, allowed, anew)
     # Who must lie beside others cannot lie anywhere that is like their host.
     if depth.tight and (allowed == layout.hosts.takes).all():
         yield repacking.tighten(layout, new, allowed, depth.tight)

@@ -17,30 +17,30 @@ import numpy as np
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
+from nova_fairness.planners.consolidation import bin_filling
 from nova_fairness.planners.consolidation import consolidating
-from nova_fairness.planners.consolidation import displacing
-from nova_fairness.planners.consolidation import figures
-from nova_fairness.planners.consolidation import filling
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import optimum
 from nova_fairness.planners.consolidation import patterns
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import utilisation
 from nova_fairness.shares import programs
 
 Rows = layout_module.Rows
 Fractions = layout_module.Fractions
 Marks = layout_module.Marks
 
-_RULES = (placement.fullest, placement.best_fit, placement.cosine)
-_FILLS = (*filling.FILLS, patterns.fill)
+_RULES = (weighers.fullest, weighers.best_fit, weighers.cosine)
+_FILLS = (*bin_filling.FILLS, patterns.fill)
 
 
 def repack(
     snapshot: cluster.ClusterSnapshot,
-    rules: plans.Rules = plans.USUAL,
+    rules: rules_module.Rules = rules_module.USUAL,
     search_s: float = 0.0,
-) -> plans.Plan:
+) -> rules_module.Plan:
     """Pack all servers anew if that needs fewer hosts.
 
     Nothing is moved if there is no order in which each finds room.
@@ -52,7 +52,9 @@ def repack(
     """
     layout = layout_module.Layout(snapshot, rules.rule)
     before, least = int(layout.busy.sum()), optimum.bound(layout)
-    nothing = plans.made(layout, rules) or plans.Plan((), (before, before))
+    nothing = rules_module.made(layout, rules) or rules_module.Plan(
+        (), (before, before)
+    )
     packed = list(_packings(snapshot, rules)) if before > least else []
     fewest = min((count for count, _ in packed), default=before)
     is_whole = True
@@ -68,7 +70,7 @@ def repack(
     best = dataclasses.replace(best, is_whole=is_whole)
     if not best.moves:
         return best
-    after = figures.after(snapshot, best.moves)
+    after = utilisation.after(snapshot, best.moves)
     is_fewest = best.busy[1] <= fewest
     if is_fewest and not _emptied(after, rules, best.busy[1] - 1):
         return best
@@ -99,7 +101,7 @@ def _at_home(layout: layout_module.Layout, at: Rows) -> Rows:
 
 
 def _emptied(
-    snapshot: cluster.ClusterSnapshot, rules: plans.Rules, fewest: int
+    snapshot: cluster.ClusterSnapshot, rules: rules_module.Rules, fewest: int
 ) -> list[tuple[int, Rows]]:
     """What emptying one host after the other leads to, if it is as good.
 
@@ -118,14 +120,16 @@ def _emptied(
     return [(found.busy[1], at)]
 
 
-def _joined(first: plans.Plan, then: plans.Plan) -> plans.Plan:
+def _joined(
+    first: rules_module.Plan, then: rules_module.Plan
+) -> rules_module.Plan:
     """One plan after the other; servers may go twice."""
     waves = first.moves[-1].wave
     moves = [
         dataclasses.replace(each, wave=waves + each.wave)
         for each in then.moves
     ]
-    return plans.Plan(
+    return rules_module.Plan(
         (*first.moves, *moves),
         (first.busy[0], then.busy[1]),
         then.off,
@@ -135,9 +139,9 @@ def _joined(first: plans.Plan, then: plans.Plan) -> plans.Plan:
 
 def _cheapest(
     layout: layout_module.Layout,
-    rules: plans.Rules,
+    rules: rules_module.Rules,
     packed: list[tuple[int, Rows]],
-) -> plans.Plan | None:
+) -> rules_module.Plan | None:
     """Of plans with the fewest hosts that one which sends least.
 
     An order of moves adds to what is sent and takes nothing away: a packing
@@ -145,7 +149,7 @@ def _cheapest(
     """
     home = layout.at.copy()
     for fewest in sorted({count for count, _ in packed}):
-        best: plans.Plan | None = None
+        best: rules_module.Plan | None = None
         sent = [
             (int(layout.cost[at != home].sum()), at)
             for count, at in packed
@@ -155,7 +159,7 @@ def _cheapest(
             if best is not None and cost_mb >= best.cost_mb:
                 break
             _put(layout, at)
-            plan = plans.made(layout, rules, detours=True)
+            plan = rules_module.made(layout, rules, detours=True)
             if plan and (best is None or plan.cost_mb < best.cost_mb):
                 best = plan
         if best is not None:
@@ -174,7 +178,7 @@ def tighten(
     :param allowed: (p,) hosts that may be taken.
     :param anew: number of hosts.
     """
-    if not displacing.crowd(layout, new, allowed, anew, [patterns.fill]):
+    if not displacement.crowd(layout, new, allowed, anew, [patterns.fill]):
         return False
     _, at = _named(layout)
     _put(layout, at)
@@ -191,7 +195,7 @@ def _put(layout: layout_module.Layout, at: Rows) -> None:
 
 
 def _packings(
-    snapshot: cluster.ClusterSnapshot, rules: plans.Rules
+    snapshot: cluster.ClusterSnapshot, rules: rules_module.Rules
 ) -> Iterator[tuple[int, Rows]]:
     """Numbers of hosts, and the row of each item's host.
 
@@ -216,7 +220,7 @@ def _searched(
     snapshot: cluster.ClusterSnapshot, longest_s: float
 ) -> tuple[list[tuple[int, Rows]], bool]:
     """What an integer program finds, and whether nothing is better."""
-    layout = layout_module.Layout(snapshot, placement.fullest)
+    layout = layout_module.Layout(snapshot, weighers.fullest)
     try:
         found = optimum.fewest(snapshot, longest_s)
     except exception.SolverFailed:

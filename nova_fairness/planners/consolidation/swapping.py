@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
 
 Marks = layout_module.Marks
@@ -28,7 +28,7 @@ def ways(
     layout: layout_module.Layout,
     new: int,
     allowed: Marks,
-    depth: displacing.Depth,
+    depth: displacement.Depth,
 ) -> Iterator[int]:
     """Put an item that lies nowhere on one host after the other.
 
@@ -47,7 +47,7 @@ def ways(
             layout.put(new, row)
             others = layout.hosts.takes.copy()
             others[row] = False
-            if displacing.settle(layout, items, others, depth):
+            if displacement.settle(layout, items, others, depth):
                 yield cost
                 layout.back(mark)
                 break

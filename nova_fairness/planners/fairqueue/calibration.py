@@ -21,7 +21,7 @@ import math
 from typing import NamedTuple
 
 from nova_fairness.model import cluster
-from nova_fairness.planners.fairqueue import ends
+from nova_fairness.planners.fairqueue import expected_ends
 
 LEAST = 20
 """Promises that must be known before the next are told by them."""
@@ -150,11 +150,11 @@ class Calibration:
         return (
             _quantile(
                 [_off(each.took_s, each.raw_p50_s) for each in self.past],
-                ends.MEDIAN,
+                expected_ends.MEDIAN,
             ),
             _quantile(
                 [_off(each.took_s, each.raw_p90_s) for each in self.past],
-                ends.LATE,
+                expected_ends.LATE,
             ),
         )
 
@@ -169,8 +169,8 @@ class Calibration:
             count,
             sum(each.took_s <= each.p50_s for each in self.past) / count,
             sum(each.took_s <= each.p90_s for each in self.past) / count,
-            off[math.ceil(ends.MEDIAN * count) - 1],
-            late[math.ceil(ends.LATE * count) - 1],
+            off[math.ceil(expected_ends.MEDIAN * count) - 1],
+            late[math.ceil(expected_ends.LATE * count) - 1],
         )
 
 

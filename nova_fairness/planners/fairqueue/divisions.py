@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
-from nova_fairness.planners.fairqueue import room
 
 Never = Callable[[order.Unit], reason.Why | None]
 """Says why a unit could not start if the cloud were empty."""
@@ -63,7 +63,7 @@ def _left_out(unit: order.Unit, never: Never) -> dict[str, reason.Why]:
     stay = _held(there, never)
     most = sum(len(each.servers) for each in stay)
     kept = {each.uuid for each in stay}
-    why = room.too_many(unit, most)
+    why = capacity.too_many(unit, most)
     return alone | {e.uuid: why for e in there if e.uuid not in kept}
 
 

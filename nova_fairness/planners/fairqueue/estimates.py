@@ -4,9 +4,9 @@
 
 Every sample is one way in which the cloud may go on. How long its servers
 last, and those that it starts, is drawn from the lifetimes of their kind that
-are longer than their age (:mod:`.ends`); servers of which nothing is expected
-stay. Whenever servers end, the planner says who starts. A request has an
-estimate if it started in nine of ten samples.
+are longer than their age (:mod:`.expected_ends`); servers of which nothing is
+expected stay. Whenever servers end, the planner says who starts. A request
+has an estimate if it started in nine of ten samples.
 
 What comes later is not foreseen: requests that others ask for, and changes of
 limits. What starts counts as used at once, and what it used goes on counting
@@ -27,7 +27,7 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
-from nova_fairness.planners.fairqueue import ends as ends_module
+from nova_fairness.planners.fairqueue import expected_ends
 from nova_fairness.shares import budgets
 from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
@@ -113,11 +113,11 @@ def forward(
         for uuid, at in course.began.items():
             began[uuid].append(at)
     late = {
-        uuid: _quantile(at, ends_module.LATE) for uuid, at in began.items()
+        uuid: _quantile(at, expected_ends.LATE) for uuid, at in began.items()
     }
     return {
         uuid: cluster.Estimate(
-            _quantile(began[uuid], ends_module.MEDIAN), late[uuid]
+            _quantile(began[uuid], expected_ends.MEDIAN), late[uuid]
         )
         for uuid in late
         if math.isfinite(late[uuid])
@@ -269,7 +269,7 @@ class _Course:
         self, request: request_model.Request, host: str, at: float
     ) -> None:
         begin = at + self._delays.build_s
-        started = ends_module.started(request, host, begin)
+        started = expected_ends.started(request, host, begin)
         self._change(started, 1, 1.0)
         self._run(started, at)
         if request.group:
@@ -281,7 +281,7 @@ class _Course:
         number, self._count = self._count, self._count + 1
         self._running[number] = each
         quantile = 1.0 - self._chance.random()
-        at = ends_module.end(each, self._snapshot.lifetimes, now, quantile)
+        at = expected_ends.end(each, self._snapshot.lifetimes, now, quantile)
         if at is not None and each.host in self._rows:
             heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 

@@ -13,8 +13,8 @@ import dataclasses
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
-from nova_fairness.planners.fairqueue import room as room_module
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +42,13 @@ def fit(
     :param kept: names of hosts that are reserved for requests, by UUID.
     """
     unit = order.Unit((request,))
-    free = room_module.Room(snapshot)
+    free = capacity.Room(snapshot)
     never = free.never(unit)
     if never is not None:
         return Fit(why=never)
     if (lack := free.lacking(unit)) is not None:
         return Fit(why=lack())
-    beside = room_module.Room(_closed(snapshot, _others(kept, request)))
+    beside = capacity.Room(_closed(snapshot, _others(kept, request)))
     _take_promised(beside, snapshot, request)
     found = None if beside.never(unit) else beside.find(unit)
     if found is None:
@@ -80,7 +80,7 @@ def _closed(
 
 
 def _take_promised(
-    room: room_module.Room,
+    room: capacity.Room,
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
 ) -> None:

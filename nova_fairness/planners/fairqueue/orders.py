@@ -23,7 +23,7 @@ import numpy.typing as npt
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order as order_module
-from nova_fairness.planners.fairqueue import standing as standing_module
+from nova_fairness.planners.fairqueue import order_inputs
 from nova_fairness.shares import factors
 from nova_fairness.shares import tree as tree_module
 
@@ -67,7 +67,7 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = standing_module.Standing(waiting, snapshot, self.charge)
+        standing = order_inputs.Standing(waiting, snapshot, self.charge)
         return list(_TreeOfTurns(standing, waiting, self.charge))
 
     def factors(
@@ -77,7 +77,7 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Uses, and Slurm's rank; see :func:`.factors.fair_tree`."""
-        standing = standing_module.Standing(waiting, snapshot, self.charge)
+        standing = order_inputs.Standing(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
         rank = factors.fair_tree(tree, use, standing.wants)
@@ -114,7 +114,7 @@ class _TreeOfTurns:
 
     def __init__(
         self,
-        standing: standing_module.Standing,
+        standing: order_inputs.Standing,
         waiting: Requests,
         charge: float,
     ) -> None:
@@ -205,7 +205,7 @@ class _ByPriority(order_module.Order):
     ) -> Requests:
         """Order by the number; see :meth:`.order.Order.arrange`."""
         summands = self._summands(
-            standing_module.Standing(waiting, snapshot), waiting, now
+            order_inputs.Standing(waiting, snapshot), waiting, now
         )
         return sorted(
             order_module.oldest_first(waiting),
@@ -220,7 +220,7 @@ class _ByPriority(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Uses, what the number is the sum of, and the sum."""
-        standing = standing_module.Standing(waiting, snapshot)
+        standing = order_inputs.Standing(waiting, snapshot)
         summands = self._summands(standing, waiting, now)
         return {
             each.uuid: {
@@ -233,7 +233,7 @@ class _ByPriority(order_module.Order):
 
     @abc.abstractmethod
     def _summands(
-        self, standing: standing_module.Standing, waiting: Requests, now: float
+        self, standing: order_inputs.Standing, waiting: Requests, now: float
     ) -> Mapping[str, cluster.Factors]:
         """What the number of each request is the sum of, by UUID."""
 
@@ -266,7 +266,7 @@ class Multifactor(_ByPriority):
         _check(self, longest_s=(1.0, _LARGEST_WEIGHT))
 
     def _summands(
-        self, standing: standing_module.Standing, waiting: Requests, now: float
+        self, standing: order_inputs.Standing, waiting: Requests, now: float
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
         use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
@@ -305,7 +305,7 @@ class Synergy(_ByPriority):
         _check(self, vcpus=any_weight, memory=any_weight)
 
     def _summands(
-        self, standing: standing_module.Standing, waiting: Requests, now: float
+        self, standing: order_inputs.Standing, waiting: Requests, now: float
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
         weights = {
@@ -338,7 +338,7 @@ class _ByProject(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = standing_module.Standing(waiting, snapshot)
+        standing = order_inputs.Standing(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
         taken: list[request_model.Request] = []
         while turns.left.any():
@@ -358,7 +358,7 @@ class _ByProject(order_module.Order):
 
         A project without a share is not told how far.
         """
-        standing = standing_module.Standing(waiting, snapshot)
+        standing = order_inputs.Standing(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
         ahead = dict(zip(turns.names, self._ahead(turns), strict=True))
         told = {
@@ -395,7 +395,7 @@ class _Projects:
 
     def __init__(
         self,
-        standing: standing_module.Standing,
+        standing: order_inputs.Standing,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
     ) -> None:

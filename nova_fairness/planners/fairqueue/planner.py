@@ -56,14 +56,14 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement
-from nova_fairness.planners.fairqueue import alike as alike_module
+from nova_fairness.planners import weighers
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import divisions
-from nova_fairness.planners.fairqueue import ends as ends_module
+from nova_fairness.planners.fairqueue import entitlements
+from nova_fairness.planners.fairqueue import equivalence
+from nova_fairness.planners.fairqueue import expected_ends
 from nova_fairness.planners.fairqueue import order as order_module
-from nova_fairness.planners.fairqueue import parts as parts_module
-from nova_fairness.planners.fairqueue import promises as promises_module
-from nova_fairness.planners.fairqueue import room as room_module
+from nova_fairness.planners.fairqueue import preemptor_reservations
 from nova_fairness.shares import budgets
 from nova_fairness.shares import ceilings
 from nova_fairness.shares import tree as tree_module
@@ -110,7 +110,7 @@ def plan(
     now: float,
     order: order_module.Order = _OLDEST_FIRST,
     backfill: Backfill = _USUAL,
-    rule: placement.Rule = placement.fullest,
+    rule: weighers.Rule = weighers.fullest,
     *,
     tells: bool = True,
 ) -> cluster.Plan:
@@ -226,20 +226,20 @@ class _Rounds:
         snapshot: cluster.ClusterSnapshot,
         now: float,
         backfill: Backfill,
-        rule: placement.Rule,
+        rule: weighers.Rule,
     ) -> None:
         self._snapshot = snapshot
         self._now = now
         self._backfill = backfill
-        self._parts = parts_module.Parts(snapshot)
-        self._room = room_module.Room(snapshot, rule)
-        self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
+        self._parts = entitlements.Parts(snapshot)
+        self._room = capacity.Room(snapshot, rule)
+        self._ends = expected_ends.Ends(snapshot, now, self._room.hosts)
         self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
         self._ceilings = ceilings.Ceilings(snapshot)
         self._openings = windows.Openings(snapshot.accounts, now)
-        self._promises = promises_module.Promises(snapshot, self._room)
+        self._promises = preemptor_reservations.Promises(snapshot, self._room)
         self.reserved: dict[str, cluster.Reservation] = {}
-        self._alike = alike_module.Alike((), ())
+        self._alike = equivalence.Alike((), ())
         self._never: dict[int, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
@@ -265,7 +265,7 @@ class _Rounds:
         left_out = dict(self._left_out)
         self._parts.expect(units)
         units = self._keep_promises(units)
-        self._alike = alike_module.Alike(units, self._snapshot.accounts)
+        self._alike = equivalence.Alike(units, self._snapshot.accounts)
         while True:
             self._begun = len(self._actions)
             waiting = self._round(units)
@@ -336,7 +336,7 @@ class _Rounds:
         )
         self._never.clear()
         units = self._in_order(units)
-        self._alike = alike_module.Alike(units, self._snapshot.accounts)
+        self._alike = equivalence.Alike(units, self._snapshot.accounts)
         return units
 
     def _in_order(
@@ -445,13 +445,11 @@ class _Rounds:
             self._tried += 1
         if why is None:
             why = self._tried_out(unit)
-        if why is alike_module.BEHIND:
+        if why is equivalence.BEHIND:
             return functools.partial(reason.why, why, before=before)
         return why
 
-    def _held_back(
-        self, unit: order_module.Unit
-    ) -> alike_module.Failed | None:
+    def _held_back(self, unit: order_module.Unit) -> equivalence.Failed | None:
         """Say what keeps a unit from being tried at all."""
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
@@ -461,28 +459,26 @@ class _Rounds:
         if borrows and self._parts.owe(unit):
             self._alike.forget()
         is_owed = not never and self._parts.owes(unit)
-        why = alike_module.BEHIND if is_owed else never
+        why = equivalence.BEHIND if is_owed else never
         if why:
             known[kind] = why
         else:
             self._alike.tried.add(kind)
         return why
 
-    def _tried_out(
-        self, unit: order_module.Unit
-    ) -> alike_module.Failed | None:
+    def _tried_out(self, unit: order_module.Unit) -> equivalence.Failed | None:
         """Start a unit if there is room, or say what it lacks."""
         kind, known = self._alike.of(unit), self._alike.failed
         if kind in known:
             return known[kind]
-        why: alike_module.Failed | None = self._parts.lacking(unit)
+        why: equivalence.Failed | None = self._parts.lacking(unit)
         binds = self._binding(unit)
         if not why and not self._is_behind(unit, binds):
             if self._started(unit, binds):
                 return None
             why = self._room.lacking(unit, binds)
-        why = why or alike_module.BEHIND
-        if not self._reservation and why is not alike_module.BEHIND:
+        why = why or equivalence.BEHIND
+        if not self._reservation and why is not equivalence.BEHIND:
             self._reservation = self._reserved(unit)
         if self._reservation and unit.requests[0].uuid in self.reserved:
             self._alike.forget()
@@ -494,7 +490,7 @@ class _Rounds:
         """Kinds of kept room that a unit does not end in time for."""
         binds = 0
         for kind, until in self._kept_until.items():
-            is_firm = kind == room_module.FIRM
+            is_firm = kind == capacity.FIRM
             within = None if is_firm else self._kept_within
             if within not in (None, unit.project):
                 # Only its own project can make this room.
@@ -539,7 +535,7 @@ class _Rounds:
     def _kept_firmly(self, unit: order_module.Unit) -> list[_Kept]:
         """Reserve room for when it is known to be free."""
         found = self._first_fit(unit, is_firm=True)
-        return [self._keep(unit, found, room_module.FIRM)] if found else []
+        return [self._keep(unit, found, capacity.FIRM)] if found else []
 
     def _kept_loosely(
         self, unit: order_module.Unit, known: float | None
@@ -559,7 +555,7 @@ class _Rounds:
         if found is None or (known is not None and found[0] >= known):
             return []
         if is_patient:
-            return [self._keep(unit, found, room_module.LOOSE)]
+            return [self._keep(unit, found, capacity.LOOSE)]
         if self._room.may_hold(unit):
             return [self._kept_alone(unit, is_known=False)]
         return []
@@ -570,12 +566,12 @@ class _Rounds:
     def _keep(
         self,
         unit: order_module.Unit,
-        found: tuple[float, room_module.Placement],
+        found: tuple[float, capacity.Placement],
         kind: int,
     ) -> _Kept:
         """Keep room until a moment at which there is enough."""
         at, placement = found
-        is_firm = kind == room_module.FIRM
+        is_firm = kind == capacity.FIRM
         hosts, projects = self._ends.until(at, is_firm=is_firm)
         self._parts.keep(unit, projects, kind)
         self._kept_until[kind] = at
@@ -592,13 +588,13 @@ class _Rounds:
         times = self._ends.times(is_firm=True)
         if is_known and len(times):
             returned, _ = self._ends.until(float(times[-1]), is_firm=True)
-        self._parts.keep(unit, {}, room_module.LOOSE)
-        self._kept_until[room_module.LOOSE] = None
+        self._parts.keep(unit, {}, capacity.LOOSE)
+        self._kept_until[capacity.LOOSE] = None
         return self._room.keep(unit, returned), None
 
     def _first_fit(
         self, unit: order_module.Unit, *, is_firm: bool
-    ) -> tuple[float, room_module.Placement] | None:
+    ) -> tuple[float, capacity.Placement] | None:
         """The first moment and hosts for a unit if servers end.
 
         Halves the ends: what fits at one of them fits later, too.
@@ -625,7 +621,7 @@ class _Rounds:
 
     def _placed_at(
         self, unit: order_module.Unit, at: float, *, is_firm: bool
-    ) -> room_module.Placement | None:
+    ) -> capacity.Placement | None:
         """Hosts that have room for a unit at a moment."""
         hosts, projects = self._ends.until(at, is_firm=is_firm)
         if not self._parts.fits_later(unit, projects):
@@ -699,7 +695,7 @@ class _Rounds:
             self._ceilings.take(each)
 
     def _started(
-        self, unit: order_module.Unit, binds: int = room_module.BOTH
+        self, unit: order_module.Unit, binds: int = capacity.BOTH
     ) -> bool:
         placement = self._room.find(unit, binds)
         if placement is None:
@@ -710,8 +706,8 @@ class _Rounds:
     def _start(
         self,
         unit: order_module.Unit,
-        placement: room_module.Placement,
-        binds: int = room_module.BOTH,
+        placement: capacity.Placement,
+        binds: int = capacity.BOTH,
     ) -> None:
         self._room.take(unit, placement, binds)
         self._parts.take(unit, binds)
@@ -719,7 +715,7 @@ class _Rounds:
         self._begin(unit, placement)
 
     def _begin(
-        self, unit: order_module.Unit, placement: room_module.Placement
+        self, unit: order_module.Unit, placement: capacity.Placement
     ) -> None:
         self._alike.tried.clear()
         self._ends.start(unit, placement)

@@ -10,14 +10,14 @@ are prices beside what a host has, and a server goes only where it has room.
 import numpy as np
 import numpy.typing as npt
 
-from nova_fairness.planners.market import field as field_module
+from nova_fairness.planners.market import arrays
 
 Counts = npt.NDArray[np.int64]
 
 _TRIES = 16
 
 
-def grouped(field: field_module.Field) -> tuple[Counts, int]:
+def grouped(field: arrays.Field) -> tuple[Counts, int]:
     """Make groups.
 
     What finds no room because others went first is put before them, and all
@@ -38,7 +38,7 @@ def grouped(field: field_module.Field) -> tuple[Counts, int]:
     return counts, homeless
 
 
-def _dealt(field: field_module.Field, order: list[int]) -> tuple[Counts, int]:
+def _dealt(field: arrays.Field, order: list[int]) -> tuple[Counts, int]:
     """Deal servers out, type by type, and tell which did not fit."""
     room, prices = field.room.copy(), field.staying.copy()
     counts = np.zeros((room.shape[1], len(field.types)), dtype=np.int64)
@@ -48,9 +48,7 @@ def _dealt(field: field_module.Field, order: list[int]) -> tuple[Counts, int]:
         needs, spent = kind.amounts[:, np.newaxis], paid[:, np.newaxis]
         # Only one host changes with every server.
         fits = (room[:, rows] >= needs).all(axis=0)
-        levels = field_module.level(
-            prices[:, rows] + spent, field.supply[:, rows]
-        )
+        levels = arrays.level(prices[:, rows] + spent, field.supply[:, rows])
         levels[~fits] = np.inf
         for _ in kind.servers:
             index = int(levels.argmin()) if len(rows) else 0
@@ -61,7 +59,7 @@ def _dealt(field: field_module.Field, order: list[int]) -> tuple[Counts, int]:
             room[:, row] -= kind.amounts
             prices[:, row] += paid
             if (room[:, row] >= kind.amounts).all():
-                levels[index] = field_module.level(
+                levels[index] = arrays.level(
                     prices[:, row] + paid, field.supply[:, row]
                 )
             else:

@@ -15,9 +15,9 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import market
-from nova_fairness.planners.market import field as field_module
+from nova_fairness.planners.market import arrays
 
-Rows = field_module.Rows
+Rows = arrays.Rows
 _Step = tuple[int, int]
 """A server and the row of its new host."""
 
@@ -28,7 +28,7 @@ _SAME = 1e-9
 """Levels that are sums in another order differ by less, as a part."""
 
 
-def ordered(field: field_module.Field, after: Rows) -> list[Wave]:
+def ordered(field: arrays.Field, after: Rows) -> list[Wave]:
     """Put the moves to what is to be in order.
 
     :param after: (n,) rows of the hosts where servers are to lie.
@@ -41,7 +41,7 @@ def ordered(field: field_module.Field, after: Rows) -> list[Wave]:
     return straight(field, waves)
 
 
-def _waves(field: field_module.Field, after: Rows) -> list[Wave]:
+def _waves(field: arrays.Field, after: Rows) -> list[Wave]:
     """Waves that lead to what is wanted, as far as moves find room."""
     at, free = field.at.copy(), field.hosts.free.copy()
     pending = [
@@ -63,7 +63,7 @@ def _waves(field: field_module.Field, after: Rows) -> list[Wave]:
 
 
 def _make(
-    field: field_module.Field,
+    field: arrays.Field,
     at: Rows,
     free: cluster.Amounts,
     wave: Iterable[_Step],
@@ -75,7 +75,7 @@ def _make(
         at[n] = row
 
 
-def reached(field: field_module.Field, waves: Iterable[Wave]) -> Rows:
+def reached(field: arrays.Field, waves: Iterable[Wave]) -> Rows:
     """(n,) rows of the hosts where waves lead."""
     at = field.at.copy()
     for wave in waves:
@@ -84,7 +84,7 @@ def reached(field: field_module.Field, waves: Iterable[Wave]) -> Rows:
     return at
 
 
-def _best(field: field_module.Field, waves: list[Wave]) -> list[Wave]:
+def _best(field: arrays.Field, waves: list[Wave]) -> list[Wave]:
     """The first waves, up to where the mean level is lowest."""
     at, least, count = field.at.copy(), field.mean_level(field.at), 0
     for number, wave in enumerate(waves, 1):
@@ -97,9 +97,7 @@ def _best(field: field_module.Field, waves: list[Wave]) -> list[Wave]:
     return waves[:count]
 
 
-def _needed(
-    field: field_module.Field, waves: list[Wave], after: Rows
-) -> list[Wave]:
+def _needed(field: arrays.Field, waves: list[Wave], after: Rows) -> list[Wave]:
     """Waves without moves to third hosts that bring nothing."""
     stranded = np.flatnonzero(
         (reached(field, waves) != after) & (after != field.at)
@@ -116,7 +114,7 @@ def _needed(
     return waves
 
 
-def straight(field: field_module.Field, waves: list[Wave]) -> list[Wave]:
+def straight(field: arrays.Field, waves: list[Wave]) -> list[Wave]:
     """Waves in which a server goes twice only if others need that."""
     legs: dict[int, list[int]] = {}
     for number, wave in enumerate(waves):
@@ -145,7 +143,7 @@ def _without(waves: Iterable[Wave], n: int) -> list[Wave]:
     return [wave for wave in left if wave]
 
 
-def _has_room(field: field_module.Field, waves: Iterable[Wave]) -> bool:
+def _has_room(field: arrays.Field, waves: Iterable[Wave]) -> bool:
     """Whether every move of every wave finds room."""
     at, free = field.at.copy(), field.hosts.free.copy()
     for wave in waves:
@@ -157,7 +155,7 @@ def _has_room(field: field_module.Field, waves: Iterable[Wave]) -> bool:
 
 
 def _wave(
-    field: field_module.Field,
+    field: arrays.Field,
     free: cluster.Amounts,
     pending: Sequence[_Step],
 ) -> tuple[Wave, Wave]:
@@ -174,7 +172,7 @@ def _wave(
 
 
 def _aside(
-    field: field_module.Field,
+    field: arrays.Field,
     at: Rows,
     free: cluster.Amounts,
     pending: Sequence[_Step],
@@ -202,7 +200,7 @@ def _aside(
 
 
 def _frees(
-    field: field_module.Field,
+    field: arrays.Field,
     at: Rows,
     free: cluster.Amounts,
     pending: Sequence[_Step],
@@ -217,7 +215,7 @@ def _frees(
 
 
 def named(
-    field: field_module.Field, waves: Sequence[Wave]
+    field: arrays.Field, waves: Sequence[Wave]
 ) -> tuple[market.Move, ...]:
     """Moves of servers, wave by wave."""
     names, at, moves = field.hosts.names, field.at.copy(), []

@@ -9,21 +9,19 @@ each other, it is the best also over who of them goes.
 
 import numpy as np
 
-from nova_fairness.planners.market import field as field_module
+from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import grouping
 from nova_fairness.shares import programs
 
-Floats = field_module.Floats
-Marks = field_module.Marks
-Rows = field_module.Rows
+Floats = arrays.Floats
+Marks = arrays.Marks
+Rows = arrays.Rows
 
 _SAME = 1e-9
 """Levels that are sums in another order differ by less, as a part."""
 
 
-def placed(
-    field: field_module.Field, counts: grouping.Counts, slack: float
-) -> Rows:
+def placed(field: arrays.Field, counts: grouping.Counts, slack: float) -> Rows:
     """Put groups on hosts.
 
     :param counts: (g, t) of each group, as :func:`.grouping.grouped` made
@@ -43,7 +41,7 @@ def placed(
     return at
 
 
-def costs(field: field_module.Field, counts: grouping.Counts) -> Floats:
+def costs(field: arrays.Field, counts: grouping.Counts) -> Floats:
     """What leaves each host, if a group comes there.
 
     Of a type of which the host has more than the group, the cheapest leave.
@@ -67,7 +65,7 @@ def costs(field: field_module.Field, counts: grouping.Counts) -> Floats:
 
 
 def permitted(
-    field: field_module.Field, counts: grouping.Counts, slack: float
+    field: arrays.Field, counts: grouping.Counts, slack: float
 ) -> Marks:
     """(g, p) hosts where a group has room, and rates buy no less."""
     amounts = np.array([each.amounts for each in field.types], np.int64)
@@ -78,7 +76,7 @@ def permitted(
         found &= needs[:, [c]] <= room
     paid = np.array([each.rate * each.buys for each in field.types])
     prices = (counts @ paid.reshape(len(field.types), len(field.sold))).T
-    levels = field_module.level(
+    levels = arrays.level(
         prices[:, :, np.newaxis] + field.staying[:, np.newaxis],
         field.supply[:, np.newaxis],
     )
@@ -92,7 +90,7 @@ def permitted(
     return found
 
 
-def _by_rows(field: field_module.Field) -> list[tuple[Rows, list[int]]]:
+def _by_rows(field: arrays.Field) -> list[tuple[Rows, list[int]]]:
     """Types by the hosts that could hold them."""
     found: dict[bytes, tuple[Rows, list[int]]] = {}
     for t, kind in enumerate(field.types):
@@ -101,9 +99,7 @@ def _by_rows(field: field_module.Field) -> list[tuple[Rows, list[int]]]:
     return list(found.values())
 
 
-def _by_host(
-    field: field_module.Field, servers: Rows
-) -> list[tuple[int, Rows]]:
+def _by_host(field: arrays.Field, servers: Rows) -> list[tuple[int, Rows]]:
     """Those of the servers that each host has."""
     at = field.at[servers]
     order = np.argsort(at, kind='stable')
@@ -113,7 +109,7 @@ def _by_host(
 
 
 def _settled(
-    field: field_module.Field, servers: Rows, there: grouping.Counts
+    field: arrays.Field, servers: Rows, there: grouping.Counts
 ) -> Rows:
     """Rows of the servers of one type, as few of them changed as can be.
 

@@ -14,8 +14,8 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.model import market
+from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import cores
-from nova_fairness.planners.market import field as field_module
 from nova_fairness.planners.market import grouping
 from nova_fairness.planners.market import moving
 from nova_fairness.planners.market import placing
@@ -54,7 +54,7 @@ def plan(
     :param now: seconds of the epoch.
     :param rules: what operators choose.
     """
-    field = part = field_module.Field(given, now, rules.hold_s)
+    field = part = arrays.Field(given, now, rules.hold_s)
     waves: list[moving.Wave] = []
     at, wanted, homeless = field.at, field.at, ''
     for _ in range(_PARTS):
@@ -69,7 +69,7 @@ def plan(
             break
         # More may find room from there on.
         after = _after(given, field, reached)
-        part = field_module.Field(after, now, rules.hold_s)
+        part = arrays.Field(after, now, rules.hold_s)
     blocked = tuple(
         field.running[n].uuid for n in np.flatnonzero(at != wanted)
     )
@@ -77,9 +77,7 @@ def plan(
     return _told(field, given, at, moves, blocked, homeless)
 
 
-def _wanted(
-    field: field_module.Field, rules: Rules
-) -> tuple[field_module.Rows, str]:
+def _wanted(field: arrays.Field, rules: Rules) -> tuple[arrays.Rows, str]:
     """Where servers are to lie, and one that found no room in thought.
 
     :returns: (n,) rows of hosts: those of now if others are not worth it.
@@ -94,7 +92,7 @@ def _wanted(
 
 
 def _after(
-    given: market.Market, field: field_module.Field, at: field_module.Rows
+    given: market.Market, field: arrays.Field, at: arrays.Rows
 ) -> market.Market:
     """The market once servers lie elsewhere.
 
@@ -118,18 +116,16 @@ def _after(
     return dataclasses.replace(given, cloud=cloud)
 
 
-def _is_better(
-    field: field_module.Field, after: field_module.Rows, margin: float
-) -> bool:
+def _is_better(field: arrays.Field, after: arrays.Rows, margin: float) -> bool:
     before = field.mean_level(field.at)
     # Sums in another order differ in their last digits.
     return field.mean_level(after) < before * (1.0 - max(margin, 1e-9))
 
 
 def _told(
-    field: field_module.Field,
+    field: arrays.Field,
     given: market.Market,
-    at: field_module.Rows,
+    at: arrays.Rows,
     moves: tuple[market.Move, ...],
     blocked: tuple[str, ...] = (),
     homeless: str = '',
@@ -149,10 +145,10 @@ def _told(
 
 
 def _stands(
-    field: field_module.Field,
+    field: arrays.Field,
     given: market.Market,
-    at: field_module.Rows,
-    prices: field_module.Floats,
+    at: arrays.Rows,
+    prices: arrays.Floats,
 ) -> dict[str, market.Stand]:
     """What all have, by UUID."""
     paid = field.buys * field.rate[:, np.newaxis]
@@ -170,7 +166,7 @@ def _stands(
 
 
 def _pinned(
-    field: field_module.Field, given: market.Market, at: field_module.Rows
+    field: arrays.Field, given: market.Market, at: arrays.Rows
 ) -> dict[str, tuple[int, ...]]:
     """Cores of VCPUs, by UUID, on hosts whose cores are known."""
     by_host: dict[str, list[tuple[str, float, int]]] = {}

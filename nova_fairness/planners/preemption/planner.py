@@ -9,7 +9,7 @@ made for keeps it: hosts are promised until it runs, so that nobody else, and
 no victim that waits again, takes them.
 
 A preemptible request may have the room of another only by shares; see
-:meth:`.levels.Levels.may_leave_for`.
+:meth:`.over_share.Levels.may_leave_for`.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order as order_module
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import least
-from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import least_cost
+from nova_fairness.planners.preemption import over_share
 from nova_fairness.planners.preemption import pricing
 from nova_fairness.planners.preemption import victims as victims_module
 from nova_fairness.shares import ledger
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
-LEAST = least.Least()
+LEAST = least_cost.Least()
 """The choice of this product."""
 
 _FAILED, _TRIES = 5, 4
@@ -60,7 +60,7 @@ class Rules:
     :ivar least_run_s: seconds that a server runs before it leaves, >= 0.
     :ivar per_hour: most servers that leave in an hour, >= 0.
     :ivar step_s: seconds of lost work that a step of over-share outweighs, >=
-        0; see :meth:`.levels.Levels.grades`.
+        0; see :meth:`.over_share.Levels.grades`.
     :ivar by_shares: whether preemptible servers leave for preemptible ones.
     :ivar margin: how many times further over its share the account must be
         whose server leaves for a preemptible one, >= 1.
@@ -139,7 +139,7 @@ class _Making:
     ) -> None:
         self._snapshot, self._now = snapshot, now
         self._victims, self._rules = victims, rules
-        self._levels = levels_module.Levels(snapshot)
+        self._levels = over_share.Levels(snapshot)
         self._hosts = hosts_module.Hosts(snapshot)
         self.parties = self._listed()
         self._left: float = max(rules.per_hour - snapshot.evicted, 0)
@@ -283,7 +283,7 @@ class _Making:
     def _place(self, unit: order_module.Unit) -> int:
         return self._levels.place(unit.project, unit.requests[0].user)
 
-    def _asked(self, unit: order_module.Unit) -> field_module.Floats:
+    def _asked(self, unit: order_module.Unit) -> candidates.Floats:
         """Part of the cloud that a unit asks for, (c,), as it counts."""
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
@@ -291,15 +291,15 @@ class _Making:
             one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
             total += one * len(each.servers)
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        return ledger.parts(total, capacity) * levels_module.counts(snapshot)
+        return ledger.parts(total, capacity) * over_share.counts(snapshot)
 
     def _is_fair(
         self,
         place: int,
-        asked: field_module.Floats,
-        owners: levels_module.Places,
-        lost: field_module.Floats,
-        choice: field_module.Choice,
+        asked: candidates.Floats,
+        owners: over_share.Places,
+        lost: candidates.Floats,
+        choice: candidates.Choice,
     ) -> bool:
         """Tell whether all that leave may, also those of one branch together.
 
@@ -312,15 +312,15 @@ class _Making:
     def _may(
         self,
         place: int,
-        asked: field_module.Floats,
-        owners: levels_module.Places,
-        lost: field_module.Floats,
-    ) -> field_module.Marks:
+        asked: candidates.Floats,
+        owners: over_share.Places,
+        lost: candidates.Floats,
+    ) -> candidates.Marks:
         return self._levels.may_leave_for(
             place, asked, owners, lost, self._rules.margin
         )
 
-    def _field(self) -> field_module.Field:
+    def _field(self) -> candidates.Field:
         return pricing.field(
             self._snapshot,
             self._levels,
@@ -331,8 +331,8 @@ class _Making:
         )
 
     def _need(
-        self, unit: order_module.Unit, may: field_module.Marks
-    ) -> field_module.Need:
+        self, unit: order_module.Unit, may: candidates.Marks
+    ) -> candidates.Need:
         group, size = unit.group, len(self._hosts.names)
         is_together = group and group.rule is request_model.Rule.TOGETHER
         limit = np.full(size, unit.count)
@@ -347,25 +347,25 @@ class _Making:
             shape = self._hosts.together(
                 (each.demand, len(each.servers)) for each in unit.requests
             )
-            return field_module.Need((self._piece(shape, 1),), limit, may)
+            return candidates.Need((self._piece(shape, 1),), limit, may)
         pieces = [
             self._piece(self._hosts.shape(each.demand), len(each.servers))
             for each in unit.requests
         ]
-        return field_module.Need(tuple(pieces), limit, may)
+        return candidates.Need(tuple(pieces), limit, may)
 
     def _piece(
         self, shape: hosts_module.Shape, count: int
-    ) -> field_module.Piece:
+    ) -> candidates.Piece:
         amounts = np.zeros(len(self._snapshot.classes), dtype=np.int64)
         amounts[shape.columns] = shape.amounts[:, 0]
         rows = np.zeros(len(self._hosts.names), dtype=bool)
         rows[shape.rows] = True
-        return field_module.Piece(amounts, rows, count)
+        return candidates.Piece(amounts, rows, count)
 
     def _chosen(
-        self, needs: Sequence[field_module.Need], field: field_module.Field
-    ) -> Sequence[field_module.Choice | None]:
+        self, needs: Sequence[candidates.Need], field: candidates.Field
+    ) -> Sequence[candidates.Choice | None]:
         name = type(self._victims).__name__
         try:
             found = self._victims.choose(needs, field)
@@ -381,15 +381,15 @@ class _Making:
     def _take(
         self,
         units: Sequence[order_module.Unit],
-        needs: Sequence[field_module.Need],
-        choices: Sequence[field_module.Choice | None],
-        field: field_module.Field,
+        needs: Sequence[candidates.Need],
+        choices: Sequence[candidates.Choice | None],
+        field: candidates.Field,
     ) -> int:
         """Make actions of choices, up to one for which too many would leave.
 
         :returns: how many units were seen to, with that one.
         """
-        pool, gone, done = field_module.Pool(field), set[int](), 0
+        pool, gone, done = candidates.Pool(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
             done += 1
             if choice is None:
@@ -409,7 +409,7 @@ class _Making:
             self._tell(unit, choice, servers)
         self._snapshot = self._without(gone, pool)
         self._hosts = hosts_module.Hosts(self._snapshot)
-        self._levels = levels_module.Levels(self._snapshot)
+        self._levels = over_share.Levels(self._snapshot)
         self.parties = self._listed()
         return done
 
@@ -432,7 +432,7 @@ class _Making:
     def _tell(
         self,
         unit: order_module.Unit,
-        choice: field_module.Choice,
+        choice: candidates.Choice,
         servers: tuple[str, ...],
     ) -> None:
         why = reason.why(
@@ -458,7 +458,7 @@ class _Making:
             self.actions.append(action)
 
     def _without(
-        self, gone: set[int], pool: field_module.Pool
+        self, gone: set[int], pool: candidates.Pool
     ) -> cluster.ClusterSnapshot:
         """The cloud once all that was chosen is so."""
         snapshot = self._snapshot

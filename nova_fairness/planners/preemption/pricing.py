@@ -18,8 +18,8 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import over_share
 
 _EACH_S = 60.0
 """Seconds of one host that each server costs."""
@@ -39,7 +39,7 @@ class Party:
 
 def parties(
     snapshot: cluster.ClusterSnapshot,
-    levels: levels_module.Levels,
+    levels: over_share.Levels,
     now: float,
     least_s: float,
 ) -> list[Party]:
@@ -69,19 +69,19 @@ def parties(
 
 def field(
     snapshot: cluster.ClusterSnapshot,
-    levels: levels_module.Levels,
+    levels: over_share.Levels,
     hosts: hosts_module.Hosts,
     listed: Sequence[Party],
     now: float,
     step_s: float,
-) -> field_module.Field:
+) -> candidates.Field:
     """The hosts with what is left of them, and what each party costs.
 
     :param hosts: of the cloud.
     :param listed: what may leave.
     :param now: seconds of the epoch.
     :param step_s: seconds of lost work that a step costs; see
-        :meth:`.levels.Levels.grades`.
+        :meth:`.over_share.Levels.grades`.
     """
     owners = sorted({each.place for each in listed})
     owner = np.array([owners.index(e.place) for e in listed], dtype=np.intp)
@@ -96,7 +96,7 @@ def field(
     counts = np.array([len(each.servers) for each in listed], dtype=float)
     share = np.array([levels.part(place) for place in owners])[owner]
     entries = list(_entries(snapshot, hosts, listed))
-    return field_module.Field(
+    return candidates.Field(
         free=hosts.free,
         party=np.array([v for v, _, _ in entries], dtype=np.intp),
         row=np.array([row for _, row, _ in entries], dtype=np.intp),
@@ -117,10 +117,10 @@ def field(
 
 def lost(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
-) -> field_module.Floats:
+) -> candidates.Floats:
     """Parts of the cloud that owners lose with parties, (v, c).
 
-    As :func:`.levels.counts` says.
+    As :func:`.over_share.counts` says.
     """
     party, parts = _parts(snapshot, listed)
     return (
@@ -137,10 +137,10 @@ def lost(
 
 def _parts(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
-) -> tuple[field_module.Rows, field_module.Floats]:
+) -> tuple[candidates.Rows, candidates.Floats]:
     """Whose each server is, (s,), and the part of the cloud it has, (s, c).
 
-    As :func:`.levels.counts` says.
+    As :func:`.over_share.counts` says.
     """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     column = {name: c for c, name in enumerate(snapshot.classes)}
@@ -154,12 +154,12 @@ def _parts(
     parts = np.divide(
         amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0
     )
-    return party, parts * levels_module.counts(snapshot)
+    return party, parts * over_share.counts(snapshot)
 
 
 def _summed(
-    party: field_module.Rows, values: field_module.Floats, count: int
-) -> field_module.Floats:
+    party: candidates.Rows, values: candidates.Floats, count: int
+) -> candidates.Floats:
     return np.bincount(party, values, minlength=count).astype(np.float64)
 
 

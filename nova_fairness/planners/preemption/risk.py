@@ -17,7 +17,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import over_share
 from nova_fairness.planners.preemption import planner
 from nova_fairness.planners.preemption import pricing
 
@@ -71,7 +71,7 @@ def servers(
     waiting = list(_waiting(snapshot, plan))
     if not most or not waiting:
         return []
-    levels = levels_module.Levels(snapshot)
+    levels = over_share.Levels(snapshot)
     least = _least_level(waiting, levels, rules)
     listed = [
         each
@@ -105,7 +105,7 @@ def _waiting(
 
 def _least_level(
     waiting: list[request_model.Request],
-    levels: levels_module.Levels,
+    levels: over_share.Levels,
     rules: planner.Rules,
 ) -> float:
     """Level above which owners are at risk, at least their share.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 
 Found = tuple[int, Sequence[int]]
 """Row of a host, and the parties that leave so that there is room on it."""
@@ -27,9 +27,9 @@ class Victims(abc.ABC):
     @abc.abstractmethod
     def choose(
         self,
-        needs: Sequence[field_module.Need],
-        field: field_module.Field,
-    ) -> Sequence[field_module.Choice | None]:
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> Sequence[candidates.Choice | None]:
         """Choose hosts and parties for needs, the next one first.
 
         What was chosen for a need has left, and has room, before the next.
@@ -44,12 +44,12 @@ class OneByOne(Victims):
 
     def choose(
         self,
-        needs: Sequence[field_module.Need],
-        field: field_module.Field,
-    ) -> Sequence[field_module.Choice | None]:
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> Sequence[candidates.Choice | None]:
         """Choose for each server; see :meth:`Victims.choose`."""
-        pool = field_module.Pool(field)
-        found: list[field_module.Choice | None] = []
+        pool = candidates.Pool(field)
+        found: list[candidates.Choice | None] = []
         for need in needs:
             tried = pool.copy()
             choice = self._of_need(need, tried)
@@ -61,10 +61,10 @@ class OneByOne(Victims):
     @abc.abstractmethod
     def one(
         self,
-        piece: field_module.Piece,
-        rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> Found | None:
         """Choose for one server for which no host has room.
 
@@ -75,8 +75,8 @@ class OneByOne(Victims):
         """
 
     def _of_need(
-        self, need: field_module.Need, pool: field_module.Pool
-    ) -> field_module.Choice | None:
+        self, need: candidates.Need, pool: candidates.Pool
+    ) -> candidates.Choice | None:
         limit = need.limit.copy()
         rows: list[tuple[int, ...]] = []
         parties: list[int] = []
@@ -94,14 +94,14 @@ class OneByOne(Victims):
                 chosen.append(row)
                 parties += leaving
             rows.append(tuple(chosen))
-        return field_module.Choice(tuple(rows), tuple(parties))
+        return candidates.Choice(tuple(rows), tuple(parties))
 
     def _of_server(
         self,
-        piece: field_module.Piece,
-        open_rows: field_module.Marks,
-        may: field_module.Marks,
-        pool: field_module.Pool,
+        piece: candidates.Piece,
+        open_rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
     ) -> Found | None:
         rows = piece.rows & open_rows
         free = pool.fits(piece, rows)
@@ -112,14 +112,14 @@ class OneByOne(Victims):
 
 
 def wrong(
-    needs: Sequence[field_module.Need],
-    field: field_module.Field,
-    found: Sequence[field_module.Choice | None],
+    needs: Sequence[candidates.Need],
+    field: candidates.Field,
+    found: Sequence[candidates.Choice | None],
 ) -> str:
     """Say what is wrong with choices that were made; '' if nothing is."""
     if len(found) != len(needs):
         return f'must choose for {len(needs)} needs, and did for {len(found)}'
-    pool = field_module.Pool(field)
+    pool = candidates.Pool(field)
     for need, choice in zip(needs, found, strict=True):
         fault = '' if choice is None else _wrong_one(need, choice, pool)
         if fault:
@@ -128,9 +128,9 @@ def wrong(
 
 
 def _wrong_one(
-    need: field_module.Need,
-    choice: field_module.Choice,
-    pool: field_module.Pool,
+    need: candidates.Need,
+    choice: candidates.Choice,
+    pool: candidates.Pool,
 ) -> str:
     for v in choice.parties:
         if not (need.may[v] and pool.here[v]):

@@ -20,8 +20,8 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners import alternatives
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order as order_module
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import over_share
 from nova_fairness.planners.preemption import planner
 from nova_fairness.planners.preemption import pricing
 
@@ -109,7 +109,7 @@ def leaving(
     lack = np.maximum(-_spare(snapshot, made, lower), 0.0)
     if lower <= 0 or not lack.any():
         return ()
-    levels = levels_module.Levels(snapshot)
+    levels = over_share.Levels(snapshot)
     going = {uuid for each in made.actions for uuid in each.leaving}
     listed = [
         each
@@ -185,9 +185,9 @@ def why(
 
 
 def _cheapest(
-    field: field_module.Field,
+    field: candidates.Field,
     frees: cluster.Amounts,
-    lack: field_module.Floats,
+    lack: candidates.Floats,
 ) -> list[int]:
     """Parties that free what is lacking, those that cost least for it.
 
@@ -213,7 +213,7 @@ def _cheapest(
 
 def _spare(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
-) -> field_module.Floats:
+) -> candidates.Floats:
     """Amounts that are free beyond a part, (c,), once a plan is so."""
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
@@ -229,18 +229,18 @@ def _spare(
         if uuid in waiting:
             used += _amounts(waiting[uuid], snapshot) * len(hosts)
     capacity = _capacity(snapshot)
-    spare: field_module.Floats = capacity * (1 - part) - used
+    spare: candidates.Floats = capacity * (1 - part) - used
     return spare
 
 
-def _capacity(snapshot: cluster.ClusterSnapshot) -> field_module.Floats:
+def _capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
     capacity = snapshot.inventory.capacity.sum(axis=0)
     return np.asarray(capacity, dtype=np.float64)
 
 
 def _amounts(
     request: request_model.Request, snapshot: cluster.ClusterSnapshot
-) -> field_module.Floats:
+) -> candidates.Floats:
     """What one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
     one = cluster.vector(amounts, snapshot.classes)

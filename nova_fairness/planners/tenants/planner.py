@@ -14,17 +14,17 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.model import tenants
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
-from nova_fairness.planners.consolidation import plans
-from nova_fairness.planners.tenants import field as field_module
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
+from nova_fairness.planners.tenants import cpu_levels
 
 _LEAST = 0.005
 """Least rise of a level that a move must bring."""
 
 _MB = 1024.0
-_AT_ONCE = moves_module.AtOnce()
+_AT_ONCE = waves.AtOnce()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Rules:
     seen_s: float = 600.0
     most: int | None = 20
     effort: int = 20_000
-    at_once: moves_module.AtOnce = _AT_ONCE
+    at_once: waves.AtOnce = _AT_ONCE
 
 
 USUAL = Rules()
@@ -81,7 +81,7 @@ class Plan:
     :ivar is_whole: whether everything was tried.
     """
 
-    plan: plans.Plan
+    plan: rules_module.Plan
     helped: tuple[Help, ...]
     worst: tuple[float, float]
     is_whole: bool = True
@@ -94,7 +94,7 @@ def plan(given: tenants.Tenants, now: float, rules: Rules = USUAL) -> Plan:
     :param now: seconds of the epoch.
     :param rules: what operators choose.
     """
-    layout = layout_module.Layout(given.cloud, placement.emptiest)
+    layout = layout_module.Layout(given.cloud, weighers.emptiest)
     return _Helping(given, layout, now, rules).plan()
 
 
@@ -109,7 +109,7 @@ class _Helping:
         rules: Rules,
     ) -> None:
         self._rules = rules
-        self._field = field_module.Field(given, layout)
+        self._field = cpu_levels.Field(given, layout)
         self._may = layout.may_move & (self._field.owner >= 0)
         for n in np.flatnonzero(self._may):
             want = given.wants[layout.items[n].uuid]
@@ -119,7 +119,7 @@ class _Helping:
             )
         self._takes = layout.hosts.takes & (self._field.capacity > 0)
         self._left = rules.effort
-        self._parts: list[list[moves_module.Step]] = []
+        self._parts: list[list[waves.Step]] = []
         self._helped: list[Help] = []
 
     def plan(self) -> Plan:
@@ -128,10 +128,12 @@ class _Helping:
         while self._pass():
             pass
         layout, after = self._field.layout, self._worst()
-        made = plans.made(
-            layout, plans.Rules(at_once=self._rules.at_once), self._parts
+        made = rules_module.made(
+            layout,
+            rules_module.Rules(at_once=self._rules.at_once),
+            self._parts,
         )
-        nothing = plans.Plan((), (int(layout.busy.sum()),) * 2)
+        nothing = rules_module.Plan((), (int(layout.busy.sum()),) * 2)
         return Plan(
             made or nothing,
             tuple(self._helped) if made else (),
@@ -190,7 +192,7 @@ class _Helping:
         field.back(mark)
         return False
 
-    def _step(self, owner: int) -> moves_module.Step | None:
+    def _step(self, owner: int) -> waves.Step | None:
         """The move by which an owner gains most beside its cost."""
         field = self._field
         best, most = None, 0.0

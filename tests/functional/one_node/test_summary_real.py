@@ -2,9 +2,9 @@
 
 """What is said of a VM is true of real guests in real situations.
 
-The table of situations is that of ``tests/unit/agent/test_summary.py``. Here
-are those that guests of one node can be brought into; an operator asks the
-agent as they would.
+The table of them is that of ``tests/unit/agent/explain/test_summary.py``.
+Here are those that guests of one node can be brought into; an operator asks
+the agent as they would.
 """
 
 import contextlib

@@ -15,8 +15,8 @@ from nova_fairness import plugins
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd
 from nova_fairness.model import partition
-from nova_fairness.planners.partition import demand
-from nova_fairness.planners.partition import planner
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
 from nova_fairness.testing import batch_contract
 from tests.fixtures import border
 from tests.fixtures import patience

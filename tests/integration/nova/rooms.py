@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from nova_fairness.cluster import leaving
+from nova_fairness.cluster.eviction import evictor
 from tests.fixtures import striking
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.fixtures.nova_cloud import guest_image
@@ -122,7 +122,7 @@ class Room:
         """When servers leave by their metadata, seconds of the epoch."""
         found = {}
         for each in self.servers:
-            said = self.metadata(each).get(leaving.LEAVES_AT)
+            said = self.metadata(each).get(evictor.LEAVES_AT)
             if said:
                 found[each] = seconds(said)
         return found

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nova_fairness.cluster import leaving
+from nova_fairness.cluster.eviction import evictor
 from tests.integration.nova import watching
 
 pytestmark = [
@@ -29,7 +29,7 @@ def metadata(cloud, server):
 
 
 def told_by(cloud, server):
-    return metadata(cloud, server).get(leaving.LEAVES_BY)
+    return metadata(cloud, server).get(evictor.LEAVES_BY)
 
 
 def status(cloud, server):
@@ -40,7 +40,7 @@ def status(cloud, server):
 
 def leaves_at(cloud, server):
     """Seconds of the epoch."""
-    told = metadata(cloud, server)[leaving.LEAVES_AT]
+    told = metadata(cloud, server)[evictor.LEAVES_AT]
     return dt.datetime.fromisoformat(told).timestamp()
 
 
@@ -58,7 +58,7 @@ def test_servers_are_told_and_leave_as_chosen_unless_they_are_extended(
             lambda action=action: cloud.request(asked[action]),
         )
         until[action] = leaves_at(cloud, asked[action])
-        assert until[action] - before >= leaving.LEAST_NOTICE_S - 1
+        assert until[action] - before >= evictor.LEAST_NOTICE_S - 1
 
     # Its end is moved, and what was told is taken back.
     stays = faculty.boot('physics', 'stays', '1m')

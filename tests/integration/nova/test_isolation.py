@@ -12,7 +12,7 @@ import re
 import pytest
 
 from api_ext import routes
-from nova_fairness.cluster import servers as server_module
+from nova_fairness.cluster.openstack import nova
 from oslo_messaging_zmq.keys import admin as key_admin
 from tests.fixtures.nova_cloud import infrastructure
 from tests.fixtures.nova_cloud import machine
@@ -244,7 +244,7 @@ def test_a_tenant_reads_no_name_of_a_host(faculty):
     cloud, physics = faculty.cloud, faculty.cloud.users['physics']
     group = {'name': 'web', 'rate': 5.0, 'count': 2}
     physics.post('compute', '/fairness/groups', group)
-    metadata = {server_module.GROUP: 'web'}
+    metadata = {nova.GROUP: 'web'}
     server = faculty.boot('physics', 'sold', metadata=metadata)
     cloud.await_status(server)
     watching.eventually(

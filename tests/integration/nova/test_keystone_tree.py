@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import keystone
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import keystone
 from tests.integration.nova import watching
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from nova_fairness.cluster import leaving
+from nova_fairness.cluster.eviction import evictor
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
 
@@ -48,9 +48,9 @@ def test_they_leave_as_they_chose_and_come_back(room):
     asked = room.ask(len(WAYS))
     told = room.await_told(len(WAYS))
     assert told.keys() == set(chosen.values())
-    assert min(told.values()) - begun >= leaving.LEAST_NOTICE_S - 1
+    assert min(told.values()) - begun >= evictor.LEAST_NOTICE_S - 1
     for way, server in chosen.items():
-        assert room.metadata(server)[leaving.LEAVES_BY] == way
+        assert room.metadata(server)[evictor.LEAVES_BY] == way
         assert room.leave(server)['reason'] == 'makes_room'
     room.await_status(asked, 'ACTIVE')
     assert time.time() >= min(told.values())
@@ -85,7 +85,7 @@ def test_owners_delete_and_lock_who_leaves_and_one_cannot_be_told(room):
     asked = room.ask(3)
     assert room.await_told(2).keys() == {deleted, locked}
     at = rooms.seconds(room.leave(untold)['leaves_at'])
-    assert at >= time.time() + leaving.LEAST_NOTICE_S - 60
+    assert at >= time.time() + evictor.LEAST_NOTICE_S - 60
     alice = room.cloud.users[rooms.RICH]
     lock = {'lock': {'locked_reason': 'mine'}}
     alice.post('compute', f'/servers/{locked}/action', lock)

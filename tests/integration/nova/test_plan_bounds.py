@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from nova_fairness.cluster import moving
+from nova_fairness.cluster.move_plans import plan_executor
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.integration.nova import planned
@@ -174,11 +174,11 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
     stay = bounds.values() - targets.keys()
     assert not any(plans.migrations(each) for each in stay)
     for each, told in before.items():
-        assert re.fullmatch(f'{AT} empty', told[moving.MOVING]), told
+        assert re.fullmatch(f'{AT} empty', told[plan_executor.MOVING]), told
         after = said(cloud, each)
-        assert [*after] == [moving.MOVED]
-        assert re.fullmatch(f'{AT} empty', after[moving.MOVED])
-        assert after[moving.MOVED] > told[moving.MOVING]
+        assert [*after] == [plan_executor.MOVED]
+        assert re.fullmatch(f'{AT} empty', after[plan_executor.MOVED])
+        assert after[plan_executor.MOVED] > told[plan_executor.MOVING]
         assert 'fake-' not in json.dumps(seen(cloud, planned.OWNER, each))
         assert not seen(cloud, 'bob', each)
     assert not any(said(cloud, each) for each in stay)

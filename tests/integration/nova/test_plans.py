@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from nova_fairness.cluster import resting
+from nova_fairness.cluster.move_plans import host_power
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.integration.nova import planned
@@ -61,7 +61,7 @@ def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
         assert plans.host(busy) == 'cmp1'
         found = plans.service_of('cmp2')
         assert found['status'] == 'disabled'
-        assert found['disabled_reason'].startswith(resting.EMPTIED)
+        assert found['disabled_reason'].startswith(host_power.EMPTIED)
         record('a host is emptied under load', plans, uuid)
     finally:
         plans.enable('cmp2')
@@ -130,7 +130,7 @@ def test_a_plan_goes_on_whenever_the_service_dies_and_asks_once(
         assert plans.migrations(each) == ['completed']
         assert plans.host(each) != first
     assert plans.service_of(first)['disabled_reason'].startswith(
-        resting.EMPTIED
+        host_power.EMPTIED
     )
     record(
         'the service dies',

@@ -4,7 +4,7 @@
 
 import pytest
 
-from nova_fairness.cluster import servers
+from nova_fairness.cluster.openstack import nova
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
@@ -136,7 +136,7 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
         cloud.act(server, action)
         cloud.await_status(server, status)
         # What waits is the only one that looks between do not list.
-        others = listed(cloud, servers.BUT_BUILDS)
+        others = listed(cloud, nova.BUT_BUILDS)
         assert others == {
             uuid: told
             for uuid, told in listed(cloud, '').items()
@@ -156,7 +156,7 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     cloud.await_status(server)
 
     cloud.delete([other])
-    since = f'{servers.BUT_BUILDS}&changes-since=2020-01-01T00:00:00Z'
+    since = f'{nova.BUT_BUILDS}&changes-since=2020-01-01T00:00:00Z'
     assert listed(cloud, since)[other] == 'DELETED'
     cloud.act(server, 'resize', flavorRef='shares')
     cloud.await_status(server, 'VERIFY_RESIZE')

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from nova_fairness.cluster import leaving
+from nova_fairness.cluster.eviction import evictor
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import settings
 from tests.integration.nova import filling
@@ -144,7 +144,7 @@ def test_a_guest_is_shelved_with_its_disk_and_comes_back_with_it(
         watching.eventually(lambda: told(cloud, guests))
         [(left, at)] = told(cloud, guests).items()
         assert guests[left] == rooms.RICH
-        assert at - time.time() > leaving.LEAST_NOTICE_S - 30
+        assert at - time.time() > evictor.LEAST_NOTICE_S - 30
         cloud.await_status(asked)
         assert time.time() >= at
         # It asks to be unshelved at once, and waits for that in the queue.
@@ -170,7 +170,7 @@ def test_a_guest_is_shelved_with_its_disk_and_comes_back_with_it(
 def told(cloud, guests):
     """When guests leave by their metadata, seconds of the epoch."""
     said = {
-        each: cloud.show(each)['metadata'].get(leaving.LEAVES_AT)
+        each: cloud.show(each)['metadata'].get(evictor.LEAVES_AT)
         for each in guests
     }
     return {each: rooms.seconds(at) for each, at in said.items() if at}

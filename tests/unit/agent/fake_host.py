@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 
 from nova_fairness import plugins
-from nova_fairness.agent import cycle
-from nova_fairness.agent import decision
-from nova_fairness.agent import idling
-from nova_fairness.agent import lacking
-from nova_fairness.agent import measurement
-from nova_fairness.agent import pinning
-from nova_fairness.agent import proof
 from nova_fairness.agent import settings
+from nova_fairness.agent.round import cycle
+from nova_fairness.agent.round import decision
+from nova_fairness.agent.round import measurement
+from nova_fairness.agent.steering import pinning
+from nova_fairness.agent.steering import weight_check
+from nova_fairness.agent.watch import cpu_shortfall
+from nova_fairness.agent.watch import idle
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
 from nova_fairness.apply import found
@@ -269,7 +269,7 @@ class FakeHost:
                 memory=2**32,
             ),
         )
-        self.idling = idling.Idling(
+        self.idling = idle.Idling(
             state_file.StateFile(tmp_path / 'idle.json', durable=False),
             quiet.Limits(0.02, 20000.0),
             self.node.speed_factor,
@@ -318,9 +318,9 @@ class FakeHost:
             node=self.node,
             preferences=lambda: self.preferences,
             best_effort=self.best_effort.intersection,
-            proof=proof.Proof(self.node, cpus, lambda: self.scheduler),
+            proof=weight_check.Proof(self.node, cpus, lambda: self.scheduler),
             idling=self.idling,
-            lacking=lacking.Lacking(self.node.speed_factor),
+            lacking=cpu_shortfall.Lacking(self.node.speed_factor),
             pinning=pinning.Pinning(self.pins),
         )
         return cycle.Cycle(

@@ -7,7 +7,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
-from nova_fairness.agent import controls
+from nova_fairness.agent.steering import controls
 from nova_fairness.apply.cgroup import control
 from nova_fairness.conf import opts
 from nova_fairness.model import resources

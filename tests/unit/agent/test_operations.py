@@ -10,15 +10,15 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import operations
-from nova_fairness.agent import peering
-from nova_fairness.agent import preferences
-from nova_fairness.agent import preview
+from nova_fairness.agent.comms import peering
 from nova_fairness.agent.explain import history
+from nova_fairness.agent.inputs import preferences
+from nova_fairness.agent.round import preview
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
 from tests.fixtures import documented
-from tests.unit.agent import test_in_force
+from tests.unit.agent.inputs import test_active_settings
 
 PAGE = documented.PAGES / 'rpc.rst'
 KEYS = {
@@ -75,7 +75,7 @@ class FakeAgent:
     """Operations on a node in memory."""
 
     def __init__(self, tmp_path, peers):
-        self.domain = test_in_force.FakeDomain(tmp_path)
+        self.domain = test_active_settings.FakeDomain(tmp_path)
         self.domain.regime._newest = peers.newest
         self.newest = None
         self.history = history.WeightHistory()
@@ -224,7 +224,9 @@ def test_an_older_epoch_is_refused_with_the_newer_one(agent):
 
 def test_a_node_says_what_it_could_not_take_over(agent):
     agent.operations._of.peering.desired.offer(
-        test_in_force.desired.Desired(4, 'NoSuchMetric', 'feedback', 'n2'),
+        test_active_settings.desired.Desired(
+            4, 'NoSuchMetric', 'feedback', 'n2'
+        ),
         trusted=True,
     )
     agent.rounds(1)

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from nova_fairness.agent import in_force
+from nova_fairness.agent.inputs import active_settings
 
 
 @pytest.fixture
@@ -15,26 +15,26 @@ def path(tmp_path):
 
 
 def test_nothing_was_ordered_yet(path):
-    fresh = in_force.Orders(path)
+    fresh = active_settings.Orders(path)
     assert not fresh.paused
     assert not fresh.take_reset()
 
 
 def test_a_pause_and_its_end_outlive_the_agent(path):
-    assert in_force.Orders(path).pause(paused=True) == ''
-    assert in_force.Orders(path).paused
-    assert in_force.Orders(path).pause(paused=False) == ''
-    assert not in_force.Orders(path).paused
+    assert active_settings.Orders(path).pause(paused=True) == ''
+    assert active_settings.Orders(path).paused
+    assert active_settings.Orders(path).pause(paused=False) == ''
+    assert not active_settings.Orders(path).paused
 
 
 def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
-    asked = in_force.Orders(path)
+    asked = active_settings.Orders(path)
     asked.ask_reset()
     asked.ask_reset()
     assert asked.take_reset()
     assert not asked.take_reset()
     asked.ask_reset()
-    assert not in_force.Orders(path).take_reset()
+    assert not active_settings.Orders(path).take_reset()
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,13 @@ def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
 )
 def test_a_file_that_cannot_be_understood_means_a_pause(path, caplog, content):
     path.write_text(content)
-    assert in_force.Orders(path).paused
+    assert active_settings.Orders(path).paused
     assert 'until it is told to resume' in caplog.text
 
 
 def test_a_pause_that_cannot_be_saved_counts_and_says_so():
-    asked = in_force.Orders(pathlib.Path('/proc/no-such-place/paused.json'))
+    asked = active_settings.Orders(
+        pathlib.Path('/proc/no-such-place/paused.json')
+    )
     assert 'cannot write' in asked.pause(paused=True)
     assert asked.paused

@@ -12,11 +12,11 @@ from oslo_config import cfg
 import pytest
 
 from fairness_lab.testbed.nodes import processes
-from nova_fairness.agent import best_effort
-from nova_fairness.agent import cloud
-from nova_fairness.agent import in_force
-from nova_fairness.agent import peering
 from nova_fairness.agent import service
+from nova_fairness.agent.comms import peering
+from nova_fairness.agent.inputs import active_settings
+from nova_fairness.agent.inputs import best_effort
+from nova_fairness.agent.inputs import nova_facts
 from nova_fairness.conf import opts
 from nova_fairness.observe import record
 from nova_fairness.runtime import state_file
@@ -73,12 +73,12 @@ class FakeParts:
         self.found = host.found
         self.controls = self.pressure = nothing
         self.peering = peering.Peering()
-        self.cloud = cloud.NoCloud()
+        self.cloud = nova_facts.NoCloud()
         self.best_effort = best_effort.Nobody()
         self.notices = None
-        self.orders = in_force.Orders(tmp_path / 'paused.json')
+        self.orders = active_settings.Orders(tmp_path / 'paused.json')
         self.state_files = (self.found, self.memory, self.orders.state_file)
-        self.regime = in_force.Regime(
+        self.regime = active_settings.Regime(
             host.settings,
             self.orders,
             self.peering.newest,
@@ -242,7 +242,7 @@ def test_a_round_says_what_is_not_saved_and_the_next_saves_it(
     assert agent._collector.status()['unsaved'] == [why]
     in_the_way.rmdir()
     assert some_rounds(agent, parts, 1).unsaved == ()
-    assert in_force.Orders(tmp_path / 'paused.json').paused
+    assert active_settings.Orders(tmp_path / 'paused.json').paused
 
 
 def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(

@@ -9,15 +9,15 @@ import pytest
 
 from api_ext import validation
 from nova_fairness.client import queue as commands
-from nova_fairness.cluster import leaving as leaving_module
-from nova_fairness.cluster import operations as operations_module
+from nova_fairness.cluster.api import requests
+from nova_fairness.cluster.eviction import evictor
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.model import risk
 from nova_fairness.observe import queue as observe
 from nova_fairness.rpc import requests as interface
-from tests.unit.agent import test_notices
+from tests.unit.agent.comms import test_guest_notices
 from tests.unit.api_ext import fake_cloud as api_cloud
 from tests.unit.api_ext import test_other_releases
 from tests.unit.client import test_with_interface
@@ -25,7 +25,7 @@ from tests.unit.cluster import test_service
 from tests.unit.model import test_reason
 
 world = test_service.world
-node = test_notices.node
+node = test_guest_notices.node
 OWN, OTHER = api_cloud.RED, 'secret-name'
 NUMBERS = ('7001', '7002', '7003')
 OPERATORS = {
@@ -45,7 +45,7 @@ def cloud(world, tmp_path):
     process.cycle()
     made = api_cloud.FakeCloud(tmp_path)
     made.process = process
-    made.operations = operations_module.Operations(world.store, process)
+    made.operations = requests.Operations(world.store, process)
     made.requests.rpc._endpoint = interface.RequestsEndpoint(made.operations)
     return made
 
@@ -123,7 +123,7 @@ class TestReasons:
             cloud.process.nova.servers(world.now), epoch
         )
         metadata = world.cloud.servers[leave.server]['metadata']
-        assert metadata[leaving_module.LEAVES_WHY]
+        assert metadata[evictor.LEAVES_WHY]
         is_clean(token, json.dumps(metadata), other)
         told = cloud.operations.notices([leave.server])['notices']
         node.say(**{'vm-1': told[leave.server]})

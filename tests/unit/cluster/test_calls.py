@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.eviction import evictor
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -45,8 +45,8 @@ def slowly(monkeypatch):
         usual = getattr(service_module, f'{name}_AT_ONCE')
         monkeypatch.setattr(service_module, f'{name}_AT_ONCE', usual // 10)
     for name in ('_AT_ONCE', '_ASKED_AT_ONCE'):
-        usual = getattr(leaving_module, name)
-        monkeypatch.setattr(leaving_module, name, usual // 10)
+        usual = getattr(evictor, name)
+        monkeypatch.setattr(evictor, name, usual // 10)
 
 
 @pytest.fixture

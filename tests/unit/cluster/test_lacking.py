@@ -5,7 +5,7 @@
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import measuring
+from nova_fairness.cluster import agent_reports
 from nova_fairness.planners.tenants import planner
 from tests.fixtures import small_cloud
 from tests.fixtures.patience import eventually
@@ -50,7 +50,7 @@ def agents():
 
 @pytest.fixture
 def lacking(agents):
-    made = measuring.Lacking(agents, lambda: agents.now_s)
+    made = agent_reports.Lacking(agents, lambda: agents.now_s)
     yield made
     made.stop()
 
@@ -77,7 +77,7 @@ def test_a_plan_is_made_of_what_agents_say(agents, lacking):
     [move] = planner.plan(given, 5000.0).plan.moves
     assert (move.source, move.target) == ('a', 'b')
     agents.said.clear()
-    agents.now_s += 3 * measuring.LACKING_S + 1
+    agents.now_s += 3 * agent_reports.LACKING_S + 1
     assert told(lacking).wants == {}
 
 

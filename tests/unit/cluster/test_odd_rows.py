@@ -5,7 +5,7 @@
 import pytest
 import sqlalchemy as sa
 
-from nova_fairness.cluster import operations
+from nova_fairness.cluster.api import requests
 from nova_fairness.cluster.store import tables
 from tests.unit.cluster import test_service
 from tests.unit.cluster import test_surviving
@@ -48,7 +48,7 @@ def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
         .values({column: sa.text(f"'{odd}'")}),
     )
     assert victim_starts(world, process)
-    told = operations.Operations(world.store, process)
+    told = requests.Operations(world.store, process)
     assert told.request(bad)['request']['uuid'] == bad
 
 

@@ -7,15 +7,15 @@ import random
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import listing
-from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import paging
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service as ends
 
 world = ends.world
 S = request.State
-EVERY_S = servers_module.FULL_EVERY_S
+EVERY_S = nova_module.FULL_EVERY_S
 NEED = {'VCPU': 1, 'MEMORY_MB': 10}
 
 
@@ -40,7 +40,7 @@ def vanish(cloud, server):
 
 
 def test_a_server_that_no_list_of_changes_tells_of_is_found(cloud):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     assert nova.servers(0.0) == {}
     server = built(cloud, 's1')
     cloud.untold.add(server)
@@ -49,7 +49,7 @@ def test_a_server_that_no_list_of_changes_tells_of_is_found(cloud):
 
 
 def test_a_server_whose_end_no_list_of_changes_tells_is_gone(cloud):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     server = built(cloud, 's1')
     assert server in nova.servers(0.0)
     vanish(cloud, server)
@@ -61,7 +61,7 @@ def test_a_server_whose_end_no_list_of_changes_tells_is_gone(cloud):
 
 @pytest.mark.parametrize('lacks', ['unlisted', 'down'])
 def test_a_server_that_a_full_list_lacks_lies_where_it_lay(cloud, lacks):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     server = built(cloud, 's1')
     before = nova.servers(0.0)[server]
     getattr(cloud, lacks).add(server)
@@ -74,7 +74,7 @@ def test_a_server_that_a_full_list_lacks_lies_where_it_lay(cloud, lacks):
 
 
 def test_a_cell_that_does_not_answer_is_not_asked_for_each_server(cloud):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     servers = {built(cloud, f's{n}') for n in range(100)}
     nova.servers(0.0)
     cloud.down |= servers
@@ -86,7 +86,7 @@ def test_a_cell_that_does_not_answer_is_not_asked_for_each_server(cloud):
 
 
 def test_many_that_are_gone_are_looked_at_some_at_a_time(cloud):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     servers = [built(cloud, f's{n}') for n in range(100)]
     nova.servers(0.0)
     for server in servers[:90]:
@@ -99,7 +99,7 @@ def test_many_that_are_gone_are_looked_at_some_at_a_time(cloud):
 
 
 def test_a_server_that_cannot_be_read_keeps_no_other_back(cloud):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     one, other = built(cloud, 's1'), built(cloud, 's2')
     before = nova.servers(0.0)[one]
     cloud.servers[one]['flavor'] = {'vcpus': -5, 'ram': 'much', 'disk': None}
@@ -110,9 +110,9 @@ def test_a_server_that_cannot_be_read_keeps_no_other_back(cloud):
 
 @pytest.mark.parametrize('seed', range(15))
 def test_what_is_known_comes_to_what_is_so(cloud, monkeypatch, seed):
-    monkeypatch.setattr(listing, 'PAGE', 4)
+    monkeypatch.setattr(paging, 'PAGE', 4)
     chance = random.Random(seed)
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     count = 0
     now = 0.0
     for _ in range(60):
@@ -173,7 +173,7 @@ def test_a_request_whose_server_no_list_has_goes_on(world):
     'answer', [500, 403, 'null', '{}', '[]', '{"server": null}']
 )
 def test_a_build_for_which_nova_fails_keeps_no_other_back(cloud, answer):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     one, other = (fake_cloud.name_uuid(name) for name in ('b1', 'b2'))
     for server in (one, other):
         cloud.add_server(server)
@@ -190,7 +190,7 @@ def test_a_build_for_which_nova_fails_keeps_no_other_back(cloud, answer):
     'answer', [500, 403, 'null', '{}', '[]', '{"server": null}']
 )
 def test_a_missing_server_for_which_nova_fails_is_there_still(cloud, answer):
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     server = built(cloud, 's1')
     before = nova.servers(0.0)[server]
     cloud.unlisted.add(server)
@@ -210,10 +210,10 @@ def many(cloud, count=23):
 def test_rows_that_nova_fails_for_hide_no_others(
     cloud, monkeypatch, failing, unread, page, caplog
 ):
-    monkeypatch.setattr(listing, 'PAGE', page)
+    monkeypatch.setattr(paging, 'PAGE', page)
     servers = many(cloud)
     cloud.failing = {servers[n] for n in failing}
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     before = len(cloud.asked)
     seen = nova.servers(0.0)
     assert {n for n, each in enumerate(servers) if each not in seen} == unread
@@ -232,9 +232,9 @@ def test_rows_that_nova_fails_for_hide_no_others(
 
 def test_what_was_known_of_a_row_that_nova_fails_for_stays(cloud, monkeypatch):
     """Others that are gone are found gone meanwhile, by the full list."""
-    monkeypatch.setattr(listing, 'PAGE', 4)
+    monkeypatch.setattr(paging, 'PAGE', 4)
     servers = many(cloud)
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     nova.servers(0.0)
     cloud.failing = {servers[7]}
     vanish(cloud, servers[20])
@@ -251,7 +251,7 @@ def test_what_was_known_of_a_row_that_nova_fails_for_stays(cloud, monkeypatch):
 def test_a_nova_that_fails_for_every_row_is_away(cloud, answer):
     many(cloud, 3)
     cloud.broken['GET /servers/detail'] = answer
-    nova = servers_module.Nova(cloud.apis.nova)
+    nova = nova_module.Nova(cloud.apis.nova)
     with pytest.raises(exception.CloudAway, match=f'answers {answer}'):
         nova.servers(0.0)
     assert len(cloud.asked) < 30

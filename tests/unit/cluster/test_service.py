@@ -13,31 +13,31 @@ from cryptography import fernet
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import accounts as accounts_module
-from nova_fairness.cluster import at_risk
-from nova_fairness.cluster import charging
-from nova_fairness.cluster import chores
 from nova_fairness.cluster import clocks as clocks_module
-from nova_fairness.cluster import election as election_module
-from nova_fairness.cluster import ends
-from nova_fairness.cluster import execute
-from nova_fairness.cluster import freeing
-from nova_fairness.cluster import idling
-from nova_fairness.cluster import images
-from nova_fairness.cluster import intake
-from nova_fairness.cluster import leaving
-from nova_fairness.cluster import making
-from nova_fairness.cluster import placement as placement_module
-from nova_fairness.cluster import planning
-from nova_fairness.cluster import retiring
-from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import leader_election
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster import snapshot as snapshot_module
-from nova_fairness.cluster import tokens
-from nova_fairness.cluster import trading
+from nova_fairness.cluster.accounts import accounts as accounts_module
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.admission import intake
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.eviction import at_risk
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.eviction import retirement
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.eviction import watermark
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement as placement_module
+from nova_fairness.cluster.openstack import tokens
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charging
+from nova_fairness.cluster.usage import spending
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
 from nova_fairness.model import reason
@@ -51,14 +51,14 @@ from tests.fixtures import small_store
 
 R, S = reason.Reason, request.State
 NEED = {'VCPU': 4, 'MEMORY_MB': 100}
-NOTICE_S = leaving.Patience().notice_s
+NOTICE_S = evictor.Patience().notice_s
 
 
 class Killed(BaseException):
     """The process ends here."""
 
 
-class FakeConductor(execute.Sender):
+class FakeConductor(dispatcher.Sender):
     """Counts what it is sent."""
 
     def __init__(self):
@@ -121,13 +121,13 @@ class World:
         self.charged = 0.0
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
-        self.making = making.Rules()
+        self.making = preemption.Rules()
         self.idle = {}
-        self.idling = idling.Rules()
+        self.idling = idle_reclaim.Rules()
         self.warnings = at_risk.Rules()
         self.following = lambda *_: []
-        self.retiring = retiring.Rules()
-        self.freeing = freeing.Rules()
+        self.retiring = retirement.Rules()
+        self.freeing = watermark.Rules()
         self.binds = False
         self.plan = None
         self.now = 1000.0
@@ -153,7 +153,7 @@ class World:
         store = store or self.store
         apis = self.cloud.apis
         placement = placement_module.Placement(apis.placement)
-        nova = servers_module.Nova(apis.nova)
+        nova = nova_module.Nova(apis.nova)
         clocks = clocks_module.Clocks(
             lambda: self.now, self.steady, lambda: self.database_time
         )
@@ -162,15 +162,15 @@ class World:
         reader = snapshot_module.Reader(
             placement, nova, {}, accounts.present, lambda: closing(store)
         )
-        leaves = leaving.Leaving(
+        leaves = evictor.Leaving(
             store.leaves,
             nova,
             placement,
-            images.Images(apis.glance, store.proofs),
+            glance.Images(apis.glance, store.proofs),
             clock,
-            leaving.Patience(),
+            evictor.Patience(),
         )
-        elected = election_module.Election(
+        elected = leader_election.Election(
             store, name, 30.0, clock, lambda: self.tick
         )
         for api in apis:
@@ -185,11 +185,11 @@ class World:
                 reader,
                 self.half_life_s,
                 budgets.Terms(preemptible=self.charged),
-                trading.Trading(store, 1.0, 86400.0),
+                spending.Trading(store, 1.0, 86400.0),
                 self.charge,
                 lambda _: self.measured,
             ),
-            execute.Executor(
+            dispatcher.Executor(
                 store,
                 placement,
                 nova,
@@ -199,18 +199,20 @@ class World:
                 binds=self.binds,
             ),
             nova,
-            ends.Ends(store.leaves, leaves, at_end or ends.Rules(), NOTICE_S),
-            chores.Chores(
-                idling.Idling(
+            time_limits.Ends(
+                store.leaves, leaves, at_end or time_limits.Rules(), NOTICE_S
+            ),
+            cycle_tasks.Chores(
+                idle_reclaim.Idling(
                     store.leaves, leaves, lambda _: self.idle, self.idling
                 ),
                 at_risk.Warnings(store, nova, self.warnings),
                 lambda *given: self.following(*given),
-                retiring.Retiring(store.leaves, nova, leaves, self.retiring),
-                freeing.Freeing(store.leaves, leaves, self.freeing),
+                retirement.Retiring(store.leaves, nova, leaves, self.retiring),
+                watermark.Freeing(store.leaves, leaves, self.freeing),
             ),
             leaves,
-            making.Making(store, nova, leaves, clock, self.making),
+            preemption.Making(store, nova, leaves, clock, self.making),
             self.plan or functools.partial(planner.plan, order=self.order),
             clock,
             lambda: self.tick,
@@ -332,7 +334,7 @@ def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
 
 
 def test_between_whole_cycles_what_was_sent_is_followed(world, monkeypatch):
-    monkeypatch.setattr(planning, 'MANY', 0)
+    monkeypatch.setattr(scheduler, 'MANY', 0)
     first, second = sorted((world.post('r1'), world.post('r2')))
     process = world.process()
     process.cycle()
@@ -349,7 +351,7 @@ def test_between_whole_cycles_what_was_sent_is_followed(world, monkeypatch):
 
 
 def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
-    monkeypatch.setattr(planning, 'MANY', 0)
+    monkeypatch.setattr(scheduler, 'MANY', 0)
     first, second = sorted((world.post('r1'), world.post('r2')))
     process = world.process()
     process.cycle()
@@ -561,13 +563,11 @@ class TestThatMayHavePassed:
 
 def test_an_unshelve_that_was_lost_is_found_out(world):
     # A server that was not offloaded has its host all the time.
-    shelved = servers_module.Server(
-        's', 'p', 'u', 'SHELVED', 'unshelving', 'h1'
-    )
+    shelved = nova_module.Server('s', 'p', 'u', 'SHELVED', 'unshelving', 'h1')
     assert not shelved.is_settled
     for rests in ('SHELVED', 'SHELVED_OFFLOADED'):
-        assert servers_module.Server('s', 'p', 'u', rests, '', '').is_settled
-    placed = servers_module.Server(
+        assert nova_module.Server('s', 'p', 'u', rests, '', '').is_settled
+    placed = nova_module.Server(
         's', 'p', 'u', 'SHELVED_OFFLOADED', 'spawning', 'h1'
     )
     assert placed.is_settled

@@ -9,13 +9,13 @@ import json
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import limits
-from nova_fairness.cluster import listing
-from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import quarantine
-from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.accounts import limits_file
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import paging
+from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
@@ -35,7 +35,7 @@ def reader(cloud):
     placement, nova, *_ = cloud.apis
     return snapshot_module.Reader(
         placement_module.Placement(placement),
-        servers_module.Nova(nova),
+        nova_module.Nova(nova),
         {'rich': cluster.Limits({'VCPU': 2})},
     )
 
@@ -266,7 +266,7 @@ def test_servers_of_a_request_are_members_whatever_nova_lists(cloud, reader):
 def test_groups_on_several_pages_are_read_to_the_end(
     cloud, reader, monkeypatch
 ):
-    monkeypatch.setattr(listing, 'PAGE', 2)
+    monkeypatch.setattr(paging, 'PAGE', 2)
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
     cloud.groups |= {f'g{number}': [] for number in range(5)}
@@ -288,7 +288,7 @@ def test_no_host_is_asked(cloud, reader):
 def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     cloud, reader, monkeypatch, name, caplog
 ):
-    monkeypatch.setattr(listing, 'PAGE', 2)
+    monkeypatch.setattr(paging, 'PAGE', 2)
     seen(reader)
     asked = [
         small_cloud.ask(each, group=request.Group(each, request.Rule.APART))
@@ -340,7 +340,7 @@ def test_between_whole_looks_those_who_wait_are_not_listed(cloud, reader):
 
 
 def test_of_many_that_build_the_whole_list_is_read(cloud, reader, monkeypatch):
-    monkeypatch.setattr(servers_module, '_FEW_BUILDS', 1)
+    monkeypatch.setattr(nova_module, '_FEW_BUILDS', 1)
     since = []
     listed = cloud._get_servers
 
@@ -465,9 +465,9 @@ def test_a_cloud_that_nobody_describes_is_named(monkeypatch, tmp_path):
 def test_limits_are_read(tmp_path):
     path = tmp_path / 'limits.json'
     path.write_text(json.dumps({'p': {'ceiling': {'VCPU': 4}}}))
-    assert limits.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
+    assert limits_file.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
     path.write_text(json.dumps({'p': {'preemptible': {'VCPU': 4}}}))
-    assert limits.read(path)['p'].preemptible == {'VCPU': 4}
+    assert limits_file.read(path)['p'].preemptible == {'VCPU': 4}
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_limits_that_are_none_are_named(tmp_path, text):
     path = tmp_path / 'limits.json'
     path.write_text(text)
     with pytest.raises(exception.ConfigurationError, match=r'limits\.json'):
-        limits.read(path)
+        limits_file.read(path)
 
 
 def test_what_runs_is_seen_with_its_flavor(cloud, reader):
@@ -563,7 +563,7 @@ def with_a_flavor(vcpus):
 
 def reader_of(placement, nova):
     return snapshot_module.Reader(
-        placement_module.Placement(placement), servers_module.Nova(nova), {}
+        placement_module.Placement(placement), nova_module.Nova(nova), {}
     )
 
 
@@ -752,7 +752,7 @@ def test_members_in_a_cell_that_is_down_are_not_taken_for_absent(cloud):
         assert found.members['g2'] == ('h1',)
     cloud.down.clear()
     for later_s in (1.0, 2.0):
-        now = 1000.0 + servers_module.FULL_EVERY_S + later_s
+        now = 1000.0 + nova_module.FULL_EVERY_S + later_s
         found = made.read(asked, {}, now).snapshot
     assert made.unreadable == {}
     assert found.members['g1'] == ('h1', 'h1')
@@ -859,13 +859,13 @@ def test_nonsense_of_a_server_makes_it_an_unknown_one(cloud, change):
 def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
     cloud.add_server('s1')
     nova = cloud.apis.nova
-    asked = servers_module.Nova(answering(nova, '/', dict.clear))
+    asked = nova_module.Nova(answering(nova, '/', dict.clear))
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         asked.server('s1')
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         asked.flavors()
     too_large = lambda found: found['flavors'][0].update(ram=2**46)  # noqa: E731
-    asked = servers_module.Nova(answering(cloud.apis.nova, '/', too_large))
+    asked = nova_module.Nova(answering(cloud.apis.nova, '/', too_large))
     with pytest.raises(exception.CloudAway, match='a flavor asks for'):
         asked.flavors()
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import operations
 from nova_fairness.cluster import quarantine
+from nova_fairness.cluster.api import requests
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import fake_cloud
@@ -57,7 +57,7 @@ def test_who_fails_is_told_and_tried_again_and_others_start(world, error):
     world.plan = FakePlanner(error, 'evil')
     bad, process = world.post('bad', 1, 'evil'), world.process()
     assert victim_starts(world, process)
-    told = operations.Operations(world.store, process).request(bad)['request']
+    told = requests.Operations(world.store, process).request(bad)['request']
     assert told['reason'] == 'quarantined'
     assert told['position'] == 1
     assert 'tried again after 60 s' in told['summary'][-1]

@@ -12,13 +12,13 @@ import numpy as np
 from oslo_config import cfg
 import pytest
 
-from nova_fairness import cluster as cluster_package
 from nova_fairness import exception
-from nova_fairness.cluster import exporting
+from nova_fairness.cluster import usage as usage_package
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import export
 from nova_fairness.cmd import cluster
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
@@ -184,8 +184,8 @@ def test_without_its_library_nothing_is_exported(
     tmp_path, capsys, monkeypatch
 ):
     given = charged(tmp_path)
-    monkeypatch.delitem(sys.modules, exporting.__name__)
-    monkeypatch.delattr(cluster_package, 'exporting')
+    monkeypatch.delitem(sys.modules, export.__name__)
+    monkeypatch.delattr(usage_package, 'export')
     monkeypatch.setitem(sys.modules, 'pyarrow', None)
     assert cluster.main([*given, '--to', 'ledger.csv', 'export-ledger']) == 2
     assert 'needs the extra parquet' in capsys.readouterr().err

@@ -10,10 +10,10 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.batch import slurm
-from nova_fairness.cluster import clients
+from nova_fairness.cluster.openstack import clients
 from nova_fairness.cmd import partition
 from nova_fairness.conf import cluster as cluster_conf
-from nova_fairness.planners.partition import demand
+from nova_fairness.planners.border import demand
 from tests.fixtures import fake_cloud
 
 

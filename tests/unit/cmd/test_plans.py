@@ -8,16 +8,16 @@ from oslo_config import cfg
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster import clients
-from nova_fairness.cluster import move_planning
-from nova_fairness.cluster import moving
-from nova_fairness.cluster import moving_plans
-from nova_fairness.cluster import resting
+from nova_fairness.cluster.move_plans import goals
+from nova_fairness.cluster.move_plans import host_power
+from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.move_plans import plan_executor
+from nova_fairness.cluster.openstack import clients
 from nova_fairness.cmd import plans
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import plans as model
-from nova_fairness.planners.consolidation import moves
-from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.consolidation import rules
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
@@ -67,13 +67,13 @@ def test_hosts_are_of_batch_and_cloud_only_while_somebody_moves_them(
 def test_what_operators_choose_reaches_the_plans(monkeypatch):
     usual = configured(monkeypatch, mode='recommend')
     assert usual.name == 'plans'
-    assert usual._rules.mode is moving_plans.Mode.RECOMMEND
+    assert usual._rules.mode is plan_controller.Mode.RECOMMEND
     assert usual._rules.drafts.goals == (model.Goal.RESCUE,)
-    assert usual._rules.drafts.planner == planner_plans.Rules(
-        at_once=moves.AtOnce(4, 1), spare=1
+    assert usual._rules.drafts.planner == rules.Rules(
+        at_once=waves.AtOnce(4, 1), spare=1
     )
-    assert usual._moving._limits == moving.Limits()
-    assert usual._resting._rules == resting.Rules()
+    assert usual._moving._limits == plan_executor.Limits()
+    assert usual._resting._rules == host_power.Rules()
     other = configured(
         monkeypatch,
         mode='auto',
@@ -96,15 +96,15 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         power_timeout=15.0,
         repack_every=16.0,
     )
-    at_once = moves.AtOnce(10, 11)
-    assert other._rules == moving_plans.Rules(
-        moving_plans.Mode.AUTO,
-        move_planning.Rules(
+    at_once = waves.AtOnce(10, 11)
+    assert other._rules == plan_controller.Rules(
+        plan_controller.Mode.AUTO,
+        goals.Rules(
             (model.Goal.BALANCE, model.Goal.RESCUE),
             6,
             0.7,
             0.8,
-            planner_plans.Rules(at_once=at_once, dearest_mb=9, spare=13),
+            rules.Rules(at_once=at_once, dearest_mb=9, spare=13),
             tenants_planner.Rules(margin=0.8, at_once=at_once),
         ),
         3.0,
@@ -114,8 +114,8 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         16.0,
     )
     assert other._interval_s == 2.0
-    assert other._moving._limits == moving.Limits(10, 11, 12.0)
-    assert other._resting._rules == resting.Rules(
+    assert other._moving._limits == plan_executor.Limits(10, 11, 12.0)
+    assert other._resting._rules == host_power.Rules(
         True, 14.0, 13, ('/bin/power', '-q'), 15.0
     )
 

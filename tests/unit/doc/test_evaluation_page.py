@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from fairness_lab.cluster import attacks
+from fairness_lab.queue_sim import attacks
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = TOP / 'doc/source/reference/evaluation.rst'

@@ -139,9 +139,9 @@ def test_nothing_else_tells_whole_sentences():
     }
     assert found == {
         'nova_fairness/model/reason.py': 1,
-        'nova_fairness/cluster/leaving.py': 1,
-        'nova_fairness/cluster/at_risk.py': 1,
+        'nova_fairness/cluster/eviction/evictor.py': 1,
+        'nova_fairness/cluster/eviction/at_risk.py': 1,
         'nova_fairness/cmd/cluster.py': 1,
         # An operator's release that is refused.
-        'nova_fairness/cluster/orders.py': 1,
+        'nova_fairness/cluster/admission/interventions.py': 1,
     }

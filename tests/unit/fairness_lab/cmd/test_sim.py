@@ -9,13 +9,13 @@ import textwrap
 
 import pytest
 
-from fairness_lab.border import reader as border_reader
-from fairness_lab.cluster import helping
-from fairness_lab.cluster import reader
+from fairness_lab.border_sim import reader as border_reader
 from fairness_lab.cmd import sim
 from fairness_lab.measures import running
+from fairness_lab.node_sim import references
+from fairness_lab.queue_sim import helping
+from fairness_lab.queue_sim import reader
 from fairness_lab.scenario import programs
-from fairness_lab.simulator import references
 from nova_fairness import plugins
 
 

@@ -9,12 +9,12 @@ import re
 from matplotlib import image
 import pytest
 
-from fairness_lab.cluster import running
 from fairness_lab.figures import queue
 from fairness_lab.figures import queue_page
+from fairness_lab.queue_sim import running
 from nova_fairness import exception
 from nova_fairness import version
-from tests.unit.fairness_lab.cluster import small_clouds
+from tests.unit.fairness_lab.queue_sim import small_clouds
 
 ONE, WHOLE = small_clouds.ONE, small_clouds.WHOLE
 REQUESTS = [(0, 0, WHOLE, 95), (5, 1, ONE, 20), (5, 0, ONE, 20)]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fairness_lab.measures import measures
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
-from fairness_lab.simulator import model
 from nova_fairness import exception
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.model import resources

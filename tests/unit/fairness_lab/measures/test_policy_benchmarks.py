@@ -19,7 +19,7 @@ from nova_fairness.model import defaults
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from tests.fixtures import benchmark
-from tests.unit.fairness_lab.simulator import build
+from tests.unit.fairness_lab.node_sim import build
 
 ROUNDS = 'rounds_to_within_5_percent'
 

@@ -13,9 +13,9 @@ import pytest
 
 from fairness_lab.measures import running
 from fairness_lab.measures import schema as result_schema
+from fairness_lab.node_sim import engine
+from fairness_lab.node_sim import references
 from fairness_lab.scenario import experiment
-from fairness_lab.simulator import engine
-from fairness_lab.simulator import references
 from nova_fairness import exception
 
 TOP = pathlib.Path(__file__).resolve().parents[4]

@@ -16,7 +16,7 @@ from fairness_lab.scenario import reader as lab_file
 from fairness_lab.scenario import values
 from nova_fairness import exception
 from nova_fairness.model import resources
-from tests.unit.fairness_lab.simulator import build
+from tests.unit.fairness_lab.node_sim import build
 
 LEAST = """\
 description: a test

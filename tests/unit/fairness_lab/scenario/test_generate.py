@@ -12,7 +12,7 @@ from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import demand as demand_module
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
-from tests.unit.fairness_lab.simulator import build
+from tests.unit.fairness_lab.node_sim import build
 
 
 def draw(rounds=50, **recipe):

@@ -14,7 +14,7 @@ from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import experiment
 from fairness_lab.scenario import values
 from nova_fairness import exception
-from tests.unit.fairness_lab.simulator import build
+from tests.unit.fairness_lab.node_sim import build
 
 SCENARIO = """\
 description: a test

@@ -7,10 +7,10 @@ import configparser
 from oslo_config import cfg
 
 from nova_fairness import plugins
-from nova_fairness.agent import cycle
-from nova_fairness.agent import decision
-from nova_fairness.agent import measurement
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.round import cycle
+from nova_fairness.agent.round import decision
+from nova_fairness.agent.round import measurement
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
 from nova_fairness.apply import found

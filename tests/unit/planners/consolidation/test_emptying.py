@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import pytest
 
 from nova_fairness.planners.consolidation import emptying
-from nova_fairness.planners.consolidation import figures
-from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import rules
+from nova_fairness.planners.consolidation import utilisation
 from tests.fixtures import small_cloud
 from tests.unit.planners.consolidation import test_planner
 from tests.unit.planners.consolidation import test_properties
@@ -84,16 +84,16 @@ def test_nothing_is_broken_and_nobody_comes(cloud, data):
     assert name not in {each.target for each in plan.moves}
     # A server that finds no room once finds none again.
     assert len(emptying.empty(after, name).moves) <= len(plan.moves)
-    said = figures.after(cloud, plan.moves)
+    said = utilisation.after(cloud, plan.moves)
     assert test_properties.places(said) == test_properties.places(after)
     assert (said.inventory.used == after.inventory.used).all()
 
 
 def test_figures_name_hosts_in_use_and_the_spread():
-    found = figures.figures(filled(h1=[8], h2=[4], h3=[]))
+    found = utilisation.figures(filled(h1=[8], h2=[4], h3=[]))
     assert found.busy == {'h1', 'h2'}
     assert found.spread == pytest.approx(0.5)
-    assert figures.figures(small_cloud.cloud([])) == figures.Figures(
+    assert utilisation.figures(small_cloud.cloud([])) == utilisation.Figures(
         frozenset(), 0.0
     )
 
@@ -101,5 +101,5 @@ def test_figures_name_hosts_in_use_and_the_spread():
 def test_what_moving_sends_counts():
     servers = [lies('a', 'h1', memory=100, sends=30.0), lies('b', 'h2', 2)]
     cloud = small_cloud.filled([host('h1'), host('h2')], servers)
-    plan = emptying.empty(cloud, 'h1', plans.USUAL)
+    plan = emptying.empty(cloud, 'h1', rules.USUAL)
     assert plan.cost_mb == 3000

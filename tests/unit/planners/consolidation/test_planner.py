@@ -8,15 +8,15 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.model import request
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import balancing
-from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout
-from nova_fairness.planners.consolidation import moves
 from nova_fairness.planners.consolidation import optimum
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
 from tests.fixtures import small_cloud
 
@@ -38,7 +38,7 @@ def where(plan):
 
 
 def deep(levels):
-    return plans.Rules(depth=displacing.Depth(levels))
+    return rules_module.Rules(depth=displacement.Depth(levels))
 
 
 def test_the_least_used_host_is_emptied_onto_the_fullest():
@@ -72,13 +72,13 @@ def test_three_levels_make_room_for_each_other():
 def test_what_cannot_be_emptied_gives_what_fuller_hosts_take():
     snapshot = filled(a=[5, 2], b=[4, 1])
     assert planner.consolidate(snapshot).moves == ()
-    plan = planner.consolidate(snapshot, plans.Rules(partial=True))
+    plan = planner.consolidate(snapshot, rules_module.Rules(partial=True))
     assert where(plan) == {'b1': 'a'}
 
 
 def test_hosts_are_kept_ready():
     snapshot = small_cloud.filled([host('a'), host('b', vcpu=16), host('c')])
-    plan = planner.consolidate(snapshot, plans.Rules(spare=1))
+    plan = planner.consolidate(snapshot, rules_module.Rules(spare=1))
     assert plan.off == ('a', 'c')
 
 
@@ -105,10 +105,10 @@ def test_nothing_is_moved_that_must_stay():
 
 def test_two_that_change_places_have_no_order():
     snapshot = filled(a=[8], b=[7])
-    made = layout.Layout(snapshot, placement.fullest)
+    made = layout.Layout(snapshot, weighers.fullest)
     for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
         made.put(n, row)
-    assert plans.made(made, plans.USUAL) is None
+    assert rules_module.made(made, rules_module.USUAL) is None
 
 
 def test_a_request_is_rescued_by_the_smallest_that_leave():
@@ -121,7 +121,7 @@ def test_a_request_is_rescued_by_the_smallest_that_leave():
 
 def test_a_rescue_that_is_too_dear_is_none():
     snapshot = filled(a=[4, 3], b=[5, 1])
-    rules = plans.Rules(dearest_mb=99)
+    rules = rules_module.Rules(dearest_mb=99)
     assert planner.rescue(snapshot, ask('r', 3), rules) is None
 
 
@@ -151,10 +151,10 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
 def test_who_need_not_move_makes_room_for_who_must_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
-    made = layout.Layout(snapshot, placement.fullest)
-    at_once = moves.AtOnce(9, 9)
-    assert moves.waves(made, [(0, 1), (2, 0)], at_once) is None
-    assert moves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
+    made = layout.Layout(snapshot, weighers.fullest)
+    at_once = waves.AtOnce(9, 9)
+    assert waves.waves(made, [(0, 1), (2, 0)], at_once) is None
+    assert waves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
         [(1, 2)],
         [(2, 0)],
         [(0, 1)],
@@ -243,7 +243,7 @@ def test_the_optimum_is_what_trying_all_finds(drawn):
     best = _fewest(items, [])
     assert (found.found, found.bound) == (best, best)
     plan = repacking.repack(snapshot)
-    made = layout.Layout(snapshot, placement.fullest)
+    made = layout.Layout(snapshot, weighers.fullest)
     assert optimum.bound(made) <= best <= plan.busy[1]
 
 

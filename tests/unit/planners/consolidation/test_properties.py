@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import balancing
-from nova_fairness.planners.consolidation import displacing
-from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves as waves_module
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
-from nova_fairness.planners.fairqueue import room
 from tests.fixtures import small_cloud
 
 APART = request.Group('apart', request.Rule.APART)
@@ -101,11 +101,11 @@ def clouds(draw):
 
 
 rules = st.builds(
-    plans.Rules,
-    rule=st.sampled_from(list(placement.RULES.values())),
-    depth=st.builds(displacing.Depth, st.integers(1, 3), st.integers(1, 3)),
+    rules_module.Rules,
+    rule=st.sampled_from(list(weighers.RULES.values())),
+    depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
     at_once=st.builds(
-        moves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
     ),
     dearest_mb=st.sampled_from([None, None, 300]),
     partial=st.booleans(),
@@ -264,5 +264,5 @@ def members(snapshot):
 
 def fits(snapshot, asked):
     unit = order.Unit((asked,))
-    there = room.Room(snapshot)
+    there = capacity.Room(snapshot)
     return there.never(unit) is None and there.find(unit) is not None

@@ -9,12 +9,12 @@ import pytest
 from nova_fairness.planners.consolidation import balancing
 from nova_fairness.planners.consolidation import emptying
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import rules
 from tests.fixtures import small_cloud
 from tests.unit.planners import tight_clouds
 
-PARTIAL = plans.Rules(partial=True)
+PARTIAL = rules.Rules(partial=True)
 CLOUDS = 50
 """Of each test; there are 20 of them for each goal but the slowest."""
 

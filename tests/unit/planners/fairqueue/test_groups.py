@@ -10,11 +10,11 @@ import pytest
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import divisions
 from nova_fairness.planners.fairqueue import groups
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import planner
-from nova_fairness.planners.fairqueue import room
 from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import cloud_oracle
 
@@ -206,7 +206,7 @@ def test_groups_have_hosts_exactly_if_all_layouts_that_are_tried_have_one():
         hosts, asked, used = random_group(seed)
         free = free_of(hosts, used)
         best = cloud_oracle.layouts(hosts, asked, free.get, {})
-        there = room.Room(
+        there = capacity.Room(
             cloud(
                 [
                     host(e.name, *e.room, have, zone=e.zone)
@@ -264,7 +264,7 @@ def test_a_project_solves_so_many_programs_in_a_plan(monkeypatch):
     ]
     hosts = [host(name, 8, 8, (1, 1)) for name in 'abc']
     planner.plan(cloud(hosts, asked), NOW)
-    assert len(solved) <= room._SOLVED_OF_PROJECT
+    assert len(solved) <= capacity._SOLVED_OF_PROJECT
 
 
 def never_of(most):
@@ -272,7 +272,7 @@ def never_of(most):
 
     def never(unit):
         if unit.count > most:
-            return room.too_many(unit, most)
+            return capacity.too_many(unit, most)
         return None
 
     return never
@@ -315,7 +315,7 @@ def test_a_large_group_has_hosts_in_bounded_work():
 
 def test_what_a_solver_chose_is_checked():
     hosts = cloud([host('a', 4, 4)], [])
-    shape = room.Room(hosts).hosts.shape(small_cloud.demand(3, 3))
+    shape = capacity.Room(hosts).hosts.shape(small_cloud.demand(3, 3))
     jobs = [groups.Job(shape, 2)]
     rows = (np.array([0, 0]),)
     free, limit = np.array([[4], [4]]), np.array([9])

@@ -12,8 +12,8 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import market
+from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import cores
-from nova_fairness.planners.market import field as field_module
 from nova_fairness.planners.market import grouping
 from nova_fairness.planners.market import moving
 from nova_fairness.planners.market import placing
@@ -183,7 +183,7 @@ def full(names, memory, *servers):
     made = given(
         hosts, [(uuid, at, 1.0, {'memory': 100}) for uuid, at in servers]
     )
-    return field_module.Field(made, 0.0, 0.0)
+    return arrays.Field(made, 0.0, 0.0)
 
 
 def test_two_that_have_to_change_places_go_over_a_third_host():
@@ -273,7 +273,7 @@ def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
         (f's{n}', 'abc'[n % 3], rate, {'cost': 1.0 + n % 4})
         for n, rate in enumerate(rates)
     ]
-    field = field_module.Field(given(hosts, servers), 0.0, 0.0)
+    field = arrays.Field(given(hosts, servers), 0.0, 0.0)
     counts, homeless = grouping.grouped(field)
     assert homeless < 0
     at = placing.placed(field, counts, 0.0)

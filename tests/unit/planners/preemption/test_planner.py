@@ -13,7 +13,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner as queue
-from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import planner
 from nova_fairness.planners.preemption import victims
 from tests.fixtures import small_cloud
@@ -478,11 +478,11 @@ class _Fake(victims.Victims):
         (lambda needs: [], 'must choose for 1 needs, and did for 0'),
         (lambda needs: 1 / 0, 'ZeroDivisionError'),
         (
-            lambda needs: [field_module.Choice(((0,),), (0, 0))],
+            lambda needs: [candidates.Choice(((0,),), (0, 0))],
             'may not leave, or one twice',
         ),
-        (lambda needs: [field_module.Choice(((0,),), ())], 'without room'),
-        (lambda needs: [field_module.Choice(((),), ())], 'more or fewer'),
+        (lambda needs: [candidates.Choice(((0,),), ())], 'without room'),
+        (lambda needs: [candidates.Choice(((),), ())], 'more or fewer'),
     ],
 )
 def test_a_plugin_that_misbehaves_evicts_nobody(answer, said):

@@ -15,7 +15,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner as queue
-from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import over_share
 from nova_fairness.planners.preemption import planner
 from nova_fairness.planners.preemption import pricing
 from tests.fixtures import small_cloud
@@ -213,7 +213,7 @@ def test_two_never_take_each_others_room(use, gains, loses, back, margin):
             tuple(small_cloud.ask(p, project=p) for p in 'pq'),
             history={n: np.full(2, part) for n, part in use.items()},
         )
-        levels = levels_module.Levels(snapshot)
+        levels = over_share.Levels(snapshot)
         return levels.may_leave_for(
             levels.place(place, 'u'),
             np.full(2, asked),
@@ -256,7 +256,7 @@ def test_priorities_by_shares_go_round_in_no_circle(snapshot, data):
         share = data.draw(st.integers(0, 3))
         accounts.append(cluster.Account(name, data.draw(above), share))
     given = dataclasses.replace(snapshot, accounts=tuple(accounts))
-    levels = levels_module.Levels(given)
+    levels = over_share.Levels(given)
     parties = pricing.parties(given, levels, NOW, 0.0)
     if not parties:
         return

@@ -7,9 +7,9 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
-from nova_fairness.planners.preemption import field as field_module
-from nova_fairness.planners.preemption import least
-from nova_fairness.planners.preemption import program
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import ilp
+from nova_fairness.planners.preemption import least_cost
 from nova_fairness.testing import victims_contract
 
 
@@ -51,11 +51,11 @@ def test_all_that_are_installed_are_described():
     assert not any(text.startswith('unusable') for text in told.values())
 
 
-class _Greedy(least.Least):
+class _Greedy(least_cost.Least):
     def choose(self, needs, field):
         every = tuple(range(len(field.servers)))
         return [
-            field_module.Choice(((0,) * each.pieces[0].count,), every)
+            candidates.Choice(((0,) * each.pieces[0].count,), every)
             for each in needs
         ]
 
@@ -80,11 +80,11 @@ def test_one_after_the_other_costs_hardly_more_than_the_program():
     gaps = []
     for seed in range(80):
         needs, field = victims_contract.make_case(seed, needs=2)
-        best = program.best(needs, field)
-        greedy = least.Least(exact=0.0).choose(needs, field)
+        best = ilp.best(needs, field)
+        greedy = least_cost.Least(exact=0.0).choose(needs, field)
         assert best is not None
-        bound = field_module.price(field, best)
-        gaps.append(field_module.price(field, greedy) / bound - 1)
+        bound = candidates.price(field, best)
+        gaps.append(candidates.price(field, greedy) / bound - 1)
     assert min(gaps) >= -1e-4
     assert max(gaps) <= 0.05
     assert np.mean(gaps) < 0.001
@@ -93,10 +93,10 @@ def test_one_after_the_other_costs_hardly_more_than_the_program():
 @pytest.mark.parametrize('seed', range(10))
 def test_for_one_server_the_bounds_find_what_the_program_finds(seed):
     (need, *_), field = victims_contract.make_case(seed, needs=1)
-    piece = field_module.Piece(need.pieces[0].amounts, need.pieces[0].rows)
-    need = field_module.Need((piece,), np.ones_like(need.limit), need.may)
-    best = program.best([need], field)
-    found = least.Least(exact=0.0).choose([need], field)
-    assert field_module.price(field, found) == pytest.approx(
-        field_module.price(field, best), rel=1e-4
+    piece = candidates.Piece(need.pieces[0].amounts, need.pieces[0].rows)
+    need = candidates.Need((piece,), np.ones_like(need.limit), need.may)
+    best = ilp.best([need], field)
+    found = least_cost.Least(exact=0.0).choose([need], field)
+    assert candidates.price(field, found) == pytest.approx(
+        candidates.price(field, best), rel=1e-4
     )

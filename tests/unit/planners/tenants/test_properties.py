@@ -11,9 +11,9 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import tenants
-from nova_fairness.planners import placement
+from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.tenants import field as field_module
+from nova_fairness.planners.tenants import cpu_levels
 from nova_fairness.planners.tenants import planner
 from nova_fairness.shares import filling
 from tests.fixtures import small_cloud
@@ -74,8 +74,8 @@ def carried_out(given, plan):
 
 
 def levels(given):
-    layout = layout_module.Layout(given.cloud, placement.emptiest)
-    field = field_module.Field(given, layout)
+    layout = layout_module.Layout(given.cloud, weighers.emptiest)
+    field = cpu_levels.Field(given, layout)
     return dict(zip(field.owners, field.levels.tolist(), strict=True))
 
 
@@ -85,7 +85,7 @@ rules = st.builds(
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
     at_once=st.builds(
-        moving.moves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        moving.waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
     ),
 )
 

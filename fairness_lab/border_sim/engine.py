@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Both sides of a border that moves, cycle by cycle.
+
+Nodes take the steps of :data:`.partition.STEPS`, and the planner of the
+service says which; here they are done at once, and a host that is opened
+takes work when it has booted.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import math
+
+import numpy as np
+
+from fairness_lab.border_sim import batch as batch_module
+from fairness_lab.border_sim import cloud as cloud_module
+from fairness_lab.border_sim import movers
+from fairness_lab.border_sim import world as world_module
+from fairness_lab.queue_sim import workload
+from nova_fairness.model import partition
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.shares import sides
+
+_V = partition.Verb
+_Side = partition.Side
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Moment:
+    """Both sides at one moment.
+
+    :ivar at_s: when.
+    :ivar hosts: number that work for each side, those that leave it among
+        them.
+    :ivar moving: number on their way.
+    :ivar used: cores of what runs, by side.
+    :ivar waiting: cores of what waits, by side.
+    :ivar parts: (g, 2) decayed parts of all hosts that groups had of batch
+        and cloud.
+    """
+
+    at_s: float
+    hosts: dict[_Side, int]
+    moving: int
+    used: dict[_Side, int]
+    waiting: dict[_Side, float]
+    parts: workload.Floats
+
+
+class Border:
+    """One run.
+
+    :param world: what is simulated.
+    :param mover: moves the border; ``None`` for nobody.
+    :param order: of the queue.
+
+    :ivar batch: one side.
+    :ivar cloud: the other.
+    :ivar arrived: host and moment of each move that ended.
+    :ivar both: number of looks that found a host on both sides.
+    """
+
+    def __init__(
+        self,
+        world: world_module.World,
+        mover: movers.Mover | None,
+        order: order_module.Order,
+    ) -> None:
+        self._world, self._mover = world, mover
+        self.batch = batch_module.Batch(world)
+        self.cloud = cloud_module.Cloud(world, order)
+        self.groups = _groups(world)
+        self.pledges = _pledges(world, self.groups)
+        self.arrived: list[tuple[int, float]] = []
+        self.both = 0
+        self._opening: dict[tuple[_Side, int], float] = {}
+        cores = world.cloud.hosts[:, world_module.VCPU].tolist()
+        self._nodes = [
+            partition.Node(
+                partition.Host(name, name, name, float(cores[row])),
+                partition.State.CLOUD
+                if row < world.begins
+                else partition.State.BATCH,
+                since=-math.inf,
+            )
+            for row, name in enumerate(_names(len(cores)))
+        ]
+        for row, node in enumerate(self._nodes):
+            side = partition.owner(node.state)
+            self._side(side).set_open(row, True)
+        self._adjusted_s = 0.0
+
+    def moments(self, every_s: float = 0.0) -> Iterator[Moment]:
+        """Go through the time, cycle by cycle.
+
+        :param every_s: between two moments that are told, the first and the
+            last one among them.
+        """
+        next_s = 0.0
+        cycle_s = self._world.cloud.cycle_s
+        for seen in self.cloud.moments(cycle_s):
+            now_s = seen.at_s
+            self.batch.advance(now_s)
+            self.cloud.leave(now_s)
+            self._boot(now_s)
+            self._move(now_s)
+            self._adjust(now_s)
+            self.batch.schedule(now_s)
+            if now_s >= min(next_s, self._world.cloud.duration_s):
+                next_s += every_s
+                yield self._moment(now_s)
+
+    def _side(
+        self, side: _Side | None
+    ) -> batch_module.Batch | cloud_module.Cloud:
+        return self.batch if side is _Side.BATCH else self.cloud
+
+    def _boot(self, now_s: float) -> None:
+        for (side, row), at_s in list(self._opening.items()):
+            if at_s <= now_s:
+                del self._opening[side, row]
+                self._side(side).set_open(row, True)
+
+    def _move(self, now_s: float) -> None:
+        if self._mover is None:
+            return
+        snapshot = self._snapshot(now_s)
+        self.both += _in_both(snapshot)
+        plan = self._mover.plan(snapshot, now_s)
+        rows = {node.host.name: row for row, node in enumerate(self._nodes)}
+        for action in plan.actions:
+            self._do(action, rows[action.host], now_s)
+
+    def _snapshot(self, now_s: float) -> partition.Snapshot:
+        work = self.cloud.work(now_s)
+        batch, cloud = {}, {}
+        for row, node in enumerate(self._nodes):
+            batch[node.host.batch] = _place(
+                self.batch.is_open(row), self.batch.work(row)
+            )
+            cloud[node.host.cloud] = _place(
+                self.cloud.is_open(row), tuple(work.get(row, ()))
+            )
+        return partition.Snapshot(
+            tuple(self._nodes),
+            partition.Seen(batch, self.batch.wants()),
+            partition.Seen(cloud, self.cloud.wants()),
+        )
+
+    def _do(self, action: partition.Action, row: int, now_s: float) -> None:
+        if action.step is not None:
+            self._nodes[row] = self._nodes[row].stepped(
+                action.step, now_s, action.cause, action.text, action.until
+            )
+            if action.step is partition.Event.ARRIVE:
+                self.arrived.append((row, now_s))
+        elif action.verb is _V.OPEN and action.side is not None:
+            self._open(action.side, row, now_s)
+        elif action.verb is _V.CLOSE and action.side is not None:
+            self._opening.pop((action.side, row), None)
+            self._side(action.side).set_open(row, False)
+        elif action.verb is _V.CLEAR:
+            self.cloud.clear(row, action.work, now_s)
+        else:
+            self.cloud.kill(action.work, now_s)
+
+    def _open(self, side: _Side, row: int, now_s: float) -> None:
+        """Boot a host for its new side; the old one opens it again at once."""
+        came = self._nodes[row].history[-1:]
+        boots = bool(came) and came[0].event is partition.Event.ARRIVE
+        boot_s = self._world.boot_s if boots else 0.0
+        if boot_s:
+            self._opening.setdefault((side, row), now_s + boot_s)
+        else:
+            self._side(side).set_open(row, True)
+
+    def _adjust(self, now_s: float) -> None:
+        """Let each side know what groups used of the other."""
+        every_s = self._world.adjust_s
+        if every_s is None or now_s - self._adjusted_s < every_s:
+            return
+        self._adjusted_s = now_s
+        batch, cloud = self.parts(now_s).T
+        self.batch.shares = self._of_batch(
+            sides.adjusted(self.pledges, batch, cloud)
+        )
+        lacks = self._of_groups(self.batch.granted(now_s))
+        known = set(self._world.cloud.owners.projects)
+        self.cloud.beside = {
+            name: (used, lacks.get(name, 0.0))
+            for name, used in zip(self.groups, batch.tolist(), strict=True)
+            if name in known
+        }
+
+    def _of_groups(self, amounts: workload.Floats) -> Mapping[str, float]:
+        return batch_module.by_group(self._world.jobs.owners, amounts)
+
+    def parts(self, now_s: float) -> workload.Floats:
+        """(g, 2) decayed parts of all hosts that groups have of each side."""
+        batch = self._of_groups(self.batch.use)
+        cloud = self.cloud.use_by_project(now_s)
+        return np.array(
+            [
+                [batch.get(name, 0.0), cloud.get(name, 0.0)]
+                for name in self.groups
+            ]
+        )
+
+    def _of_batch(self, shares: workload.Floats) -> workload.Floats:
+        found = dict(zip(self.groups, shares.tolist(), strict=True))
+        return np.array(
+            [found[name] for name in self._world.jobs.owners.projects]
+        )
+
+    def _moment(self, now_s: float) -> Moment:
+        owners = [partition.owner(node.state) for node in self._nodes]
+        return Moment(
+            now_s,
+            {side: owners.count(side) for side in _Side},
+            sum(node.state in partition.MOVING for node in self._nodes),
+            {side: self._side(side).used for side in _Side},
+            {
+                side: sum(each.cores for each in self._side(side).wants())
+                for side in _Side
+            },
+            self.parts(now_s),
+        )
+
+
+def _names(count: int) -> list[str]:
+    return [f'host-{row:04d}' for row in range(count)]
+
+
+def _place(is_open: bool, work: tuple[partition.Work, ...]) -> partition.Place:
+    reason = '' if is_open else partition.MARK
+    return partition.Place(is_open, True, not is_open, reason, work)
+
+
+def _in_both(snapshot: partition.Snapshot) -> int:
+    found = 0
+    for node in snapshot.nodes:
+        side = partition.owner(node.state)
+        place = snapshot.place(node, side.other) if side else None
+        found += place is not None and place.used
+    return found
+
+
+def _groups(world: world_module.World) -> tuple[str, ...]:
+    return tuple(
+        sorted({*world.jobs.owners.projects, *world.cloud.owners.projects})
+    )
+
+
+def _pledges(
+    world: world_module.World, groups: tuple[str, ...]
+) -> workload.Floats:
+    """(g,) parts of both sides together, which add up to 1."""
+    shares = {
+        name: share
+        for owners in (world.jobs.owners, world.cloud.owners)
+        for name, share in zip(owners.projects, owners.shares, strict=True)
+    }
+    found: workload.Floats = np.array([shares[name] for name in groups])
+    found /= max(found.sum(), 1e-12)
+    return found

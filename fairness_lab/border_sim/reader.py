@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Scenarios of a border: YAML to both sides and what is asked of them."""
+
+from collections.abc import Mapping
+import dataclasses
+import pathlib
+import types
+
+import numpy as np
+
+from fairness_lab.border_sim import world as world_module
+from fairness_lab.queue_sim import reader
+from fairness_lab.queue_sim import workload
+from fairness_lab.scenario import chance
+from fairness_lab.scenario import yaml
+from nova_fairness.model import cluster
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.fairqueue import planner
+
+FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'border'
+"""Of the scenarios that come with the simulator."""
+
+_AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
+_PATIENCE_H = planner.Backfill().patience_s / workload.HOUR_S
+_LIMITS = 100
+"""Key of chance: those below are of the stream."""
+
+_JOBS = 1_000_003
+"""Jobs are drawn of another seed than requests."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of the scenarios that come with the simulator."""
+    return tuple(sorted(path.stem for path in FOLDER.glob('*.yaml')))
+
+
+def find(
+    name: str, overrides: Mapping[str, str] = _AS_WRITTEN
+) -> world_module.World:
+    """Read a scenario that comes with the simulator, or one in a file.
+
+    :param name: its name, or the path of a YAML file.
+    :param overrides: YAML by key, with dots.
+    :raises BadScenario: if there is none, or it is wrong; says file and line.
+    :raises BadTrace: if a trace is wrong; says file, line and column.
+    """
+    whole = reader.found_at(name, FOLDER, overrides)
+    section = whole.section()
+    description = section.need('description', yaml.Value.text)
+    seed = section.take('seed', yaml.Value.integer, 1)
+    days = section.need('days', reader.read_days)
+    cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
+    half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
+    hosts = section.need('hosts', reader.read_hosts)
+    cloud = section.need(
+        'cloud', lambda value: _cloud(value, hosts, days, seed)
+    )
+    jobs = section.need('batch', lambda value: _jobs(value, hosts, days, seed))
+    border = section.take('border', lambda value: value, None)
+    section.finish()
+    world = world_module.World(
+        dataclasses.replace(
+            cloud,
+            name=whole.path.stem,
+            description=description,
+            cycle_s=cycle_s,
+            half_life_s=half_life_h * workload.HOUR_S,
+        ),
+        jobs,
+        len(hosts) // 2,
+        demand.Rules(),
+    )
+    _check_pledges(whole, world)
+    return _bordered(border, world) if border else world
+
+
+def _cloud(
+    value: yaml.Value, hosts: cluster.Amounts, days: float, seed: int
+) -> workload.Cloud:
+    section = value.section()
+    wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
+    patience_h = section.take(
+        'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
+    )
+    notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    owners, stream = reader.read_asked(section, hosts, days, seed)
+    return workload.Cloud(
+        name='',
+        description='',
+        seed=seed,
+        duration_s=days * workload.DAY_S,
+        cycle_s=60.0,
+        half_life_s=1.0,
+        longest_wait_s=None if wait_h is None else wait_h * workload.HOUR_S,
+        patience_s=patience_h * workload.HOUR_S,
+        estimates_s=None,
+        hosts=hosts,
+        owners=owners,
+        stream=stream,
+        notice_s=notice_s,
+    )
+
+
+def _jobs(
+    value: yaml.Value, hosts: cluster.Amounts, days: float, seed: int
+) -> world_module.Jobs:
+    section = value.section()
+    most = section.take('largest_limit_factor', _factor, 3.0)
+    owners, stream = reader.read_asked(section, hosts, days, seed + _JOBS)
+    # Users ask for more time than they need, some for much more.
+    drawn = chance.uniform(seed, _LIMITS, np.arange(len(stream)))
+    limit_s = stream.lifetime_s * (1.0 + (most - 1.0) * drawn)
+    if stream.limit_s is not None:
+        is_told = np.isfinite(stream.limit_s)
+        limit_s = np.where(is_told, stream.limit_s, limit_s)
+    return world_module.Jobs(owners, stream, limit_s)
+
+
+def _factor(value: yaml.Value) -> float:
+    return value.number(1.0)
+
+
+def _check_pledges(whole: yaml.Value, world: world_module.World) -> None:
+    """A group has one pledge, whichever side names it."""
+    known: dict[str, float] = {}
+    for owners in (world.jobs.owners, world.cloud.owners):
+        for name, share in zip(owners.projects, owners.shares, strict=True):
+            if known.setdefault(name, share) != share:
+                raise whole.wrong(
+                    f'one share for {name} on both sides, got'
+                    f' {known[name]:g} and {share:g}'
+                )
+
+
+def _bordered(
+    value: yaml.Value, world: world_module.World
+) -> world_module.World:
+    section, usual = value.section(), world.rules
+    hosts = len(world.cloud.hosts)
+    rules = dataclasses.replace(
+        usual,
+        patience_s=section.take('patience_s', yaml.Value.number, 300.0),
+        spare_cores=section.take('spare_cores', yaml.Value.number, 0.0),
+        stay_s=section.take('stay_s', yaml.Value.number, usual.stay_s),
+        most_moving=section.take('most_moving', yaml.Value.integer, 2),
+        most_per_day=section.take('most_per_day', yaml.Value.integer, 3),
+        ttl_s=section.take('time_to_live_s', yaml.Value.positive, usual.ttl_s),
+        contended=section.take(
+            'contended', lambda each: each.integer(0, hosts), None
+        ),
+    )
+    office = world_module.Office(
+        section.take('operator_hours', _hours, world.office.hours),
+        section.take(
+            'operator_time_to_live_s', yaml.Value.positive, world.office.ttl_s
+        ),
+    )
+    begins = section.take(
+        'cloud_hosts', lambda each: each.integer(0, hosts), world.begins
+    )
+    boot_s = section.take('boot_s', yaml.Value.number, world.boot_s)
+    migrate_s = section.take('migrate_s', yaml.Value.number, world.migrate_s)
+    adjusts = section.take('adjusts_shares', yaml.Value.yes_or_no, True)
+    section.finish()
+    return dataclasses.replace(
+        world,
+        begins=begins,
+        rules=rules,
+        office=office,
+        boot_s=boot_s,
+        migrate_s=migrate_s,
+        adjust_s=world.adjust_s if adjusts else None,
+    )
+
+
+def _hours(value: yaml.Value) -> tuple[float, ...]:
+    found = tuple(each.number() for each in value.items())
+    if not found or sorted(found) != [*found] or found[-1] >= 24:
+        raise value.wrong('hours of a day, ascending, below 24')
+    return found

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""All agents of a simulated cloud: measure, exchange and decide in order."""
+
+import numpy as np
+
+from fairness_lab.node_sim import knowledge
+from fairness_lab.node_sim import links
+from fairness_lab.node_sim import meters
+from fairness_lab.node_sim import model
+from fairness_lab.node_sim import safety
+from fairness_lab.node_sim import steering
+from fairness_lab.scenario import cloud as cloud_module
+from nova_fairness.decide import array_policy
+from nova_fairness.decide import contention
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import round as decide_round
+from nova_fairness.measure import endowment
+from nova_fairness.model import foresight as foresight_model
+from nova_fairness.model import resources
+
+_CPU = resources.CONTROLS.index(resources.Control.CPU)
+
+
+class Fleet:
+    """What all agents remember, and what they do in a round.
+
+    :param cloud: the nodes and VMs.
+    :param setup: what the agents are.
+    """
+
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
+        count, nodes = len(cloud.vms), len(cloud.nodes)
+        controls = len(resources.CONTROLS)
+        self._cloud = cloud
+        self._setup = setup
+        self._controls = setup.controls
+        self._knowledge = _knowledge(cloud, setup)
+        self._meters = meters.Meters(cloud, setup.decay_factor)
+        self.net = safety.SafetyNet(cloud, setup, self._knowledge)
+        self.steering = steering.Steering(cloud, setup)
+        self.heaviness = np.full(count, np.nan)
+        self.contended = np.zeros((nodes, controls), dtype=np.bool_)
+        self.wanting = np.zeros((count, controls), dtype=np.bool_)
+
+    def user_heaviness(self) -> model.Scalars:
+        """Weigh all users by what is really used, (u,)."""
+        return self._knowledge.of_users()
+
+    def begin(self, rows: model.Indices, at_s: float | None) -> None:
+        """Meet VMs that start, or are started anew elsewhere.
+
+        :param at_s: when their counters were read for the first time;
+            ``None``: not yet.
+        """
+        self._meters.begin(rows, at_s)
+        self.steering.begin(rows)
+        self.end(rows)
+
+    def end(self, rows: model.Indices) -> None:
+        """Forget what was found of VMs."""
+        self.heaviness[rows] = np.nan
+        self.wanting[rows] = False
+
+    def act(
+        self, acting: model.Indices, tick: int, readings: meters.Readings
+    ) -> None:
+        """Let some agents make a round.
+
+        :param acting: (k,) indices of their nodes, ascending.
+        :param tick: ascending number of the moment.
+        :raises PluginMisbehaved: if the metric or the policy fails.
+        """
+        if not acting.size:
+            self._knowledge.skip(tick)
+            return
+        chosen = np.zeros(len(self._cloud.nodes) + 1, dtype=np.bool_)
+        chosen[acting] = True
+        rows = np.flatnonzero(chosen[readings.node])
+        node = readings.node[rows]
+        local = np.searchsorted(acting, node)
+        usage = self._meters.usage(rows, node, readings)
+        load = self._meters.load(acting, rows, local, usage, readings)
+        wanted, load = self._meters.judge(rows, node, usage, load)
+        batch = knowledge.Batch(
+            acting=acting,
+            rows=rows,
+            node=node,
+            user=self._cloud.user_of_vm[rows],
+            usage=usage.amounts,
+            endowment=endowment.endowments(
+                self._cloud.vcpus[rows],
+                self._cloud.memory_bytes[rows],
+                local,
+                self._meters.supplies(acting),
+            ),
+            newest=usage.newest,
+            wanted=wanted,
+        )
+        self.heaviness[rows] = self._knowledge.weigh(batch, tick)
+        self._meters.remember(batch, readings)
+        self._steer(batch, load, tick)
+
+    def _steer(
+        self, batch: knowledge.Batch, load: contention.Load, tick: int
+    ) -> None:
+        contended, wanting = decide_round.judged(
+            load, self._controls, self.steering.weights[batch.rows]
+        )
+        self.contended[batch.acting] = contended
+        self.wanting[batch.rows] = wanting
+        neutral = self._neutral(batch, load)
+        # A node at rest does not divide its CPUs by weights.
+        contended = contended.copy()
+        contended[neutral, _CPU] = False
+        crowd = array_policy.Crowd(
+            node=load.node,
+            nodes=len(batch.acting),
+            heaviness=self.heaviness[batch.rows],
+            user=batch.user,
+            vcpus=load.vcpus,
+            contended=contended,
+            wanting=wanting,
+            foresight=self._foresight(batch, tick),
+        )
+        self.steering.steer(
+            steering.Scene(batch.acting, batch.rows, crowd, neutral[load.node])
+        )
+
+    def _neutral(
+        self, batch: knowledge.Batch, load: contention.Load
+    ) -> resources.Mask:
+        """Tell which nodes are to be neutral, (k,)."""
+        plugin = self._setup.policy_plugin
+        if (
+            plugin is None
+            or not self._setup.safety_net
+            or plugin.preset is not policy_base.Preset.DEFAULT
+            or resources.Control.CPU not in self._controls
+        ):
+            return np.zeros(len(batch.acting), dtype=np.bool_)
+        held, neutral = self.steering.held, self.steering.neutral
+        return self.net.judge(
+            batch,
+            load.ready,
+            held[batch.rows, _CPU].astype(np.float64),
+            neutral[batch.rows, _CPU].astype(np.float64),
+        )
+
+    def _foresight(
+        self, batch: knowledge.Batch, tick: int
+    ) -> foresight_model.Foresight | None:
+        """Foresight, for policies that use it."""
+        plugin = self._setup.policy_plugin
+        if plugin is None or not plugin.uses_foresight:
+            return None
+        ratio = self._setup.max_weight_ratio
+        return foresight_model.Foresight(
+            used=batch.newest,
+            wanted=batch.wanted,
+            user=batch.user,
+            ratio=np.full(len(resources.CONTROLS), ratio),
+            views=self._knowledge.views(batch, tick),
+        )
+
+
+def _knowledge(
+    cloud: cloud_module.Cloud, setup: model.Setup
+) -> knowledge.Knowledge:
+    if setup.links is None and cloud.cut is None:
+        return knowledge.Shared(cloud, setup)
+    nodes = len(cloud.nodes)
+    ways = setup.links or cloud_module.Links(
+        np.zeros((nodes, nodes), dtype=np.int64), np.zeros((nodes, nodes))
+    )
+    return links.Linked(cloud, setup, ways)

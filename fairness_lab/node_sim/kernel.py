@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Simulated kernels: what weights come to, and what VMs then receive."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from fairness_lab.node_sim import model
+from fairness_lab.node_sim import sharing
+from fairness_lab.scenario import cloud as cloud_module
+from nova_fairness.decide import places
+from nova_fairness.decide import policy
+from nova_fairness.decide.controls import cpu
+from nova_fairness.decide.controls import disk
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+
+Units = npt.NDArray[np.float64]
+"""(n, c) whole numbers of kernel units."""
+
+RANGE = cpu.RANGES[cpu.CgroupVersion.V2]
+"""Controls that the table does not name count like ``cpu.weight``, but per
+VM, as the kernel's weights of I/O and of network classes do."""
+
+_CPU = resources.CONTROLS.index(resources.Control.CPU)
+
+_THESIS = {
+    resources.Control.CPU: cpu.THESIS,
+    resources.Control.MEMORY: cpu.THESIS,
+    resources.Control.DISK: disk.THESIS,
+    resources.Control.NETWORK: (1, 98),
+}
+"""The original's ranges; that of memory stands for 10 MiB to the flavor's."""
+
+
+def factors(
+    weights: allocation.Weights,
+    vcpus: npt.NDArray[np.int64],
+    node: model.Indices,
+) -> model.Scalars:
+    """Factors that scale each VM's units of the CPU so that all fit, (n,).
+
+    :param node: (n,) of each VM.
+    """
+    exact = _bases(resources.Control.CPU, vcpus) * weights[:, _CPU]
+    nodes = int(node.max(initial=-1)) + 1
+    return cpu.factors(exact, node, nodes, RANGE)[node]
+
+
+def units(
+    weights: allocation.Weights,
+    vcpus: npt.NDArray[np.int64],
+    preset: policy.Preset,
+    factor: model.Scalars,
+) -> Units:
+    """Turn weights into kernel units: ``controls.cpu`` for many nodes.
+
+    :param weights: (n, c) finite, > 0.
+    :param vcpus: (n,) >= 1.
+    :param factor: (n,) of :func:`factors`.
+    """
+    result = np.empty(weights.shape)
+    for column, control in enumerate(resources.CONTROLS):
+        if preset is policy.Preset.THESIS:
+            smallest, largest = _THESIS[control]
+            scaled = np.rint(weights[:, column] * (places.PLACES + 1)) - 1
+            place = np.clip(scaled, 0, places.PLACES)
+            span = largest - smallest
+            result[:, column] = place * span // places.PLACES + smallest
+        else:
+            result[:, column] = _bases(control, vcpus) * weights[:, column]
+    if preset is not policy.Preset.THESIS:
+        result[:, _CPU] *= factor
+        result = _fitting(result)
+    return result
+
+
+def weights_of(
+    held: Units, vcpus: npt.NDArray[np.int64], factor: model.Scalars
+) -> allocation.Weights:
+    """Weights for which units of the default preset stand."""
+    result = held / neutral(vcpus)
+    result[:, _CPU] /= factor
+    return np.asarray(result)
+
+
+def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
+    """What the kernel weighs VMs by at weight 1, as if it had no end."""
+    bases = [_bases(control, vcpus) for control in resources.CONTROLS]
+    return np.stack(bases, axis=1)
+
+
+def found(vcpus: npt.NDArray[np.int64]) -> Units:
+    """What a VM is found with."""
+    return _fitting(neutral(vcpus))
+
+
+def _fitting(exact: Units) -> Units:
+    return np.clip(np.rint(exact), RANGE.smallest, RANGE.largest)
+
+
+def _bases(
+    control: resources.Control, vcpus: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    if control is resources.Control.CPU:
+        return RANGE.base * vcpus.astype(np.float64)
+    return np.full(len(vcpus), float(RANGE.base))
+
+
+def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
+    """Sizes in proportion to which each resource is divided.
+
+    :param held: (n, c).
+    :param memory_bytes: (n,) of the flavor: a VM's memory is protected in
+        proportion to its size.
+    :returns: (n, r) > 0; 1 for a resource that nothing steers.
+    """
+    shares = np.ones((len(held), len(resources.RESOURCES)))
+    for place, resource in enumerate(resources.RESOURCES):
+        if resource.control is not None:
+            column = resources.CONTROLS.index(resource.control)
+            shares[:, place] = held[:, column]
+        if resource.control is resources.Control.MEMORY:
+            shares[:, place] *= memory_bytes
+    return shares
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """What happened in some time of constant demand and weights.
+
+    :ivar received: (n, r) per second, and bytes of memory.
+    :ivar stall: (n, c) part of the time, 0..1, for which each VM waited.
+    :ivar busy: (m, c) part of the capacity in use, 0..1: of the resource that
+        a control steers, the busiest.
+    """
+
+    received: resources.Vector
+    stall: npt.NDArray[np.float64]
+    busy: npt.NDArray[np.float64]
+
+
+def run(
+    cloud: cloud_module.Cloud,
+    rows: model.Indices,
+    node: model.Indices,
+    demand: resources.Vector,
+    shares: resources.Vector,
+    protected: bool,
+) -> Outcome:
+    """Let the VMs of all nodes run.
+
+    :param rows: (p,) of the VMs that exist.
+    :param node: (p,) where they are.
+    :param demand: (p, r) finite.
+    :param shares: (p, r) > 0.
+    :param protected: whether memory is, in proportion to its shares.
+    """
+    divided = sharing.divide(
+        cloud.capacity, node, demand, cloud.coupled[rows], shares, protected
+    )
+    return measured(cloud.capacity, node, divided.received, divided.wished)
+
+
+def measured(
+    capacity: resources.Vector,
+    node: model.Indices,
+    received: resources.Vector,
+    wished: resources.Vector,
+) -> Outcome:
+    """Say who waited and what was busy.
+
+    :param received: (n, r).
+    :param wished: (n, r) what each would have used of a plenty.
+    """
+    wants = wished > 0
+    missing = np.where(
+        wants, 1.0 - received / np.where(wants, wished, 1.0), 0.0
+    )
+    used = np.stack(
+        [np.bincount(node, column, len(capacity)) for column in received.T],
+        axis=1,
+    )
+    part = used / np.where(capacity > 0, capacity, np.inf)
+    return Outcome(
+        received,
+        np.clip(_by_control(missing), 0.0, 1.0),
+        np.clip(_by_control(part), 0.0, 1.0),
+    )
+
+
+def _by_control(values: resources.Vector) -> npt.NDArray[np.float64]:
+    """Largest value of the resources of each control."""
+    return np.stack(
+        [
+            values[:, resources.RESOURCES.steered_by(control)].max(
+                axis=1, initial=0.0
+            )
+            for control in resources.CONTROLS
+        ],
+        axis=1,
+    )

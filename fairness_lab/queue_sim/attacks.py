@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What those get who try to get more than their turn.
+
+An attack changes what one party asks for: the first user of the first project,
+or that whole project. Everybody else asks for the same. The gain is what the
+party has allocated with the attack, divided by what it has without.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from fairness_lab.queue_sim import engine
+from fairness_lab.queue_sim import workload
+from nova_fairness.planners.fairqueue import order as order_module
+
+Floats = workload.Floats
+Indices = workload.Indices
+
+SHORT_S = 600.0
+"""What servers of an attack live that are deleted and asked for again."""
+
+IDS = 4
+"""Users or projects that one party seems to be."""
+
+_NAMED_FOR_S = 6 * workload.HOUR_S
+_TTL_S = 12 * workload.HOUR_S
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+    """A way in which a party tries to get more than its turn.
+
+    :ivar description: one sentence.
+    :ivar change: the cloud with what the party asks for instead; a user above
+        those there were is the party's, too.
+    :ivar project: the party is a project, not a user.
+    """
+
+    description: str
+    change: Callable[[workload.Cloud], workload.Cloud]
+    project: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What an attack brought, and what others lost.
+
+    :ivar honest: mean part of the cloud that the party has without the
+        attack, in the class of which it has most.
+    :ivar attacked: the same with it.
+    :ivar neighbours_lose: by what part the other users of its project have
+        less; 0 if there are none.
+    :ivar others_lose: the same of other projects.
+    """
+
+    honest: float
+    attacked: float
+    neighbours_lose: float
+    others_lose: float
+
+    @property
+    def gain(self) -> float:
+        """What the party gets, divided by what it gets when honest."""
+        return self.attacked / self.honest if self.honest else math.inf
+
+
+def tried(
+    cloud: workload.Cloud, attack: Attack, order: order_module.Order
+) -> Outcome:
+    """Simulate a cloud as it is and with an attack.
+
+    :raises PluginMisbehaved: if the order fails.
+    """
+    before = _held(cloud, order)
+    after = _held(attack.change(cloud), order)
+    users = len(before)
+    project = np.array(cloud.owners.project)
+    mine = project == 0 if attack.project else np.arange(users) == 0
+    near = (project == 0) & ~mine
+    extra = after[users:].sum(axis=0)
+
+    def lost(who: Any) -> float:
+        had, has = (_largest(each[:users][who]) for each in (before, after))
+        return 1 - has / had if had > 0 else 0.0
+
+    return Outcome(
+        _largest(before[mine]),
+        float((after[:users][mine].sum(axis=0) + extra).max()),
+        lost(near),
+        lost(project != 0),
+    )
+
+
+def _largest(parts: Floats) -> float:
+    return float(parts.sum(axis=0).max(initial=0.0))
+
+
+def _held(cloud: workload.Cloud, order: order_module.Order) -> Floats:
+    """(u, c) mean part of the cloud, after two half-lives if it lasts."""
+    settled_s = min(2 * cloud.half_life_s, cloud.duration_s / 2)
+    moments = engine.Simulation(cloud, order).moments(settled_s)
+    first = last = next(moments)
+    for each in moments:
+        last = each
+    area = (last.area - first.area) / (last.at_s - first.at_s)
+    held: Floats = area / cloud.capacity
+    return held
+
+
+def _mine(cloud: workload.Cloud) -> Indices:
+    """Rows of the requests of the first user."""
+    return np.flatnonzero(cloud.stream.user == 0)
+
+
+def _instead(
+    cloud: workload.Cloud, rows: Indices, **columns: Any
+) -> workload.Cloud:
+    """The cloud with other requests of the first user.
+
+    :param rows: of the requests that each of the new ones is like.
+    :param columns: of the new ones, and what differs.
+    """
+    stream = cloud.stream
+    sizes = columns.pop('sizes', stream.sizes)
+    kept = np.flatnonzero(stream.user != 0)
+    whole = {}
+    for name in ('asked_s', 'lifetime_s', 'deleted_s', 'user', 'size'):
+        old = getattr(stream, name)
+        whole[name] = np.concatenate([old[kept], columns.get(name, old[rows])])
+    none = np.full(len(rows), -1)
+    whole['resized'] = np.concatenate(
+        [np.full(len(kept), -1), columns.get('resized', none)]
+    )
+    order = np.argsort(whole['asked_s'], kind='stable')
+    changed = {name: column[order] for name, column in whole.items()}
+    return dataclasses.replace(
+        cloud, stream=workload.Stream(**changed, sizes=sizes)
+    )
+
+
+def _named(cloud: workload.Cloud, ids: Indices) -> workload.Cloud:
+    """The cloud with the first user's requests in other users' names.
+
+    :param ids: (m,) of each request, 0 for the own name.
+    """
+    owners = cloud.owners
+    count = int(ids.max(initial=0))
+    names = tuple(f'alias-{n}' for n in range(1, count + 1))
+    user = np.where(ids > 0, len(owners.users) + ids - 1, 0)
+    changed = dataclasses.replace(
+        owners,
+        users=owners.users + names,
+        project=owners.project + (0,) * count,
+    )
+    cloud = _instead(cloud, _mine(cloud), user=user)
+    return dataclasses.replace(cloud, owners=changed)
+
+
+def _churn(cloud: workload.Cloud) -> workload.Cloud:
+    stream, mine = cloud.stream, _mine(cloud)
+    times = np.ceil(stream.lifetime_s[mine] / SHORT_S).astype(np.int64)
+    rows = np.repeat(mine, times)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    left_s = stream.lifetime_s[rows] - nth * SHORT_S
+    return _instead(
+        cloud,
+        rows,
+        asked_s=stream.asked_s[rows] + nth * SHORT_S,
+        lifetime_s=np.minimum(left_s, SHORT_S),
+    )
+
+
+def _small_of(cloud: workload.Cloud) -> tuple[tuple[workload.Size, ...], int]:
+    """All sizes and that of one VCPU behind them, with its place."""
+    sizes = cloud.stream.sizes
+    memory_mib = min(each.memory_mib // each.vcpus for each in sizes)
+    return (*sizes, workload.Size(1, memory_mib)), len(sizes)
+
+
+def _many_small(cloud: workload.Cloud) -> workload.Cloud:
+    stream, mine = cloud.stream, _mine(cloud)
+    sizes, one = _small_of(cloud)
+    vcpus = np.array([each.vcpus * each.servers for each in stream.sizes])
+    rows = np.repeat(mine, vcpus[stream.size[mine]])
+    return _instead(cloud, rows, size=np.full(len(rows), one), sizes=sizes)
+
+
+def _resized(cloud: workload.Cloud) -> workload.Cloud:
+    mine = _mine(cloud)
+    sizes, one = _small_of(cloud)
+    return _instead(
+        cloud,
+        mine,
+        size=np.full(len(mine), one),
+        resized=cloud.stream.size[mine],
+        sizes=sizes,
+    )
+
+
+def _users(cloud: workload.Cloud) -> workload.Cloud:
+    return _named(cloud, np.arange(len(_mine(cloud))) % IDS)
+
+
+def _renamed(cloud: workload.Cloud) -> workload.Cloud:
+    asked_s = cloud.stream.asked_s[_mine(cloud)]
+    return _named(cloud, (asked_s // _NAMED_FOR_S).astype(np.int64))
+
+
+def _projects(cloud: workload.Cloud) -> workload.Cloud:
+    owners, stream = cloud.owners, cloud.stream
+    team = [n for n, project in enumerate(owners.project) if project == 0]
+    users, projects, project = (
+        [*owners.users],
+        [*owners.projects],
+        [*owners.project],
+    )
+    first: list[Indices] = [np.arange(len(users))]
+    for n in range(1, IDS):
+        other = np.arange(len(owners.users))
+        other[team] = len(users) + np.arange(len(team))
+        first.append(other)
+        users += [owners.users[each] for each in team]
+        project += [len(projects)] * len(team)
+        projects.append(f'{owners.projects[0]}-alias-{n}')
+    user = np.array(first)[np.arange(len(stream)) % IDS, stream.user]
+    shares = owners.shares + owners.shares[:1] * (IDS - 1)
+    changed = workload.Owners(
+        tuple(projects), shares, tuple(users), tuple(project)
+    )
+    return dataclasses.replace(
+        cloud,
+        owners=changed,
+        stream=dataclasses.replace(stream, user=user),
+    )
+
+
+def _hoarded(cloud: workload.Cloud, longest_s: float) -> workload.Cloud:
+    """All that is wanted on average, from the begin on and for all the time.
+
+    :param longest_s: after which servers end; they are asked for again.
+    """
+    stream, mine = cloud.stream, _mine(cloud)
+    amounts = np.array([each.amounts for each in stream.sizes])
+    part = (amounts / cloud.capacity).max(axis=1)[stream.size[mine]]
+    begin_s = float(stream.asked_s.min())
+    wanted = part @ stream.lifetime_s[mine] / (cloud.duration_s - begin_s)
+    count = max(int((np.cumsum(part) <= wanted).sum()), 1)
+    again = math.ceil(cloud.duration_s / longest_s)
+    rows = np.repeat(mine[:count], again)
+    nth = np.tile(np.arange(again), count)
+    lifetime_s = np.full(len(rows), min(longest_s, cloud.duration_s))
+    return _instead(
+        cloud, rows, asked_s=nth * longest_s, lifetime_s=lifetime_s
+    )
+
+
+def _hoard(cloud: workload.Cloud) -> workload.Cloud:
+    return _hoarded(cloud, cloud.duration_s)
+
+
+def _hoard_with_ttl(cloud: workload.Cloud) -> workload.Cloud:
+    return _hoarded(cloud, min(_TTL_S, cloud.half_life_s))
+
+
+def _lifetimes(cloud: workload.Cloud) -> workload.Cloud:
+    """Three of four are short, the fourth is as much longer."""
+    mine = _mine(cloud)
+    times = np.where(np.arange(len(mine)) % 4 == 3, 3.7, 0.1)
+    return _instead(
+        cloud, mine, lifetime_s=cloud.stream.lifetime_s[mine] * times
+    )
+
+
+ATTACKS: Mapping[str, Attack] = {
+    'churn': Attack(
+        'Servers are deleted after ten minutes and asked for again, as long'
+        ' as one would have run.',
+        _churn,
+    ),
+    'many-small': Attack(
+        'Servers of one VCPU instead of larger ones.', _many_small
+    ),
+    'users': Attack(
+        f'One user asks in the names of {IDS} users of the project.', _users
+    ),
+    'projects': Attack(
+        f'One project asks as {IDS} projects, each with its share.',
+        _projects,
+        project=True,
+    ),
+    'hoarding': Attack(
+        'Before others come, all that will be wanted is started, and never'
+        ' deleted.',
+        _hoard,
+    ),
+    'hoarding-with-ttl': Attack(
+        'The same where servers end after a half-life, and are asked for'
+        ' again.',
+        _hoard_with_ttl,
+    ),
+    'renaming': Attack(
+        'A new user of the project asks every six hours.', _renamed
+    ),
+    'resize': Attack(
+        'Servers of one VCPU are asked for, and resized ten minutes after'
+        ' their start.',
+        _resized,
+    ),
+    'lifetimes': Attack(
+        'Three of four servers last a tenth as long, so that short lives are'
+        ' expected, and the fourth takes the time of all.',
+        _lifetimes,
+    ),
+}
+"""By name."""

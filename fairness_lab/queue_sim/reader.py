@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Scenarios of clouds whose requests wait: YAML to a cloud and its stream."""
+
+from collections.abc import Mapping
+import pathlib
+import types
+
+import numpy as np
+
+from fairness_lab.queue_sim import streams
+from fairness_lab.queue_sim import traces
+from fairness_lab.queue_sim import workload
+from fairness_lab.scenario import yaml
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import planner
+from nova_fairness.planners.preemption import watermark
+
+FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'cluster'
+"""Of the scenarios that come with the simulator."""
+
+STANDARD = (
+    'steady',
+    'bursty',
+    'heavy-tailed',
+    'one-hoarder',
+    'thousand-tiny',
+    'large-and-small',
+    'idle-team-returns',
+    'churn',
+)
+"""Those that orders are compared on."""
+
+MOST_HOSTS = 100_000
+MOST_REQUESTS = 10_000_000
+_MOST_PROJECTS = 100_000
+_MOST_AMOUNT = 1_000_000
+_MOST_DAYS = 3660.0
+
+_PATIENCE_H = planner.Backfill().patience_s / workload.HOUR_S
+
+_AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
+
+
+def names() -> tuple[str, ...]:
+    """Names of the scenarios that come with the simulator."""
+    return tuple(sorted(path.stem for path in FOLDER.glob('*.yaml')))
+
+
+def found_at(
+    name: str, folder: pathlib.Path, overrides: Mapping[str, str]
+) -> yaml.Value:
+    """Read what a scenario says.
+
+    :param name: of one in the folder, or the path of a YAML file.
+    :param overrides: YAML by key, with dots.
+    :raises BadScenario: if there is none, or it is no YAML.
+    """
+    path = folder / f'{name}.yaml'
+    names = sorted(each.stem for each in folder.glob('*.yaml'))
+    if name not in names:
+        path = pathlib.Path(name)
+        if path.suffix not in ('.yaml', '.yml'):
+            raise exception.BadScenario(
+                f'there is no scenario {name}: expected a path that ends in'
+                f' .yaml or one of {", ".join(names)}'
+            )
+    whole = yaml.load(path)
+    for key, text in overrides.items():
+        yaml.override(whole, key, text)
+    return whole
+
+
+def find(
+    name: str, overrides: Mapping[str, str] = _AS_WRITTEN
+) -> workload.Cloud:
+    """Read a scenario that comes with the simulator, or one in a file.
+
+    :param name: its name, or the path of a YAML file.
+    :param overrides: YAML by key, with dots.
+    :raises BadScenario: if there is none, or it is wrong; says file and line.
+    :raises BadTrace: if its trace is wrong; says file, line and column.
+    """
+    return _cloud(found_at(name, FOLDER, overrides))
+
+
+def _cloud(whole: yaml.Value) -> workload.Cloud:
+    section = whole.section()
+    description = section.need('description', yaml.Value.text)
+    seed = section.take('seed', yaml.Value.integer, 1)
+    days = section.need('days', read_days)
+    cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
+    half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
+    wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
+    patience_h = section.take(
+        'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
+    )
+    estimates_h = section.take(
+        'estimates_every_hours', yaml.Value.positive, None
+    )
+    notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    marks, saves = _marks(section), section.take('saves', _part, 0.0)
+    all_run = section.take('with_preemptible', yaml.Value.yes_or_no, True)
+    hosts = section.need('hosts', read_hosts)
+    owners, stream = read_asked(section, hosts, days, seed)
+    if not all_run:
+        stream = stream.without_preemptible()
+    return workload.Cloud(
+        name=whole.path.stem,
+        description=description,
+        seed=seed,
+        duration_s=days * workload.DAY_S,
+        cycle_s=cycle_s,
+        half_life_s=half_life_h * workload.HOUR_S,
+        longest_wait_s=None if wait_h is None else wait_h * workload.HOUR_S,
+        patience_s=patience_h * workload.HOUR_S,
+        estimates_s=(
+            None if estimates_h is None else estimates_h * workload.HOUR_S
+        ),
+        hosts=hosts,
+        owners=owners,
+        stream=stream,
+        notice_s=notice_s,
+        marks=marks,
+        saves=saves,
+    )
+
+
+def read_asked(
+    section: yaml.Section, hosts: cluster.Amounts, days: float, seed: int
+) -> tuple[workload.Owners, workload.Stream]:
+    """Read owners of hosts and their requests: ``projects`` or ``trace``.
+
+    :param section: all other keys of which were read.
+    :param hosts: (h, c) capacity.
+    :param days: length of the run.
+    :param seed: of what is drawn.
+    :raises BadScenario: if the section is wrong, or has other keys.
+    :raises BadTrace: if its trace is wrong.
+    """
+    trace = section.take('trace', _trace, None)
+    if trace is not None:
+        section.finish()
+        memory_mib, vcpus = hosts.max(axis=0).tolist()
+        return traces.read(trace, workload.Size(vcpus, memory_mib))
+    recipes = section.need('projects', lambda v: _recipes(v, days))
+    section.finish()
+    stream = streams.drawn(recipes, hosts.sum(axis=0), seed)
+    return streams.owners(recipes), stream
+
+
+def _trace(value: yaml.Value) -> traces.Trace:
+    section = value.section()
+    found = traces.Trace(
+        value.path.parent / section.need('file', yaml.Value.text),
+        section.take('shares', _shares, {}),
+        section.take('memory_gib_per_vcpu', yaml.Value.positive, 4.0),
+        section.take('time_limits', yaml.Value.yes_or_no, True),
+    )
+    section.finish()
+    return found
+
+
+def _shares(value: yaml.Value) -> dict[str, float]:
+    return {name: each.number() for name, each in value.entries().items()}
+
+
+def read_days(value: yaml.Value) -> float:
+    """Length of a run."""
+    days = value.positive()
+    if days > _MOST_DAYS:
+        raise value.wrong(f'at most {_MOST_DAYS:g} days')
+    return days
+
+
+def _count(value: yaml.Value) -> int:
+    return value.integer(1, _MOST_AMOUNT)
+
+
+def _memory(value: yaml.Value) -> int:
+    """MiB of a number of GiB."""
+    memory_mib = round(value.positive() * workload.MIB_PER_GIB)
+    if not 1 <= memory_mib <= _MOST_AMOUNT * workload.MIB_PER_GIB:
+        raise value.wrong(f'1/1024 to {_MOST_AMOUNT} GiB')
+    return memory_mib
+
+
+def read_hosts(value: yaml.Value) -> cluster.Amounts:
+    """(h, c) capacity of each host, kind after kind."""
+    rows: list[list[int]] = []
+    for kind in value.items() if value.is_list() else [value]:
+        section = kind.section()
+        count = section.need('count', lambda each: each.integer(1, MOST_HOSTS))
+        vcpus = section.need('vcpus', _count)
+        memory_mib = section.need('memory_gib', _memory)
+        section.finish()
+        rows += [[memory_mib, vcpus]] * count
+    if not 1 <= len(rows) <= MOST_HOSTS:
+        raise value.wrong(f'1 to {MOST_HOSTS} hosts')
+    return np.array(rows, dtype=np.int64)
+
+
+def _recipes(value: yaml.Value, days: float) -> list[streams.Recipe]:
+    recipes, seen = [], set()
+    for item in value.items():
+        each = _recipe(item, days)
+        if each.name in seen:
+            raise item.wrong(f'every name once, and {each.name} came before')
+        seen.add(each.name)
+        recipes.append(each)
+    if not 1 <= sum(each.count for each in recipes) <= _MOST_PROJECTS:
+        raise value.wrong(f'1 to {_MOST_PROJECTS} projects')
+    return recipes
+
+
+def _recipe(value: yaml.Value, days: float) -> streams.Recipe:
+    section = value.section()
+    spreads = {each.value: each for each in streams.Spread}
+    found = streams.Recipe(
+        name=section.need('name', yaml.Value.name),
+        count=section.take('count', _count, 1),
+        share=section.take('share', yaml.Value.number, 1.0),
+        users=section.take('users', _count, 1),
+        demand=section.need('demand', yaml.Value.positive),
+        sizes=section.need('sizes', _sizes),
+        lifetime_s=section.need('lifetime_hours', yaml.Value.positive)
+        * workload.HOUR_S,
+        spread=section.take(
+            'lifetimes',
+            lambda each: spreads[each.one_of(tuple(spreads))],
+            streams.Spread.EXPONENTIAL,
+        ),
+        burst=section.take('burst', _burst, 1.0),
+        active=section.take(
+            'active_days',
+            lambda each: _active(each, days),
+            ((0.0, days * workload.DAY_S),),
+        ),
+        deleted=section.take('deleted', _part, 0.0),
+        preemptible=section.take('preemptible', yaml.Value.yes_or_no, False),
+    )
+    section.finish()
+    return found
+
+
+def _sizes(value: yaml.Value) -> tuple[tuple[workload.Size, float], ...]:
+    found: dict[workload.Size, float] = {}
+    for item in value.items():
+        section = item.section()
+        size = workload.Size(
+            section.need('vcpus', _count),
+            section.need('memory_gib', _memory),
+            section.take('servers', _count, 1),
+        )
+        if size in found:
+            raise item.wrong(f'every size once, and {size.name} came before')
+        found[size] = section.take('weight', yaml.Value.positive, 1.0)
+        section.finish()
+    if not found:
+        raise value.wrong('at least one size')
+    return tuple(found.items())
+
+
+def _burst(value: yaml.Value) -> float:
+    return value.number(1.0)
+
+
+def _part(value: yaml.Value) -> float:
+    part = value.number()
+    if part > 1:
+        raise value.wrong('a number from 0 to 1')
+    return part
+
+
+def _marks(section: yaml.Section) -> watermark.Marks:
+    upper = section.take('kept_free', _part, 0.0)
+    lower = section.take('freed', lambda each: _freed(each, upper), 0.0)
+    return watermark.Marks(upper, lower)
+
+
+def _freed(value: yaml.Value, kept_free: float) -> float:
+    part = value.number()
+    if part > kept_free:
+        raise value.wrong(f'a number from 0 to kept_free, {kept_free:g}')
+    return part
+
+
+def _active(value: yaml.Value, days: float) -> tuple[tuple[float, float], ...]:
+    """Begin and end of each time before the end of the run, seconds."""
+    found: list[tuple[float, float]] = []
+    last = 0.0
+    for item in value.items():
+        match [each.number() for each in item.items()]:
+            case [begin, end] if last <= begin < end:
+                found.append((begin, end))
+                last = end
+            case _:
+                raise item.wrong('pairs of days, ascending')
+    within = [(begin, min(end, days)) for begin, end in found if begin < days]
+    if not within:
+        raise value.wrong(f'a pair that begins before day {days:g}')
+    return tuple(
+        (begin * workload.DAY_S, end * workload.DAY_S) for begin, end in within
+    )

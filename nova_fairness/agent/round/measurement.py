@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""From a sample to heaviness: the measure and exchange rooms in order."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import functools
+
+import numpy as np
+
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.round import foresight
+from nova_fairness.exchange import base as exchange_base
+from nova_fairness.measure import endowment
+from nova_fairness.measure import grades
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import ownership
+from nova_fairness.measure import patience
+from nova_fairness.measure import pressure as pressure_measure
+from nova_fairness.measure import round as measure_round
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.measure import usage as usage_measure
+from nova_fairness.measure import wants
+from nova_fairness.model import foresight as foresight_model
+from nova_fairness.model import node as node_model
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import report
+from nova_fairness.model import round as round_model
+from nova_fairness.model import sample as sample_model
+from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
+
+Weights = Callable[[Iterable[str]], Mapping[str, float]]
+"""Gives the weights > 0 of some users, those that are known; never blocks."""
+
+
+Rates = Callable[[sample_model.Sample], Mapping[str, float]]
+"""Says what is spent for VMs, > 0 by UUID; empty if nobody does. Never
+blocks."""
+
+
+def no_rates(_sample: sample_model.Sample) -> Mapping[str, float]:
+    """Know no rates."""
+    return {}
+
+
+def configured_only(_users: Iterable[str]) -> Mapping[str, float]:
+    """Know no weights but those in the settings."""
+    return {}
+
+
+class Measurement:
+    """Remembers the last sample and usage, and weighs the newest.
+
+    :param node: what the node has.
+    :param exchange: where reports go to and come from.
+    :param guard: runs the metric.
+    :param boot_id: identity of this run of the agent.
+    :param clock: monotonic, seconds.
+    :param weights: of users that the settings give none.
+    :param rates: of VMs; those not named have 1.
+    """
+
+    def __init__(
+        self,
+        node: node_model.NodeResources,
+        exchange: exchange_base.Exchange,
+        guard: guard_module.Guard,
+        boot_id: str,
+        clock: Callable[[], float],
+        weights: Weights = configured_only,
+        rates: Rates = no_rates,
+    ) -> None:
+        self._node = node
+        self._exchange = exchange
+        self._guard = guard
+        self._boot_id = boot_id
+        self._clock = clock
+        self._weights = weights
+        self._rates = rates
+        self._before: sample_model.Sample | None = None
+        self._past: usage_model.Usage | None = None
+        self._reading: pressure_model.PressureSample | None = None
+        self._silent = Silent()
+        self._wants = Wants(node)
+
+    def usage(
+        self, sample: sample_model.Sample, decay_factor: float
+    ) -> usage_model.Usage | None:
+        """Usage since the last sample.
+
+        :returns: ``None`` for the first sample.
+        """
+        before, self._before = self._before, sample
+        if before is None or sample.time_s <= before.time_s:
+            return None
+        self._past = usage_measure.between(
+            before,
+            sample,
+            self._node.speed_factor,
+            self._past,
+            decay_factor,
+        )
+        return self._past
+
+    def pressure(
+        self, reading: pressure_model.PressureSample
+    ) -> pressure_model.Pressure | None:
+        """Pressure of VMs since the last reading.
+
+        :returns: ``None`` for the first reading.
+        """
+        before, self._reading = self._reading, reading
+        if before is None or reading.time_s <= before.time_s:
+            return None
+        return pressure_measure.between(before, reading)
+
+    def weigh(
+        self,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        number: int,
+        best_effort: frozenset[str] = frozenset(),
+    ) -> round_model.Measured:
+        """Say how heavy the VMs of this node are, cloud-wide.
+
+        :param number: of the round, the sequence number of the report.
+        :param best_effort: keys of VMs that nobody is to feel, their owners
+            neither.
+        :raises PluginMisbehaved: if the metric fails in any stage.
+        """
+        counted = usage_measure.counted(used, best_effort)
+        measured = self._weighed(
+            counted, metric, settings, number, best_effort
+        )
+        if not best_effort:
+            return measured
+        return dataclasses.replace(measured, usage=used, counted=counted)
+
+    def _weighed(
+        self,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        number: int,
+        best_effort: frozenset[str],
+    ) -> round_model.Measured:
+        owners = ownership.of_node(used.incarnations, settings.entity)
+        demands = _without(
+            self._demands(used, owners, settings), used, best_effort
+        )
+        own = self._guard.call(
+            settings.metric, lambda: stages.instance_stage(metric, demands)
+        )
+        found = self._wants.judge(used)
+        vcpus = grades.of_node(used, found.wanted, owners, self._node)
+        told = totals.by_user(
+            owners, own, demands.endowment, demands.usage, found.wanted, vcpus
+        )
+        self._publish(number, settings.metric, used.interval_s, told)
+        view = self._exchange.view(self._clock(), settings.metric)
+        combined = self._combined(view, used, settings)
+        owners = ownership.extended(owners, combined.users)
+        of_all, user = combined.totals, owners.user_index
+        of_users, treated = self._guard.call(
+            settings.metric,
+            lambda: measure_round.treated(metric, of_all, user, own),
+        )
+        return round_model.Measured(
+            usage=used,
+            ownership=owners,
+            endowment=demands.endowment,
+            instance_heaviness=own,
+            heaviness=treated,
+            user_heaviness=of_users,
+            quota=of_all.quota,
+            supply=combined.supply,
+            view=view,
+            user_usage=of_all.usage,
+            basis=_basis(demands, of_all),
+            wanted=found.wanted,
+            waiting=found.waiting,
+            knowledge=self._knowledge(view, combined, used, metric, settings),
+        )
+
+    def _combined(
+        self,
+        view: report.View,
+        used: usage_model.Usage,
+        settings: settings_module.Settings,
+    ) -> totals.Combined:
+        return totals.combined(
+            view,
+            used.interval_s,
+            settings.metric,
+            self._quota_weights(view, settings),
+            settings.overcommit,
+        )
+
+    def _knowledge(
+        self,
+        view: report.View,
+        combined: totals.Combined,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+    ) -> Callable[[], foresight_model.NodeKnowledge] | None:
+        """Count those, too, who are silent by chance."""
+        held = self._silent.extended(view, self._clock(), used.interval_s)
+        if not held.reports:
+            return None
+        if held is not view:
+            combined = self._combined(held, used, settings)
+        return functools.partial(
+            foresight.knowledge_of_node,
+            self._node.host,
+            held,
+            combined,
+            used,
+            metric,
+            settings,
+        )
+
+    def _demands(
+        self,
+        used: usage_model.Usage,
+        owners: usage_model.Ownership,
+        settings: settings_module.Settings,
+    ) -> metric_base.Demands:
+        vms = [item.instance for item in used.incarnations]
+        own_supply = self._node.supply(used.interval_s)
+        view = self._others(settings.metric)
+        users = {
+            *owners.users,
+            *totals.known_users(view, settings.metric),
+        }
+        return measure_round.demands(
+            used.amounts,
+            endowment.endowments(
+                np.array([vm.vcpus for vm in vms], dtype=np.float64),
+                np.array([vm.memory_bytes for vm in vms], dtype=np.float64),
+                owners.node_index,
+                own_supply[np.newaxis, :],
+            ),
+            owners.node_index,
+            own_supply
+            + totals.supply_of(view, used.interval_s, settings.metric),
+            settings.overcommit,
+            len(users),
+            self.rates([vm.uuid for vm in vms]),
+        )
+
+    def rates(self, uuids: Iterable[str]) -> usage_model.Scalars | None:
+        """Rates that are spent for VMs; ``None`` if none is said."""
+        known = self._rates(self._before) if self._before else {}
+        if not known:
+            return None
+        return np.array([known.get(uuid, 1.0) for uuid in uuids])
+
+    def _quota_weights(
+        self, view: report.View, settings: settings_module.Settings
+    ) -> Mapping[str, float]:
+        users = totals.known_users(view, settings.metric)
+        return {**self._weights(users), **settings.quota_weights}
+
+    def _others(self, metric: str) -> report.View:
+        """Reports of the other nodes before this round."""
+        view = self._exchange.view(self._clock(), metric)
+        peers = {
+            host: item
+            for host, item in view.reports.items()
+            if host != self._node.host
+        }
+        return report.View(peers, view.age_s, view.left_out)
+
+    def _publish(
+        self,
+        number: int,
+        metric: str,
+        interval_s: float,
+        users: Mapping[str, report.UserTotals],
+    ) -> None:
+        self._exchange.publish(
+            report.NodeReport(
+                host=self._node.host,
+                boot_id=self._boot_id,
+                sequence=number,
+                interval_s=interval_s,
+                metric=metric,
+                resources=self._node,
+                users=users,
+            )
+        )
+
+
+def _without(
+    demands: metric_base.Demands,
+    used: usage_model.Usage,
+    best_effort: frozenset[str],
+) -> metric_base.Demands:
+    """Entitle VMs to nothing that get what nobody else wants."""
+    if not best_effort:
+        return demands
+    kept = [[vm.key not in best_effort] for vm in used.incarnations]
+    return dataclasses.replace(
+        demands, endowment=np.where(kept, demands.endowment, 0.0)
+    )
+
+
+def _basis(
+    demands: metric_base.Demands, of_all: metric_base.Totals
+) -> round_model.Basis:
+    return round_model.Basis(
+        supply=demands.supply,
+        user_count=demands.user_count,
+        user_supply=of_all.supply,
+        user_instance_heaviness=of_all.instance_heaviness,
+        user_endowment=of_all.endowment,
+        rates=demands.rates,
+    )
+
+
+class Wants:
+    """What the VMs of this node have wanted for longer than a moment.
+
+    :param node: what the node has.
+    """
+
+    def __init__(self, node: node_model.NodeResources) -> None:
+        self._node = node
+        self._rows: dict[str, int] = {}
+        self._past = measure_round.Past.unknown(0)
+
+    def judge(self, usage: usage_model.Usage) -> measure_round.Judgement:
+        """Judge what VMs want, once for each interval."""
+        keys = [item.key for item in usage.incarnations]
+        rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
+        found = measure_round.judge(
+            wants.interval(usage, self._node),
+            self._past.picked(rows),
+            usage.newest,
+            self._node.speed_factor * usage.interval_s,
+            usage.interval_s,
+            np.array([vm.paused for vm in usage.incarnations], dtype=np.bool_),
+        )
+        self._past = found.past
+        self._rows = {key: row for row, key in enumerate(keys)}
+        return found
+
+
+@dataclasses.dataclass
+class _Heard:
+    """The newest report of a node.
+
+    :ivar arrived_s: when, monotonic clock.
+    :ivar part: of its reports that was missing, 0..1.
+    """
+
+    said: report.NodeReport
+    arrived_s: float
+    part: float = 0.0
+
+    def hear(
+        self, said: report.NodeReport, arrived_s: float, interval_s: float
+    ) -> None:
+        if said is self.said:
+            return
+        gap = (arrived_s - self.arrived_s) / interval_s
+        self.part = float(patience.heard(np.array(self.part), np.array(gap)))
+        self.said, self.arrived_s = said, arrived_s
+
+    def silent(self, now_s: float, interval_s: float) -> float:
+        """Intervals since it came."""
+        return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
+
+    def patience(self) -> float:
+        return float(patience.patience(np.array(self.part)))
+
+
+class Silent:
+    """What nodes said whose reports are missing by chance.
+
+    Their VMs go on wanting what they wanted. Whoever foresaw without
+    them would move all weights there and back whenever some reports get lost.
+    """
+
+    def __init__(self) -> None:
+        self._heard: dict[str, _Heard] = {}
+
+    def extended(
+        self, view: report.View, now_s: float, interval_s: float
+    ) -> report.View:
+        """Remember a view, and add those who are silent by chance.
+
+        :param now_s: seconds of a monotonic clock.
+        :param interval_s: of the own rounds: more often no report is seen.
+        :returns: the same view if nobody is.
+        """
+        for host, said in view.reports.items():
+            arrived_s = now_s - view.age_s.get(host, 0.0)
+            known = self._heard.setdefault(host, _Heard(said, arrived_s))
+            known.hear(said, arrived_s, max(interval_s, said.interval_s))
+        self._heard = {
+            host: known
+            for host, known in self._heard.items()
+            if known.silent(now_s, interval_s) <= patience.MOST
+        }
+        by_chance = {
+            host: known.said
+            for host, known in self._heard.items()
+            if host not in view.reports
+            and known.silent(now_s, interval_s) <= known.patience()
+        }
+        if not by_chance:
+            return view
+        every = {**view.reports, **by_chance}
+        return report.View(
+            dict(sorted(every.items())), view.age_s, view.left_out
+        )

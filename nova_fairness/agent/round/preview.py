@@ -1,0 +1,500 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What would become of a node's VMs if weights were in force, by metric.
+
+The rounds of measure and decide run, one after the other and from neutral
+weights on, on a model of the node's CPUs: VMs want what the newest round found
+that they want, and share what VMs have in all by their kernel units. Nothing
+is written. Only the CPU is foreseen: of nothing else it is known what VMs
+want.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent.explain import parts
+from nova_fairness.agent.explain import standing
+from nova_fairness.agent.round import application
+from nova_fairness.agent.round import decision
+from nova_fairness.agent.round import foresight
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide.controls import scale as scale_module
+from nova_fairness.measure import foresight as measure_foresight
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import round as measure_round
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.measure import usage as usage_measure
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
+from nova_fairness.shares import filling
+from nova_fairness.shares import grouping
+
+ROUNDS = 100
+"""After which nothing is waited for any more."""
+
+SETTLED = 0.01
+"""Part by which a weight moves at most in each of the last rounds ..."""
+
+STILL = 3
+"""... and so many of these there are."""
+
+CONTENT = 0.99
+"""Part of what it wants from which a VM waits for nothing more."""
+
+AGAIN_S = 60.0
+"""Seconds after which a metric that failed is tried again."""
+
+NOT_MEASURED = 'nothing is measured yet: ask again after the next round'
+NO_CONTROL = 'this node cannot steer the CPU'
+UNKNOWN = 'the newest round does not tell what VMs want'
+
+_CONTROL = resources.Control.CPU
+_COLUMN = resources.CONTROLS.index(_CONTROL)
+_TIME = resources.RESOURCES.index('cpu_time')
+_AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Start:
+    """What a preview starts from.
+
+    :ivar done: a round that was measured and decided.
+    :ivar settings: in force.
+    :ivar scales: how each control counts that the node can steer.
+    :ivar preferences: of owners among their own VMs, by UUID.
+    """
+
+    done: round_model.Round
+    measured: round_model.Measured
+    settings: settings_module.Settings
+    scales: scale_module.Scales
+    preferences: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Preview:
+    """What would become of the VMs of a round, with one metric.
+
+    :ivar gets: (n,) CPUs that each would get.
+    :ivar weights: (n,) of the CPU.
+    :ivar units: kernel units of each; ``None`` where it is not steered.
+    :ivar rounds: that were run.
+    :ivar settled: whether nothing moved any more in the last of them.
+    """
+
+    gets: usage_model.Scalars
+    weights: usage_model.Scalars
+    units: Sequence[int | None]
+    rounds: int
+    settled: bool
+
+
+def preview(
+    start: Start,
+    name: str,
+    metric: metric_base.Metric,
+    policy: policy_base.Policy,
+    guard: guard_module.Guard,
+) -> Preview:
+    """Run rounds with a metric until weights stand still.
+
+    :param name: of the metric.
+    :param guard: runs metric and policy.
+    :raises PluginMisbehaved: if one of them fails.
+    :raises StateError: if the round does not tell enough.
+    """
+    model = _Model(start, name, metric, guard)
+    room = decision.Decision(
+        start.done.node, guard, {_CONTROL: start.scales[_CONTROL]}
+    )
+    only = frozenset({_CONTROL})
+    settings = dataclasses.replace(start.settings, controls=only)
+    got = model.newest
+    held: allocation.Allocation = {}
+    log = np.zeros(len(got))
+    still = number = 0
+    while still < STILL and number < ROUNDS:
+        decided = room.decide(
+            model.measured(got), policy, settings, model.ask(held)
+        )
+        held = decided.wanted
+        got = model.divided(held)
+        before, log = log, np.log(decided.weights[:, _COLUMN])
+        moved = float(np.abs(log - before).max(initial=0.0))
+        still = still + 1 if moved <= SETTLED else 0
+        number += 1
+    return Preview(
+        gets=model.cpus(got),
+        weights=np.exp(log),
+        units=[held.get(knob) for knob in model.knobs],
+        rounds=number,
+        settled=still >= STILL,
+    )
+
+
+class _Model:
+    """The CPUs of a node on which all want what the newest round found.
+
+    :ivar newest: (n,) amounts of CPU time that VMs had.
+    :ivar knobs: of the CPU, of each VM.
+    :raises StateError: if the round does not tell enough.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        name: str,
+        metric: metric_base.Metric,
+        guard: guard_module.Guard,
+    ) -> None:
+        given = parts.given_to(start.measured)
+        waiting, wanted = start.measured.waiting, start.measured.wanted
+        if given is None or waiting is None or wanted is None:
+            raise exception.StateError(UNKNOWN)
+        self._start = start
+        self._metric = metric
+        self._given = given
+        self._short = waiting.nodes
+        self.newest = start.measured.usage.newest[:, _TIME]
+        self._wanted = np.maximum(wanted[:, _TIME], self.newest)
+        self._weigh = functools.partial(guard.call, f'the preview with {name}')
+        vms = start.measured.usage.incarnations
+        self.knobs = [allocation.Knob(vm.key, _CONTROL) for vm in vms]
+        # VMs with CPUs of their own share with nobody.
+        scale = start.scales[_CONTROL]
+        self._sharing = np.flatnonzero(
+            [scale.is_steered(vm.instance) for vm in vms]
+        )
+        self._sizes = self._kernel_units()
+        now = start.done.decided
+        self._best_effort = now.best_effort if now else frozenset[str]()
+        self._elsewhere = (
+            _told_elsewhere(start, given)
+            if name == start.done.metric
+            else self._weigh(lambda: _like_elsewhere(start, given, metric))
+        )
+
+    def cpus(self, amounts: usage_model.Scalars) -> usage_model.Scalars:
+        """Turn CPU time of the interval into CPUs, (n,)."""
+        usage = self._start.measured.usage
+        speed = self._start.done.node.speed_factor
+        return np.asarray(amounts / (usage.interval_s * speed))
+
+    def ask(self, held: allocation.Allocation) -> decision.Ask:
+        """What a decision depends on besides, if some units are held."""
+        start = self._start
+        vms = start.measured.usage.incarnations
+        return decision.Ask(
+            present={**start.done.applied, **held},
+            held=held,
+            exempt=application.exempt(vms, start.settings),
+            elapsed_s=start.measured.usage.interval_s,
+            preferences=start.preferences,
+            best_effort=self._best_effort,
+        )
+
+    def divided(self, held: allocation.Allocation) -> usage_model.Scalars:
+        """What VMs get of what they have in all, by kernel units, (n,)."""
+        rows, part = self._sharing, self._start.scales[_CONTROL].part
+        units = [
+            part(held[knob]) if knob in held else size
+            for knob, size in zip(self.knobs, self._sizes, strict=True)
+        ]
+        got = self.newest.copy()
+        got[rows], _ = filling.fill(
+            np.array([self.newest[rows].sum()]),
+            np.zeros(len(rows), dtype=np.intp),
+            self._wanted[rows],
+            np.array(units, dtype=np.float64)[rows],
+        )
+        return got
+
+    def measured(self, got: usage_model.Scalars) -> round_model.Measured:
+        """What a round would measure if VMs got some CPU time, (n,)."""
+        given, before = self._given, self._start.measured
+        users = given.totals.user_count
+        usage = self._using(got)
+        demands = dataclasses.replace(given.demands, usage=usage.amounts)
+        own = self._weigh(lambda: stages.instance_stage(self._metric, demands))
+        more = grouping.sum_by(
+            given.owner, usage.amounts - before.weighed.amounts, users
+        )
+        of_all = dataclasses.replace(
+            given.totals,
+            instance_heaviness=self._elsewhere
+            + grouping.sum_by(given.owner, own, users),
+            usage=(given.totals.usage + more).clip(0.0),
+        )
+        of_users, treated = self._weigh(
+            lambda: measure_round.treated(
+                self._metric, of_all, given.owner, own
+            )
+        )
+        return dataclasses.replace(
+            before,
+            usage=usage,
+            counted=None,
+            instance_heaviness=own,
+            heaviness=treated,
+            user_heaviness=of_users,
+            user_usage=of_all.usage,
+            waiting=self._waiting(got),
+            knowledge=functools.partial(self._knowledge, of_all),
+        )
+
+    def _using(self, got: usage_model.Scalars) -> usage_model.Usage:
+        """What counts of what VMs use if they get some CPU time, (n,)."""
+        usage = _using(self._start.measured.usage, got)
+        return usage_measure.counted(usage, self._best_effort)
+
+    def _waiting(self, got: usage_model.Scalars) -> usage_model.Waiting:
+        wanted = np.where(self._wanted > 0, self._wanted, 1.0)
+        part = np.where(self._wanted > 0, got / wanted, 1.0)
+        return usage_model.Waiting(
+            vms=part < CONTENT, nodes=self._short, lacking=1.0 - part
+        )
+
+    def _knowledge(self, of_all: metric_base.Totals) -> Any:
+        measured = self._start.measured
+        return foresight.knowledge_of_node(
+            self._start.done.node.host,
+            measured.view,
+            totals.Combined(measured.ownership.users, of_all, measured.supply),
+            measured.usage,
+            self._metric,
+            self._start.settings,
+        )
+
+    def _kernel_units(self) -> list[float]:
+        """Units of each VM while it is not steered."""
+        start = self._start
+        sizes = start.scales[_CONTROL].sizes(
+            scale_module.Facts(
+                usage=start.measured.usage,
+                preset=policy_base.Preset.DEFAULT,
+                present=start.done.applied,
+                exempt=frozenset(),
+                tolerance=start.settings.tolerance,
+            )
+        )
+        part, applied = start.scales[_CONTROL].part, start.done.applied
+        return [
+            part(applied[knob]) if knob in applied else float(size)
+            for knob, size in zip(self.knobs, sizes, strict=True)
+        ]
+
+
+def _using(
+    usage: usage_model.Usage, got: usage_model.Scalars
+) -> usage_model.Usage:
+    """The same usage with other CPU time."""
+    amounts, newest = usage.amounts.copy(), usage.newest.copy()
+    amounts[:, _TIME] = newest[:, _TIME] = got
+    return dataclasses.replace(usage, amounts=amounts, unsmoothed=newest)
+
+
+def _told_elsewhere(start: Start, given: parts.Given) -> metric_base.Heaviness:
+    """Sums of the instance stage over users' VMs on other nodes, (u,).
+
+    Reports tell them for the metric in force.
+    """
+    own, users = start.measured.instance_heaviness, given.totals.user_count
+    here = grouping.sum_by(given.owner, own, users)
+    return np.asarray(given.totals.instance_heaviness - here)
+
+
+def _like_elsewhere(
+    start: Start, given: parts.Given, metric: metric_base.Metric
+) -> metric_base.Heaviness:
+    """The same for a metric of which no report tells, (u,).
+
+    What a user has on a node is shown to it as one VM.
+    """
+    of_all, name = given.totals, start.done.metric
+    view = start.measured.view
+    known = measure_foresight.told(view, start.measured.usage.interval_s, name)
+    weighing = measure_foresight.Weighing(
+        metric, known, of_all.quota, of_all.supply
+    )
+    hosts = [item.host for item in totals.usable(view, name)]
+    others = known.node != hosts.index(start.done.node.host)
+    heavy = np.where(others, weighing.instances(known.used), 0.0)
+    return grouping.sum_by(known.user, heavy, of_all.user_count)
+
+
+class Previewer:
+    """Previews of the newest round, with each metric that is installed.
+
+    Rounds never wait for it, and a metric or policy that fails here is not
+    taken from them.
+
+    :param scales: how each control counts that the node can steer.
+    :param deadline_s: seconds that a metric or policy may take at a time.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self,
+        scales: scale_module.Scales,
+        deadline_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scales = scales
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._guard = guard_module.Guard(deadline_s)
+        self._failed: dict[str, tuple[float, str]] = {}
+
+    def told(
+        self,
+        done: round_model.Round | None,
+        settings: settings_module.Settings,
+        preferences: Mapping[str, float],
+        names: Sequence[str],
+    ) -> list[Mapping[str, Any]]:
+        """Say what would become of the VMs of a round, metric by metric.
+
+        :param settings: in force.
+        :param names: of metrics.
+        :returns: JSON types, in the order of the names.
+        """
+        with self._lock:
+            return [
+                {
+                    'metric': name,
+                    'in_force': name == settings.metric,
+                    **self._of(name, done, settings, preferences),
+                }
+                for name in names
+            ]
+
+    def stop(self) -> None:
+        """End the thread; may be called twice."""
+        self._guard.stop()
+
+    def _of(
+        self,
+        name: str,
+        done: round_model.Round | None,
+        settings: settings_module.Settings,
+        preferences: Mapping[str, float],
+    ) -> Mapping[str, Any]:
+        if done is None or done.measured is None:
+            return _nothing(NOT_MEASURED)
+        if _CONTROL not in self._scales:
+            return _nothing(NO_CONTROL)
+        # What is in force may be newer than the newest round.
+        known = dataclasses.replace(settings, metric=done.metric)
+        start = Start(done, done.measured, known, self._scales, preferences)
+        try:
+            return _of_node(start, self._preview(name, start))
+        except exception.FairnessError as error:
+            return _nothing(str(error))
+
+    def _preview(self, name: str, start: Start) -> Preview:
+        failed_s, why = self._failed.get(name, (-AGAIN_S, ''))
+        if self._clock() - failed_s < AGAIN_S and why:
+            raise exception.PluginMisbehaved(why)
+        metric = plugins.load_metric(name)
+        policy = plugins.load_policy(start.settings.policy)
+        try:
+            return preview(start, name, metric, policy, self._guard)
+        except exception.PluginMisbehaved as error:
+            self._failed[name] = self._clock(), str(error)
+            for held in self._guard.quarantined:
+                self._guard.release(held)
+            raise
+
+
+def not_foreseen(done: round_model.Round | None) -> list[str]:
+    """Name what VMs compete for besides the CPU: weights of it move, too."""
+    if done is None or done.decided is None:
+        return []
+    return [
+        control.value
+        for control, is_contended in zip(
+            resources.CONTROLS, done.decided.contended, strict=True
+        )
+        if is_contended and control is not _CONTROL
+    ]
+
+
+def _nothing(problem: str) -> Mapping[str, Any]:
+    return {
+        'problem': problem,
+        'settled': False,
+        'rounds_count': 0,
+        'users': {},
+        'instances': [],
+    }
+
+
+def _of_node(start: Start, found: Preview) -> Mapping[str, Any]:
+    """Gains and losses of each VM and of each owner here, as JSON types."""
+    instances = list(_instances(start, found))
+    owners, users = start.measured.ownership, dict[str, dict[str, Any]]()
+    for owner, vm in zip(owners.user_index, instances, strict=True):
+        told = users.setdefault(
+            owners.users[owner],
+            {
+                'name': vm[f'{start.settings.entity}_name'],
+                'instances_here_count': 0,
+                **dict.fromkeys(_AMOUNTS, 0.0),
+            },
+        )
+        told['instances_here_count'] += 1
+        for key in _AMOUNTS:
+            told[key] += vm[key]
+    return {
+        'problem': '',
+        'settled': found.settled,
+        'rounds_count': found.rounds,
+        'users': dict(sorted(users.items())),
+        'instances': instances,
+    }
+
+
+def _instances(start: Start, found: Preview) -> Iterator[Mapping[str, Any]]:
+    gets, wants = _now(start)
+    for row, item in enumerate(start.measured.usage.incarnations):
+        vm = item.instance
+        yield {
+            'uuid': vm.uuid,
+            'name': vm.display_name or vm.domain_name,
+            'user': vm.user_id,
+            'user_name': vm.user_name or vm.user_id,
+            'project': vm.project_id,
+            'project_name': vm.project_name or vm.project_id,
+            'gets_cpus': float(gets[row]),
+            'wants_cpus': float(wants[row]),
+            'would_get_cpus': float(found.gets[row]),
+            'change_cpus': float(found.gets[row] - gets[row]),
+            'weight_ratio': float(found.weights[row]),
+            'cpu_units': found.units[row],
+        }
+
+
+def _now(start: Start) -> tuple[usage_model.Scalars, usage_model.Scalars]:
+    """CPUs that VMs get and want, (n,) each."""
+    measured = start.measured
+    newest = standing.in_units(start.done, measured, measured.usage.newest)
+    if measured.wanted is None:
+        return newest[:, _TIME], newest[:, _TIME]
+    wanted = standing.in_units(start.done, measured, measured.wanted)
+    return newest[:, _TIME], np.fmax(wanted, newest)[:, _TIME]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Accounts as they are now: those of the file, and what was set meanwhile."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.accounts import fields
+from nova_fairness.cluster.messages import times as times_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.shares import tree as tree_module
+
+EVERY = 'all that were set'
+"""Stands for accounts whose names cannot be read."""
+
+LOG = logging.getLogger(__name__)
+
+SET_ASIDE = (
+    'account %s: something set of it cannot be used, nothing below it starts:'
+    ' %s; set it again'
+)
+
+_Fields = dict[str, dict[str, Any]]
+_LONGEST = 500
+
+MOST = 1000
+"""Accounts of users of one project of which something is set."""
+
+
+class Accounts:
+    """The share tree of this moment.
+
+    What is set is judged each time by the code that judged it when it was
+    set: an account of which something cannot be used is set aside, the others
+    go on.
+
+    :param store: of what was set.
+    :param written: says what the file has.
+    :param most: users of one project of which something may be set.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        written: Callable[[], tuple[cluster.Account, ...]] = tuple,
+        most: int = MOST,
+    ) -> None:
+        self._store = store
+        self._written = written
+        self._unreadable: dict[str, Exception] = {}
+        self._last: Mapping[str, Mapping[str, Any]] = {}
+        self._most = most
+        self._known: tuple[Mapping[str, Mapping[str, Any]], _Fields] = ({}, {})
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Why something of an account cannot be used, by its name."""
+        return {
+            name: str(own['fault'])
+            for name, own in self._known[1].items()
+            if own.get('fault')
+        }
+
+    def present(self) -> tuple[cluster.Account, ...]:
+        """All that are named.
+
+        Of an account of which it cannot be read what was set the file counts;
+        nothing of it starts: see :meth:`unreadable`.
+
+        :raises StoreError: if it cannot be read what was set.
+        """
+        return tree_module.overlaid(
+            self._written(), self._usable(self._given())
+        )
+
+    def _given(self) -> Mapping[str, Mapping[str, Any]]:
+        """What was set; as it was known last if the rows cannot be read."""
+        self._unreadable = {}
+        try:
+            self._last = dict(self._store.given().accounts)
+        except exception.StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the file's shares count
+            self._unreadable = {EVERY: error}
+        return self._last
+
+    def unreadable(self) -> Mapping[str, Exception]:
+        """Whether it could not be read last what was set, and why."""
+        return self._unreadable
+
+    def _usable(self, given: Mapping[str, Mapping[str, Any]]) -> _Fields:
+        """What was set, typed; of what cannot be used why not."""
+        before, known = self._known
+        if given != before:
+            known = {name: _judged(name, own) for name, own in given.items()}
+            old, self._known = self.set_aside, (given, known)
+            for name, why in self.set_aside.items():
+                if old.get(name) != why:
+                    LOG.error(SET_ASIDE, name, why)
+        return known
+
+    def times(self, longest_wait_s: float | None) -> times_module.Granted:
+        """How long users may wait and run, by all accounts above them.
+
+        :param longest_wait_s: of everybody.
+        :raises StoreError: if it cannot be read what was set.
+        """
+        by_name = {each.name: each for each in self.present()}
+
+        def granted(project: str, user: str) -> times_module.Times:
+            found = times_module.Times(None, longest_wait_s)
+            for each in tree_module.chain(by_name, project, user):
+                own = times_module.Times(
+                    each.time_limit_s, each.longest_wait_s
+                )
+                found = found.at_most(own)
+            return found
+
+        return granted
+
+    def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:
+        """Set fields of an account; they count from the next cycle on.
+
+        :param name: of the account.
+        :param values: by field of :class:`.cluster.Account`, in the form of
+            :mod:`.fields`; ``None`` for what the file says.
+        :param epoch: of the leader.
+        :raises BadShares: if one is none.
+        :raises IllegalStep: if too many users of the project have some.
+        :raises UnknownAccount: if none was set that could be taken back.
+        :raises StoreError: if it cannot be done now.
+        """
+        before = self._store.given()
+        stored = before.accounts.get(name)
+        # What is no object at all is replaced.
+        own = dict(stored) if isinstance(stored, Mapping) else {}
+        if not any(
+            value is not None or field in own
+            for field, value in values.items()
+        ):
+            raise exception.UnknownAccount(
+                f'nothing of account {name} was set that is taken back'
+            )
+        own = {
+            field: value
+            for field, value in {**own, **values}.items()
+            if value is not None
+        }
+        accounts = {**before.accounts, name: own}
+        if not own:
+            del accounts[name]
+        elif fault := _judged(name, own).get('fault'):
+            raise exception.BadShares(fault)
+        if name not in before.accounts:
+            self._check_room(name, before.accounts)
+        self._store.give(records.Given(accounts, before.version), epoch)
+
+    def _check_room(self, name: str, others: Iterable[str]) -> None:
+        project, slash, _ = name.partition('/')
+        there = sum(each.startswith(f'{project}/') for each in others)
+        if slash and there >= self._most:
+            raise exception.IllegalStep(
+                f'project {project}: limits or shares of {there} users are'
+                f' set, which is the most ([fairness_cluster]'
+                ' project_accounts); unset those of others first'
+            )
+
+
+def _judged(name: str, own: object) -> dict[str, Any]:
+    """Fields of an account that can be used; ``fault`` says of others why.
+
+    :param own: in the form of :mod:`.fields`, of whatever types.
+    """
+    found: dict[str, Any] = {}
+    wrong: list[str] = []
+    if not isinstance(own, Mapping):
+        return {'fault': f'what was set of account {name!r} is no object'}
+    for field, value in own.items():
+        try:
+            typed = fields.typed(field, value)
+            _check(name, field, typed)
+        except ValueError as error:
+            wrong.append(f'{field} of account {name!r}: {error}')
+        except exception.BadShares as error:
+            wrong.append(str(error))
+        else:
+            found[field] = typed
+    if wrong:
+        found['fault'] = '; '.join(wrong)[:_LONGEST]
+    return found
+
+
+def _check(name: str, field: str, value: Any) -> None:
+    """See to it that the tree takes a field.
+
+    :raises BadShares: if not.
+    """
+    one = tree_module.overlaid((), {name: {field: value}})
+    if wrong := tree_module.faults(one):
+        raise exception.BadShares('; '.join(each.what for each in wrong))

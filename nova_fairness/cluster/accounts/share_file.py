@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The file that says who has which share of the cloud."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import pathlib
+import re
+from typing import Any
+
+from oslo_log import log as logging
+import yaml
+
+from nova_fairness import exception
+from nova_fairness.cluster.accounts import fields
+from nova_fairness.cluster.accounts import yaml_lines
+from nova_fairness.model import cluster
+from nova_fairness.model import duration
+from nova_fairness.shares import tree
+
+LOG = logging.getLogger(__name__)
+
+MOST = 100_000
+"""Largest number of accounts."""
+
+NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
+TAKEN_OVER = 'shares_file %s has %d accounts now'
+
+
+def _number(text: str) -> float:
+    try:
+        # Python reads digits of all scripts, and underscores between them.
+        return float(text if text.isascii() and '_' not in text else '')
+    except ValueError:
+        raise ValueError(f'expected a number, got {text!r:.40}') from None
+
+
+_NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    'share': ('share', _number),
+    'budget': ('budget_hours', _number),
+    'funds': ('funds', _number),
+    'time_limit': ('time_limit_s', duration.seconds),
+    'longest_wait': ('longest_wait_s', duration.seconds),
+}
+"""Fields of accounts, and how each is read."""
+_NESTED = ('windows', *fields.AMOUNTS)
+_KEYS = ('name', 'parent', *_NUMBERS, *_NESTED)
+_AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
+_WINDOW = ('begins', 'lasts', 'zone')
+
+
+class ShareFile:
+    """Reads the file again whenever it changed.
+
+    :param path: of the file.
+    :raises BadShares: if it cannot be used.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._seen = yaml_lines.stamp(path)
+        self._accounts = read(path)
+
+    def accounts(self) -> tuple[cluster.Account, ...]:
+        """The share tree; a file that cannot be used leaves what it was."""
+        seen = yaml_lines.stamp(self._path)
+        if seen == self._seen:
+            return self._accounts
+        self._seen = seen
+        try:
+            self._accounts = read(self._path)
+        except exception.BadShares as error:
+            LOG.error(NOT_TAKEN_OVER, error)
+        else:
+            LOG.info(TAKEN_OVER, self._path, len(self._accounts))
+        return self._accounts
+
+
+def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
+    """Read the share tree.
+
+    :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
+        likes, ``parent``, ``share``, times, ``budget``, ``windows``, and
+        amounts: ``ceiling``, ``nominal``, ``borrowing_limit`` and
+        ``lending_limit``.
+    :raises BadShares: if anything is wrong; says what, and the line.
+    """
+    file = yaml_lines.File(path, exception.BadShares)
+    node = file.root()
+    listed = file.section(node, ('accounts',)).get('accounts')
+    if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
+        raise file.wrong(node, f'accounts must be a list, {MOST} at most')
+    accounts = tuple(_account(file, each) for each in listed.value)
+    wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
+    if wrong:
+        # Of a name that comes twice the second one is wrong.
+        lines = {
+            each.name: node.start_mark.line + 1
+            for each, node in zip(accounts, listed.value, strict=True)
+        }
+        said = [f'line {lines[each.account]}: {each.what}' for each in wrong]
+        raise file.failed('; '.join(said))
+    return accounts
+
+
+def _account(file: yaml_lines.File, node: yaml.Node) -> cluster.Account:
+    given = file.section(node, _KEYS)
+    windows = given.get('windows')
+    parts = {
+        key: file.text(each)
+        for key, each in given.items()
+        if key not in _NESTED
+    }
+    if 'name' not in parts:
+        raise file.wrong(node, 'an account must have a name')
+    numbers: dict[str, float] = {}
+    what = ''
+    try:
+        for what in _NUMBERS:
+            if what in parts:
+                field, read_as = _NUMBERS[what]
+                numbers[field] = read_as(parts[what])
+    except ValueError as error:
+        raise file.wrong(
+            node, f'{what} of account {parts["name"]!r}: {error}'
+        ) from None
+    amounts = {
+        key: _amounts(file, key, given[key])
+        for key in fields.AMOUNTS
+        if key in given
+    }
+    return cluster.Account(
+        parts['name'],
+        parts.get('parent'),
+        windows=_windows(file, windows) if windows else (),
+        **dict[str, Any]({**amounts, **numbers}),
+    )
+
+
+def _amounts(
+    file: yaml_lines.File, what: str, node: yaml.Node
+) -> tuple[tuple[str, int], ...]:
+    """Whole amounts by resource class of Placement, each class once."""
+    found: dict[str, int] = {}
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise file.wrong(node, f'{what} must give classes amounts')
+    for key, value in node.value:
+        name, text = file.text(key), file.text(value)
+        try:
+            fields.resource_class(name)
+        except ValueError as error:
+            raise file.wrong(key, str(error)) from None
+        if name in found:
+            raise file.wrong(key, f'the class {name} comes twice')
+        if not _AMOUNT.fullmatch(text):
+            raise file.wrong(
+                value, f'expected a whole amount of {name}, got {text!r}'
+            )
+        found[name] = int(text)
+    return tuple(sorted(found.items()))
+
+
+def _windows(
+    file: yaml_lines.File, node: yaml.Node
+) -> tuple[cluster.Window, ...]:
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        raise file.wrong(node, 'windows must be a list of at least one')
+    return tuple(_window(file, each) for each in node.value)
+
+
+def _window(file: yaml_lines.File, node: yaml.Node) -> cluster.Window:
+    parts = {
+        key: file.text(each)
+        for key, each in file.section(node, _WINDOW).items()
+    }
+    if not {'begins', 'lasts'} <= parts.keys():
+        raise file.wrong(node, 'a window must have begins and lasts')
+    try:
+        lasts_s = duration.seconds(parts['lasts'])
+    except ValueError as error:
+        raise file.wrong(node, f'lasts of a window: {error}') from None
+    try:
+        return fields.window(
+            parts['begins'], lasts_s, parts.get('zone', 'UTC')
+        )
+    except ValueError as error:
+        raise file.wrong(node, str(error)) from None
+
+
+def _misplaced_users(
+    accounts: Sequence[cluster.Account],
+) -> Iterator[tree.Fault]:
+    """Users that are not below the projects that their names say.
+
+    What they use would be charged to others.
+    """
+    parents = {each.name: each.parent for each in accounts}
+    for each in accounts:
+        project, slash, _ = each.name.partition('/')
+        above = each.parent
+        while slash and above not in (project, None):
+            above = parents[above]
+        if slash and above is None:
+            yield tree.Fault(
+                each.name,
+                f'account {each.name!r} is that of a user of project'
+                f' {project!r} and must be below it',
+            )

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Messages that came become requests."""
+
+import dataclasses
+import math
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import clocks
+from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.cluster.messages import parser
+from nova_fairness.cluster.messages import times as times_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
+
+_AT_ONCE = 1000
+_UNREADABLE = reason.why(reason.Reason.UNREADABLE)
+_SENT = reason.why(reason.Reason.SENT)
+_K = quarantine_module.Kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What operators choose of requests that come.
+
+    :ivar longest_wait_s: after which they expire; ``None`` for never.
+    :ivar preemptible: says which are.
+    """
+
+    longest_wait_s: float | None = None
+    preemptible: parser.Preemptible = parser.NONE_IS
+
+
+USUAL = Terms()
+"""What operators say who say nothing."""
+
+
+def take_in(
+    store: store_module.Store,
+    now: float,
+    times: times_module.Granted = parser.unbound,
+    preemptible: parser.Preemptible = parser.NONE_IS,
+    quarantine: quarantine_module.Quarantine | None = None,
+) -> None:
+    """Make requests of all messages that have none.
+
+    What cannot be read becomes one that says so: no message is lost, and
+    none keeps others from being read.
+
+    :param now: seconds of the epoch.
+    :param times: says how long somebody may wait and run.
+    :param preemptible: says which requests are.
+    :param quarantine: of messages, and of accounts whose limits fail.
+    :raises StoreAway: if the store does not answer.
+    """
+    aside = quarantine or quarantine_module.Quarantine()
+    guarded = _Guarded(times, aside)
+    skipped = 0
+    while uuids := store.unread(_AT_ONCE, skipped):
+        left = [
+            uuid
+            for uuid in uuids
+            if aside.holds(_K.MESSAGE, uuid)
+            or not _is_taken(store, uuid, now, guarded, preemptible, aside)
+        ]
+        if len(left) < len(uuids):
+            return
+        skipped += len(left)
+
+
+def _is_taken(
+    store: store_module.Store,
+    uuid: str,
+    now: float,
+    times: times_module.Granted,
+    preemptible: parser.Preemptible,
+    aside: quarantine_module.Quarantine,
+) -> bool:
+    """Make a request; ``False`` if one message cannot become any."""
+    try:
+        _take(store, uuid, now, times, preemptible)
+    except quarantine_module.PASSES:
+        raise
+    except exception.StoreError as error:
+        LOG.error('message %s stays where it is: %s', uuid, error)
+        return False
+    except _LimitsFailed:
+        return False
+    except Exception as error:  # noqa: BLE001 - other messages are read
+        aside.put(_K.MESSAGE, uuid, error)
+        return False
+    return True
+
+
+class _LimitsFailed(Exception):
+    """How long somebody may wait and run is not known."""
+
+
+class _Guarded:
+    """Says how long somebody may wait and run, unless that fails.
+
+    Their messages wait then: a request without its limits would run for ever.
+
+    :param times: says it.
+    :param aside: keeps accounts on which it fails.
+    """
+
+    def __init__(
+        self,
+        times: times_module.Granted,
+        aside: quarantine_module.Quarantine,
+    ) -> None:
+        self._times = times
+        self._aside = aside
+
+    def __call__(self, project: str, user: str) -> times_module.Times:
+        """The limits of a user in a project."""
+        try:
+            return self._times(project, user)
+        except Exception as error:
+            account = request_model.account_of(project, user)
+            self._aside.put(_K.ACCOUNT, account, error)
+            raise _LimitsFailed from error
+
+
+def _take(
+    store: store_module.Store,
+    uuid: str,
+    now: float,
+    times: times_module.Granted,
+    preemptible: parser.Preemptible,
+) -> None:
+    cast = store.cast(uuid)
+    if cast is None:
+        return
+    try:
+        request = parser.parse(cast, times, preemptible)
+    except exception.Unreadable as error:
+        LOG.error('message %s cannot be read: %s', uuid, error)
+    except (*quarantine_module.PASSES, _LimitsFailed):
+        raise
+    except Exception:
+        LOG.exception('message %s cannot be read', uuid)
+    else:
+        given = {'why': _SENT} if cast.is_doubtful else {}
+        request = _returning(store, _timely(request, now))
+        if store.add(_begun(request, cast), uuid, now, **given):
+            return
+        LOG.error('message %s is about servers that wait already', uuid)
+    store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+
+
+def _timely(
+    request: request_model.Request, now: float
+) -> request_model.Request:
+    """A request that did not come in the future, whatever a clock said."""
+    ahead_s = request.asked_at - now
+    if ahead_s <= clocks.MOST_S:
+        return request
+    LOG.error(
+        'request %s came %.0f s from now by the clock of its relay: it came'
+        ' now',
+        request.uuid,
+        ahead_s,
+    )
+    until = request.expires_at
+    return dataclasses.replace(
+        request,
+        asked_at=now,
+        expires_at=None if until is None else until - ahead_s,
+    )
+
+
+def _returning(
+    store: store_module.Store, request: request_model.Request
+) -> request_model.Request:
+    """What starts again that made room, with its age and its band."""
+    if request.origin is not request_model.Origin.UNSHELVE:
+        return request
+    for leave in store.leaves.of(request.servers).values():
+        is_back = (
+            leave.cause in leaving.COME_BACK
+            and leave.state is leaving.State.GONE
+        )
+        if is_back and leave.asked_at is not None:
+            return dataclasses.replace(
+                request,
+                # Behind the request that it was, which is there still.
+                asked_at=math.nextafter(leave.asked_at, math.inf),
+                band=request_model.Band.PREEMPTIBLE,
+            )
+    return request
+
+
+def _begun(
+    request: request_model.Request, cast: cast_module.Cast
+) -> request_model.Request:
+    """A request that nobody sends while Nova may have its message."""
+    if not cast.is_doubtful:
+        return request
+    return dataclasses.replace(request, state=request_model.State.SENDING)

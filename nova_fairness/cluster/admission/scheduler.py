@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whole plans, and plans between them for those who are ahead.
+
+A whole plan is for all requests that wait. With many, most of it comes out
+the same a moment later. So in cycles between only those are planned for who
+may start by now: the first of the last whole plan that only room keeps, whom
+room is reserved or promised for, whom others owe what they borrowed, who came
+or changed since, the first of projects that have less than then or less than
+what they are guaranteed, and always the whole of their server groups. All
+others keep the reasons of the last whole plan. What runs, is kept, reserved
+and promised, and what accounts used and may use, counts as in a whole plan,
+and orders know of all who want.
+
+A plan between holds only if nobody who was left out could be before those
+whom it starts: if it has a reservation for one of the first, or all others
+are kept by limits. Else a whole one follows at once, as it does where hosts,
+limits or accounts are others by now. So who was left out waits no longer for
+it than :data:`EVERY_S`, and no reservation comes later.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import math
+import time
+
+import numpy as np
+
+from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.cluster.admission import isolation
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
+
+MANY = 500
+"""Waiting requests from which on plans between are worth it."""
+
+EVERY_S = 60.0
+"""A whole plan is made at least as often, seconds."""
+
+AHEAD = 300
+"""Requests that are planned for between, of the first of the last whole plan;
+if as many are new, a whole one is made."""
+
+OF_PROJECT = 10
+"""The same of a project that may start more."""
+
+TOLD_AT_ONCE = 100
+"""Reasons that are written in one cycle: with many that wait, who is told
+how many are before it changes all the time."""
+
+_R = reason.Reason
+_LIMITED = frozenset(
+    {
+        _R.HELD_BY_OPERATOR,
+        _R.HELD_BY_OWNER,
+        _R.NO_HOST_MATCHES,
+        _R.TOO_LARGE,
+        _R.GROUP_TOO_LARGE,
+        _R.OVER_CEILING,
+        _R.OVER_ACCOUNT_CEILING,
+        _R.OVER_BORROWING_LIMIT,
+        _R.BUDGET_SPENT,
+        _R.ACCOUNT_SET_ASIDE,
+        _R.WINDOW_CLOSED,
+        _R.OVER_SHARED_PART,
+    }
+)
+"""Reasons that no room on hosts ends."""
+
+
+class Planning:
+    """Plans for all or for those who are ahead, and says what is told.
+
+    :param plan: the planner.
+    :param quarantine: of what it fails on.
+    :param monotonic: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        plan: Planner,
+        quarantine: quarantine_module.Quarantine | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._isolation = isolation.Isolation(
+            plan,
+            quarantine or quarantine_module.Quarantine(monotonic),
+            monotonic,
+        )
+        self._whole: _Whole | None = None
+        self._is_between = False
+
+    def begin(self, waiting: int, now: float) -> bool:
+        """Begin a cycle.
+
+        :param waiting: number of requests that wait.
+        :param now: seconds of the epoch.
+        :returns: whether it is a whole one, so that all must be looked at.
+        """
+        self._is_between = (
+            self._whole is not None
+            and waiting >= MANY
+            and 0 <= now - self._whole.at < EVERY_S
+        )
+        self._isolation.begin()
+        return not self._is_between
+
+    def plan(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
+        """Say who starts now, and why all others wait.
+
+        What the planner fails on is set aside, and all else is planned.
+
+        :param snapshot: of the cloud, with all requests.
+        :param now: seconds of the epoch.
+        :raises Exception: as the planner does, if nothing can be blamed.
+        """
+        sound = self._isolation.sound(snapshot)
+        try:
+            found = self._planned(sound, now)
+        except Exception as error:  # noqa: BLE001 - one input of many raised
+            self._whole = None
+            self._isolation.search(sound, now, error)
+            sound = self._isolation.sound(sound)
+            found = self._planned(sound, now)
+        if sound is snapshot:
+            return found
+        return self._isolation.told(found, snapshot, now)
+
+    def sound(
+        self, snapshot: cluster.ClusterSnapshot
+    ) -> cluster.ClusterSnapshot:
+        """What was planned of a snapshot: all but what is set aside."""
+        return self._isolation.sound(snapshot)
+
+    def _planned(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
+        if self._is_between and self._whole is not None:
+            found = self._between(self._whole, snapshot, now)
+            if found is not None:
+                return found
+        found = self._plan(snapshot, now)
+        self._whole = _Whole(snapshot, found, now)
+        return found
+
+    def forget(self) -> None:
+        """Let the next plan be a whole one."""
+        self._whole = None
+
+    def news(
+        self, planned: cluster.Plan, found: Mapping[str, records.Record]
+    ) -> list[tuple[request_model.Request, reason.Why]]:
+        """Reasons that owners are told in this cycle.
+
+        :param planned: says what requests wait for.
+        :param found: all of these by UUID, with what was told before.
+        """
+        news = [
+            (found[uuid], each.why)
+            for uuid, each in planned.waiting.items()
+            if found[uuid].why != each.why
+        ]
+        # Another reason is news; another number of it can wait.
+        news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
+        return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
+
+    def _between(
+        self, whole: '_Whole', snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan | None:
+        """A plan for who is ahead; ``None`` if that is not enough."""
+        if whole.is_other(snapshot):
+            return None
+        ahead, left = whole.divided(snapshot, now)
+        if len(ahead) > len(left):
+            return None
+        kept = tuple(each for each in snapshot.requests if not _waits(each))
+        wanting = frozenset(
+            (each.project, each.user, each.band) for each in left
+        )
+        few = dataclasses.replace(
+            snapshot, requests=(*kept, *ahead), wanting=wanting
+        )
+        found = self._plan(few, now)
+        if not whole.allows(found, snapshot, left):
+            return None
+        return _joined(found, whole.waiting, [each.uuid for each in left])
+
+
+class _Whole:
+    """A whole plan, and who of it is ahead a moment later.
+
+    :param snapshot: of the cloud.
+    :param plan: of that.
+    :param now: seconds of the epoch, of both.
+
+    :ivar at: as ``now``.
+    :ivar waiting: of the plan.
+    """
+
+    def __init__(
+        self, snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
+    ) -> None:
+        self.at = now
+        self.waiting = plan.waiting
+        self._given = _given(snapshot)
+        self._used = snapshot.used
+        self._known = {
+            each.uuid: each.version
+            for each in snapshot.requests
+            if each.uuid in plan.waiting
+        }
+        by_room = [
+            uuid
+            for uuid, each in plan.waiting.items()
+            if each.why.reason not in _LIMITED
+        ]
+        self._first = frozenset(by_room[:AHEAD])
+        self._may_start = frozenset(by_room)
+        self._kept = frozenset(
+            uuid for uuid, each in plan.waiting.items() if each.reserved
+        ) | _owed(snapshot, plan)
+
+    def is_other(self, snapshot: cluster.ClusterSnapshot) -> bool:
+        """Whether limits may keep others than then."""
+        return _given(snapshot) != self._given
+
+    def divided(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> tuple[list[request_model.Request], list[request_model.Request]]:
+        """Requests that are ahead, and all others that wait.
+
+        :param snapshot: as it is now.
+        :param now: seconds of the epoch.
+        """
+        ahead: set[str] = {*self._first, *self._kept, *snapshot.promised}
+        held = [each for each in snapshot.requests if _waits(each)]
+        ahead.update(
+            each.uuid
+            for each in held
+            if self._known.get(each.uuid) != each.version
+            or (each.expires_at is not None and each.expires_at <= now)
+        )
+        ahead.update(self._of_projects(held, snapshot))
+        groups = {_group(each) for each in held if each.uuid in ahead} - {None}
+        few: list[request_model.Request] = []
+        left: list[request_model.Request] = []
+        for each in held:
+            is_ahead = each.uuid in ahead or _group(each) in groups
+            (few if is_ahead else left).append(each)
+        return few, left
+
+    def allows(
+        self,
+        plan: cluster.Plan,
+        snapshot: cluster.ClusterSnapshot,
+        left: Iterable[request_model.Request],
+    ) -> bool:
+        """Whether nobody who was left out may be before those who start.
+
+        :param plan: of those who are ahead.
+        :param snapshot: as it is now.
+        :param left: requests that were left out.
+        """
+        if not any(each.uuid in self._may_start for each in left):
+            return True
+        made = {
+            each.request
+            for each in plan.actions
+            if each.verb is cluster.Verb.MAKE_ROOM
+        }
+        behind = self._first - made - snapshot.promised.keys()
+        return made <= self._first and any(
+            uuid in behind and each.reserved is not None
+            for uuid, each in plan.waiting.items()
+        )
+
+    def _of_projects(
+        self,
+        held: Iterable[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+    ) -> list[str]:
+        """The first of projects that have less, or less than guaranteed."""
+        less = {
+            project
+            for project, had in self._used.items()
+            if (snapshot.used.get(project, 0) < had).any()
+        }
+        unused = _unused(snapshot)
+        by_project: dict[str, list[str]] = {}
+        for each in held:
+            if each.uuid in self.waiting and (
+                each.project in less
+                or (each.project in unused and _fits(each, unused))
+            ):
+                by_project.setdefault(each.project, []).append(each.uuid)
+        return [
+            uuid
+            for uuids in by_project.values()
+            for uuid in sorted(
+                uuids, key=lambda each: self.waiting[each].position
+            )[:OF_PROJECT]
+        ]
+
+
+def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
+    """The first of each kind to whom others owe what they borrowed."""
+    known = {each.uuid: each for each in snapshot.requests}
+    kinds: dict[tuple[object, ...], str] = {}
+    for uuid, waits in plan.waiting.items():
+        if waits.why.reason is _R.OVER_BORROWING_LIMIT:
+            each = known[uuid]
+            one = each.demand, len(each.servers), each.group
+            kinds.setdefault((each.project, *one), uuid)
+    return set(kinds.values())
+
+
+def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
+    """What limits are made of, but for what is in use."""
+    return (
+        snapshot.classes,
+        snapshot.providers,
+        snapshot.limits,
+        snapshot.accounts,
+        snapshot.weights,
+        snapshot.budgets and snapshot.budgets.ends,
+    )
+
+
+def _unused(
+    snapshot: cluster.ClusterSnapshot,
+) -> dict[str, dict[str, int]]:
+    """What projects do not use of what they are guaranteed, by class."""
+    found = {}
+    for project, limits in snapshot.limits.items():
+        guaranteed = cluster.vector(limits.guaranteed, snapshot.classes)
+        rest = guaranteed - snapshot.used.get(project, 0)
+        if (rest > 0).any():
+            found[project] = dict(
+                zip(snapshot.classes, np.maximum(rest, 0), strict=True)
+            )
+    return found
+
+
+def _fits(
+    request: request_model.Request, unused: Mapping[str, Mapping[str, int]]
+) -> bool:
+    rest, count = unused[request.project], len(request.servers)
+    return not request.is_preemptible and all(
+        amount * count <= rest.get(name, 0)
+        for name, amount in request.demand.amounts
+    )
+
+
+def _waits(request: request_model.Request) -> bool:
+    return request.state is request_model.State.HELD
+
+
+def _group(request: request_model.Request) -> tuple[object, ...] | None:
+    """What those have in common who start together."""
+    if request.group is None:
+        return None
+    return request.project, request.group.uuid, request.band
+
+
+def _joined(
+    plan: cluster.Plan,
+    before: Mapping[str, cluster.Waiting],
+    left: Iterable[str],
+) -> cluster.Plan:
+    """A plan for some, with what the last whole plan says of all others.
+
+    They share the places that they had. Who came since stands where the plan
+    puts it if one that was there before is behind it, and else at the end.
+
+    :param plan: of those who are ahead.
+    :param before: of the last whole plan.
+    :param left: UUIDs of who was left out.
+    """
+    places = sorted(
+        before[uuid].position for uuid in plan.waiting if uuid in before
+    )
+    stands: list[tuple[float, int, str]] = [
+        (before[uuid].position, 0, uuid) for uuid in left
+    ]
+    place = math.inf
+    for number, uuid in reversed(list(enumerate(plan.waiting))):
+        place = places.pop() if uuid in before else place
+        stands.append((place, number, uuid))
+    waiting = {}
+    for position, (_, _, uuid) in enumerate(sorted(stands), 1):
+        found = plan.waiting.get(uuid)
+        if found is None:
+            was = before[uuid]
+            waiting[uuid] = cluster.Waiting(
+                position, was.why, was.factors, was.reserved
+            )
+        else:
+            waiting[uuid] = _at(found, position)
+    return cluster.Plan(plan.actions, waiting)
+
+
+def _at(found: cluster.Waiting, position: int) -> cluster.Waiting:
+    """The same at another place: more are before it than it was told."""
+    why = found.why
+    if 'before' in reason.NUMBERS.get(why.reason, ()):
+        numbers = {**dict(why.numbers), 'before': position - 1}
+        why = reason.why(why.reason, why.subject, **numbers)
+    return found._replace(why=why, position=position)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Estimates of starts, made in the pauses between cycles, and judged later."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import itertools
+import math
+import statistics
+
+import numpy as np
+
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import calibration
+from nova_fairness.planners.fairqueue import estimates
+from nova_fairness.runtime import heap
+
+EVERY_S = 60.0
+"""From the begin of some estimates to that of the next."""
+
+PART = 0.2
+"""Of a pause that is spent on them."""
+
+_REMEMBERED = 100
+"""Builds, and cycles, by which delays are known."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Last:
+    """What the last cycle saw and wanted.
+
+    :ivar at: when it began, seconds of the epoch.
+    :ivar records: requests that had not ended.
+    :ivar estimates: of starts, by UUID of those of which one is known.
+    :ivar calibrated: how good past ones were; ``None`` if it is not known.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    plan: cluster.Plan
+    at: float
+    records: tuple[records.Record, ...]
+    estimates: Mapping[str, cluster.Estimate]
+    calibrated: cluster.Calibrated | None
+
+
+class Estimating:
+    """Makes estimates anew again and again, each time in many pauses.
+
+    :param store: where promises and what became of them are kept.
+    :param planner: that is run forward.
+    :param kept: how use fades.
+    :param monotonic: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        planner: estimates.Planner,
+        kept: estimates.Kept,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._planner = planner
+        self._kept = kept
+        self._monotonic = monotonic
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all: another process leads."""
+        self._steps: estimates.Steps | None = None
+        self._began_s, self._begun_at = -math.inf, 0.0
+        self._raw: tuple[Mapping[str, cluster.Estimate], float] | None = None
+        self._made: Mapping[str, cluster.Estimate] = {}
+        self._known: tuple[calibration.Calibration, int] | None = None
+        self._sent: dict[str, float] = {}
+        self._built_s = collections.deque[float](maxlen=_REMEMBERED)
+        self._cycles = collections.deque[float](maxlen=_REMEMBERED)
+
+    def see(
+        self,
+        found: Iterable[records.Record],
+        servers: Mapping[str, nova.Server],
+        now: float,
+    ) -> None:
+        """Learn how long builds take, and how far cycles are apart.
+
+        :param found: requests that have not ended.
+        :param servers: by UUID.
+        :param now: seconds of the epoch.
+        """
+        self._cycles.append(now)
+        sent, self._sent = self._sent, {}
+        for record in found:
+            request = record.request
+            first = servers.get(request.servers[0])
+            launched_at = first.launched_at if first else None
+            if request.state is request_model.State.STARTING:
+                self._sent[request.uuid] = record.changed_at
+            elif request.uuid in sent and launched_at is not None:
+                took_s = launched_at - sent[request.uuid]
+                self._built_s.append(max(took_s, 0.0))
+
+    def _delays(self) -> estimates.Delays:
+        """On average an end is seen after half of the time between cycles."""
+        apart = [b - a for a, b in itertools.pairwise(self._cycles)]
+        if not apart or not self._built_s:
+            return estimates.Delays()
+        return estimates.Delays(
+            max(statistics.median(apart), 0.0) / 2,
+            statistics.median(self._built_s),
+        )
+
+    def judge(
+        self,
+        found: Collection[records.Record],
+        waiting: Collection[str],
+        epoch: int,
+    ) -> cluster.Calibrated | None:
+        """See what became of promises, and make those that are new.
+
+        :param found: requests that have not ended.
+        :param waiting: UUIDs of those that go on waiting.
+        :param epoch: of the leader.
+        :returns: how good promises were; ``None`` if nothing is known.
+        :raises Deposed: if that leader leads no more.
+        """
+        if self._known is None:
+            kept = self._store.promised()
+            self._known = _calibration(kept), kept.version
+        before, version = self._known
+        after = before.settled(*self._outcomes(before.promises, found))
+        if self._raw is not None:
+            raw, made_at = self._raw
+            self._made = after.told(raw, made_at)
+            after = after.promised(
+                {uuid: each for uuid, each in raw.items() if uuid in waiting},
+                made_at,
+            )
+        if after is not before:
+            # It is read again if it is not known whether it was written.
+            self._known = None
+            kept = records.Promised(after.promises, after.past, version)
+            self._store.promise(kept, epoch)
+            self._known = after, version + 1
+        self._raw = None
+        return after.judged()
+
+    def _outcomes(
+        self, promised: Collection[str], found: Collection[records.Record]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """When requests started, and when others stopped waiting."""
+        open_ = {each.request.uuid: each for each in found}
+        started, gave_up = {}, {}
+        for uuid in promised:
+            record = open_.get(uuid)
+            if record is None:
+                ended = self._store.request(uuid)
+                # Removed long ago: it is not known what became of it.
+                gave_up[uuid] = ended.changed_at if ended else 0.0
+            elif record.request.state is request_model.State.ACTIVE:
+                started[uuid] = record.changed_at
+        return started, gave_up
+
+    def made(self, now: float) -> Mapping[str, cluster.Estimate]:
+        """Estimates by UUID, but those that have not come true by now.
+
+        :param now: seconds of the epoch.
+        """
+        return {
+            uuid: each for uuid, each in self._made.items() if each.p50 >= now
+        }
+
+    def work(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        plan: cluster.Plan,
+        now: float,
+        pause_s: float,
+    ) -> None:
+        """Go on for :data:`PART` of a pause, or begin anew if it is time to.
+
+        :param snapshot: of the cloud; what was begun goes on with its own.
+        :param plan: of that.
+        :param now: seconds of the epoch, of both.
+        :raises PluginMisbehaved: as the planner does; what was begun is
+            given up.
+        """
+        begin_s = self._monotonic()
+        steps, self._steps = self._steps, None
+        if steps is None:
+            if begin_s - self._began_s < EVERY_S:
+                return
+            self._began_s, self._begun_at = begin_s, now
+            # In a pause, so that cycles need not.
+            heap.collect()
+            steps = estimates.forward(
+                snapshot,
+                plan,
+                now,
+                self._planner,
+                self._kept,
+                # The same cloud has the same estimates.
+                np.random.default_rng(0),
+                self._delays(),
+            )
+        while self._monotonic() - begin_s <= PART * pause_s:
+            try:
+                next(steps)
+            except StopIteration as done:
+                self._raw = done.value, self._begun_at
+                return
+        self._steps = steps
+
+
+def _calibration(kept: records.Promised) -> calibration.Calibration:
+    return calibration.Calibration(
+        {
+            uuid: calibration.Promise(*each)
+            for uuid, each in kept.promises.items()
+        },
+        tuple(calibration.Outcome(*each) for each in kept.past),
+    )

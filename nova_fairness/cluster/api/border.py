@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts between batch and cloud, in the form in which they are told."""
+
+import collections
+from collections.abc import Iterable
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from nova_fairness.cluster.border import controller
+from nova_fairness.model import partition
+from nova_fairness.planners.border import pledges
+
+
+def border(
+    looked: controller.Looked,
+    nodes: Iterable[partition.Node],
+    target: int | None,
+) -> dict[str, Any]:
+    """Both sides and what they want.
+
+    :param looked: the last look.
+    :param nodes: hosts as they stand now.
+    :param target: hosts that the cloud is to have, set by hand.
+    """
+    states = collections.Counter(each.state.value for each in nodes)
+    balances = {
+        side.value: dataclasses.asdict(looked.balances[side])
+        if side in looked.balances
+        else None
+        for side in partition.Side
+    }
+    return {
+        'seen_at': _time(looked.at),
+        'target': target,
+        'states': {each.value: states[each.value] for each in partition.State},
+        **balances,
+        'groups': [_group(each) for each in looked.groups],
+        'faults': list(looked.faults),
+    }
+
+
+def _group(stands: pledges.Standing) -> dict[str, Any]:
+    return {
+        'account': stands.group.account,
+        'batch_account': stands.group.batch,
+        'pledge': stands.pledge,
+        'part': stands.part,
+        'used': {'batch': stands.batch, 'cloud': stands.cloud},
+        'batch_share': stands.share,
+        'batch_share_found': stands.found,
+    }
+
+
+def host(node: partition.Node, snapshot: partition.Snapshot) -> dict[str, Any]:
+    """Where a host stands, and what both sides say of it."""
+    bound, last = partition.bound_for(node.state), node.history[-1:]
+    return {
+        'name': node.host.name,
+        'batch_name': node.host.batch,
+        'cloud_name': node.host.cloud,
+        'cores': float(node.host.cores),
+        'fixed': node.host.fixed,
+        'state': node.state.value,
+        'bound_for': bound.value if bound else None,
+        'since': _time(node.since),
+        'until': _time(node.until),
+        'cause': last[0].cause.value if last else None,
+        'explanation': last[0].text if last else '',
+        'batch': _place(snapshot.place(node, partition.Side.BATCH)),
+        'cloud': _place(snapshot.place(node, partition.Side.CLOUD)),
+    }
+
+
+def host_in_full(
+    node: partition.Node, snapshot: partition.Snapshot
+) -> dict[str, Any]:
+    """The same, with what runs there and its history, the newest last."""
+    places = [snapshot.place(node, side) for side in partition.Side]
+    return {
+        **host(node, snapshot),
+        'work': [
+            {
+                'name': each.name,
+                'cores': float(each.cores),
+                'gone_at': _time(each.gone_at),
+                'way': each.way.value,
+            }
+            for place in places
+            if place
+            for each in place.work
+        ],
+        'history': [
+            {
+                'at': _time(each.at),
+                'event': each.event.value,
+                'state': each.state.value,
+                'cause': each.cause.value,
+                'explanation': each.text,
+            }
+            for each in node.history
+        ],
+    }
+
+
+def _place(place: partition.Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    return {
+        'open': place.takes,
+        'up': place.up,
+        'reason': place.reason,
+        'work_count': len(place.work),
+        'used_cores': float(sum(each.cores for each in place.work)),
+    }
+
+
+def _time(at_s: float | None) -> str | None:
+    if at_s is None:
+        return None
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return at.isoformat(timespec='seconds')

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What can be asked for of plans of moves, and how they are told."""
+
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import plans as model
+from nova_fairness.rpc import plans as interface
+
+
+class PlanOperations(interface.Operations):
+    """Answers of the process that acts."""
+
+    _store: store_module.Store
+    _planned: plan_controller.MovingPlans | None
+
+    def plans(self, marker: str | None, limit: int) -> interface.Answer:
+        """Plans of moves, the newest first."""
+        self._making_plans().last()
+        after = None if marker is None else self._known_plan(marker)
+        found = self._store.plans.listed(after, limit + 1)
+        return {
+            'plans': [plan_facts(each) for each in found[:limit]],
+            'more': len(found) > limit,
+        }
+
+    def plan(self, uuid: str) -> interface.Answer:
+        """One plan, with its moves."""
+        self._making_plans().last()
+        return {'plan': in_full(self._known_plan(uuid))}
+
+    def empty(self, host: str) -> interface.Answer:
+        """Propose a plan that empties a host."""
+        return {'plan': in_full(self._making_plans().empty(host))}
+
+    def approve(self, uuid: str) -> interface.Answer:
+        """Let a plan begin."""
+        return {'plan': in_full(self._making_plans().approve(uuid))}
+
+    def stop(self, uuid: str) -> interface.Answer:
+        """End a plan."""
+        return {'plan': in_full(self._making_plans().stop(uuid))}
+
+    def _making_plans(self) -> plan_controller.MovingPlans:
+        if self._planned is None:
+            raise exception.UnknownPlan(
+                'no plan of moves is made here: [fairness_plans] mode is off'
+            )
+        return self._planned
+
+    def _known_plan(self, uuid: str) -> model.Plan:
+        found = self._store.plans.plan(uuid)
+        if found is None:
+            raise exception.UnknownPlan(f'there is no plan {uuid}')
+        return found
+
+
+def plan_facts(plan: model.Plan) -> dict[str, Any]:
+    """A plan as answers tell it."""
+    states = [each.state for each in plan.moves]
+    return {
+        'uuid': plan.uuid,
+        'goal': plan.goal.value,
+        'subject': plan.subject,
+        'state': plan.state.value,
+        'cause': plan.cause.value,
+        'explanation': model.sentence(plan.cause, plan.text),
+        'made_at': _time(plan.made_at),
+        'since': _time(plan.changed_at),
+        'until': _time(plan.until),
+        'moves_count': len(states),
+        'ended_count': sum(each not in model.UNENDED for each in states),
+        'empties': list(plan.empties),
+        'stays_count': len(plan.stays),
+        'promised': dataclasses.asdict(plan.promised),
+        'won': plan.won and dataclasses.asdict(plan.won),
+    }
+
+
+def in_full(plan: model.Plan) -> dict[str, Any]:
+    """The same, with its moves in their order."""
+    return {
+        **plan_facts(plan),
+        'stays': [
+            {
+                'server': each.server,
+                'name': each.name,
+                'cause': each.cause.value,
+                'explanation': model.sentence(each.cause, each.text),
+            }
+            for each in plan.stays
+        ],
+        'moves': [
+            {
+                'server': each.server,
+                'source': each.source,
+                'target': each.target,
+                'wave': each.wave,
+                'cost_mb': each.cost_mb,
+                'state': each.state.value,
+                'cause': each.cause and each.cause.value,
+                'explanation': model.sentence(each.cause, each.text),
+                'asked_at': _time(each.asked_at),
+                'ended_at': _time(each.ended_at),
+                'sent_mb': each.sent_mb,
+            }
+            for each in plan.moves
+        ],
+    }
+
+
+def _time(at_s: float | None) -> str | None:
+    if at_s is None:
+        return None
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return at.isoformat(timespec='seconds')

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What can be asked for of groups with spending rates."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import datetime as dt
+import math
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import spending as spending_module
+from nova_fairness.model import market
+from nova_fairness.rpc import spending
+from nova_fairness.runtime import signatures as signatures_module
+from nova_fairness.shares import tree as tree_module
+
+
+class GroupOperations(spending.Operations):
+    """Answers of the process that acts.
+
+    :param service: that acts, or does not.
+    :param signatures: by which agents know rates; ``None`` where peers have
+        no keys.
+    """
+
+    _store: store_module.Store
+
+    def __init__(
+        self,
+        service: service_module.Service,
+        signatures: signatures_module.Signatures | None,
+    ) -> None:
+        self._signatures = signatures
+        self._service = service
+        self._trading = service.charging.trading
+
+    def groups(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> spending.Answer:
+        """Groups with spending rates, by project and name."""
+        self._service.last()
+        listed = [
+            {**spending_module.group_facts(each), 'id': _group_id(each.group)}
+            for each in self._trading.standings(project)
+        ]
+        found = [each for each in listed if each['id'] > (marker or '')]
+        return {'groups': found[:limit], 'more': len(found) > limit}
+
+    def create_group(
+        self, project: str, name: str, rate: float, count: int
+    ) -> spending.Answer:
+        """Set the rate of a group that is not there yet."""
+        if self._trading.group(project, name) is not None:
+            raise exception.IllegalStep(f'there is a group {name} already')
+        return self._changed(market.Group(project, name, rate, count))
+
+    def set_group(
+        self, project: str, name: str, rate: float | None, count: int | None
+    ) -> spending.Answer:
+        """Change a group."""
+        before = self._group(project, name)
+        return self._changed(
+            market.Group(
+                project,
+                name,
+                before.rate if rate is None else rate,
+                before.count if count is None else count,
+            )
+        )
+
+    def delete_group(self, project: str, name: str) -> spending.Answer:
+        """Take a group away; its servers have the lowest rate."""
+        self._group(project, name)
+        self._service.change(
+            lambda epoch: self._trading.change(project, name, None, epoch)
+        )
+        return {'group': None}
+
+    def prices(
+        self,
+        host: str | None,
+        marker: str | None,
+        limit: int,
+        project: str | None = None,
+    ) -> spending.Answer:
+        """Prices of hosts, or those of one in the past."""
+        self._service.last()
+        if host is not None:
+            if project is not None:
+                # Whatever host it is: nobody learns which there are.
+                raise exception.UnknownHost(f'there is no host {host}')
+            return self._past(host, marker, limit)
+        now = [_price(each) for each in self._present(project)]
+        found = [each for each in now if each['id'] > (marker or '')]
+        return {'prices': found[:limit], 'more': len(found) > limit}
+
+    def _present(self, project: str | None) -> list[market.Price]:
+        if project is None:
+            return self._trading.prices()
+        if not project:
+            return []
+        return self._trading.prices_of_others(
+            project, lambda host: self._store.opaque('host', project, host)
+        )
+
+    def _past(
+        self, host: str, marker: str | None, limit: int
+    ) -> spending.Answer:
+        # One more than is told says whether there are more.
+        before = None if marker is None else _moment(marker)
+        past = self._trading.past(host, before, limit + 1)
+        found = [{**_price(each), 'id': repr(each.at)} for each in past]
+        return {'prices': found[:limit], 'more': len(found) > limit}
+
+    def report_meters(
+        self, host: str, meters: Mapping[str, tuple[str, int]]
+    ) -> spending.Answer:
+        """Charge what servers of a host used."""
+        self._service.last()
+        return {'elsewhere': self._trading.report(host, meters)}
+
+    def rates(self, servers: Sequence[str], known: str) -> spending.Answer:
+        """Rates of servers."""
+        self._service.last()
+        rates = self._trading.rates(servers)
+        version = tree_module.version([rates])
+        if version == known:
+            return {'version': version, 'rates': None}
+        told = {'version': version, 'rates': rates}
+        if self._signatures:
+            told |= self._signatures.signed_tree(version)
+        return told
+
+    def _changed(self, group: market.Group) -> spending.Answer:
+        project, name = group.project, group.name
+        self._service.change(
+            lambda epoch: self._trading.change(project, name, group, epoch)
+        )
+        [told] = [
+            {**spending_module.group_facts(each), 'id': _group_id(group)}
+            for each in self._trading.standings(group.project)
+            if each.group.name == group.name
+        ]
+        return {'group': told}
+
+    def _group(self, project: str, name: str) -> market.Group:
+        self._service.last()
+        found = self._trading.group(project, name)
+        if found is None:
+            raise exception.UnknownGroup(f'there is no group {name}')
+        return found
+
+
+def _group_id(group: market.Group) -> str:
+    return f'{group.project}/{group.name}'
+
+
+def _price(price: market.Price) -> dict[str, Any]:
+    at = dt.datetime.fromtimestamp(price.at, dt.UTC)
+    return {
+        'id': price.host,
+        'host': price.host,
+        'resource_class': price.resource_class,
+        'price': price.price,
+        'capacity': price.capacity,
+        'at': at.isoformat(timespec='seconds'),
+    }
+
+
+def _moment(marker: str) -> float:
+    """When the last price of the page before was new.
+
+    :raises BadArgument: if that is no moment.
+    """
+    try:
+        moment = float(marker)
+    except ValueError:
+        moment = math.nan
+    if not math.isfinite(moment):
+        raise exception.BadArgument(
+            f'marker must be the id of a price, got {marker!r:.50}'
+        )
+    return moment

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts that move between the batch system and the cloud.
+
+Start with ``controller``: both sides are read, then hosts are moved.
+It never speaks to a batch system but through the plugins of ``batch``.
+"""

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The cloud's side of hosts that also work for a batch system."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement as placement_module
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import partition
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
+
+_W = partition.Way
+
+STALE_S = 120.0
+"""After which what the queue saw last counts for nothing."""
+
+_MIGRATES_S = 600.0
+"""For which a live migration is waited when it is reckoned what leaving costs;
+it may take longer."""
+
+
+class CloudSide:
+    """What Nova says of hosts, and what it is asked to do with them.
+
+    :param nova: where services and servers are; nobody else has it.
+    :param placement: says who has room.
+    :param leaves: servers that leave.
+    :param patience: how long it takes until they have left.
+    :param moves: whether servers are moved while they run.
+    :param settles_s: seconds after which nothing is on its way any more to a
+        host that was closed: Nova may have chosen it just before.
+    """
+
+    def __init__(
+        self,
+        nova: nova_module.Nova,
+        placement: placement_module.Placement,
+        leaves: leaves_module.Leaves,
+        patience: evictor.Patience,
+        moves: bool = False,
+        settles_s: float = 30.0,
+    ) -> None:
+        self._nova = nova
+        self._placement = placement
+        self._leaves = leaves
+        self._patience = patience
+        self._moves = moves
+        self._settles_s = settles_s
+        self._closed: dict[str, float] = {}
+
+    def look(
+        self,
+        nodes: Collection[partition.Node],
+        last: start_estimates.Last,
+        now: float,
+    ) -> partition.Seen:
+        """All that Nova says of some hosts, and what waits in the queue.
+
+        :param nodes: of whose hosts it is asked.
+        :param last: what the queue saw last.
+        :param now: seconds of the epoch.
+        :raises CloudError: if it cannot be known.
+        """
+        if now - last.at > STALE_S:
+            raise exception.CloudAway(
+                f'the queue saw the cloud {now - last.at:.0f} s ago'
+            )
+        # Before servers: nothing starts on a host that was closed then.
+        services = self._nova.services()
+        by_host: dict[str, list[nova_module.Server]] = {}
+        for each in self._nova.servers(now).values():
+            by_host.setdefault(each.host, []).append(each)
+        mapped = _mapped(last.snapshot, {node.host.cloud for node in nodes})
+        running = {each.uuid: each for each in last.snapshot.running}
+        leaves = self._leaves.found(leaving.GOING)
+        places = {}
+        for node in nodes:
+            service = services.get(node.host.cloud)
+            provider = mapped.providers.get(node.host.cloud)
+            if service is None or provider is None:
+                continue
+            there = by_host.get(service.host, [])
+            amounts = [_amounts(each, running) for each in there]
+            work = [
+                self._work(each, cores, running, leaves, now)
+                for each, cores in zip(
+                    there, mapped.cores(node.host, amounts), strict=True
+                )
+            ]
+            work += self._unseen(node, service, provider, there, now)
+            places[service.host] = partition.Place(
+                service.enabled,
+                service.up,
+                _is_ours(service),
+                service.reason,
+                tuple(work),
+            )
+        hosts = {node.host.cloud: node.host for node in nodes}
+        return partition.Seen(places, tuple(_wants(last, mapped, hosts)))
+
+    def close(self, host: str, text: str) -> None:
+        """Let no more servers start on a host, if nobody else did.
+
+        :param host: its name in Nova.
+        :param text: why, for people who look there.
+        :raises CloudRefused: if Nova has no such host, or somebody else
+            closed it.
+        :raises CloudAway: if it is not known whether it was done.
+        """
+        service = self._service(host)
+        if service.enabled:
+            self._nova.disable(service, f'{partition.MARK}: {text}')
+        elif not _is_ours(service):
+            raise _by_another(service)
+
+    def open(self, host: str) -> None:
+        """Let servers start on a host that :meth:`close` closed.
+
+        :param host: its name in Nova.
+        :raises CloudRefused: see :meth:`close`.
+        :raises CloudAway: see :meth:`close`.
+        """
+        service = self._service(host)
+        if _is_ours(service):
+            self._nova.enable(service)
+        elif not service.enabled:
+            raise _by_another(service)
+
+    def _service(self, host: str) -> nova_module.Service:
+        service = self._nova.services().get(host)
+        if service is None:
+            raise exception.CloudRefused(f'Nova has no host {host}')
+        return service
+
+    def _work(
+        self,
+        server: nova_module.Server,
+        cores: float,
+        running: Mapping[str, cluster.Running],
+        leaves: Mapping[str, leaving.Leave],
+        now: float,
+    ) -> partition.Work:
+        """A server, when it is gone at the latest, and how it leaves."""
+        leave, seen = leaves.get(server.uuid), running.get(server.uuid)
+        gone_at, way = None, _W.ENDS
+        if leave and any(each.frees for each in leave.actions):
+            lasts_s = self._patience.action_s * len(leave.actions)
+            gone_at = leave.at + lasts_s
+        elif seen and seen.ends_at is not None:
+            gone_at = seen.ends_at
+        elif seen and seen.band is request_model.Band.PREEMPTIBLE:
+            lasts_s = self._patience.notice_s + self._patience.action_s
+            gone_at, way = now + lasts_s, _W.YIELDS
+        elif (
+            self._moves
+            and server.status in nova_module.MOVES
+            and not server.task
+        ):
+            gone_at, way = now + _MIGRATES_S, _W.MOVES
+        return partition.Work(server.uuid, cores, gone_at, way)
+
+    def _unseen(
+        self,
+        node: partition.Node,
+        service: nova_module.Service,
+        provider: str,
+        there: Iterable[nova_module.Server],
+        now: float,
+    ) -> Iterator[partition.Work]:
+        """What may be on a host that is being left, and Nova does not list.
+
+        :param provider: UUID of the host's.
+        """
+        leaves = node.state is partition.State.LEAVING_CLOUD
+        if not leaves or service.enabled:
+            self._closed.pop(service.host, None)
+            return
+        listed = {each.uuid for each in there}
+        for consumer in sorted(self._placement.consumers(provider) - listed):
+            yield partition.Work(consumer, 0.0)
+        since = self._closed.setdefault(service.host, now)
+        if not 0 <= now - since < self._settles_s:
+            return
+        yield partition.Work(
+            'what Nova may have begun', 0.0, since + self._settles_s
+        )
+
+
+def _is_ours(service: nova_module.Service) -> bool:
+    return not service.enabled and service.reason.startswith(partition.MARK)
+
+
+def _by_another(service: nova_module.Service) -> exception.CloudRefused:
+    return exception.CloudRefused(
+        f'host {service.host} was closed by another hand: {service.reason}'
+    )
+
+
+def _amounts(
+    server: nova_module.Server, running: Mapping[str, cluster.Running]
+) -> Mapping[str, int]:
+    seen = running.get(server.uuid)
+    return dict(seen.amounts if seen else server.amounts)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mapped:
+    """Hosts between both sides as Placement knows them.
+
+    :ivar hosts: as if they took servers.
+    :ivar providers: UUID by name.
+    :ivar capacity: (c,) of each, by name.
+    :ivar classes: of Placement.
+    """
+
+    hosts: hosts_module.Hosts
+    providers: Mapping[str, str]
+    capacity: Mapping[str, cluster.Amounts]
+    classes: tuple[str, ...]
+
+    def cores(
+        self, host: partition.Host, amounts: list[Mapping[str, int]]
+    ) -> list[float]:
+        """Cores that servers take of a host.
+
+        What is scarcest counts: a server with half of the memory has half of
+        the cores, and together they have what is used of what is scarcest.
+        """
+        if not amounts:
+            return []
+        have = np.maximum(self.capacity[host.cloud], 1)
+        parts = [cluster.vector(each, self.classes) / have for each in amounts]
+        own = np.max(parts, axis=1)
+        total = float(np.sum(parts, axis=0).max())
+        scale = host.cores * total / max(float(own.sum()), 1e-9)
+        return [float(each) * scale for each in own]
+
+    def least(
+        self,
+        demand: request_model.Demand,
+        hosts: Mapping[str, partition.Host],
+    ) -> float | None:
+        """Cores that a server would take of the host that it suits best.
+
+        :returns: ``None`` if no host could ever hold it.
+        """
+        shape = self.hosts.shape(demand)
+        if not len(shape.rows) or not len(shape.columns):
+            return None
+        parts = (shape.amounts * shape.inverse).max(axis=0)
+        return min(
+            float(part) * hosts[self.hosts.names[row]].cores
+            for row, part in zip(shape.rows, parts, strict=True)
+        )
+
+
+def _mapped(
+    snapshot: cluster.ClusterSnapshot, names: Collection[str]
+) -> _Mapped:
+    rows = [
+        row
+        for row, each in enumerate(snapshot.providers)
+        if each.name in names
+    ]
+    known = [snapshot.providers[row] for row in rows]
+    have = snapshot.inventory
+    inventory = cluster.Inventory(
+        have.capacity[rows], have.used[rows], have.unit[rows], have.step[rows]
+    )
+    opened = tuple(dataclasses.replace(each, takes=True) for each in known)
+    return _Mapped(
+        hosts_module.Hosts(
+            cluster.ClusterSnapshot(snapshot.classes, opened, inventory)
+        ),
+        {each.name: each.uuid for each in known},
+        {each.name: inventory.capacity[row] for row, each in enumerate(known)},
+        snapshot.classes,
+    )
+
+
+def _wants(
+    last: start_estimates.Last,
+    mapped: _Mapped,
+    hosts: Mapping[str, partition.Host],
+) -> Iterator[partition.Want]:
+    """Requests that a host of these could help.
+
+    Preemptible ones use what is left: no host moves for them.
+    """
+    for record in last.records:
+        request = record.request
+        waits = last.plan.waiting.get(request.uuid)
+        if (
+            waits is None
+            or waits.why.reason not in reason.ROOM_HELPS
+            or request.is_preemptible
+        ):
+            continue
+        least = mapped.least(request.demand, hosts)
+        if least is not None:
+            cores = least * len(request.servers)
+            yield partition.Want(
+                request.uuid, cores, request.asked_at, least or None
+            )

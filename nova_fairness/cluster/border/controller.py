@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts move between batch and cloud: look at both sides, plan, act.
+
+Where a host stands is a row of the store, and a step is written before what
+it stands for is done. Opening and closing a side are planned anew from what is
+seen, as long as it is not so: whoever begins where another died goes on. Just
+before an action the row and the leader are looked at once more, so that what
+was cancelled meanwhile is not done.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import threading
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.batch import system
+from nova_fairness.cluster import quarantine
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.border import cloud_hosts
+from nova_fairness.cluster.border import departure_notices
+from nova_fairness.cluster.border import host_drain
+from nova_fairness.cluster.border import hosts_file
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.store import nodes as nodes_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import pledges as pledges_module
+from nova_fairness.model import partition
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
+from nova_fairness.planners.border import pledges
+
+LOG = logging.getLogger(__name__)
+
+_V, _Side = partition.Verb, partition.Side
+_PART = quarantine.Kind.PART
+_STARTING = frozenset(
+    {request_model.State.SENDING, request_model.State.STARTING}
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """What the last look at both sides saw and wanted.
+
+    :ivar at: seconds of the epoch.
+    :ivar snapshot: of both sides.
+    :ivar balances: what each side has and wants; none of who gave no answer.
+    :ivar faults: sentences about what keeps hosts from moving, or shares from
+        being adjusted.
+    :ivar groups: with pledges for both sides.
+    """
+
+    at: float
+    snapshot: partition.Snapshot
+    balances: Mapping[partition.Side, demand.Balance]
+    faults: tuple[str, ...]
+    groups: tuple[pledges.Standing, ...] = ()
+
+
+class Partitioning:
+    """Moves hosts, in the process that acts.
+
+    :param store: where hosts stand.
+    :param service: of the queue: says whether this process acts.
+    :param file: names hosts.
+    :param batch: the batch system.
+    :param cloud: Nova's side.
+    :param vacating: lets servers leave hosts.
+    :param telling: tells jobs and servers how long their host is there.
+    :param rules: what operators allow; the file has the calendar.
+    :param clock: seconds of the epoch.
+    :param stopped: set by who wants this to end.
+    :param interval_s: seconds between two looks.
+    :param pledging: of groups for both sides.
+    """
+
+    name = 'partition'
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        service: service_module.Service,
+        file: hosts_file.PartitionFile,
+        batch: system.BatchSystem,
+        cloud: cloud_hosts.CloudSide,
+        vacating: host_drain.Vacating,
+        telling: departure_notices.Telling,
+        rules: demand.Rules,
+        clock: Callable[[], float],
+        stopped: threading.Event,
+        interval_s: float,
+        pledging: pledges_module.Pledging,
+    ) -> None:
+        self._pledging = pledging
+        self._store = store
+        self._service = service
+        self._file = file
+        self._batch = batch
+        self._cloud = cloud
+        self._vacating = vacating
+        self._telling = telling
+        self._rules = rules
+        self._clock = clock
+        self._stopped = stopped
+        self._interval_s = interval_s
+        self._failed: dict[str, str] = {}
+        self._last: Looked | None = None
+        self._said: frozenset[str] = frozenset()
+
+    def run(self) -> None:
+        """Look and act every so many seconds until stopped."""
+        while not self._stopped.is_set():
+            try:
+                self.cycle()
+            except exception.Deposed as error:
+                LOG.warning('another process leads now: %s', error)
+            except (exception.ClusterError, exception.NotLeading) as error:
+                self._say((f'nothing moves: {error}',))
+            except Exception as error:  # noqa: BLE001 - no input ends the loop
+                self._service.quarantine.put(_PART, self.name, error)
+                self._say((f'nothing moves: {type(error).__name__}',))
+            self._stopped.wait(self._interval_s)
+
+    def cycle(self) -> bool:
+        """Look once, plan once, and do it.
+
+        :returns: whether this process acts.
+        :raises ClusterError: if nothing can be done now.
+        :raises NotLeading: if the queue has not looked at the cloud yet.
+        """
+        epoch = self._service.leads()
+        if epoch is None:
+            self._last = None
+            self._telling.forget()
+            self._pledging.forget()
+            return False
+        if fault := self._service.clocks.fault:
+            raise exception.ClocksDisagree(fault)
+        now = self._clock()
+        described = self._file.described()
+        nodes, faults = self._nodes(described, epoch, now)
+        batch, cloud, away = self._look(nodes, now)
+        faults += batch.faults if batch else ()
+        snapshot = partition.Snapshot(nodes, batch, cloud, self._target())
+        rules = dataclasses.replace(self._rules, windows=described.windows)
+        plan = planner.plan(snapshot, now, rules)
+        self._failed = {}
+        for action in plan.actions:
+            self._try(action, snapshot, epoch)
+        untold: list[str] = []
+        if not away:
+            self._tidy(snapshot, plan, epoch)
+            untold = self._part('jobs told', self._tell, snapshot, epoch)
+        failed = [f'{host}: {why}' for host, why in self._failed.items()]
+        unshared = self._part(
+            'shares of groups',
+            self._pledging.cycle,
+            described.groups,
+            described.hosts,
+            self._service.last().snapshot,
+            now,
+            epoch,
+        )
+        told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
+        balances = {
+            side: demand.balance(snapshot, side, now, rules.patience_s)
+            for side in _Side
+            if snapshot.side(side)
+        }
+        stands = self._pledging.standings
+        self._last = Looked(now, snapshot, balances, told, stands)
+        self._say(told)
+        return True
+
+    def _part(
+        self,
+        name: str,
+        do: Callable[..., Iterable[str]],
+        *arguments: object,
+    ) -> list[str]:
+        """Do a part of a cycle; what it fails on keeps no other part back.
+
+        :returns: what it says, or that it failed.
+        """
+        try:
+            return list(do(*arguments))
+        except (exception.ClusterError, exception.NotLeading):
+            raise
+        except Exception as error:  # noqa: BLE001 - hosts move
+            self._service.quarantine.put(_PART, name, error)
+            return [f'{name}: {type(error).__name__}']
+
+    def _target(self) -> partition.Target | None:
+        aimed = self._store.nodes.aimed().hosts
+        return None if aimed is None else partition.Target(aimed)
+
+    def last(self) -> Looked:
+        """What the last look saw and wanted.
+
+        :raises NotLeading: if this process does not act, or has not looked.
+        """
+        last = self._last
+        if last is None:
+            # It says who acts.
+            self._service.last()
+            raise exception.NotLeading('this host, which has not looked yet')
+        return last
+
+    def nodes(self) -> dict[str, partition.Node]:
+        """Hosts by name, as they stand now.
+
+        :raises ClusterError: if they cannot be read.
+        :raises NotLeading: if this process does not act, or has not looked.
+        """
+        hosts = {
+            each.host.name: each.host for each in self.last().snapshot.nodes
+        }
+        found, _ = self._store.nodes.all()
+        return {
+            name: dataclasses.replace(node, host=hosts.get(name, node.host))
+            for name, node in found.items()
+        }
+
+    def move(self, host: str) -> partition.Node:
+        """Send a host to the other side.
+
+        :param host: name of the machine.
+        :raises UnknownHost: if there is none.
+        :raises IllegalStep: if it is fixed, on its way, or nobody knows where
+            it stands.
+        :raises ClusterError: if it cannot be done now.
+        :raises NotLeading: if this process does not act, or has not looked.
+        """
+        return self._by_hand(host, partition.Event.ASK)
+
+    def cancel(self, host: str) -> partition.Node:
+        """Let a host stay that is on its way.
+
+        :param host: see :meth:`move`.
+        :raises UnknownHost: see :meth:`move`.
+        :raises IllegalStep: if it is not on its way.
+        :raises ClusterError: see :meth:`move`.
+        :raises NotLeading: see :meth:`move`.
+        """
+        return self._by_hand(host, partition.Event.CANCEL)
+
+    def aim(self, hosts: int | None) -> None:
+        """Say how many hosts the cloud is to have.
+
+        :param hosts: number, >= 0; ``None`` to go by calendar and demand.
+        :raises IllegalStep: if there are not as many hosts.
+        :raises ClusterError: see :meth:`move`.
+        :raises NotLeading: see :meth:`move`.
+        """
+        most = len(self._file.described().hosts)
+        if hosts is not None and not 0 <= hosts <= most:
+            raise exception.IllegalStep(
+                f'the cloud can have 0 to {most} hosts of these, got {hosts}'
+            )
+        version = self._store.nodes.aimed().version
+        self._store.nodes.aim(nodes_module.Aimed(hosts, version), self._acts())
+
+    def _acts(self) -> int:
+        epoch = self._service.leads()
+        if epoch is None:
+            # It says who acts.
+            self._service.last()
+            raise exception.NotLeading('unknown')
+        return epoch
+
+    def _by_hand(self, host: str, event: partition.Event) -> partition.Node:
+        epoch = self._acts()
+        # Who has not looked cannot tell what came of it: nothing is done.
+        self.last()
+        described = {each.name: each for each in self._file.described().hosts}
+        node = self._store.nodes.node(host)
+        if host not in described or node is None:
+            raise exception.UnknownHost(
+                f'no host {host} may move between batch and cloud; there is'
+                f' {", ".join(sorted(described)) or "none"}'
+            )
+        if event is partition.Event.ASK and described[host].fixed:
+            raise exception.IllegalStep(f'host {host} is fixed')
+        cause = partition.Cause.OPERATOR
+        return self._store.nodes.step(node, event, epoch, self._clock(), cause)
+
+    def _nodes(
+        self, described: hosts_file.Described, epoch: int, now: float
+    ) -> tuple[tuple[partition.Node, ...], list[str]]:
+        """All hosts as they stand, as they are described now."""
+        stored = self._store.nodes
+        found, wrong = stored.all()
+        hosts = {each.name: each for each in described.hosts}
+        for name in hosts.keys() - found.keys() - wrong.keys():
+            stored.add(hosts[name], epoch, now)
+            found[name] = partition.Node(_stored(hosts[name]), since=now)
+        nodes = []
+        for name, node in found.items():
+            host = hosts.get(name)
+            if host is None:
+                if _has_name_of(node.host, hosts.values()):
+                    stored.forget(node, epoch)
+                    continue
+                nodes.append(node)
+                continue
+            if _stored(host) != node.host:
+                node = stored.describe(node, host, epoch)
+            nodes.append(dataclasses.replace(node, host=host))
+        return tuple(nodes), [f'{name}: {why}' for name, why in wrong.items()]
+
+    def _look(
+        self, nodes: tuple[partition.Node, ...], now: float
+    ) -> tuple[partition.Seen | None, partition.Seen | None, list[str]]:
+        """Both sides, ``None`` for who gives no answer, and why."""
+        away, batch, cloud = [], None, None
+        try:
+            batch = self._batch.look()
+        except exception.BatchError as error:
+            away.append(str(error))
+        except Exception as error:  # noqa: BLE001 - it gives no answer
+            away.append(self._unread('the batch system', error))
+        try:
+            cloud = self._cloud.look(nodes, self._service.last(), now)
+        except exception.CloudError as error:
+            away.append(str(error))
+        except (exception.ClusterError, exception.NotLeading):
+            raise
+        except Exception as error:  # noqa: BLE001 - it gives no answer
+            away.append(self._unread('the cloud', error))
+        return batch, cloud, away
+
+    def _unread(self, side: str, error: Exception) -> str:
+        """Take note of a side whose answer cannot be used."""
+        self._service.quarantine.put(_PART, f'{self.name} {side}', error)
+        return (
+            f'{side}: its answer cannot be read: {type(error).__name__}; no'
+            ' host moves until it can be'
+        )
+
+    def _try(
+        self,
+        action: partition.Action,
+        snapshot: partition.Snapshot,
+        epoch: int,
+    ) -> None:
+        """Do one action; its failure keeps no other back."""
+        try:
+            self._do(action, snapshot, epoch)
+        except (exception.Deposed, exception.StoreAway):
+            raise
+        except exception.Outdated as error:
+            # It was cancelled, or sent on its way, since the look.
+            LOG.info('%s', error)
+        except exception.ClusterError as error:
+            self._failed[action.host] = str(error)
+        except Exception as error:  # noqa: BLE001 - other hosts move
+            self._service.quarantine.put(_PART, f'host {action.host}', error)
+            self._failed[action.host] = type(error).__name__
+
+    def _do(
+        self,
+        action: partition.Action,
+        snapshot: partition.Snapshot,
+        epoch: int,
+    ) -> None:
+        stored = self._store.nodes
+        node = stored.check(action.host, action.version, epoch)
+        if action.step is not None:
+            stored.step(
+                node,
+                action.step,
+                epoch,
+                self._clock(),
+                action.cause,
+                action.text,
+                action.until,
+            )
+        elif action.verb in (_V.OPEN, _V.CLOSE):
+            self._turn(action, node)
+        else:
+            self._clear(action, node, snapshot, epoch)
+
+    def _turn(self, action: partition.Action, node: partition.Node) -> None:
+        """Open or close a side of a host."""
+        is_batch = action.side is _Side.BATCH
+        to: system.BatchSystem | cloud_hosts.CloudSide
+        to = self._batch if is_batch else self._cloud
+        name = node.host.batch if is_batch else node.host.cloud
+        if action.verb is _V.OPEN:
+            to.open(name)
+        elif is_batch or self._is_quiet(node):
+            to.close(name, action.text)
+
+    def _is_quiet(self, node: partition.Node) -> bool:
+        """Whether nothing that the queue sent may be on its way to a host.
+
+        Nova would find it closed, and refuse what finds no other.
+        """
+        is_planned_without = self._service.last().at > node.since
+        sent = self._store.requests(_STARTING)
+        return is_planned_without and not any(
+            node.host.cloud in each.hosts for each in sent
+        )
+
+    def _clear(
+        self,
+        action: partition.Action,
+        node: partition.Node,
+        snapshot: partition.Snapshot,
+        epoch: int,
+    ) -> None:
+        machine = node.host.name
+        if action.verb is _V.END:
+            self._vacating.end(action.work, machine, epoch)
+            return
+        place = snapshot.place(node, _Side.CLOUD)
+        work = [
+            each
+            for each in (place.work if place else ())
+            if each.name in action.work
+        ]
+        asked_at = {
+            server: request.asked_at
+            for server, request in preemption.by_server(
+                self._service.last().records
+            ).items()
+        }
+        self._vacating.clear(work, machine, asked_at, epoch)
+
+    def _tidy(
+        self,
+        snapshot: partition.Snapshot,
+        plan: partition.Plan,
+        epoch: int,
+    ) -> None:
+        """Spare whose host stays; forget hosts that nobody describes."""
+        found, _ = self._store.nodes.all()
+        machines = {
+            name
+            for name, node in found.items()
+            if node.state is partition.State.LEAVING_CLOUD
+        }
+        self._vacating.spare(machines, epoch)
+        busy = {each.host for each in plan.actions}
+        described = {each.name for each in self._file.described().hosts}
+        for node in snapshot.nodes:
+            name = node.host.name
+            is_at_rest = (
+                name not in busy and node.state not in partition.MOVING
+            )
+            if name not in described and is_at_rest:
+                self._store.nodes.forget(node, epoch)
+
+    def _tell(self, snapshot: partition.Snapshot, epoch: int) -> list[str]:
+        """Tell jobs and servers of hosts as they stand after the steps."""
+        if self._service.leads() != epoch:
+            return []
+        found, _ = self._store.nodes.all()
+        nodes = [
+            dataclasses.replace(found[node.host.name], host=node.host)
+            for node in snapshot.nodes
+            if node.host.name in found
+        ]
+        as_it_is = dataclasses.replace(snapshot, nodes=tuple(nodes))
+        return self._telling.tell(as_it_is, self._clock())
+
+    def _say(self, told: tuple[str, ...]) -> None:
+        """Log what is new of what keeps hosts from moving."""
+        for text in told:
+            if text not in self._said:
+                LOG.warning('%s', text)
+        self._said = frozenset(told)
+
+
+def _stored(host: partition.Host) -> partition.Host:
+    """A host as the store gives it back, which knows no descriptions."""
+    return dataclasses.replace(host, fixed=True)
+
+
+def _has_name_of(
+    host: partition.Host, others: Iterable[partition.Host]
+) -> bool:
+    """Whether a host has a name on a side that is another's now."""
+    return any(
+        each.batch == host.batch or each.cloud == host.cloud for each in others
+    )

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Jobs and servers are told how long their host is still there for them.
+
+As machine/job features (HSF-TN-2016-02), which the users of the partition
+driver read (Partition Director, INDIGO, section 3.1.1): files in a directory
+for each host, and the server's metadata ``TTL``.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import pathlib
+import re
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import partition
+
+LOG = logging.getLogger(__name__)
+
+_NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]*')
+_FILES = ('total_cpu', 'shutdowntime')
+_READABLE = 0o644
+_TTL, _OURS = nova.TTL, nova.TTL_OURS
+
+
+class Telling:
+    """Tells jobs and servers of hosts that are being left.
+
+    :param api: of Nova.
+    :param directory: of the files; ``None`` to write none.
+    """
+
+    def __init__(
+        self, api: clients.Api, directory: pathlib.Path | None = None
+    ) -> None:
+        self._api = api
+        self._directory = directory
+        self._told: dict[str, str] | None = None
+        self._nova = nova.Nova(api)
+
+    def forget(self) -> None:
+        """Look anew before anything is told: another process did meanwhile."""
+        self._told = None
+
+    def tell(self, snapshot: partition.Snapshot, now: float) -> list[str]:
+        """Write what is not so yet, and take away what is so no more.
+
+        :param snapshot: hosts as they stand, and what both sides have there.
+        :param now: seconds of the epoch.
+        :returns: sentences on what could not be written.
+        """
+        return [
+            *self._write_all(snapshot.nodes),
+            *self._mark_all(snapshot, now),
+        ]
+
+    def _write_all(self, nodes: Iterable[partition.Node]) -> Iterator[str]:
+        if self._directory is None:
+            return
+        wanted = {node.host.batch: _features(node) for node in nodes}
+        try:
+            for path in self._directory.iterdir():
+                wanted.setdefault(path.name, {})
+        except OSError as error:
+            yield f'machine features cannot be written: {error}'
+            return
+        for name, features in wanted.items():
+            if not _NAME.fullmatch(name):
+                yield f'no directory can be called {name!r}'
+                continue
+            try:
+                _write(self._directory / name, features)
+            except OSError as error:
+                yield f'machine features of {name} are not written: {error}'
+
+    def _mark_all(
+        self, snapshot: partition.Snapshot, now: float
+    ) -> Iterator[str]:
+        told = self._told
+        wanted = _wanted(snapshot)
+        try:
+            if told is None:
+                # Another process may have told others since this one looked.
+                self._nova = nova.Nova(self._api)
+                told = {
+                    each.uuid: each.ttl_ours
+                    for each in self._nova.servers(now).values()
+                    if each.ttl_ours
+                }
+                self._told = told
+        except exception.CloudError as error:
+            yield f'servers are not told their time to live: {error}'
+            return
+        for uuid in sorted(wanted.keys() | told.keys()):
+            until = wanted.get(uuid, '')
+            if told.get(uuid, '') == until:
+                continue
+            try:
+                self._mark(uuid, until)
+            except exception.CloudRefused as error:
+                LOG.warning('server %s is not told: %s', uuid, error)
+            except exception.CloudError as error:
+                yield f'server {uuid} is not told its time to live: {error}'
+                continue
+            told[uuid] = until
+            if not until:
+                del told[uuid]
+
+    def _mark(self, uuid: str, until: str) -> None:
+        """Let metadata be so; what the owner wrote there stays."""
+        server = self._nova.server(uuid)
+        if server is None or server.ttl != server.ttl_ours:
+            return
+        if until:
+            self._nova.mark(uuid, {_TTL: until, _OURS: until})
+        else:
+            self._nova.unmark(uuid, _TTL)
+            self._nova.unmark(uuid, _OURS)
+
+
+def _wanted(snapshot: partition.Snapshot) -> Mapping[str, str]:
+    """When servers are to be gone, as they are told it, by UUID."""
+    found = {}
+    for node in snapshot.nodes:
+        place = snapshot.place(node, partition.Side.CLOUD)
+        if node.state is partition.State.LEAVING_CLOUD and place:
+            for work in place.work:
+                if work.cores > 0:
+                    found[work.name] = _seconds(node.until)
+    return found
+
+
+def _features(node: partition.Node) -> Mapping[str, str]:
+    features = {'total_cpu': f'{node.host.cores:g}'}
+    if node.state in partition.LEAVING and node.until is not None:
+        features['shutdowntime'] = _seconds(node.until)
+    return features
+
+
+def _seconds(at: float | None) -> str:
+    return '' if at is None else f'{at:.0f}'
+
+
+def _write(place: pathlib.Path, features: Mapping[str, str]) -> None:
+    """Let the files of a host be so; nobody sees half of one.
+
+    :raises OSError: if that cannot be.
+    """
+    if features:
+        place.mkdir(exist_ok=True)
+    for name in _FILES:
+        path = place / name
+        if name not in features:
+            path.unlink(missing_ok=True)
+        elif not path.exists() or path.read_text() != features[name]:
+            new = path.with_name(f'.{name}.new')
+            new.write_text(features[name])
+            new.chmod(_READABLE)
+            new.replace(path)
+    if not features and place.is_dir() and not any(place.iterdir()):
+        place.rmdir()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers leave a host that goes to the batch system."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.model import leaving
+from nova_fairness.model import partition
+from nova_fairness.model import reason
+
+LOG = logging.getLogger(__name__)
+
+_AGAIN_S = 300.0
+"""Between two times that Nova is asked to move the same server."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Actions:
+    """Actions on servers, one after the other until their room is free.
+
+    :ivar preemptible: to those that go when they are given notice.
+    :ivar late: to those that are there after the time to live; empty for
+        nothing.
+    """
+
+    preemptible: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+    late: tuple[leaving.Action, ...] = ()
+
+
+class Vacating:
+    """Lets servers leave their host.
+
+    :param leaves: servers that leave.
+    :param nova: moves them.
+    :param to: gives notice and ends them.
+    :param clock: seconds of the epoch.
+    :param actions: what is done.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        nova: nova_module.Nova,
+        to: evictor.Leaving,
+        clock: Callable[[], float],
+        actions: Actions,
+    ) -> None:
+        self._leaves = leaves
+        self._nova = nova
+        self._to = to
+        self._clock = clock
+        self._actions = actions
+        self._moved: dict[str, float] = {}
+
+    def clear(
+        self,
+        work: Iterable[partition.Work],
+        machine: str,
+        asked_at: Mapping[str, float],
+        epoch: int,
+    ) -> None:
+        """Move servers away, and give notice to those that go by it.
+
+        :param work: servers that are on the host.
+        :param machine: its name, as owners are told it.
+        :param asked_at: when servers were asked for, seconds of the epoch.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        for each in work:
+            if each.way is partition.Way.MOVES:
+                evictor.attempt(each.name, self._move, each.name)
+            elif each.way is partition.Way.YIELDS:
+                evictor.attempt(
+                    each.name,
+                    self._choose,
+                    each.name,
+                    machine,
+                    self._actions.preemptible,
+                    asked_at.get(each.name),
+                    epoch,
+                )
+
+    def end(
+        self,
+        servers: Iterable[str],
+        machine: str,
+        epoch: int,
+    ) -> None:
+        """Let servers leave whose time to live is over.
+
+        :param servers: UUIDs.
+        :param machine: see :meth:`clear`.
+        :raises Deposed: see :meth:`clear`.
+        :raises StoreAway: see :meth:`clear`.
+        """
+        for uuid in servers:
+            evictor.attempt(
+                uuid,
+                self._choose,
+                uuid,
+                machine,
+                self._actions.late,
+                None,
+                epoch,
+            )
+
+    def spare(self, machines: Collection[str], epoch: int) -> None:
+        """Let servers stay whose host stays; what was done to them is undone.
+
+        :param machines: names of hosts that are leaving the cloud.
+        :param epoch: of the leader.
+        :raises Deposed: see :meth:`clear`.
+        :raises StoreAway: see :meth:`clear`.
+        """
+        for leave in self._leaves.found(leaving.GOING).values():
+            stays = leave.why.subject not in machines
+            if leave.cause is leaving.Cause.HOST and stays:
+                evictor.attempt(leave.server, self._to.take_back, leave, epoch)
+
+    def _move(self, uuid: str) -> None:
+        now = self._clock()
+        if now - self._moved.get(uuid, 0.0) < _AGAIN_S:
+            return
+        self._moved = {
+            each: at for each, at in self._moved.items() if now - at < _AGAIN_S
+        } | {uuid: now}
+        self._nova.migrate(uuid)
+        LOG.info('server %s is moved to another host', uuid)
+
+    def _choose(
+        self,
+        uuid: str,
+        machine: str,
+        actions: tuple[leaving.Action, ...],
+        asked_at: float | None,
+        epoch: int,
+    ) -> None:
+        leave = self._leaves.of([uuid]).get(uuid)
+        server = self._nova.server(uuid)
+        leaves = leave is not None and leave.state in leaving.LIVE
+        if server is None or leaves or not actions:
+            return
+        why = reason.why(reason.Reason.HOST_LEAVES, machine)
+        cause = leaving.Cause.HOST
+        self._to.choose(server, cause, why, actions, epoch, asked_at=asked_at)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The file that names hosts between batch and cloud, and the calendar."""
+
+from collections.abc import Mapping
+import dataclasses
+import pathlib
+import re
+
+from oslo_log import log as logging
+import yaml
+
+from nova_fairness import exception
+from nova_fairness.cluster.accounts import fields
+from nova_fairness.cluster.accounts import yaml_lines
+from nova_fairness.model import duration
+from nova_fairness.model import partition
+from nova_fairness.model import pledge
+from nova_fairness.planners.border import calendars
+
+LOG = logging.getLogger(__name__)
+
+MOST = 10_000
+"""Largest number of hosts."""
+
+_HOST = ('name', 'batch', 'cloud', 'cores', 'fixed')
+_WINDOW = ('begins', 'lasts', 'zone', 'hosts')
+_GROUP = ('account', 'batch')
+_WORDS = {'true': True, 'false': False}
+_LARGEST_CORES = 1e6
+_HOSTS = re.compile('[0-9]{1,6}')
+_NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Described:
+    """What an operator wrote down.
+
+    :ivar hosts: machines that both sides know.
+    :ivar windows: times in which the cloud has a fixed number of them.
+    :ivar groups: that have one pledge for both sides.
+    """
+
+    hosts: tuple[partition.Host, ...]
+    windows: tuple[calendars.Window, ...] = ()
+    groups: tuple[pledge.Group, ...] = ()
+
+
+class PartitionFile:
+    """Reads the file again whenever it changed.
+
+    :param path: of the file.
+    :raises BadPartition: if it cannot be used.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._seen = yaml_lines.stamp(path)
+        self._described = read(path)
+
+    def described(self) -> Described:
+        """What it says; a file that cannot be used leaves what it was."""
+        seen = yaml_lines.stamp(self._path)
+        if seen == self._seen:
+            return self._described
+        self._seen = seen
+        try:
+            self._described = read(self._path)
+        except exception.BadPartition as error:
+            LOG.error('hosts stay as they were described: %s', error)
+        else:
+            LOG.info(
+                '%s names %d hosts now', self._path, len(self._described.hosts)
+            )
+        return self._described
+
+
+def read(path: pathlib.Path) -> Described:
+    """Read hosts and windows.
+
+    :param path: of YAML: a list ``hosts``, each with ``name``, ``cores`` and,
+        if these differ from it, ``batch`` and ``cloud``; and ``fixed``. A
+        list ``windows``, each with ``begins``, ``lasts``, ``hosts`` and
+        ``zone``, may follow, and a list ``groups``, each with ``account`` and,
+        if that differs from it, ``batch``.
+    :raises BadPartition: if anything is wrong; says what, and the line.
+    """
+    file = yaml_lines.File(path, exception.BadPartition)
+    root = file.root()
+    given = file.section(root, ('hosts', 'windows', 'groups'))
+    listed = given.get('hosts')
+    if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
+        raise file.wrong(root, f'hosts must be a list, {MOST} at most')
+    windows, groups = (
+        _list_of(file, given, key) for key in ('windows', 'groups')
+    )
+    hosts = tuple(_host(file, each) for each in listed.value)
+    try:
+        nodes = tuple(partition.Node(each) for each in hosts)
+        partition.Snapshot(nodes, None, None)
+    except exception.BadPartition as error:
+        raise file.failed(str(error)) from None
+    return Described(
+        hosts,
+        tuple(_window(file, each) for each in windows),
+        _groups(file, groups),
+    )
+
+
+def _list_of(
+    file: yaml_lines.File, given: Mapping[str, yaml.Node], key: str
+) -> list[yaml.Node]:
+    node = given.get(key)
+    if node is None:
+        return []
+    if not isinstance(node, yaml.SequenceNode) or len(node.value) > MOST:
+        raise file.wrong(node, f'{key} must be a list, {MOST} at most')
+    found: list[yaml.Node] = node.value
+    return found
+
+
+def _groups(
+    file: yaml_lines.File, nodes: list[yaml.Node]
+) -> tuple[pledge.Group, ...]:
+    found: list[pledge.Group] = []
+    for node in nodes:
+        parts = {
+            key: file.text(each)
+            for key, each in file.section(node, _GROUP).items()
+        }
+        if not parts.get('account'):
+            raise file.wrong(node, 'a group must have an account')
+        batch = parts.get('batch', parts['account'])
+        if not _NAME.fullmatch(batch):
+            raise file.wrong(
+                node,
+                'batch must be of letters, digits, dots, colons, dashes and'
+                f' underscores, got {batch!r}',
+            )
+        for each in found:
+            if parts['account'] == each.account or batch == each.batch:
+                raise file.wrong(
+                    node, f'account {each.account} stands for another group'
+                )
+        found.append(pledge.Group(parts['account'], batch))
+    return tuple(found)
+
+
+def _host(file: yaml_lines.File, node: yaml.Node) -> partition.Host:
+    given = file.section(node, _HOST)
+    parts = {key: file.text(each) for key, each in given.items()}
+    if not {'name', 'cores'} <= parts.keys():
+        raise file.wrong(node, 'a host must have name and cores')
+    try:
+        cores = float(parts['cores'])
+    except ValueError:
+        cores = 0.0
+    if not 0 < cores <= _LARGEST_CORES:
+        raise file.wrong(
+            given['cores'],
+            f'cores must be a number above 0, up to {_LARGEST_CORES:g}, got'
+            f' {parts["cores"]!r}',
+        )
+    fixed = parts.get('fixed', 'false')
+    if fixed not in _WORDS:
+        raise file.wrong(
+            given['fixed'], f'fixed must be true or false, got {fixed!r}'
+        )
+    name = parts['name']
+    if not _NAME.fullmatch(name):
+        raise file.wrong(
+            given['name'],
+            'name must be of letters, digits, dots, colons, dashes and'
+            f' underscores, got {name!r}',
+        )
+    return partition.Host(
+        name,
+        parts.get('batch', name),
+        parts.get('cloud', name),
+        cores,
+        _WORDS[fixed],
+    )
+
+
+def _window(file: yaml_lines.File, node: yaml.Node) -> calendars.Window:
+    given = file.section(node, _WINDOW)
+    parts = {key: file.text(each) for key, each in given.items()}
+    if not {'begins', 'lasts', 'hosts'} <= parts.keys():
+        raise file.wrong(node, 'a window must have begins, lasts and hosts')
+    if not _HOSTS.fullmatch(parts['hosts']):
+        raise file.wrong(
+            given['hosts'],
+            f'hosts must be a whole number of at least 0, got'
+            f' {parts["hosts"]!r:.40}',
+        )
+    try:
+        found = fields.window(
+            parts['begins'],
+            duration.seconds(parts['lasts']),
+            parts.get('zone', 'UTC'),
+        )
+    except ValueError as error:
+        raise file.wrong(node, str(error)) from None
+    return calendars.Window(
+        found.begins, found.lasts_s, int(parts['hosts']), found.zone
+    )

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What happens to requests, counted and told."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
+
+from nova_fairness import exception
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.border import controller
+from nova_fairness.cluster.move_plans import host_power
+from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import leaving
+from nova_fairness.model import partition
+from nova_fairness.model import plans as plans_model
+from nova_fairness.model import queue
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.model import risk
+from nova_fairness.observe import border as border_observe
+from nova_fairness.observe import notices
+from nova_fairness.observe import plans as plans_observe
+from nova_fairness.observe import queue as queue_observe
+
+_R = reason.Reason
+_S = request_model.State
+
+
+class BorderWatch:
+    """Sees every step that a host takes between batch and cloud.
+
+    :param store: where steps are written.
+    :param moving: that takes them; ``None`` if no host moves.
+    :param post: takes what is told; it never waits.
+    :param host: that tells it.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        moving: controller.Partitioning | None,
+        post: Callable[[Iterable[notices.Notice]], None],
+        host: str,
+    ) -> None:
+        self._moving = moving
+        self._post = post
+        self._host = host
+        self._steps: collections.Counter[tuple[str, str]]
+        self._steps = collections.Counter()
+        store.nodes.listen(self._stepped)
+
+    def border(self) -> border_observe.Border:
+        """Hosts and both sides as the last look left them."""
+        steps = dict(self._steps)
+        try:
+            looked = self._moving.last() if self._moving else None
+        except exception.NotLeading:
+            looked = None
+        if looked is None:
+            return border_observe.Border(steps)
+        states = collections.Counter(
+            each.state.value for each in looked.snapshot.nodes
+        )
+        cores = {
+            (side.value, kind): amount
+            for side, balance in looked.balances.items()
+            for kind, amount in dataclasses.asdict(balance).items()
+        }
+        parts = {
+            (each.group.account, side): part
+            for each in looked.groups
+            for side, part in (('batch', each.batch), ('cloud', each.cloud))
+        }
+        return border_observe.Border(
+            steps,
+            looked.at,
+            states,
+            cores,
+            len(looked.faults),
+            {each.group.account: each.pledge for each in looked.groups},
+            parts,
+        )
+
+    def _stepped(self, node: partition.Node) -> None:
+        step = node.history[-1]
+        self._steps[step.event.value, step.cause.value] += 1
+        self._post([border_observe.notice(node, self._host)])
+
+
+class PlanWatch:
+    """Sees every change that this process makes of a plan of moves.
+
+    :param store: where changes are made.
+    :param planned: that makes them; ``None`` if nobody does.
+    :param post: takes what is told; it never waits.
+    :param host: that tells it.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        planned: plan_controller.MovingPlans | None,
+        post: Callable[[Iterable[notices.Notice]], None],
+        host: str,
+    ) -> None:
+        self._store = store
+        self._planned = planned
+        self._post = post
+        self._host = host
+        self._entered: collections.Counter[tuple[str, str]]
+        self._entered = collections.Counter()
+        self._moves: collections.Counter[tuple[str, str]]
+        self._moves = collections.Counter()
+        store.plans.listen(self._changed)
+
+    def plans(self) -> plans_observe.Plans:
+        """Plans and hosts as the last look left them."""
+        entered, moves = dict(self._entered), dict(self._moves)
+        try:
+            looked = self._planned.last() if self._planned else None
+            moving = sum(
+                move.state is plans_model.MoveState.MOVING
+                for plan in self._store.plans.open()
+                for move in plan.moves
+            )
+        except (exception.NotLeading, exception.StoreError):
+            looked = None
+        if looked is None:
+            return plans_observe.Plans(entered, moves)
+        return plans_observe.Plans(
+            entered,
+            moves,
+            looked.at,
+            moving,
+            sum(map(host_power.is_resting, looked.services.values())),
+        )
+
+    def _changed(
+        self, before: plans_model.Plan | None, after: plans_model.Plan
+    ) -> None:
+        if before is None or before.state is not after.state:
+            self._entered[after.goal.value, after.state.value] += 1
+        for _, move in plans_observe.moves_changed(before, after):
+            cause = move.cause.value if move.cause else ''
+            self._moves[move.state.value, cause] += 1
+        self._post(plans_observe.told(before, after, self._host))
+
+
+class Watch:
+    """Sees every change that this process makes of a request.
+
+    :param store: where changes are made.
+    :param service: that makes them.
+    :param post: takes what is told; it never waits.
+    :param host: that tells it.
+    :param audience: of those who read notifications.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        service: service_module.Service,
+        post: Callable[[Iterable[notices.Notice]], None],
+        host: str,
+        audience: reason.Audience = reason.Audience.MEMBER,
+    ) -> None:
+        self._service = service
+        self._post = post
+        self._host = host
+        self._audience = audience
+        self._waited_s = 0.0
+        self._entered: collections.Counter[str] = collections.Counter(
+            dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
+        )
+        self._left: collections.Counter[str] = collections.Counter(
+            dict.fromkeys((each.value for each in leaving.State), 0)
+        )
+        self._warnings: collections.Counter[str] = collections.Counter(
+            dict.fromkeys((each.value for each in risk.State), 0)
+        )
+        self._preempted = queue.Preempted()
+        self._needed: dict[str, float] = {}
+        store.listen(self._changed)
+        store.leaves.listen(self._leaves)
+        store.risks.listen(self._warned)
+
+    def queue(self) -> queue.Queue:
+        """The requests as the last cycle left them."""
+        last, leads = None, True
+        try:
+            last = self._service.last()
+        except exception.NotLeading:
+            leads = False
+        waiting: collections.Counter[tuple[str, str]] = collections.Counter()
+        asked, doubtful = [], 0
+        for record in last.records if last else ():
+            request, why = record.request, record.why.reason
+            planned = last.plan.waiting.get(request.uuid) if last else None
+            unread = request.state is _S.HELD and why is _R.UNREADABLE
+            if planned or unread:
+                why = planned.why.reason if planned else why
+                waiting[request.project, why.value] += 1
+                asked.append(request.asked_at)
+            elif request.state is _S.SENDING or why is _R.IN_DOUBT:
+                doubtful += 1
+        return queue.Queue(
+            leads=leads,
+            seen_at=last.at if last else None,
+            waiting=waiting,
+            oldest_at=min(asked, default=None),
+            doubtful=doubtful,
+            entered=dict(self._entered),
+            waited_s=self._waited_s,
+            left=dict(self._left),
+            warned=dict(self._warnings),
+            cycles=self._service.cycles,
+            cycles_failed=self._service.cycles_failed,
+            clocks_disagree=bool(self._service.clocks.fault),
+            calibrated=last.calibrated if last else None,
+            preempted=self._preempted,
+            idle=self._service.chores.idling.count,
+            at_risk=len(self._service.chores.warnings.told),
+            failures=self._service.quarantine.failures(),
+            quarantined=self._service.quarantine.counts(),
+            set_aside=self._service.quarantine.told(),
+            accounts_set_aside=self._service.accounts.set_aside,
+            agents_unlike=dict(self._service.charging.outliers()),
+            delayed=len(last.snapshot.in_vain) if last else 0,
+        )
+
+    def _leaves(self, leave: leaving.Leave) -> None:
+        self._left[leave.state.value] += 1
+        if leave.request:
+            self._needed.setdefault(leave.request, leave.chosen_at)
+        if leave.cause in leaving.PREEMPTIONS:
+            self._count(leave)
+        self._post(
+            [queue_observe.leave_notice(leave, self._host, self._audience)]
+        )
+
+    def _warned(self, known: risk.Risk) -> None:
+        self._warnings[known.state.value] += 1
+        self._post(
+            [queue_observe.risk_notice(known, self._host, self._audience)]
+        )
+
+    def _count(self, leave: leaving.Leave) -> None:
+        if leave.outcome is None or leave.state is leaving.State.RETURNED:
+            return
+        before = self._preempted
+        ended = collections.Counter(before.ended)
+        ended[leave.why.reason.value, leave.outcome] += 1
+        self._preempted = dataclasses.replace(
+            before,
+            ended=ended,
+            notice_s=before.notice_s + (leave.notice_s or 0.0),
+            lost_vcpu_s=before.lost_vcpu_s + leave.lost_vcpu_s,
+        )
+
+    def _serve(self, request: request_model.Request, now: float) -> None:
+        """Take note of a request that room was made for, and that ended so."""
+        if request.state is not _S.ACTIVE and (
+            request.state not in request_model.FINAL
+        ):
+            return
+        since = self._needed.pop(request.uuid, None)
+        if since is not None and request.state is _S.ACTIVE:
+            before = self._preempted
+            self._preempted = dataclasses.replace(
+                before,
+                served=before.served + 1,
+                served_s=before.served_s + max(now - since, 0.0),
+            )
+
+    def _changed(
+        self, request: request_model.Request, why: reason.Why, now: float
+    ) -> None:
+        self._serve(request, now)
+        told = queue_observe.notice(
+            request, why, now, self._host, self._audience
+        )
+        if told is None:
+            return
+        if request.state is _S.HELD and request.version:
+            # One that waits again was told when it came.
+            if why.reason in reason.HOLDS or why.reason is _R.NOT_PLANNED:
+                self._post([told])
+            return
+        self._entered[request.state.value] += 1
+        if request.state is _S.STARTING:
+            self._waited_s += max(now - request.asked_at, 0.0)
+        self._post([told])

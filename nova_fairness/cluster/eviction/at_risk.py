@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that are among the next to make room are told so, and when not.
+
+It is a warning: nothing is decided, and nothing is done to them. What they
+are told is written before their metadata are, so that whoever finds it after
+a crash writes these.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import risk
+from nova_fairness.planners.preemption import risk as next_module
+
+LOG = logging.getLogger(__name__)
+
+AT_RISK = 'fairness:at_risk'
+"""Metadata of a server: since when it is at risk, UTC."""
+
+AT_ONCE = 20
+"""Servers whose metadata are written in one cycle: each is a call of Nova."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar most: servers that are at risk at the same time; 0: none are told.
+    :ivar hold_s: for which a server is told nothing else, and after which it
+        may be told anew.
+    :raises ValueError: if one is out of its range.
+    """
+
+    most: int = 0
+    hold_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        if self.most < 0 or not 0 <= self.hold_s < math.inf:
+            raise ValueError(
+                f'{self.most} servers and {self.hold_s:g} s, expected numbers'
+                ' of at least 0'
+            )
+
+
+class Warnings:
+    """Says to servers whether they are at risk.
+
+    :param store: where it is written who was told.
+    :param nova: writes metadata.
+    :param rules: what operators chose.
+
+    :ivar told: servers that are at risk now, by UUID.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        nova: nova_module.Nova,
+        rules: Rules,
+    ) -> None:
+        self._store = store
+        self._nova = nova
+        self._rules = rules
+        self._left_over = True
+        self._turn = 0
+        self.told: Mapping[str, risk.Risk] = {}
+
+    def apply(
+        self,
+        following: Sequence[next_module.Next],
+        servers: Mapping[str, nova_module.Server],
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Tell whoever comes next, and whoever no longer does.
+
+        :param following: servers that would make room next, the first first.
+        :param servers: all there are, by UUID.
+        :param now: seconds of the epoch.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        if not (self._rules.most or self._left_over):
+            return
+        wanted = {each.server: each for each in following[: self._rules.most]}
+        known = self._settled(wanted, servers, now, epoch)
+        new = [
+            self._new(each, servers[uuid], now)
+            for uuid, each in wanted.items()
+            if uuid not in known and uuid in servers
+        ]
+        for each in new[:AT_ONCE]:
+            self._store.risks.add(each, epoch)
+            LOG.info(
+                'server %s is at risk: %s', each.server, each.why.sentence
+            )
+        known |= {each.server: each for each in new[:AT_ONCE]}
+        unwritten = [each for each in known.values() if not each.is_written]
+        # In turn: those that Nova fails for keep no others back.
+        first = self._turn % max(len(unwritten), 1)
+        self._turn += AT_ONCE
+        for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
+            evictor.attempt(each.server, self._write, each, epoch)
+        self.told = {
+            uuid: each for uuid, each in known.items() if each.is_at_risk
+        }
+        # Once the option is off, those that were told are told otherwise.
+        self._left_over = bool(known)
+
+    def _settled(
+        self,
+        wanted: Mapping[str, next_module.Next],
+        servers: Mapping[str, nova_module.Server],
+        now: float,
+        epoch: int,
+    ) -> dict[str, risk.Risk]:
+        """Those that are known, after what time and others did."""
+        left = {}
+        gone = self._store.leaves.found(leaving.LIVE)
+        for uuid, each in self._store.risks.all().items():
+            is_held = now - each.changed_at < self._rules.hold_s
+            if uuid not in servers:
+                self._store.risks.remove(uuid, epoch)
+            elif uuid in gone:
+                evictor.attempt(uuid, self._forget, uuid, epoch)
+            elif each.is_at_risk and uuid not in wanted and not is_held:
+                left[uuid] = over = each.over(now)
+                self._store.risks.change(over, epoch)
+            elif each.is_at_risk or is_held or not each.is_written:
+                left[uuid] = each
+            else:
+                self._store.risks.remove(uuid, epoch)
+        return left
+
+    def _new(
+        self,
+        following: next_module.Next,
+        server: nova_module.Server,
+        now: float,
+    ) -> risk.Risk:
+        return risk.Risk(
+            server.uuid,
+            server.project,
+            server.user,
+            risk.State.AT_RISK,
+            following.why(reason.Reason.AT_RISK),
+            now,
+            now,
+        )
+
+    def _write(self, known: risk.Risk, epoch: int) -> None:
+        """Let the metadata say what is told."""
+        try:
+            if known.is_at_risk:
+                self._nova.mark(known.server, told(known))
+            else:
+                self._nova.unmark(known.server, AT_RISK)
+        except exception.CloudRefused as error:
+            # In some states Nova takes none: notifications told it.
+            LOG.warning('server %s: %s', known.server, error)
+        self._store.risks.change(known.written(), epoch)
+
+    def _forget(self, uuid: str, epoch: int) -> None:
+        """Take back what was told to a server that leaves now: it is more."""
+        try:
+            self._nova.unmark(uuid, AT_RISK)
+        except exception.CloudRefused as error:
+            LOG.warning('server %s: %s', uuid, error)
+        self._store.risks.remove(uuid, epoch)
+
+
+def told(known: risk.Risk) -> dict[str, str]:
+    """What the metadata of a server say that is at risk."""
+    return {AT_RISK: evictor.written(known.since)}

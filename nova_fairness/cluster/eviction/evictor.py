@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers leave: their owners are told, time passes, Nova acts, room is free.
+
+Who leaves and why is decided elsewhere; here it is carried out, one step at a
+time. A step is committed before its effect. After a crash, and whenever Nova
+did not answer, the server is looked at before anything is done again. Whether
+room is free is read from Placement, never believed: shelving can fail and
+leave a server stopped on its host. Then the next action is done.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+import math
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import pace
+from nova_fairness.cluster import quarantine
+from nova_fairness.cluster.eviction import nova_status
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement as placement_module
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+
+LOG = logging.getLogger(__name__)
+
+_UNEXPECTED = quarantine.Quarantine()
+"""Says once in the log what failed; who leaves is tried in every cycle."""
+
+LEAST_NOTICE_S = 120.0
+"""Nova keeps the metadata that guests read for 15 s, and guests poll it."""
+
+LEAVES_AT = 'fairness:leaves_at'
+LEAVES_BY = 'fairness:leaves_by'
+LEAVES_WHY = 'fairness:leaves_why'
+"""Metadata of a server by which its guest knows."""
+
+_DONE_KEY = nova_module.DONE
+
+_A, _C = leaving.Action, leaving.Cause
+_E, _S = leaving.Event, leaving.State
+
+_AT_ONCE = 50
+"""Servers that are acted on in one cycle: Nova has others to serve."""
+
+_ASKED_AT_ONCE = 20
+"""Servers that were told of which it is looked in one cycle whether they are
+done: their metadata are in no list of what changed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Patience:
+    """How long is waited.
+
+    :ivar notice_s: from telling an owner to the first action, at least
+        :data:`LEAST_NOTICE_S`.
+    :ivar action_s: for an action, and for room to be free after it, > 0.
+    :raises ValueError: if one is out of its range, no number or infinite.
+    """
+
+    notice_s: float = 600.0
+    action_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        if not LEAST_NOTICE_S <= self.notice_s < math.inf:
+            raise ValueError(
+                f'a notice must be of at least {LEAST_NOTICE_S:g} s, got'
+                f' {self.notice_s!r}'
+            )
+        if not 0 < self.action_s < math.inf:
+            raise ValueError(
+                'the patience with an action must be of more than 0 s, got'
+                f' {self.action_s!r}'
+            )
+
+
+class Leaving:
+    """Lets servers leave.
+
+    :param leaves: where they are stored.
+    :param nova: acts on them.
+    :param placement: says whether their room is free.
+    :param images: says whether an image of a server is whole.
+    :param clock: seconds of the epoch.
+    :param patience: how long is waited.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        nova: nova_module.Nova,
+        placement: placement_module.Placement,
+        images: glance.Images,
+        clock: Callable[[], float],
+        patience: Patience,
+    ) -> None:
+        self._leaves = leaves
+        self._nova = nova
+        self._placement = placement
+        self._images = images
+        self._clock = clock
+        self._patience = patience
+        self._turn = 0
+        self._undone: set[str] = set()
+
+    def choose(
+        self,
+        server: nova_module.Server,
+        cause: leaving.Cause,
+        why: reason.Why,
+        actions: tuple[leaving.Action, ...],
+        epoch: int,
+        at: float = 0.0,
+        request: str = '',
+        asked_at: float | None = None,
+    ) -> leaving.Leave:
+        """Let a server leave; its owner is told before anything is done.
+
+        :param cause: why, for programs.
+        :param why: the same for its owner.
+        :param actions: done one after the other until its room is free.
+        :param epoch: of the leader that decided it.
+        :param at: before that nothing is done, seconds of the epoch; at
+            least the notice is waited.
+        :param request: that it makes room for.
+        :param asked_at: when it was asked for itself.
+        :raises Outdated: if it leaves already.
+        :raises Deposed: if that leader leads no more.
+        """
+        now = self._clock()
+        leave = leaving.Leave(
+            server.uuid,
+            server.project,
+            server.user,
+            cause,
+            why,
+            actions,
+            max(at, now + self._patience.notice_s),
+            now,
+            request=request,
+            asked_at=asked_at,
+            vcpus=dict(server.amounts).get('VCPU', 0),
+            began_at=None
+            if server.status in nova_status.QUIET
+            else server.launched_at,
+            chosen_at=now,
+        )
+        before = self._leaves.of([server.uuid]).get(server.uuid)
+        chosen = self._leaves.choose(leave, before, epoch)
+        LOG.info('server %s is to leave: %s', server.uuid, why.sentence)
+        return chosen
+
+    def spare(self, leave: leaving.Leave, epoch: int) -> None:
+        """Let a server stay to which nothing was done yet.
+
+        :raises IllegalStep: if something was.
+        :raises ClusterError: if it cannot be done now.
+        """
+        self._untell(leave, _E.SPARE, epoch)
+
+    def take_back(self, leave: leaving.Leave, epoch: int) -> None:
+        """Let a server stay that has no reason to leave any more.
+
+        It goes no further from now on, and its owner is told at once. What
+        was done to it is undone: it is started or resumed. Whoever is shelved
+        by then starts again as others do that made room.
+
+        :raises IllegalStep: if it has left, or stays already.
+        :raises ClusterError: if it cannot be done now.
+        """
+        if leave.state is _S.CHOSEN:
+            self.spare(leave, epoch)
+            return
+        if not self._placement.claimed(leave.server):
+            # It has left: the next look takes note of it.
+            return
+        try:
+            if leave.state is _S.TOLD and not self._is_down(leave):
+                self.spare(leave, epoch)
+                return
+        except exception.CloudAway as error:
+            LOG.warning('server %s: %s', leave.server, error)
+        self._step(leave, _E.UNDO, epoch)
+        LOG.info('server %s need not leave any more', leave.server)
+        self._unmark(leave)
+
+    def _is_down(self, leave: leaving.Leave) -> bool:
+        """Whether a server shut down since it was told."""
+        server = self._nova.server(leave.server)
+        return server is not None and nova_status.has_shut_down(leave, server)
+
+    def welcome(self, leave: leaving.Leave, epoch: int) -> None:
+        """Take note of a server that left and runs again.
+
+        :raises IllegalStep: if it did not leave.
+        :raises ClusterError: if it cannot be done now.
+        """
+        self._untell(leave, _E.RETURN, epoch)
+
+    def _untell(
+        self, leave: leaving.Leave, event: leaving.Event, epoch: int
+    ) -> None:
+        leaving.after(leave.state, event)
+        self._unmark(leave)
+        self._step(leave, event, epoch)
+
+    def _unmark(self, leave: leaving.Leave) -> None:
+        try:
+            for key in (LEAVES_AT, LEAVES_BY, LEAVES_WHY, _DONE_KEY):
+                self._nova.unmark(leave.server, key)
+        except exception.CloudRefused as error:
+            LOG.warning('what was told to a server stays there: %s', error)
+
+    def work(
+        self, servers: Mapping[str, nova_module.Server], epoch: int
+    ) -> None:
+        """Let all that leave take the steps that are due.
+
+        :param servers: as they were a moment ago, by UUID.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        now = self._clock()
+        due: list[leaving.Leave] = []
+        told: list[leaving.Leave] = []
+        for each in self._leaves.found(leaving.LIVE).values():
+            (due if _is_due(each, servers, now) else told).append(each)
+        self._turn += 1
+        for leave in (
+            *self._some(due, _AT_ONCE),
+            *self._some(told, _ASKED_AT_ONCE),
+        ):
+            attempt(leave.server, self._advance, leave, epoch)
+
+    def _some(
+        self, these: list[leaving.Leave], most: int
+    ) -> list[leaving.Leave]:
+        """Others are first each time: who fails keeps nobody back.
+
+        Projects take turns, so that one of many servers delays no other.
+        """
+        first = self._turn * most % max(len(these), 1)
+        turned = these[first:] + these[:first]
+        return pace.in_turn(turned, _project, self._turn)[:most]
+
+    def _advance(self, leave: leaving.Leave, epoch: int) -> None:
+        server = self._nova.server(leave.server)
+        if (
+            server is None or leave.state is not _S.CHOSEN
+        ) and not self._placement.claimed(leave.server):
+            if server and leave.cause is leaving.Cause.RETIRES:
+                # When its owner starts it again nobody takes that back.
+                self._unmark(leave)
+            self._step(leave, _E.FREE, epoch)
+        elif leave.state is _S.CHOSEN:
+            self._tell(leave, epoch)
+        elif leave.state is _S.TOLD:
+            self._begin(leave, server, epoch)
+        elif leave.state is _S.ACTING:
+            self._act(leave, server, epoch)
+        elif leave.state is _S.UNDOING:
+            self._undo(leave, server, epoch)
+        else:
+            self._look(leave, server, epoch)
+
+    def _tell(self, leave: leaving.Leave, epoch: int) -> None:
+        now = self._clock()
+        at = max(leave.at, now + self._patience.notice_s)
+        try:
+            # What was said before the notice is no answer to it, unless it
+            # is why it leaves.
+            if leave.cause is not leaving.Cause.RETIRES:
+                self._nova.unmark(leave.server, _DONE_KEY)
+            self._nova.mark(leave.server, _notice(leave, at))
+        except exception.CloudRefused as error:
+            # In some states Nova takes no metadata: notifications told it.
+            if now < leave.at:
+                raise
+            LOG.warning('the guest is not told: %s', error)
+            at = now
+        self._step(leave, _E.TELL, epoch, at)
+
+    def _begin(
+        self,
+        leave: leaving.Leave,
+        server: nova_module.Server | None,
+        epoch: int,
+    ) -> None:
+        """Begin with the first action, unless Nova is busy with the server.
+
+        Before its time only if the server said that it is done.
+        """
+        late_s = self._clock() - leave.at
+        if late_s < 0 and not (
+            server and nova_status.is_answer(leave, server)
+        ):
+            return
+        if server and server.task and late_s < self._patience.action_s:
+            return
+        self._next(leave, epoch)
+
+    def _next(self, leave: leaving.Leave, epoch: int) -> None:
+        """Do the next action, if there is one."""
+        if leave.is_last:
+            # Stopped it would have made room for nobody.
+            in_vain = leave.cause in (_C.ROOM, _C.FREE)
+            self._step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
+            LOG.warning('server %s has its room still', leave.server)
+            return
+        acting = self._step(leave, _E.ACT, epoch)
+        # What was done before may have changed it.
+        self._act(acting, self._nova.server(leave.server), epoch)
+
+    def _act(
+        self,
+        leave: leaving.Leave,
+        server: nova_module.Server | None,
+        epoch: int,
+    ) -> None:
+        """Ask Nova, unless it has been asked by whoever died here."""
+        is_at_it = server and nova_status.is_at_it(leave, server)
+        if (
+            server
+            and server.task
+            and not (is_at_it or nova_status.interrupts(leave))
+        ):
+            # Nova does something else; it would refuse.
+            if self._is_late(leave):
+                self._next(leave, epoch)
+            return
+        if server and not is_at_it and not nova_status.is_done(leave, server):
+            try:
+                self._ask(leave)
+            except exception.CloudRefused as error:
+                LOG.warning('server %s: %s', leave.server, error)
+                self._next(leave, epoch)
+                return
+        self._step(leave, _E.ASK, epoch)
+
+    def _ask(self, leave: leaving.Leave) -> None:
+        if leave.action is not _A.SNAPSHOT_DELETE:
+            self._nova.act(leave.server, leave.action)
+        elif self._images.of(leave.uuid) is None:
+            name, mark = (
+                f'fairness-{leave.server}',
+                self._images.mark(leave.uuid),
+            )
+            self._nova.keep_image(leave.server, name, mark)
+
+    def _look(
+        self,
+        leave: leaving.Leave,
+        server: nova_module.Server | None,
+        epoch: int,
+    ) -> None:
+        """See whether an action gives room back, or failed."""
+        if self._is_late(leave):
+            self._next(leave, epoch)
+        elif server is None or server.task:
+            return
+        elif nova_status.is_done(leave, server):
+            if not leave.action.frees:
+                self._next(leave, epoch)
+        elif leave.action is _A.SHELVE and server.status == 'SHELVED':
+            self._nova.offload(leave.server)
+        elif leave.action is not _A.SNAPSHOT_DELETE or (
+            not self._is_kept(leave)
+        ):
+            LOG.warning(
+                '%s of server %s failed', leave.action.value, leave.server
+            )
+            self._next(leave, epoch)
+
+    def _is_kept(self, leave: leaving.Leave) -> bool:
+        """Whether there is an image; once it is whole its server is deleted.
+
+        Not before it belongs to the owner: Nova made it for whoever asked.
+        """
+        image = self._images.of(leave.uuid)
+        if image and image.is_whole:
+            self._images.give(image, leave.project)
+            self._nova.delete(leave.server)
+        return image is not None
+
+    def _undo(
+        self,
+        leave: leaving.Leave,
+        server: nova_module.Server | None,
+        epoch: int,
+    ) -> None:
+        """Let a server run again, once what Nova does with it is over.
+
+        Nova cannot be kept from the end of what it does. Who did not run when
+        it was chosen, or could not be started, is left as it is.
+        """
+        if server is None or server.task:
+            return
+        if server.status == 'SHELVED':
+            # Started there it would wait for a second room in the queue.
+            self._nova.offload(leave.server)
+        elif (
+            server.status in nova_module.STARTS
+            and leave.began_at is not None
+            and leave.uuid not in self._undone
+        ):
+            try:
+                self._nova.let_run(leave.server, server.status)
+            except exception.CloudRefused as error:
+                LOG.warning('server %s: %s', leave.server, error)
+            self._undone.add(leave.uuid)
+        else:
+            self._drop_image(leave)
+            event = _E.SPARE if leave.acted_at is None else _E.GIVE_UP
+            self._untell(leave, event, epoch)
+            self._undone.discard(leave.uuid)
+
+    def _drop_image(self, leave: leaving.Leave) -> None:
+        """Remove the image of a server that was to be deleted after it."""
+        if _A.SNAPSHOT_DELETE not in leave.actions[: leave.tried]:
+            return
+        image = self._images.of(leave.uuid)
+        if image:
+            self._images.remove(image)
+
+    def _is_late(self, leave: leaving.Leave) -> bool:
+        waited_s = self._clock() - leave.changed_at
+        return waited_s >= self._patience.action_s
+
+    def _step(
+        self,
+        leave: leaving.Leave,
+        event: leaving.Event,
+        epoch: int,
+        at: float | None = None,
+    ) -> leaving.Leave:
+        return self._leaves.step(leave, event, epoch, self._clock(), at)
+
+
+def _project(leave: leaving.Leave) -> str:
+    return leave.project
+
+
+def attempt(
+    server: str, do: Callable[..., object], *arguments: object
+) -> bool:
+    """Do something for one server; its failure keeps no other back.
+
+    :param server: UUID, for the log.
+    :returns: whether something was done, or tried; ``False`` if that is what
+        it gives.
+    :raises Deposed: if that leader leads no more.
+    :raises StoreAway: if the store does not answer.
+    """
+    try:
+        return do(*arguments) is not False
+    except (exception.Deposed, exception.StoreAway):
+        raise
+    except exception.ClusterError as error:
+        LOG.warning('server %s: %s', server, error)
+    except Exception as error:  # noqa: BLE001 - others leave
+        _UNEXPECTED.put(quarantine.Kind.SERVER, server, error)
+    return True
+
+
+def _is_due(
+    leave: leaving.Leave,
+    servers: Mapping[str, nova_module.Server],
+    now: float,
+) -> bool:
+    """Whether there may be something to do for a server."""
+    return (
+        leave.state is not _S.TOLD
+        or leave.at <= now
+        or leave.server not in servers
+    )
+
+
+def told(leave: leaving.Leave) -> dict[str, str]:
+    """What the metadata of a server say of it; empty if they say nothing."""
+    is_told = leave.state in leaving.GOING - {_S.CHOSEN}
+    return _notice(leave, leave.at) if is_told else {}
+
+
+def _notice(leave: leaving.Leave, at: float) -> dict[str, str]:
+    return {
+        LEAVES_AT: written(at),
+        LEAVES_BY: leave.actions[0].value,
+        # Guests and readers of other channels than ours read it.
+        LEAVES_WHY: reason.told(
+            leave.why, reason.Audience.OWNER, leave.project
+        ).sentence,
+    }
+
+
+def written(at_s: float) -> str:
+    """A moment as metadata have it: UTC in the form of ISO 8601."""
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that did next to nothing for days give back what they have.
+
+Agents see who is idle. An owner is told long before anything is done, and
+whoever does something again is spared. Owners over their shares are told
+sooner, and first.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import math
+
+from oslo_log import log as logging
+
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.shares import overview
+
+LOG = logging.getLogger(__name__)
+
+EVEN = 0.5
+"""Factor of an account that used exactly its share."""
+
+SOONEST = 0.25
+"""Least part of the time after which a server of an account is told that is
+far over its share."""
+
+AT_ONCE = 20
+"""Servers that are told in one cycle: an error in what agents see does not
+empty a cloud."""
+
+SURE_S = 900.0
+"""Before the end of a notice it must be known that a server still is idle."""
+
+_HOUR_S = 3600.0
+_RUNS = frozenset({'ACTIVE', 'PAUSED'})
+
+Told = Mapping[str, Mapping[str, float]]
+"""Seconds for which servers have been idle, by UUID, by host."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar after_s: for which a server must be idle; 0: none ever leaves.
+    :ivar notice_s: from telling its owner to the first action.
+    :ivar actions: done one after the other until its room is free.
+    :ivar spared: projects whose servers stay.
+    :raises ValueError: if a time is out of its range.
+    """
+
+    after_s: float = 0.0
+    notice_s: float = 86400.0
+    actions: tuple[leaving.Action, ...] = (
+        leaving.Action.SHELVE,
+        leaving.Action.STOP,
+    )
+    spared: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        least_s = evictor.LEAST_NOTICE_S
+        if not (
+            0 <= self.after_s < math.inf
+            and least_s <= self.notice_s < math.inf
+        ):
+            raise ValueError(
+                f'{self.after_s:g} s and {self.notice_s:g} s, expected numbers'
+                f' of at least 0 and {least_s:g}'
+            )
+
+    def needed_s(self, factor: float) -> float:
+        """Seconds of idleness after which a server is told.
+
+        :param factor: of its account, 0 to 1; see :class:`.Standing`.
+        """
+        return self.after_s * min(max(factor / EVEN, SOONEST), 1.0)
+
+
+class Idling:
+    """Says who leaves because it does nothing.
+
+    :param leaves: how far servers have left.
+    :param to: lets them leave.
+    :param told: what the agents of some hosts said of late; never blocks.
+    :param rules: what operators chose.
+
+    :ivar count: servers that are idle for long enough.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        to: evictor.Leaving,
+        told: Callable[[Collection[str]], Told],
+        rules: Rules,
+    ) -> None:
+        self._leaves = leaves
+        self._to = to
+        self._told = told
+        self._rules = rules
+        self._left_over = True
+        self.count = 0
+
+    def apply(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        found: Iterable[records.Record],
+        servers: Mapping[str, nova.Server],
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Choose who did nothing for too long, and spare who does something.
+
+        :param found: requests that have not ended.
+        :param servers: all there are, by UUID.
+        :param now: seconds of the epoch.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        if not (self._rules.after_s or self._left_over):
+            return
+        here = self._concerned(found, servers) if self._rules.after_s else {}
+        told = self._told({each.host for each in here.values()})
+        live = self._leaves.found(leaving.LIVE)
+        for leave in live.values():
+            if self._is_in_vain(leave, here.get(leave.server), told, now):
+                evictor.attempt(leave.server, self._to.spare, leave, epoch)
+        # Once the option is off, those that were told are spared once.
+        self._left_over = False
+        chosen = self._chosen(snapshot, here, told, now)
+        self.count = len(chosen)
+        new = [each for each in chosen if each[0].uuid not in live]
+        for server, idle_s in new[:AT_ONCE]:
+            evictor.attempt(
+                server.uuid, self._choose, server, idle_s, now, epoch
+            )
+
+    def _concerned(
+        self,
+        found: Iterable[records.Record],
+        servers: Mapping[str, nova.Server],
+    ) -> dict[str, nova.Server]:
+        """Servers that may leave; preemptible ones make room as it is."""
+        preemptible = records.preemptible(found)
+        return {
+            uuid: each
+            for uuid, each in servers.items()
+            if each.host
+            and each.status in _RUNS
+            and each.project not in self._rules.spared
+            and uuid not in preemptible
+        }
+
+    def _is_in_vain(
+        self,
+        leave: leaving.Leave,
+        server: nova.Server | None,
+        told: Told,
+        now: float,
+    ) -> bool:
+        """Whether a server need not leave any more, or may not need to."""
+        if leave.cause is not leaving.Cause.IDLE or (
+            leave.state not in leaving.UNTOUCHED
+        ):
+            return False
+        if server is None or not self._rules.after_s:
+            return True
+        if server.host not in told:
+            return leave.at - now < SURE_S
+        idle_s = told[server.host].get(server.uuid, 0.0)
+        return idle_s < SOONEST * self._rules.after_s
+
+    def _chosen(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        here: Mapping[str, nova.Server],
+        told: Told,
+        now: float,
+    ) -> list[tuple[nova.Server, float]]:
+        """Servers that were idle for long enough, and for how long.
+
+        Those of accounts that are furthest over their shares come first.
+        """
+        least_s = SOONEST * self._rules.after_s
+        idle = [
+            each for each in _idle(here, told, now) if 0 < least_s <= each[1]
+        ]
+        if not idle:
+            return []
+        factors = {
+            each.account.name: each.factor
+            for each in overview.standings(snapshot)
+        }
+        judged = [
+            (_factor(server, factors), -idle_s, server.uuid, server)
+            for server, idle_s in idle
+        ]
+        return [
+            (server, -minus_s)
+            for factor, minus_s, _, server in sorted(judged)
+            if -minus_s >= self._rules.needed_s(factor)
+        ]
+
+    def _choose(
+        self,
+        server: nova.Server,
+        idle_s: float,
+        now: float,
+        epoch: int,
+    ) -> None:
+        self._to.choose(
+            server,
+            leaving.Cause.IDLE,
+            reason.why(reason.Reason.IDLE, idle_h=idle_s / _HOUR_S),
+            self._rules.actions,
+            epoch,
+            now + self._rules.notice_s,
+        )
+
+
+def _idle(
+    here: Mapping[str, nova.Server], told: Told, now: float
+) -> Iterator[tuple[nova.Server, float]]:
+    """Yield what agents said of servers that lie on their own hosts."""
+    for host, idle in told.items():
+        for uuid, idle_s in idle.items():
+            server = here.get(uuid)
+            if server is not None and server.host == host:
+                # None is idle for longer than it runs.
+                begin = server.launched_at
+                runs_s = math.inf if begin is None else max(now - begin, 0.0)
+                yield server, min(idle_s, runs_s)
+
+
+def _factor(server: nova.Server, factors: Mapping[str, float]) -> float:
+    of_project = factors.get(server.project, 1.0)
+    return factors.get(f'{server.project}/{server.user}', of_project)

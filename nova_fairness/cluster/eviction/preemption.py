@@ -1,0 +1,540 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Room is made: it is promised to a request, and servers leave for it.
+
+The promise is written before anybody is told, with the names of all who are
+to leave. Whoever finds it after a crash tells those who were not told yet.
+It ends with its request, with its time, if a server that was to leave has its
+room still, or if the room is no longer there: a host takes nobody, or somebody
+stays who was to leave it, for whomever. Then servers go no further, what was
+done to them is undone, and the next plan makes room anew.
+
+A server that was shelved for it, or since its host left the cloud, is asked to
+start again. That comes back through the queue as any request does, and waits
+there with its first age.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import math
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import pace
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import reservations
+from nova_fairness.cluster.eviction import vain_preemptions
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners import alternatives
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import victims as victims_module
+
+LOG = logging.getLogger(__name__)
+
+_HOUR_S = 3600.0
+_REMEMBERED_S = 86400.0
+"""For which who left is asked to start again."""
+_CLOSED_S = 60.0
+"""After which a host that takes nobody keeps no promise: all of them look so
+for a moment when Nova's broker or database was away."""
+
+_ACTED_ON_AT_ONCE = 50
+"""Servers of one cycle that are let run or start again."""
+
+_S, _HELD = leaving.State, request_model.State.HELD
+_ENDED_OR_HELD = request_model.FINAL | {_HELD}
+_EVERY = frozenset(leaving.Cause)
+_STAY = frozenset({_S.STAYS, _S.UNDOING})
+_BACK = _STAY | {_S.SPARED}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar actions: that let a server leave, one after the other until its room
+        is free.
+    :ivar lasts_s: after which a promise ends that was not kept.
+    :ivar again_s: between two times that a server is asked to start again,
+        and for which one is left alone, however short servers need run, that
+        has its room still after the last action.
+    :ivar in_vain_s: a request that ends sooner after others were to leave for
+        it, or never ran, had its room in vain: none leave for its project for
+        as long, twice as long after the second in a day, and so on. 0: they
+        leave as if nothing was.
+    :ivar notice_s: from when servers are told until they leave.
+    :ivar per_hour: most servers that leave in an hour, >= 1: for as many more
+        as did at once, others wait longer; ``None`` if they do not.
+    """
+
+    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+    lasts_s: float = 1500.0
+    again_s: float = 300.0
+    in_vain_s: float = 300.0
+    notice_s: float = 600.0
+    per_hour: int | None = None
+
+
+class Planner:
+    """Plans who starts and who makes room; nobody does if victims fail.
+
+    What starts without that goes on.
+
+    :param queue: the queue's planner.
+    :param victims: chooses who leaves.
+    :param rules: when.
+    """
+
+    def __init__(
+        self,
+        queue: preemption.Planner,
+        victims: victims_module.Victims,
+        rules: preemption.Rules,
+    ) -> None:
+        self._queue, self._victims, self._rules = queue, victims, rules
+        self._said = ''
+
+    def __call__(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
+        """Plan once.
+
+        :raises PluginMisbehaved: if the queue's planner does.
+        """
+        try:
+            found = preemption.plan(
+                snapshot, now, self._queue, self._victims, self._rules
+            )
+            self._said = ''
+        except exception.PluginMisbehaved as error:
+            found = self._queue(snapshot, now)
+            if str(error) != self._said:
+                # Estimates plan thousands of times.
+                LOG.error('nobody makes room: %s', error)
+            self._said = str(error)
+        return found
+
+
+class Making:
+    """Keeps promises of room, cycle by cycle.
+
+    :param store: where they are.
+    :param nova: starts servers again.
+    :param to: lets servers leave.
+    :param clock: seconds of the epoch.
+    :param rules: what operators chose.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        nova: nova_module.Nova,
+        to: evictor.Leaving,
+        clock: Callable[[], float],
+        rules: Rules,
+    ) -> None:
+        self._store = store
+        self._nova = nova
+        self._to = to
+        self._clock = clock
+        self._rules = rules
+        self._rooms: dict[str, tuple[records.Room, request_model.Request]] = {}
+        self._lately: dict[str, leaving.Leave] = {}
+        self._asked: dict[str, float] = {}
+        self._turn = 0
+        self._closed: dict[str, float] = {}
+        self._snapshot: cluster.ClusterSnapshot | None = None
+        self._vain = vain_preemptions.InVain(
+            store, rules.in_vain_s, rules.notice_s
+        )
+
+    def seen(
+        self,
+        view: snapshot_module.View,
+        found: Iterable[records.Record],
+        now: float,
+    ) -> snapshot_module.View:
+        """The cloud with what is promised, and with who leaves.
+
+        :param found: requests that have not ended.
+        :param now: seconds of the epoch.
+        :raises StoreError: if it cannot be read.
+        """
+        known = {
+            **self._store.leaves.lately(_EVERY, now - _REMEMBERED_S),
+            **self._store.leaves.found(leaving.LIVE),
+        }
+        self._lately = {
+            u: each
+            for u, each in known.items()
+            if each.cause in leaving.COME_BACK
+        }
+        held = [each for each in found if _waits(each.request)]
+        rooms = _promised(held, now)
+        self._snapshot = _freeing(
+            view.snapshot, _ends(known, ()), _untold(rooms, known)
+        )
+        vain = self._in_vain(known, held, rooms, now)
+        ends = _ends(known, vain)
+        back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
+        self._rooms = reservations.standing(
+            _freeing(view.snapshot, ends, _untold(rooms, known)),
+            rooms,
+            {**back, **vain},
+            self._closed_for_long(view.snapshot, rooms, now),
+        )
+        stays = {**_stays(known, self._rules.again_s), **vain}
+        snapshot = dataclasses.replace(
+            _freeing(view.snapshot, ends, _untold(self._rooms, known)),
+            promised={
+                uuid: room.hosts for uuid, (room, _) in self._rooms.items()
+            },
+            evicted=self._evicted(now),
+            in_vain=self._vain.until(now),
+            running=tuple(
+                _as_it_leaves(each, ends, stays)
+                for each in view.snapshot.running
+            ),
+        )
+        snapshot = alternatives.chosen(snapshot)
+        return dataclasses.replace(view, snapshot=snapshot)
+
+    def _evicted(self, now: float) -> int:
+        """Servers that left in the last hour, or are to; or count as if."""
+        times = sorted(
+            each.changed_at
+            for each in self._lately.values()
+            if each.state is not _S.SPARED
+        )
+        lately = sum(at >= now - _HOUR_S for at in times)
+        if self._rules.per_hour is None:
+            return lately
+        return max(lately, owed(times, self._rules.per_hour, now))
+
+    def _in_vain(
+        self,
+        known: Mapping[str, leaving.Leave],
+        held: Iterable[records.Record],
+        rooms: reservations.Rooms,
+        now: float,
+    ) -> dict[str, float]:
+        """Servers that leave for somebody who waits no more, from now on.
+
+        Not those whose room others need that were promised some there.
+        """
+        waits = {each.request.uuid for each in held}
+        orphans = reservations.orphans(known, waits)
+        given = [(room.hosts, each) for room, each in rooms.values()]
+        needed = self._adopted(orphans, given)
+        return dict.fromkeys(orphans.keys() - needed, now)
+
+    def _adopted(
+        self,
+        orphans: Mapping[str, leaving.Leave],
+        given: Iterable[reservations.Given],
+    ) -> set[str]:
+        snapshot = self._snapshot
+        if not orphans or snapshot is None:
+            return set()
+        return reservations.adopted(snapshot, orphans, snapshot.leaving, given)
+
+    def _closed_for_long(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        rooms: reservations.Rooms,
+        now: float,
+    ) -> set[str]:
+        """Hosts that keep no promise.
+
+        One that could not be read, or is gone, is closed, too.
+        """
+        named = {host for room, _ in rooms.values() for host in room.hosts}
+        there = {each.name for each in snapshot.providers}
+        closed = {e.name for e in snapshot.providers if not e.takes}
+        self._closed = {
+            name: self._closed.get(name, now)
+            for name in closed | (named - there)
+        }
+        return {
+            name
+            for name, since in self._closed.items()
+            if now - since >= _CLOSED_S
+        }
+
+    def promise(
+        self, action: cluster.Action, record: records.Record, epoch: int
+    ) -> None:
+        """Promise a request the room that a plan found for it.
+
+        Nobody is told to leave by a plan that is older than the request.
+
+        :raises Outdated: if it is no longer as it was.
+        :raises Deposed: if that leader leads no more.
+        """
+        if action.version != record.request.version:
+            raise exception.Outdated(
+                f'{action.key} changed after the decision'
+            )
+        now = self._clock()
+        room = records.Room(
+            action.hosts, action.leaving, now, now + self._rules.lasts_s
+        )
+        self._store.promise_room(record.request, room, epoch)
+        self._rooms[action.request] = room, record.request
+
+    def work(
+        self,
+        found: Iterable[records.Record],
+        servers: Mapping[str, nova_module.Server],
+        epoch: int,
+    ) -> None:
+        """Let leave whoever was promised to, and start again who left.
+
+        :param found: requests that have not ended.
+        :param servers: as they were a moment ago, by UUID.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        needed, left = self._needed(), _ACTED_ON_AT_ONCE
+        self._turn += 1
+        for leave in pace.in_turn(
+            self._lately.values(), lambda each: each.project, self._turn
+        ):
+            server = servers.get(leave.server)
+            if not left:
+                break
+            if reservations.may_be_vain(leave) and not (
+                leave.server in needed or self._is_needed(leave, server)
+            ):
+                left -= evictor.attempt(
+                    leave.server, self._to.take_back, leave, epoch
+                )
+            elif leave.state is _S.GONE and server:
+                left -= evictor.attempt(
+                    leave.server, self._start, leave, server, epoch
+                )
+        if self._rooms:
+            self._choose(by_server(found), servers, epoch)
+
+    def _needed(self) -> set[str]:
+        """Those that leave for others by now than whom they were chosen for.
+
+        Some were started or taken back since they were read.
+        """
+        given, rooms = list[reservations.Given](), {}
+        for uuid, (room, asked) in self._rooms.items():
+            record = self._store.request(uuid)
+            if record and _waits(record.request):
+                rooms[uuid] = room, asked
+                given.append((room.hosts, asked))
+            elif record and record.request.state not in _ENDED_OR_HELD:
+                given.append((record.hosts, asked))
+        self._rooms = rooms
+        return self._adopted(reservations.orphans(self._lately, rooms), given)
+
+    def _is_needed(
+        self, leave: leaving.Leave, server: nova_module.Server | None
+    ) -> bool:
+        """Whether somebody waits for the room that a server leaves.
+
+        Who had room promised anew may count on it without having named it.
+        One that was moved to another host has left its room already.
+        """
+        if leave.request not in self._rooms:
+            return False
+        room, _ = self._rooms[leave.request]
+        return not (server and server.host not in {'', *room.hosts})
+
+    def _choose(
+        self,
+        requests: Mapping[str, request_model.Request],
+        servers: Mapping[str, nova_module.Server],
+        epoch: int,
+    ) -> None:
+        every = [
+            uuid for room, _ in self._rooms.values() for uuid in room.leaving
+        ]
+        leaves = self._store.leaves.of(every)
+        for request, (room, asked) in self._rooms.items():
+            for uuid in room.leaving:
+                is_told = _is_told(leaves.get(uuid), request, room)
+                if uuid in servers and not is_told:
+                    own = requests.get(uuid)
+                    evictor.attempt(
+                        uuid,
+                        self._to.choose,
+                        servers[uuid],
+                        leaving.Cause.ROOM,
+                        self._why(servers[uuid], asked.project),
+                        in_order(own, self._rules.actions),
+                        epoch,
+                        0.0,
+                        request,
+                        own and own.asked_at,
+                    )
+
+    def _why(self, server: nova_module.Server, project: str) -> reason.Why:
+        now = self._clock()
+        ran_s = max(now - (server.launched_at or now), 0.0)
+        return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
+
+    def _start(
+        self, leave: leaving.Leave, server: nova_module.Server, epoch: int
+    ) -> bool:
+        """Ask once more for a server; Nova knows whether it is asked for.
+
+        :returns: whether there was something to do.
+        """
+        if server.task:
+            return False
+        if server.status == 'ACTIVE':
+            self._to.welcome(leave, epoch)
+            self._asked.pop(server.uuid, None)
+            return True
+        now = self._clock()
+        is_time = now - self._asked.get(server.uuid, 0.0) >= (
+            self._rules.again_s
+        )
+        if server.status != 'SHELVED_OFFLOADED' or not is_time:
+            return False
+        self._asked[server.uuid] = now
+        self._nova.unshelve(server.uuid)
+        LOG.info('server %s is to start again', server.uuid)
+        return True
+
+
+def _waits(request: request_model.Request) -> bool:
+    """Whether room is made for a request; for one that is held none is."""
+    return request.state is _HELD and request.hold is None
+
+
+def owed(times: Iterable[float], per_hour: int, now: float) -> int:
+    """Servers that left, less those that might have since.
+
+    As long as no more than may leave, these are no more than left in the last
+    hour.
+
+    :param times: when servers left, ascending, seconds of the epoch.
+    :param per_hour: most that leave in an hour, >= 1.
+    """
+    count, since = 0.0, 0.0
+    for at in times:
+        count = max(count - (at - since) * per_hour / _HOUR_S, 0.0) + 1
+        since = at
+    count -= max(now - since, 0.0) * per_hour / _HOUR_S
+    return math.ceil(max(count, 0.0))
+
+
+def _promised(
+    held: Iterable[records.Record], now: float
+) -> reservations.Rooms:
+    return {
+        each.request.uuid: (each.room, each.request)
+        for each in held
+        if each.room and now < each.room.until
+    }
+
+
+def _stays(
+    known: Mapping[str, leaving.Leave], alone_s: float
+) -> dict[str, float]:
+    """Until when servers are left alone that have their room still."""
+    return {
+        uuid: each.changed_at + alone_s
+        for uuid, each in known.items()
+        if each.state in _STAY
+    }
+
+
+def _ends(
+    known: Mapping[str, leaving.Leave], vain: Collection[str]
+) -> dict[str, float]:
+    """When servers leave that will give room back, by UUID."""
+    return {
+        uuid: each.at
+        for uuid, each in known.items()
+        if each.state in leaving.GOING
+        and uuid not in vain
+        and any(action.frees for action in each.actions)
+    }
+
+
+def _is_told(
+    leave: leaving.Leave | None, request: str, room: records.Room
+) -> bool:
+    """Whether a server leaves, or left, by this promise."""
+    return (
+        leave is not None
+        and leave.request == request
+        and leave.changed_at >= room.at
+    )
+
+
+def _untold(
+    rooms: reservations.Rooms, known: Mapping[str, leaving.Leave]
+) -> frozenset[str]:
+    """Servers that are to leave by promises, whoever died before that."""
+    return frozenset(
+        server
+        for uuid, (room, _) in rooms.items()
+        for server in room.leaving
+        if not _is_told(known.get(server), uuid, room)
+    )
+
+
+def _freeing(
+    snapshot: cluster.ClusterSnapshot,
+    ends: Iterable[str],
+    untold: frozenset[str],
+) -> cluster.ClusterSnapshot:
+    """The cloud with who leaves."""
+    return dataclasses.replace(snapshot, leaving=untold.union(ends))
+
+
+def _as_it_leaves(
+    server: cluster.Running,
+    ends: Mapping[str, float],
+    stays: Mapping[str, float],
+) -> cluster.Running:
+    """A server that ends as it was told; who could not leave begins anew.
+
+    :param stays: when servers count as begun that have their room still.
+    """
+    if server.uuid in ends:
+        return dataclasses.replace(server, ends_at=ends[server.uuid])
+    if server.uuid in stays:
+        since = max(server.since, stays[server.uuid])
+        return dataclasses.replace(server, since=since)
+    return server
+
+
+def in_order(
+    own: request_model.Request | None, actions: tuple[leaving.Action, ...]
+) -> tuple[leaving.Action, ...]:
+    """What an owner chose first, then what operators chose.
+
+    :param own: the newest request of the server; ``None`` if unknown.
+    """
+    first = own.leaves_by if own else None
+    if first is None:
+        return actions
+    return (first, *(each for each in actions if each is not first))
+
+
+def by_server(
+    found: Iterable[records.Record],
+) -> dict[str, request_model.Request]:
+    """The newest request of each server; see :func:`.request.newest`."""
+    return request_model.newest(each.request for each in found)

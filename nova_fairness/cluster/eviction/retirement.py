@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Preemptible servers that are done leave while others wait for their room.
+
+Only those of owners over their shares: they are the ones that would make room
+next. Nothing of theirs is lost, and nobody has to be chosen for it (Cloud
+Scheduler retires machines of whoever has more than is due to them once their
+jobs have ended). They do not come back by themselves.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import risk
+from nova_fairness.planners.preemption import risk as next_module
+
+LOG = logging.getLogger(__name__)
+
+ASKED_AT_ONCE = 20
+"""Servers of which it is looked in one cycle whether they say that they are
+done: their metadata are in no list of what changed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar is_on: whether servers retire.
+    :ivar actions: done one after the other until their room is free.
+    """
+
+    is_on: bool = False
+    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+
+
+class Retiring:
+    """Lets servers leave that are done.
+
+    :param leaves: how far servers have left.
+    :param nova: where servers are looked at.
+    :param to: lets them leave.
+    :param rules: what operators chose.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        nova: nova_module.Nova,
+        to: evictor.Leaving,
+        rules: Rules,
+    ) -> None:
+        self._leaves = leaves
+        self._nova = nova
+        self._to = to
+        self._rules = rules
+        self._left_over = True
+        self._turn = 0
+
+    def apply(
+        self,
+        following: Sequence[next_module.Next],
+        told: Mapping[str, risk.Risk],
+        servers: Mapping[str, nova_module.Server],
+        epoch: int,
+    ) -> None:
+        """Choose who is done, and spare who is not any more.
+
+        :param following: servers that would make room next.
+        :param told: those that were told so: only they are asked whether
+            they are done.
+        :param servers: all there are, by UUID.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        if not (self._rules.is_on or self._left_over):
+            return
+        wanted = {each.server: each for each in following}
+        live = self._leaves.found(leaving.LIVE)
+        for leave in live.values():
+            if leave.cause is leaving.Cause.RETIRES and (
+                leave.state in leaving.UNTOUCHED
+            ):
+                evictor.attempt(leave.server, self._judge, leave, epoch)
+        # Once the option is off, those that were chosen are spared once.
+        self._left_over = False
+        if not self._rules.is_on:
+            return
+        for uuid in self._done(wanted, told, servers):
+            if uuid not in live:
+                evictor.attempt(
+                    uuid, self._choose, servers[uuid], wanted[uuid], epoch
+                )
+
+    def _done(
+        self,
+        wanted: Mapping[str, next_module.Next],
+        told: Mapping[str, risk.Risk],
+        servers: Mapping[str, nova_module.Server],
+    ) -> Iterator[str]:
+        """Yield those that shut down, and those that say so."""
+        asked = []
+        for uuid in wanted:
+            server = servers.get(uuid)
+            if server is None or server.task:
+                continue
+            if server.status == 'SHUTOFF':
+                yield uuid
+            elif uuid in told:
+                asked.append(uuid)
+        first = self._turn * ASKED_AT_ONCE % max(len(asked), 1)
+        self._turn += 1
+        for uuid in (asked[first:] + asked[:first])[:ASKED_AT_ONCE]:
+            if self._says_done(uuid):
+                yield uuid
+
+    def _says_done(self, uuid: str) -> bool:
+        try:
+            server = self._nova.server(uuid)
+        except exception.CloudError as error:
+            LOG.warning('server %s: %s', uuid, error)
+            return False
+        return server is not None and server.says_done
+
+    def _judge(self, leave: leaving.Leave, epoch: int) -> None:
+        """Spare a server that is not done any more."""
+        server = self._nova.server(leave.server)
+        if server is None:
+            return
+        is_done = server.says_done or server.status == 'SHUTOFF'
+        if not (self._rules.is_on and is_done):
+            self._to.spare(leave, epoch)
+
+    def _choose(
+        self,
+        server: nova_module.Server,
+        following: next_module.Next,
+        epoch: int,
+    ) -> None:
+        why = following.why(reason.Reason.RETIRES)
+        cause = leaving.Cause.RETIRES
+        self._to.choose(server, cause, why, self._rules.actions, epoch)

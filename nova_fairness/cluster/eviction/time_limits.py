@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that run as long as they may leave."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import pace
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import budgets
+
+LOG = logging.getLogger(__name__)
+
+_S = request_model.State
+_SPARED = leaving.State.SPARED
+_EXTENDED = leaving.UNTOUCHED | {_SPARED}
+_KEPT = frozenset({leaving.State.STAYS, leaving.State.RETURNED})
+"""States of a server that was to leave for another reason, and runs."""
+_OWN = frozenset({leaving.Cause.TIME_LIMIT})
+_STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
+
+_SETTLED_AT_ONCE = 100
+"""Servers of one cycle."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar actions: of the end, one after the other until room is free.
+    :ivar extension_s: by which a request can be extended in all; 0: none can.
+    """
+
+    actions: tuple[leaving.Action, ...] = (
+        leaving.Action.SHELVE,
+        leaving.Action.STOP,
+    )
+    extension_s: float = 0.0
+
+    @property
+    def frees(self) -> bool:
+        """Whether ends give room back, so that others can count on it."""
+        return any(each.frees for each in self.actions)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class End:
+    """When a server leaves.
+
+    :ivar at: seconds of the epoch.
+    :ivar request: by which it runs.
+    """
+
+    at: float
+    request: request_model.Request
+
+
+def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
+    """Ends of servers by UUID; others have none.
+
+    A server that was unshelved goes by its newest request, unless it had its
+    room all the time.
+
+    :param found: requests that have not ended, the oldest first.
+    :param now: seconds of the epoch; what starts, starts now.
+    """
+    made: dict[str, End] = {}
+    for record in found:
+        request = record.request
+        if request.state not in _STARTED or request.keeps_room:
+            continue
+        started = request.state is _S.ACTIVE
+        at = request.ends_at(record.changed_at if started else now)
+        for server in request.servers:
+            made.pop(server, None)
+            if at is not None:
+                made[server] = End(at, request)
+    return made
+
+
+class Ends:
+    """Says who leaves because its time is up.
+
+    :param leaves: how far servers have left.
+    :param to: lets them leave.
+    :param rules: what operators chose.
+    :param notice_s: before its end that a server is told.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        to: evictor.Leaving,
+        rules: Rules,
+        notice_s: float,
+    ) -> None:
+        self._leaves = leaves
+        self._to = to
+        self._rules = rules
+        self._notice_s = notice_s
+        self._turn = 0
+
+    def known(self, made: Mapping[str, End]) -> dict[str, float]:
+        """When servers give room back at the latest, by UUID.
+
+        :param made: ends of servers.
+        :raises StoreError: if it cannot be read how far they have left.
+        """
+        times = {server: each.at for server, each in made.items()}
+        for server, leave in self._leaves.of(made).items():
+            is_own = leave.cause in _OWN
+            if is_own and leave.state is leaving.State.STAYS:
+                times.pop(server, None)
+            elif leave.state in leaving.GOING:
+                times[server] = leave.at
+        return times if self._rules.frees else {}
+
+    def foreseen(
+        self, request: request_model.Request
+    ) -> request_model.Request:
+        """A request as planners see it: who gives no room back never ends."""
+        if request.time_limit_s is None or self._rules.frees:
+            return request
+        return dataclasses.replace(request, time_limit_s=None)
+
+    def extended(
+        self,
+        record: records.Record,
+        by_s: float,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> cluster.ClusterSnapshot:
+        """See to it that a request can be extended, and take what it costs.
+
+        :param by_s: seconds.
+        :param snapshot: of the last cycle.
+        :param now: seconds of the epoch.
+        :returns: the snapshot with what is left of budgets.
+        :raises IllegalStep: if it has no end, may not run as much longer, or
+            its servers leave already; or if a budget is too small.
+        """
+        self._check_extension(record.request, by_s)
+        if record.request.state not in _STARTED:
+            # It is paid for as it starts.
+            return snapshot
+        spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        is_active = record.request.state is _S.ACTIVE
+        since = record.changed_at if is_active else now
+        lack = spending.lacking_extension(record.request, since, by_s)
+        if lack:
+            raise exception.IllegalStep(
+                f'request {record.request.uuid} runs no longer than before:'
+                f' {_said(lack, record.request)}'
+            )
+        spending.take_extension(record.request, since, by_s)
+        return dataclasses.replace(snapshot, budgets=spending.left())
+
+    def _check_extension(
+        self, request: request_model.Request, by_s: float
+    ) -> None:
+        most_s = self._rules.extension_s
+        if request.state in request_model.FINAL:
+            raise exception.IllegalStep(
+                f'request {request.uuid} is {request.state.value}'
+            )
+        if request.time_limit_s is None:
+            raise exception.IllegalStep(
+                f'request {request.uuid} has no time limit'
+            )
+        if request.extended_s + by_s > most_s:
+            raise exception.IllegalStep(
+                f'request {request.uuid} can be extended by {most_s:g} s in'
+                f' all, and was by {request.extended_s:g} s'
+            )
+        for leave in self._leaves.of(request.servers).values():
+            came_to_stay = leave.cause not in _OWN and leave.state in _KEPT
+            if not came_to_stay and leave.state not in _EXTENDED:
+                raise exception.IllegalStep(
+                    f'server {leave.server} of request {request.uuid} leaves'
+                    ' already'
+                )
+
+    def apply(
+        self,
+        made: Mapping[str, End],
+        servers: Mapping[str, nova.Server],
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Choose whose end is near, and spare whose end was moved.
+
+        :param made: ends of servers.
+        :param servers: all there are.
+        :param now: seconds of the epoch.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        near = [
+            server
+            for server, end in made.items()
+            if end.at - self._notice_s <= now
+        ]
+        leaves = self._leaves.of(near) | self._leaves.found(leaving.LIVE)
+        left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
+        for server in pace.in_turn(
+            sorted({*near, *leaves} & servers.keys()),
+            lambda uuid: servers[uuid].project,
+            self._turn,
+        ):
+            leave, end = leaves.get(server), made.get(server)
+            do, found = self._settle, servers[server]
+            left -= evictor.attempt(server, do, leave, end, found, epoch)
+            if not left:
+                return
+
+    def _settle(
+        self,
+        leave: leaving.Leave | None,
+        end: End | None,
+        server: nova.Server,
+        epoch: int,
+    ) -> bool:
+        """Let one leave or stay; ``False`` if there is nothing to do."""
+        if leave and _is_in_vain(leave, end):
+            self._to.spare(leave, epoch)
+            return True
+        if (
+            end
+            and end.request.state is _S.ACTIVE
+            and _leaves_anew(leave, server)
+        ):
+            limit_s = end.request.time_limit_s or 0.0
+            why = reason.why(
+                reason.Reason.TIME_IS_UP,
+                limit_s=limit_s + end.request.extended_s,
+            )
+            self._to.choose(
+                server,
+                leaving.Cause.TIME_LIMIT,
+                why,
+                self._rules.actions,
+                epoch,
+                end.at,
+            )
+            return True
+        return False
+
+
+def _is_in_vain(leave: leaving.Leave, end: End | None) -> bool:
+    """Whether a server need not leave, or later than it was told."""
+    return (
+        leave.cause in _OWN
+        and leave.state in leaving.UNTOUCHED
+        and (end is None or end.at > leave.at)
+    )
+
+
+def _leaves_anew(leave: leaving.Leave | None, server: nova.Server) -> bool:
+    """Whether a server whose end is near is to leave, also once more."""
+    if leave is None or leave.state is _SPARED:
+        return bool(server.host)
+    # Its owner started it again.
+    runs = server.status == 'ACTIVE' and bool(server.host)
+    return runs and leave.state in leaving.FINAL
+
+
+def _said(lack: budgets.Lack, request: request_model.Request) -> str:
+    """Why a request cannot be extended, as members of its project read it."""
+    why = reason.why(
+        reason.Reason.BUDGET_SPENT,
+        lack.account,
+        asked=round(lack.asked_s / budgets.HOUR_S, 1),
+        left=round(lack.left_s / budgets.HOUR_S, 1),
+    )
+    return reason.told(why, reason.Audience.MEMBER, request.project).sentence

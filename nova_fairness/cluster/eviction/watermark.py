@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Preemptible servers leave so that a part of the cloud is free.
+
+Who starts, and who leaves, is decided by the planner (``watermark.py``); here
+it is carried out. Whoever was told and is not needed any more stays.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import preemption as preemption_module
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import watermark
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar lower: part of the cloud below which servers leave, 0 to 1; 0: none
+        do.
+    :ivar actions: done one after the other until their room is free.
+    :ivar when: servers may have to leave.
+    """
+
+    lower: float = 0.0
+    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+    when: preemption.Rules = preemption.USUAL
+
+
+class Freeing:
+    """Lets servers leave until so much is free.
+
+    :param leaves: how far servers have left.
+    :param to: lets them leave.
+    :param rules: what operators chose.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        to: evictor.Leaving,
+        rules: Rules,
+    ) -> None:
+        self._leaves = leaves
+        self._to = to
+        self._rules = rules
+        self._left_over = True
+
+    def apply(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        plan: cluster.Plan,
+        found: Sequence[records.Record],
+        servers: Mapping[str, nova.Server],
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Choose who leaves, and spare who need not any more.
+
+        :param snapshot: of the cloud.
+        :param plan: that was made of it.
+        :param found: requests that have not ended.
+        :param servers: all there are, by UUID.
+        :param now: seconds of the epoch.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        lower = self._rules.lower
+        if not (lower or self._left_over):
+            return
+        # Once the option is off, those that were told are spared once.
+        self._left_over = False
+        self._spare(snapshot, plan, epoch)
+        chosen = watermark.leaving(
+            snapshot, plan, now, self._rules.when, lower
+        )
+        if not chosen:
+            return
+        why = watermark.why(snapshot, plan, lower)
+        requests = preemption_module.by_server(found)
+        for uuid in chosen:
+            if uuid in servers:
+                own = requests.get(uuid)
+                evictor.attempt(
+                    uuid,
+                    self._to.choose,
+                    servers[uuid],
+                    leaving.Cause.FREE,
+                    why,
+                    preemption_module.in_order(own, self._rules.actions),
+                    epoch,
+                    0.0,
+                    '',
+                    own and own.asked_at,
+                )
+
+    def _spare(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        plan: cluster.Plan,
+        epoch: int,
+    ) -> None:
+        told = {
+            uuid: each
+            for uuid, each in self._leaves.found(leaving.UNTOUCHED).items()
+            if each.cause is leaving.Cause.FREE
+        }
+        names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
+        for uuid in watermark.needless(
+            snapshot, plan, names, self._rules.lower
+        ):
+            evictor.attempt(uuid, self._to.spare, told[uuid], epoch)

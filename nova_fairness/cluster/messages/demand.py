@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What one server needs of Placement, as Nova's scheduler will ask for it.
+
+The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
+What is asked for in several groups is added up, what a single group forbids is
+left out: a demand is never more than what Nova will ask for, so that nothing
+is called impossible that is not. What the API cannot know before scheduling,
+such as aggregates of tenants and images' own traits, is Nova's to judge.
+
+Of a server whose policy is ``dedicated`` the scheduler asks twice: for
+dedicated CPUs, and without what the policies of CPUs and threads say. The
+second answer counts on hosts that have no dedicated CPUs: on others Nova's
+filter of NUMA cells refuses it. What asks for dedicated CPUs in any other way
+has no such fallback.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import re
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster.messages import fields
+from nova_fairness.model import request
+
+_EXTRA = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)')
+_CLASS = re.compile(r'[A-Z0-9_]{1,255}')
+_MB_PER_GB = 1024
+
+_DEDICATED, _MIXED = 'dedicated', 'mixed'
+_FALSE = ('', '0', 'false', 'no', 'off', 'n', 'f')
+
+_CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+    (
+        'os:secure_boot',
+        'os_secure_boot',
+        {'required': 'COMPUTE_SECURITY_UEFI_SECURE_BOOT'},
+    ),
+    (
+        'hw:maxphysaddr_mode',
+        'hw_maxphysaddr_mode',
+        {
+            'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
+            'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED',
+        },
+    ),
+    (
+        'hw:pci_numa_affinity_policy',
+        'hw_pci_numa_affinity_policy',
+        {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
+    ),
+)
+"""Extra spec, image property, and the trait that a value of them requires."""
+
+
+class _Sum:
+    """What several parts of a message ask for together."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, int]] = {}
+        self.required: set[str] = set()
+        self.forbidden: set[str] = set()
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """Amounts of all groups together."""
+        total: dict[str, int] = {}
+        for group in self._groups.values():
+            for name, amount in group.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def put(self, name: str, amount: int, group: str = '') -> None:
+        """Ask for an amount, in place of what the group asked for before."""
+        self._groups.setdefault(group, {})[name] = amount
+
+    def judge(self, trait: str, verdict: object, group: str) -> None:
+        if verdict == 'required':
+            self.required.add(trait)
+        elif verdict == 'forbidden' and not group:
+            self.forbidden.add(trait)
+
+
+def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
+    """What the server of a request specification needs.
+
+    :param spec: fields of a ``RequestSpec``.
+    :param forced: whether a host that it names binds.
+    :raises Unreadable: if they are not of the form known.
+    """
+    first = _demand(spec, forced, is_pinned=True)
+    if request.DEDICATED not in dict(first.amounts):
+        return first
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping(flavor, 'extra_specs')
+    if _policy(extra, _image(spec)) != _DEDICATED:
+        return dataclasses.replace(first, fallbacks=())
+    second = dataclasses.replace(
+        _demand(spec, forced, is_pinned=False),
+        without=frozenset({request.DEDICATED}),
+        fallbacks=(),
+    )
+    return dataclasses.replace(first, fallbacks=(second,))
+
+
+def _demand(
+    spec: Mapping[str, Any], forced: bool, *, is_pinned: bool
+) -> request.Demand:
+    """What the scheduler asks for.
+
+    :param is_pinned: whether policies of CPUs and threads count.
+    """
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping(flavor, 'extra_specs')
+    image = _image(spec)
+    total = _Sum()
+    _add_extra(total, extra)
+    if is_pinned:
+        _add_pinned(total, flavor, extra, image)
+    _add_groups(total, spec)
+    _add_flavor(total, flavor, is_bfv=spec.get('is_bfv') is True)
+    _add_devices(total, extra, image)
+    for trait in fields.names(image, 'traits_required'):
+        total.required.add(trait)
+    destination = _destination(spec)
+    return request.Demand(
+        amounts=_checked(total.amounts),
+        required=frozenset(total.required),
+        forbidden=frozenset(total.forbidden - total.required),
+        zone=fields.text(spec, 'availability_zone'),
+        aggregates=tuple(
+            frozenset(filter(None, str(one_of).split(',')))
+            for one_of in fields.listed(destination, 'aggregates')
+        ),
+        host=_host(spec, destination, forced),
+    )
+
+
+def _image(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The properties of the image; none without an image."""
+    if spec.get('image') is None:
+        return {}
+    image = fields.versioned(spec['image'], 'ImageMeta')
+    if image.get('properties') is None:
+        return {}
+    return fields.versioned(image['properties'], 'ImageMetaProps')
+
+
+def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        match = _EXTRA.fullmatch(key)
+        if not match:
+            continue
+        kind, group, name = match.groups()
+        if kind == 'trait':
+            total.judge(name, value, group or '')
+            continue
+        amount = fields.whole(value)
+        # Nova, too, passes over what is no class or no number.
+        if _CLASS.fullmatch(name) and amount is not None:
+            total.put(name, amount, group or '')
+
+
+def _add_pinned(
+    total: _Sum,
+    flavor: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    image: Mapping[str, Any],
+) -> None:
+    policy = _policy(extra, image)
+    vcpus = fields.number(flavor, 'vcpus')
+    pinned = vcpus
+    if policy == _MIXED:
+        # Nova has no such property of images; that of the other mask it has
+        # comes before what the flavor says.
+        mask = _said(extra, 'hw:cpu_dedicated_mask') or (
+            _said(image, 'hw_cpu_realtime_mask')
+            or _said(extra, 'hw:cpu_realtime_mask')
+        )
+        pinned = _masked(mask, vcpus)
+        total.put(request.SHARED, vcpus - pinned)
+    if policy in (_DEDICATED, _MIXED):
+        isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
+        total.put(request.DEDICATED, pinned + isolated)
+    threads = _said(extra, 'hw:cpu_thread_policy') or _said(
+        image, 'hw_cpu_thread_policy'
+    )
+    if threads == 'isolate':
+        total.forbidden.add(request.HYPERTHREADING)
+    elif threads == 'require':
+        total.required.add(request.HYPERTHREADING)
+
+
+def _policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
+    """The policy of CPUs: the flavor's or, without it, the image's."""
+    return _said(extra, 'hw:cpu_policy') or _said(image, 'hw_cpu_policy')
+
+
+def _said(holder: Mapping[str, Any], name: str) -> str:
+    return _chosen(holder, name, {}, '')
+
+
+def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
+    """Add what ports, device profiles and PCI aliases ask for."""
+    for number, each in enumerate(fields.listed(spec, 'requested_resources')):
+        group = fields.versioned(each, 'RequestGroup')
+        amounts = fields.mapping(group, 'resources')
+        for name in amounts:
+            # Groups of a message are others than those of its flavor.
+            total.put(name, fields.number(amounts, name), f'message {number}')
+        total.required.update(fields.names(group, 'required_traits'))
+    params = spec.get('request_level_params')
+    if params is not None:
+        levels = fields.versioned(params, 'RequestLevelParams')
+        total.required.update(fields.names(levels, 'root_required'))
+        total.forbidden.update(fields.names(levels, 'root_forbidden'))
+
+
+def _add_flavor(total: _Sum, flavor: Mapping[str, Any], is_bfv: bool) -> None:
+    """Add the flavor's own amounts, of classes that nothing else named."""
+    known = total.amounts
+    if not {request.SHARED, request.DEDICATED} & known.keys():
+        total.put(request.SHARED, fields.number(flavor, 'vcpus'))
+    if 'MEMORY_MB' not in known:
+        total.put('MEMORY_MB', fields.number(flavor, 'memory_mb'))
+    if 'DISK_GB' not in known:
+        swap_gb = -(-fields.number(flavor, 'swap') // _MB_PER_GB)
+        root_gb = 0 if is_bfv else fields.number(flavor, 'root_gb')
+        ephemeral_gb = fields.number(flavor, 'ephemeral_gb')
+        total.put('DISK_GB', ephemeral_gb + swap_gb + root_gb)
+
+
+def _add_devices(
+    total: _Sum, extra: Mapping[str, Any], image: Mapping[str, Any]
+) -> None:
+    """Add what extra specs and image properties ask for by other names."""
+    for key, prop, traits in _CHOICES:
+        trait = traits.get(_chosen(extra, key, image, prop))
+        total.required.update({trait} if trait else ())
+    spaces = [f'CUSTOM_PMEM_NAMESPACE_{label}' for label in _labels(extra)]
+    for name in spaces:
+        total.put(name, spaces.count(name))
+    encrypted = _chosen(extra, 'hw:mem_encryption', image, 'hw_mem_encryption')
+    if encrypted.lower() not in _FALSE:
+        total.put('MEM_ENCRYPTION_CONTEXT', 1)
+    if extra.get('accel:device_profile'):
+        total.required.add('COMPUTE_ACCELERATORS')
+    stateless = _chosen({}, '', image, 'hw_firmware_stateless')
+    if stateless.lower() not in _FALSE:
+        total.required.add('COMPUTE_SECURITY_STATELESS_FIRMWARE')
+
+
+def _labels(extra: Mapping[str, Any]) -> Iterator[str]:
+    for label in str(extra.get('hw:pmem') or '').split(','):
+        if label.strip():
+            yield re.sub('[^A-Z0-9_]', '_', label.strip().upper())
+
+
+def _chosen(
+    extra: Mapping[str, Any], key: str, image: Mapping[str, Any], prop: str
+) -> str:
+    """An extra spec or, without it, an image property; '' without both."""
+    value = extra.get(key)
+    value = image.get(prop) if value is None else value
+    return '' if value is None else str(value)
+
+
+def _masked(mask: str, vcpus: int) -> int:
+    """Count the CPUs of a mask such as ``0-3,^2``; of ``^0`` all others."""
+    among: set[int] = set()
+    without: set[int] = set()
+    for part in filter(None, mask.replace(' ', '').split(',')):
+        begin, _, end = part.lstrip('^').partition('-')
+        first, last = fields.whole(begin), fields.whole(end or begin)
+        if first is None or last is None:
+            raise exception.Unreadable('a mask of CPUs cannot be read')
+        # Beyond the flavor there are none, whatever the mask says.
+        span = range(first, min(last + 1, vcpus))
+        (without if part.startswith('^') else among).update(span)
+    return len((among or set(range(vcpus if mask else 0))) - without)
+
+
+def _destination(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    if spec.get('requested_destination') is None:
+        return {}
+    return fields.versioned(spec['requested_destination'], 'Destination')
+
+
+def _host(
+    spec: Mapping[str, Any], destination: Mapping[str, Any], forced: bool
+) -> str:
+    """The only host that is wanted; '' for any."""
+    wanted = fields.text(destination, 'host')
+    if wanted or not forced:
+        return wanted
+    hosts = fields.names(spec, 'force_hosts')
+    return next(iter(hosts), '')
+
+
+def _checked(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    for name, amount in amounts.items():
+        if not _CLASS.fullmatch(name) or not 0 <= amount <= request.LARGEST:
+            raise exception.Unreadable(
+                f'an amount must be between 0 and {request.LARGEST}, of a'
+                ' class of Placement'
+            )
+    return tuple(
+        sorted((n, amount) for n, amount in amounts.items() if amount)
+    )

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Makes a request of a message of Nova that waits."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import uuid as uuid_module
+
+from nova_fairness import exception
+from nova_fairness.cluster.messages import demand as demand_module
+from nova_fairness.cluster.messages import fields
+from nova_fairness.cluster.messages import times as times_module
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import envelope
+from nova_fairness.model import leaving
+from nova_fairness.model import request
+
+MARK = 'fairness:preemptible'
+"""Name by which servers' metadata, scheduler hints and extra specs of flavors
+say that a server is preemptible."""
+
+ACTION = 'fairness:preemption_action'
+"""Name by which they say what is done to it first if it has to make room."""
+
+_VERSION = '1.'
+_OFFLOADED = 'shelved_offloaded'
+_NOWHERE = 'nova-fairness-nowhere'
+_NOTHING = request.Demand(())
+
+
+@dataclasses.dataclass(frozen=True)
+class Preemptible:
+    """Requests that are preemptible.
+
+    :ivar marks: whether those are that users, or flavors, mark as such.
+    :ivar projects: of which all are.
+    :ivar flavors: of which all are, by name.
+    :ivar choices: what users, or flavors, may choose to be done to them.
+    """
+
+    marks: bool = False
+    projects: frozenset[str] = frozenset()
+    flavors: frozenset[str] = frozenset()
+    choices: frozenset[leaving.Action] = frozenset()
+
+    @property
+    def reads_servers(self) -> bool:
+        """Whether fields of servers say something."""
+        return self.marks or bool(self.choices)
+
+    def band(
+        self,
+        spec: Mapping[str, Any],
+        server: Mapping[str, Any],
+        project: str,
+    ) -> request.Band:
+        """The band of a server, by what is known of it now.
+
+        :param spec: fields of its ``RequestSpec``.
+        :param server: fields of its ``Instance``, if they are known.
+        :raises Unreadable: if they are not of the form known.
+        """
+        flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+        is_named = project in self.projects or (
+            fields.text(flavor, 'name') in self.flavors
+        )
+        is_marked = self.marks and any(
+            fields.says_yes(each) for each in _said(spec, server, MARK)
+        )
+        if is_named or is_marked:
+            return request.Band.PREEMPTIBLE
+        return request.Band.NORMAL
+
+    def action(
+        self, spec: Mapping[str, Any], server: Mapping[str, Any]
+    ) -> leaving.Action | None:
+        """Action that is done first to a server that has to make room.
+
+        The server's metadata come before hints, and these before its flavor.
+
+        :returns: ``None`` if nobody says what may be chosen.
+        :raises Unreadable: if they are not of the form known.
+        """
+        may = {each.value: each for each in self.choices}
+        for said in _said(spec, server, ACTION):
+            if said in may:
+                return may[said]
+        return None
+
+
+NONE_IS = Preemptible()
+"""What operators say who say nothing: all requests are normal."""
+
+
+def _said(
+    spec: Mapping[str, Any], server: Mapping[str, Any], key: str
+) -> list[str]:
+    """What metadata, hints and extra specs say of something."""
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    told: list[object] = []
+    for holder, name in (
+        (server, 'metadata'),
+        (spec, 'scheduler_hints'),
+        (flavor, 'extra_specs'),
+    ):
+        value = fields.mapping(holder, name).get(key)
+        # Nova makes a list of what a hint says.
+        told += value if isinstance(value, list) else [value]
+    return [str(each) for each in told]
+
+
+def unbound(_project: str, _user: str) -> times_module.Times:
+    """No limits, for anybody."""
+    return times_module.Times()
+
+
+def parse(
+    cast: cast_module.Cast,
+    times: times_module.Granted = unbound,
+    preemptible: Preemptible = NONE_IS,
+) -> request.Request:
+    """Make a request of a message.
+
+    Reading the same message again makes the same request.
+
+    :param cast: of one of the methods of :class:`request.Origin`.
+    :param times: says how long somebody may wait and run.
+    :param preemptible: says which requests are.
+    :raises Unreadable: if it is not of the form known; nothing of what the
+        message holds is in the text.
+    """
+    message = envelope.message(cast.body)
+    if not str(message.get('version')).startswith(_VERSION):
+        raise exception.Unreadable(
+            f'a cast to conductor must be of version {_VERSION}x'
+        )
+    arguments = fields.mapping(message, 'args')
+    if message.get('method') == request.Origin.BUILD.value:
+        return _build(cast, arguments, times, preemptible)
+    if message.get('method') == request.Origin.UNSHELVE.value:
+        return _unshelve(cast, arguments, times, preemptible)
+    raise exception.Unreadable('a cast must be a build or an unshelve')
+
+
+def unread(cast: cast_module.Cast) -> request.Request:
+    """Stand in for the request of a message that cannot be read.
+
+    It has what can be known of it, needs nothing and has one server, which is
+    nowhere.
+
+    :param cast: of which :func:`parse` raises ``Unreadable``.
+    """
+    name = str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, cast.uuid))
+    origin = request.Origin.BUILD
+    project = user = ''
+    try:
+        message = envelope.message(cast.body)
+        project = fields.text(message, '_context_project_id')
+        user = fields.text(message, '_context_user_id')
+    except exception.Unreadable:
+        pass
+    if cast.method == request.Origin.UNSHELVE.value:
+        origin = request.Origin.UNSHELVE
+    return request.Request(
+        name, project, user, (name,), _NOTHING, cast.received_at, origin
+    )
+
+
+def token(cast: cast_module.Cast) -> str:
+    """The token of who asked; '' if the message has none, or is unreadable."""
+    try:
+        found = envelope.message(cast.body).get('_context_auth_token')
+    except exception.Unreadable:
+        return ''
+    return found if isinstance(found, str) else ''
+
+
+def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
+    """The same build for a host that does not exist.
+
+    Of servers that were deleted Nova throws away what it still knows when it
+    gets their build. With hosts to choose from it would first claim room for
+    them, and whoever is sent at the same moment would find none.
+
+    :param cast: what is no build, or cannot be read, stays as it is.
+    """
+    if cast.method != request.Origin.BUILD.value:
+        return cast
+    return _changed(cast, lambda _: {'force_hosts': [_NOWHERE]})
+
+
+def without(
+    cast: cast_module.Cast, hosts: Collection[str]
+) -> cast_module.Cast:
+    """The same request, for which Nova does not choose some hosts.
+
+    Its servers may not lie there, whatever is free; all else is Nova's choice
+    as before, and so is another host when a build fails.
+
+    :param cast: what cannot be read stays as it is.
+    :param hosts: names of services.
+    """
+    if not hosts:
+        return cast
+
+    def more(spec: Mapping[str, Any]) -> dict[str, Any]:
+        known = spec.get('ignore_hosts') or []
+        return {'ignore_hosts': sorted({*known, *hosts})}
+
+    return _changed(cast, more)
+
+
+def _changed(
+    cast: cast_module.Cast,
+    change: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> cast_module.Cast:
+    """A message with other fields in what it asks for."""
+    try:
+        message = envelope.message(cast.body)
+        arguments = fields.mapping(message, 'args')
+        specs: list[Any] = [arguments.get('request_spec')]
+        if cast.method == request.Origin.BUILD.value:
+            specs = fields.listed(arguments, 'request_specs')
+        for each in specs:
+            spec = fields.versioned(each, 'RequestSpec')
+            each['nova_object.data'] = {**spec, **change(spec)}
+    except exception.Unreadable:
+        return cast
+    body = envelope.with_message(cast.body, message)
+    return dataclasses.replace(cast, body=body)
+
+
+def _build(
+    cast: cast_module.Cast,
+    arguments: Mapping[str, Any],
+    times: times_module.Granted,
+    preemptible: Preemptible,
+) -> request.Request:
+    specs = [
+        fields.versioned(each, 'RequestSpec')
+        for each in fields.listed(arguments, 'request_specs')
+    ]
+    if not specs:
+        raise exception.Unreadable('a build must have a request_spec')
+    servers = tuple(fields.uuid(each, 'instance_uuid') for each in specs)
+    if len(set(servers)) < len(servers):
+        raise exception.Unreadable('a build names a server twice')
+    owners = {_owner(each) for each in specs}
+    builds = _servers(arguments) if preemptible.reads_servers else {}
+    parts = {
+        (
+            _group(each),
+            _demand(each),
+            preemptible.band(each, builds.get(server, {}), _owner(each)[0]),
+            preemptible.action(each, builds.get(server, {})),
+        )
+        for each, server in zip(specs, servers, strict=True)
+    }
+    if len(parts) > 1 or len(owners) > 1:
+        raise exception.Unreadable('servers of one build must be alike')
+    (group, demand, band, leaves_by) = parts.pop()
+    project, user = owners.pop()
+    may = times(project, user).at_most(times_module.wished(arguments))
+    longest_s = may.longest_wait_s
+    return request.Request(
+        uuid=servers[0],
+        project=project,
+        user=user,
+        servers=servers,
+        demand=demand,
+        asked_at=cast.received_at,
+        group=group,
+        expires_at=None if longest_s is None else cast.received_at + longest_s,
+        band=band,
+        leaves_by=leaves_by,
+        time_limit_s=may.time_limit_s,
+    )
+
+
+def _servers(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Fields of the servers that a build names, by UUID."""
+    builds = [
+        fields.versioned(each, 'BuildRequest')
+        for each in fields.listed(arguments, 'build_requests')
+    ]
+    found = [
+        fields.versioned(each['instance'], 'Instance')
+        for each in builds
+        if each.get('instance') is not None
+    ]
+    return {fields.text(each, 'uuid'): each for each in found}
+
+
+def _demand(spec: Mapping[str, Any]) -> request.Demand:
+    return demand_module.of_spec(spec, forced=True)
+
+
+def _unshelve(
+    cast: cast_module.Cast,
+    arguments: Mapping[str, Any],
+    times: times_module.Granted,
+    preemptible: Preemptible,
+) -> request.Request:
+    # It never expires: Nova knows no way to take it back.
+    server = fields.versioned(arguments.get('instance'), 'Instance')
+    uuid = fields.uuid(server, 'uuid')
+    demand, group, band = _NOTHING, None, request.Band.NORMAL
+    leaves_by = limit_s = None
+    project, user = _owner(server)
+    # A server that still lies on its host has its room, its band and its end.
+    if fields.text(server, 'vm_state') == _OFFLOADED:
+        spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
+        # Nova forgets where an unshelved server was forced to.
+        demand = demand_module.of_spec(spec, forced=False)
+        group = _group(spec)
+        band = preemptible.band(spec, server, project)
+        leaves_by = preemptible.action(spec, server)
+        may = times(project, user).at_most(times_module.wished(arguments))
+        limit_s = may.time_limit_s
+    # It was a request once already, when it was built, or unshelved before.
+    own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
+    return request.Request(
+        uuid=str(own),
+        project=project,
+        user=user,
+        servers=(uuid,),
+        demand=demand,
+        asked_at=cast.received_at,
+        origin=request.Origin.UNSHELVE,
+        group=group,
+        band=band,
+        leaves_by=leaves_by,
+        time_limit_s=limit_s,
+    )
+
+
+def _owner(holder: Mapping[str, Any]) -> tuple[str, str]:
+    return (
+        fields.identity(holder, 'project_id'),
+        fields.text(holder, 'user_id'),
+    )
+
+
+def _group(spec: Mapping[str, Any]) -> request.Group | None:
+    """The server group, if its rule binds."""
+    if spec.get('instance_group') is None:
+        return None
+    group = fields.versioned(spec['instance_group'], 'InstanceGroup')
+    policy = fields.text(group, 'policy')
+    if policy not in {each.value for each in request.Rule}:
+        return None
+    rule = request.Rule(policy)
+    # Nova's object writes the rules as what is private to it.
+    rules = fields.mapping(group, '_rules')
+    most = fields.whole(rules.get('max_server_per_host', 1))
+    if rule is request.Rule.TOGETHER or most is None:
+        most = 1
+    return request.Group(
+        fields.uuid(group, 'uuid'), rule, max(1, min(most, 2**31 - 1))
+    )

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How long a request may wait and its servers may run, and what users wish.
+
+A user says it with metadata of the server, ``fairness:time_limit`` and
+``fairness:longest_wait``, or with the scheduler hints
+``fairness_time_limit`` and ``fairness_longest_wait``. Nova has said yes to
+the request before anybody reads them: a wish that cannot be read counts for
+none, and the request says what it got.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster.messages import fields
+from nova_fairness.model import duration
+
+LONGEST_S = 1e9
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Times:
+    """Limits in seconds, > 0; ``None`` for none.
+
+    :ivar time_limit_s: that servers run.
+    :ivar longest_wait_s: that a request waits.
+    """
+
+    time_limit_s: float | None = None
+    longest_wait_s: float | None = None
+
+    def at_most(self, other: 'Times') -> 'Times':
+        """The shorter of both."""
+        return Times(
+            _shorter(self.time_limit_s, other.time_limit_s),
+            _shorter(self.longest_wait_s, other.longest_wait_s),
+        )
+
+
+Granted = Callable[[str, str], Times]
+"""What a user of a project may have at most: project, user."""
+
+
+def wished(arguments: Mapping[str, Any]) -> Times:
+    """What the user asked for.
+
+    :param arguments: of a build or an unshelve.
+    """
+    return Times(
+        _wish(arguments, 'time_limit'), _wish(arguments, 'longest_wait')
+    )
+
+
+def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
+    shortest = None
+    for text in _said(arguments, name):
+        try:
+            wish = duration.seconds(text)
+        except ValueError:
+            continue
+        if 0 < wish <= LONGEST_S:
+            shortest = _shorter(shortest, wish)
+    return shortest
+
+
+def _said(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
+    """What servers and hints say, those alone that can be read."""
+    for server in _servers(arguments):
+        metadata = _dict(_fields(server, 'Instance').get('metadata'))
+        yield from _texts([metadata.get(f'fairness:{name}')])
+    for spec in _specs(arguments):
+        hints = _dict(_fields(spec, 'RequestSpec').get('scheduler_hints'))
+        yield from _texts(_listed(hints.get(f'fairness_{name}')))
+
+
+def _servers(arguments: Mapping[str, Any]) -> list[object]:
+    built = [
+        _fields(each, 'BuildRequest').get('instance')
+        for each in _listed(arguments.get('build_requests'))
+    ]
+    return [*built, arguments.get('instance')]
+
+
+def _specs(arguments: Mapping[str, Any]) -> list[object]:
+    several = _listed(arguments.get('request_specs'))
+    return [*several, arguments.get('request_spec')]
+
+
+def _fields(value: object, name: str) -> Mapping[str, Any]:
+    try:
+        return fields.versioned(value, name)
+    except exception.Unreadable:
+        return {}
+
+
+def _texts(values: Iterable[object]) -> Iterator[str]:
+    return (each for each in values if isinstance(each, str))
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _dict(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    known = [each for each in (one, other) if each is not None]
+    return min(known, default=None)

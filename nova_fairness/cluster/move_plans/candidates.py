@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that may move, and what their new hosts must have.
+
+What Nova does not tell of a running server is taken in the narrow sense.
+Nova has the last word on every move.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import cluster
+from nova_fairness.model import plans
+from nova_fairness.model import request as request_model
+
+_BOUND = (
+    'resources',
+    'pci_passthrough:',
+    'accel:',
+    'hw:numa_',
+    'hw:cpu_policy',
+    'hw:cpu_thread_policy',
+    'hw:cpu_dedicated_mask',
+    'hw:cpu_realtime',
+    'hw:mem_page_size',
+    'hw:pmem',
+    'hw:mem_encryption',
+    'hw:vif_',
+)
+"""Extra specs of flavors that bind servers to the hardware of their host, or
+give them more than their flavors say."""
+
+_TRAIT = 'trait:'
+_C = plans.Cause
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Facts about servers, beside where they lie.
+
+    :ivar servers: by UUID.
+    :ivar groups: server groups with a rule that binds, by UUID of members.
+    :ivar stays: UUIDs of servers that are not to move now.
+    :ivar left_out: names of hosts with which nothing is done.
+    :ivar sends: memory that moving a server sends, in times of what it has,
+        by UUID, as seen; >= 0.
+    :ivar own: names of hosts that are closed to all but this plan.
+    """
+
+    servers: Mapping[str, nova.Server]
+    groups: Mapping[str, request_model.Group] = dataclasses.field(
+        default_factory=dict
+    )
+    stays: Collection[str] = ()
+    left_out: Collection[str] = ()
+    sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    own: Collection[str] = ()
+
+    def but(self, host: str) -> 'Known':
+        """The same, with all that is on a host free to move."""
+        left = frozenset(self.left_out) - {host}
+        return dataclasses.replace(self, left_out=left, stays=())
+
+
+def seen(
+    snapshot: cluster.ClusterSnapshot, known: Known
+) -> cluster.ClusterSnapshot:
+    """The cloud with what those of its servers need that may move."""
+    zones = {each.name: each.zone for each in snapshot.providers}
+    running = tuple(
+        dataclasses.replace(
+            each,
+            demand=_demand(each, zones, snapshot, known),
+            bound=known.groups.get(each.uuid),
+            sends=known.sends.get(each.uuid, 1.0),
+        )
+        for each in snapshot.running
+    )
+    providers = tuple(
+        dataclasses.replace(each, takes=each.name not in known.left_out)
+        if each.name in {*known.left_out, *known.own}
+        else each
+        for each in snapshot.providers
+    )
+    return dataclasses.replace(snapshot, running=running, providers=providers)
+
+
+def is_bound(server: nova.Server) -> bool:
+    """Whether a server needs something of its host that no list tells."""
+    return any(name.startswith(_BOUND) for name, _ in server.specs)
+
+
+Why = tuple[plans.Cause, str]
+"""A cause, and words for people."""
+
+
+def why_stays(
+    running: cluster.Running,
+    snapshot: cluster.ClusterSnapshot,
+    known: Known,
+) -> Why | None:
+    """Why a server may not move now; ``None`` if it may."""
+    server = known.servers.get(running.uuid)
+    if server is None:
+        return _C.SERVER_GONE, ''
+    if server.host != running.host:
+        return _C.ELSEWHERE, f'it is on {server.host or "no host"}'
+    if server.status not in nova.MOVES:
+        return _C.BUSY, f'it is {server.status}'
+    if server.task:
+        return _C.BUSY, server.task
+    if server.is_locked:
+        return _C.LOCKED, 'it is locked'
+    if is_bound(server):
+        return _C.LOCKED, 'its flavor binds it to the hardware of its host'
+    if running.uuid in snapshot.leaving:
+        return _C.BUSY, 'it was told to leave'
+    if running.uuid in known.stays:
+        return _C.BUSY, 'it was moved, or could not be, a short while ago'
+    if running.host in known.left_out:
+        return _C.HOST_CLOSED, f'host {running.host} is left alone'
+    return None
+
+
+def _demand(
+    running: cluster.Running,
+    zones: Mapping[str, str],
+    snapshot: cluster.ClusterSnapshot,
+    known: Known,
+) -> request_model.Demand | None:
+    if running.host not in zones or why_stays(running, snapshot, known):
+        return None
+    server = known.servers[running.uuid]
+    traits: dict[str, set[str]] = {'required': set(), 'forbidden': set()}
+    for name, value in server.specs:
+        if name.startswith(_TRAIT) and value in traits:
+            traits[value].add(name.removeprefix(_TRAIT))
+    return request_model.Demand(
+        running.amounts,
+        required=frozenset(traits['required']),
+        forbidden=frozenset(traits['forbidden']),
+        zone=_zone(server, zones[running.host]),
+    )
+
+
+def _zone(server: nova.Server, here: str) -> str:
+    """The zone in which a server is to stay; '' for any.
+
+    Nova tells it from microversion 2.96 on. Whether volumes can be reached
+    from another zone nobody tells.
+    """
+    if server.pinned:
+        return server.pinned
+    is_free = server.pinned is not None and not server.has_volumes
+    return '' if is_free else here

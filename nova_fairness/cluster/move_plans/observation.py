@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What plans of moves are made of: the cloud as the queue and Nova show it."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import threading
+
+from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.move_plans import candidates
+from nova_fairness.cluster.move_plans import outcome
+from nova_fairness.cluster.openstack import live_migrations
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import partition
+
+PINS_S = 3600.0
+"""After which the pins of all servers are read again: one that was changed
+does not change its server, so that Nova does not list it as changed."""
+
+_LATELY_S = 86400.0
+
+Shared = Callable[[], Collection[partition.Node]]
+"""Says where hosts stand that batch and cloud share."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """What the last look saw.
+
+    :ivar at: seconds of the epoch.
+    :ivar last: what the queue saw and wanted.
+    :ivar known: of servers, beside where they lie.
+    :ivar services: of Nova, by name of the host.
+    :ivar moved_at: when the last server came to its new host.
+    :ivar shared: names of hosts that batch and cloud share.
+    """
+
+    at: float
+    last: start_estimates.Last
+    known: candidates.Known
+    services: Mapping[str, nova_module.Service]
+    moved_at: float
+    shared: Collection[str]
+
+
+class Looking:
+    """Looks at servers and hosts.
+
+    :param store: where plans and hosts on their way are.
+    :param nova: where services and servers are; nobody else has it.
+    :param mobility: says which servers belong together, and to which zones
+        they are pinned.
+    :param rest_s: for which a server that was moved, or could not be, does
+        not move again.
+    :param shared: says where hosts stand that batch and cloud share.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        nova: nova_module.Nova,
+        mobility: live_migrations.Mobility,
+        rest_s: float,
+        shared: Shared,
+    ) -> None:
+        self._store = store
+        self._shared = shared
+        self._nova = nova
+        self._mobility = mobility
+        self._rest_s = rest_s
+        self._pins = _Pins()
+        self._pins_at: float | None = None
+
+    def look(self, last: start_estimates.Last, now: float) -> Looked:
+        """Look once.
+
+        :param last: what the queue saw and wanted.
+        :param now: seconds of the epoch.
+        :raises CloudError: if something cannot be read.
+        :raises StoreError: likewise.
+        """
+        services = self._nova.services()
+        servers = self._pinned(self._nova.servers(now), now)
+        groups = self._mobility.groups()
+        shared = self._shared()
+        closed = {
+            each.host
+            for each in services.values()
+            if not (each.enabled and each.up)
+        }
+        crossing = {
+            each.host.cloud
+            for each in shared
+            if each.state is not partition.State.CLOUD
+        }
+        moved = self._store.plans.since(now - max(self._rest_s, _LATELY_S))
+        known = candidates.Known(
+            servers,
+            groups,
+            outcome.moved_since(moved, now - self._rest_s),
+            closed | crossing | self._store.plans.emptying(),
+            outcome.sends(moved, last.snapshot.running),
+        )
+        at = outcome.arrived_at(moved)
+        names = frozenset(each.host.cloud for each in shared)
+        return Looked(now, last, known, services, at, names)
+
+    def pinned(
+        self, looked: Looked, servers: Iterable[str]
+    ) -> candidates.Known:
+        """Facts about servers, with pins of some as they are now.
+
+        :param servers: UUIDs.
+        :returns: the same object if none of them changed.
+        :raises CloudError: if they cannot be read.
+        """
+        known = looked.known
+        if len({each.zone for each in looked.last.snapshot.providers}) < 2:
+            return known
+        read = {
+            uuid: self._mobility.pin(uuid)
+            for uuid in servers
+            if uuid in known.servers
+        }
+        changed = self._pins.note(read, known.servers)
+        if not changed:
+            return known
+        return dataclasses.replace(known, servers={**known.servers, **changed})
+
+    def _pinned(
+        self, servers: Mapping[str, nova_module.Server], now: float
+    ) -> Mapping[str, nova_module.Server]:
+        """Servers with the pins that were read last."""
+        if self._pins_at is None:
+            self._pins_at = now
+        found = self._pins.over(servers)
+        if now - self._pins_at < PINS_S:
+            return found
+        self._pins_at = now
+        return {**found, **self._pins.note(self._mobility.pins(), found)}
+
+
+class _Pins:
+    """Pins that differ from what servers were seen with.
+
+    A server that was seen anew since then has a newer one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read: dict[
+            str, tuple[nova_module.Server, nova_module.Server]
+        ] = {}
+
+    def note(
+        self,
+        read: Mapping[str, str | None],
+        servers: Mapping[str, nova_module.Server],
+    ) -> dict[str, nova_module.Server]:
+        """Remember pins that were read, and tell who has another.
+
+        :param servers: as :meth:`over` has them.
+        """
+        changed = {
+            uuid: dataclasses.replace(servers[uuid], pinned=pin)
+            for uuid, pin in read.items()
+            if uuid in servers and servers[uuid].pinned != pin
+        }
+        with self._lock:
+            for uuid, server in changed.items():
+                seen = servers[uuid]
+                before, now = self._read.get(uuid, (seen, seen))
+                self._read[uuid] = before if now is seen else seen, server
+        return changed
+
+    def over(
+        self, servers: Mapping[str, nova_module.Server]
+    ) -> Mapping[str, nova_module.Server]:
+        """Servers as Nova lists them, with pins that were read since."""
+        found = dict(servers)
+        with self._lock:
+            for uuid, (seen, server) in list(self._read.items()):
+                if found.get(uuid) is seen:
+                    found[uuid] = server
+                else:
+                    del self._read[uuid]
+        return found

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What plans say of servers, and the cloud of plans."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import math
+
+from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.model import request as request_model
+from nova_fairness.model import tenants
+from nova_fairness.planners.consolidation import utilisation
+from nova_fairness.shares import overview
+
+_MEMORY = 'MEMORY_MB'
+_R = request_model.State
+_SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
+
+
+def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
+    """UUIDs of servers that Nova was asked to move since a moment.
+
+    :param since: seconds of the epoch.
+    """
+    return frozenset(
+        move.server
+        for plan in plans
+        for move in plan.moves
+        if move.asked_at is not None and move.asked_at >= since
+    )
+
+
+def arrived_at(plans: Iterable[model.Plan]) -> float:
+    """When the last server came to its new host, seconds of the epoch."""
+    return max(
+        (
+            move.ended_at
+            for plan in plans
+            for move in plan.moves
+            if move.state is model.MoveState.MOVED and move.ended_at
+        ),
+        default=-math.inf,
+    )
+
+
+def seen_whole(
+    found: tenants.Tenants, servers: Mapping[str, nova.Server]
+) -> tenants.Tenants:
+    """The same without hosts on which something runs that no agent saw yet.
+
+    What a newcomer wants is not known: such a host seems to have room.
+    """
+    blind = {
+        each.host
+        for each in found.cloud.running
+        if each.uuid not in found.wants
+        and each.uuid in servers
+        and servers[each.uuid].status == 'ACTIVE'
+    }
+    cpus = {host: n for host, n in found.cpus.items() if host not in blind}
+    return dataclasses.replace(found, cpus=cpus)
+
+
+def sends(
+    plans: Iterable[model.Plan], running: Iterable[cluster.Running]
+) -> dict[str, float]:
+    """What moving servers sent, in times of the memory that they have."""
+    sent = {
+        move.server: move.sent_mb
+        for plan in sorted(plans, key=lambda each: each.made_at)
+        for move in plan.moves
+        if move.sent_mb is not None
+    }
+    memory = {
+        each.uuid: dict(each.amounts).get(_MEMORY, 0)
+        for each in running
+        if each.uuid in sent
+    }
+    return {
+        server: sent[server] / have for server, have in memory.items() if have
+    }
+
+
+def shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Parts of the cloud that are due to owners, > 0, by project and user."""
+    found: dict[str, float] = {}
+    for each in overview.standings(snapshot):
+        # An identifier of a user may hold a slash, that of a project none.
+        project, slash, user = each.account.name.partition('/')
+        owner = user if slash else project
+        found[owner] = found.get(owner, 0.0) + each.part
+    return {owner: part for owner, part in found.items() if part > 0}
+
+
+def is_as_found(
+    plan: model.Plan,
+    servers: Mapping[str, nova.Server],
+    waiting: Mapping[str, cluster.Waiting],
+) -> bool:
+    """Whether a plan that is proposed is still of use.
+
+    Its servers lie where it takes them, and its request waits.
+    """
+    at: dict[str, str] = {}
+    for move in plan.moves:
+        at.setdefault(move.server, move.source)
+    if plan.goal is model.Goal.RESCUE and plan.subject not in waiting:
+        return False
+    return all(
+        uuid in servers and servers[uuid].host == host
+        for uuid, host in at.items()
+    )
+
+
+def won(plan: model.Plan, last: start_estimates.Last) -> model.Outcome:
+    """What a plan that ended brought.
+
+    :param last: what the queue saw after that.
+    """
+    seen = utilisation.figures(last.snapshot)
+    done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
+    served = 0
+    if plan.goal is model.Goal.RESCUE:
+        served = sum(
+            each.request.uuid == plan.subject and each.request.state in _SERVED
+            for each in last.records
+        )
+    return model.Outcome(
+        hosts_before=plan.promised.hosts_before,
+        hosts_after=len(seen.busy),
+        spread_before=plan.promised.spread_before,
+        spread_after=seen.spread,
+        emptied=sum(host not in seen.busy for host in plan.empties),
+        moves=len(done),
+        memory_mb=sum(
+            each.cost_mb if each.sent_mb is None else each.sent_mb
+            for each in done
+        ),
+        served=served,
+    )

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves are carried out, one step after the other.
+
+A move is written as begun before Nova is asked. Whoever finds it so, after a
+crash or when Nova gave no answer, looks at Nova's own migrations before
+anything is repeated.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.move_plans import prechecks
+from nova_fairness.cluster.openstack import live_migrations
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import plans as plans_store
+from nova_fairness.model import plans as model
+
+LOG = logging.getLogger(__name__)
+
+MOVING = 'fairness:moving'
+"""Metadata of a server that is about to move: since when, UTC, and why."""
+
+MOVED = 'fairness:moved'
+"""Metadata of a server that a plan moved: when it had arrived, and why."""
+
+MOST_FAILURES = 3
+"""Moves that fail one after the other before their plan ends."""
+
+_C, _E, _S = model.Cause, model.MoveEvent, model.MoveState
+_HARMLESS = frozenset({_C.SERVER_GONE, _C.ELSEWHERE})
+"""Causes of moves that were left out and whose server left its host anyway."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is done at once.
+
+    :ivar cloud: live migrations in the whole cloud, whoever asked, >= 1.
+    :ivar host: that go to or leave one host, >= 1.
+    :ivar longest_s: after which a live migration is ended; 0 for never.
+    """
+
+    cloud: int = 4
+    host: int = 1
+    longest_s: float = 0.0
+
+
+class Moving:
+    """Carries plans out.
+
+    :param plans: where they are.
+    :param nova: where servers are looked at, and asked to move.
+    :param mobility: says what became of moves.
+    :param limits: how much is done at once.
+    :param clock: seconds of the epoch.
+    """
+
+    def __init__(
+        self,
+        plans: plans_store.Plans,
+        nova: nova_module.Nova,
+        mobility: live_migrations.Mobility,
+        limits: Limits,
+        clock: Callable[[], float],
+    ) -> None:
+        self._plans = plans
+        self._nova = nova
+        self._mobility = mobility
+        self._limits = limits
+        self._clock = clock
+        self._cancelled: set[tuple[str, int]] = set()
+
+    def watch(self, plan: model.Plan, epoch: int) -> model.Plan:
+        """See what became of moves that were begun.
+
+        :returns: the plan as it is now.
+        :raises StoreError: if something cannot be written.
+        """
+        for number, move in enumerate(plan.moves):
+            if move.state is _S.MOVING:
+                try:
+                    plan = self._watched(plan, number, epoch)
+                except exception.CloudError as error:
+                    LOG.warning('plan %s: %s', plan.uuid, error)
+        return plan
+
+    def work(
+        self,
+        plan: model.Plan,
+        services: Mapping[str, nova_module.Service],
+        room: prechecks.Room,
+        epoch: int,
+        left: Collection[str] = (),
+    ) -> model.Plan:
+        """Begin moves of a plan that runs, and see whether it ended.
+
+        :param services: of Nova, by name of the host.
+        :param room: of hosts, with what is on its way there.
+        :param left: names of servers that no move takes off the host that an
+            operator has emptied.
+        :returns: the plan as it is now.
+        :raises StoreError: if something cannot be written.
+        """
+        if (step := self._over(plan, left)) is not None:
+            return self._stepped(plan, *step, epoch)
+        free = self._free(plan)
+        for number, move in enumerate(plan.moves):
+            if move.state is not _S.PENDING:
+                continue
+            try:
+                plan = self._begun(plan, number, services, room, free, epoch)
+            except exception.CloudError as error:
+                LOG.warning('plan %s: %s', plan.uuid, error)
+        if (step := self._over(plan, left)) is not None:
+            return self._stepped(plan, *step, epoch)
+        return plan
+
+    def _over(
+        self, plan: model.Plan, left: Collection[str]
+    ) -> tuple[model.Event, model.Cause, str] | None:
+        """How a plan ends; ``None`` if it goes on."""
+        ended = sorted(
+            (each for each in plan.moves if each.ended_at is not None),
+            key=lambda each: each.ended_at or 0.0,
+        )
+        tried = [each for each in ended if each.asked_at is not None]
+        last = tried[-MOST_FAILURES:]
+        if all(each.state not in model.UNENDED for each in plan.moves):
+            if tried and all(each.state is _S.FAILED for each in tried):
+                return model.Event.FAIL, _C.MANY_FAILED, last[-1].text
+            if kept := sorted({*left, *_kept(plan)}):
+                text = f'{", ".join(kept)} stay on host {plan.subject}'
+                return model.Event.REMAIN, _C.SOME_STAY, text
+            return model.Event.FINISH, _C.ALL_ENDED, ''
+        if len(last) == MOST_FAILURES and all(
+            each.state is _S.FAILED for each in last
+        ):
+            return model.Event.FAIL, _C.MANY_FAILED, last[-1].text
+        if self._clock() >= plan.until:
+            return model.Event.EXPIRE, _C.LATE, ''
+        return None
+
+    def _free(self, plan: model.Plan) -> collections.Counter[str]:
+        """How many live migrations may begin, by host and '' for all.
+
+        :raises CloudError: if those that run cannot be read.
+        """
+        count = collections.Counter({'': self._limits.cloud})
+        for each in self._running(plan):
+            # Of one whose new host Nova still looks for it is ''.
+            count.subtract({'', *each})
+        return count
+
+    def _running(self, plan: model.Plan) -> Iterable[tuple[str, str]]:
+        """Hosts of live migrations that run, whoever asked for them."""
+        seen = {
+            each.server: (each.source, each.target)
+            for each in self._mobility.under_way(self._clock())
+        }
+        seen |= {
+            each.server: (each.source, each.target)
+            for each in plan.moves
+            if each.state is _S.MOVING
+        }
+        return seen.values()
+
+    def _may_begin(self, move: model.Move, free: Mapping[str, int]) -> bool:
+        host = self._limits.host
+        return free[''] > 0 and all(
+            free[name] + host > 0 for name in (move.source, move.target)
+        )
+
+    def _begun(
+        self,
+        plan: model.Plan,
+        number: int,
+        services: Mapping[str, nova_module.Service],
+        room: prechecks.Room,
+        free: collections.Counter[str],
+        epoch: int,
+    ) -> model.Plan:
+        """The plan after a move began, was left out, or waits."""
+        move = plan.moves[number]
+        if _is_in_vain(plan, move):
+            verdict = prechecks.Verdict(_E.SKIP, _C.IN_VAIN)
+            return self._moved(plan, number, verdict, epoch)
+        if not self._may_begin(move, free):
+            return plan
+        is_last = all(
+            each.state not in model.UNENDED for each in plan.moves[:number]
+        )
+        lacks = room.knows(move.server) and not room.fits(
+            move.server, move.target
+        )
+        if lacks and not is_last:
+            return plan
+        server = self._nova.server(move.server)
+        verdict = prechecks.judge(move, server, services, room, is_last)
+        if verdict.event is not _E.ASK:
+            return self._moved(plan, number, verdict, epoch)
+        free.subtract(('', move.source, move.target))
+        room.take(move.server, move.target)
+        return self._ask(plan, number, epoch)
+
+    def _ask(self, plan: model.Plan, number: int, epoch: int) -> model.Plan:
+        before = self._mobility.of(plan.moves[number].server)
+        newest = max((each.number for each in before), default=0)
+        move = dataclasses.replace(plan.moves[number], after=newest)
+        asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
+        plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
+        # While it moves Nova takes no metadata.
+        self._tell(plan, asked)
+        try:
+            self._nova.migrate(move.server, move.target)
+        except exception.CloudRefused as error:
+            # Whoever was faster has it: what became of that is seen next.
+            verdict = prechecks.Verdict(_E.FAIL, _C.REFUSED, str(error))
+            server = self._nova.server(move.server)
+            if server is not None and server.task:
+                verdict = prechecks.Verdict(_E.RETURN, _C.BUSY)
+            return self._moved(plan, number, verdict, epoch)
+        LOG.info(
+            'plan %s: server %s moves from %s to %s',
+            plan.uuid,
+            move.server,
+            move.source,
+            move.target,
+        )
+        return plan
+
+    def _watched(
+        self, plan: model.Plan, number: int, epoch: int
+    ) -> model.Plan:
+        move, now = plan.moves[number], self._clock()
+        server = self._nova.server(move.server)
+        migrations = self._mobility.of(move.server)
+        verdict = prechecks.became(move, server, migrations, now)
+        if verdict.event is None and server is not None:
+            return self._progressed(plan, number, epoch)
+        return self._moved(plan, number, verdict, epoch)
+
+    def _progressed(
+        self, plan: model.Plan, number: int, epoch: int
+    ) -> model.Plan:
+        """Take note of what was sent, and end what takes too long."""
+        move = plan.moves[number]
+        found = self._mobility.progress(move.server)
+        if found is None or found.number <= move.after:
+            return plan
+        took_s = self._clock() - (move.asked_at or 0.0)
+        key = (move.server, found.number)
+        if 0 < self._limits.longest_s < took_s and key not in self._cancelled:
+            self._cancelled.add(key)
+            LOG.warning('server %s moves for %.0f s', move.server, took_s)
+            self._mobility.cancel(move.server, found.number)
+        if found.sent_mb <= (move.sent_mb or 0):
+            return plan
+        seen = dataclasses.replace(move, sent_mb=found.sent_mb)
+        return self._plans.write(plan, plan.with_move(number, seen), epoch)
+
+    def _moved(
+        self,
+        plan: model.Plan,
+        number: int,
+        verdict: prechecks.Verdict,
+        epoch: int,
+    ) -> model.Plan:
+        """The plan after one of its moves took a step, or waits."""
+        if verdict.event is None:
+            return plan
+        before = plan.moves[number]
+        move = before.stepped(
+            verdict.event, self._clock(), verdict.cause, verdict.text
+        )
+        if before.state is _S.MOVING:
+            # Whoever dies before the step is written tells it again.
+            self._tell(plan, move)
+        LOG.info(
+            'plan %s: the move of server %s is %s: %s %s',
+            plan.uuid,
+            move.server,
+            move.state.value,
+            verdict.cause.value,
+            verdict.text,
+        )
+        return self._plans.write(plan, plan.with_move(number, move), epoch)
+
+    def _tell(self, plan: model.Plan, move: model.Move) -> None:
+        """Tell the owner of a server that it is about to move, or did.
+
+        Nothing hangs on it: a server whose metadata cannot be written moves.
+        """
+        if move.cause is _C.SERVER_GONE:
+            return
+        at = evictor.written(self._clock())
+        said = f'{at} {plan.goal.value}'
+        try:
+            if move.state is _S.MOVING:
+                self._nova.mark(move.server, {MOVING: said})
+                return
+            if move.state is _S.MOVED:
+                self._nova.mark(move.server, {MOVED: said})
+            self._nova.unmark(move.server, MOVING)
+        except exception.CloudError as error:
+            LOG.warning(
+                'the owner of server %s is not told: %s', move.server, error
+            )
+
+    def _stepped(
+        self,
+        plan: model.Plan,
+        event: model.Event,
+        cause: model.Cause,
+        text: str,
+        epoch: int,
+    ) -> model.Plan:
+        after = plan.stepped(event, self._clock(), cause, text)
+        LOG.info(
+            'plan %s is %s: %s %s',
+            plan.uuid,
+            after.state.value,
+            cause.value,
+            text,
+        )
+        return self._plans.write(plan, after, epoch)
+
+
+def _kept(plan: model.Plan) -> list[str]:
+    """Servers that are on the host that an operator has emptied still."""
+    if plan.goal is not model.Goal.EMPTY:
+        return []
+    return [
+        each.server
+        for each in plan.moves
+        if each.source == plan.subject
+        and (
+            each.state is _S.FAILED
+            or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
+        )
+    ]
+
+
+def _is_in_vain(plan: model.Plan, move: model.Move) -> bool:
+    """Whether the host that a move helps to empty cannot be emptied."""
+    if plan.goal is not model.Goal.CONSOLIDATE:
+        return False
+    return move.source in plan.empties and any(
+        each.source == move.source
+        and (
+            each.state is _S.FAILED
+            or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
+        )
+        for each in plan.moves
+    )

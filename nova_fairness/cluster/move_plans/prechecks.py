@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether a move can begin, looked at just before, and what became of one."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.cluster.move_plans import candidates
+from nova_fairness.cluster.openstack import live_migrations
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.planners import weighers
+from nova_fairness.planners.consolidation import layout as layout_module
+
+_E, _C = model.MoveEvent, model.Cause
+
+SETTLES_S = 60.0
+"""After which Nova shows what it was asked for, if it was asked at all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """The next step of a move.
+
+    :ivar event: step that it takes; ``None`` to wait.
+    :ivar cause: why.
+    :ivar text: the same for people.
+    """
+
+    event: model.MoveEvent | None
+    cause: model.Cause
+    text: str = ''
+
+
+_GO = Verdict(_E.ASK, _C.ASKED)
+
+
+class Room:
+    """Room on hosts, with what is on its way there.
+
+    :param snapshot: with what those servers need that may move.
+    """
+
+    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+        self._layout = layout_module.Layout(snapshot, weighers.fullest)
+        items = enumerate(self._layout.items)
+        self._items = {each.uuid: n for n, each in items}
+        names = enumerate(self._layout.hosts.names)
+        self._rows = {name: row for row, name in names}
+        self._zones = {each.name: each.zone for each in snapshot.providers}
+
+    def take(self, server: str, target: str) -> None:
+        """Count a server for the host that it goes to, too."""
+        if server in self._items and target in self._rows:
+            self._layout.expect(self._items[server], self._rows[target])
+
+    def knows(self, server: str) -> bool:
+        """Whether a server was seen that may move."""
+        n = self._items.get(server)
+        return n is not None and bool(self._layout.may_move[n])
+
+    def fits(self, server: str, target: str) -> bool:
+        """Whether a host has room for a server and may take it."""
+        row = self._rows.get(target)
+        if row is None or not self.knows(server):
+            return False
+        n = self._items[server]
+        only = np.zeros(len(self._rows), dtype=bool)
+        only[row] = self._layout.hosts.takes[row]
+        return bool(len(self._layout.fitting(n, only)))
+
+    def is_in(self, target: str, zone: str) -> bool:
+        """Whether a host is in a zone."""
+        return self._zones.get(target) == zone
+
+    def takes(self, target: str) -> bool:
+        """Whether servers may come to a host."""
+        row = self._rows.get(target)
+        return row is not None and bool(self._layout.hosts.takes[row])
+
+
+def judge(
+    move: model.Move,
+    server: nova.Server | None,
+    services: Mapping[str, nova.Service],
+    room: Room,
+    is_last: bool,
+) -> Verdict:
+    """Say whether a move that is pending can begin now.
+
+    :param server: as Nova says just now; ``None`` if it is gone.
+    :param services: likewise, by name of the host.
+    :param is_last: whether no move before it in its plan is still to end:
+        then nothing more makes room for it.
+    """
+    if server is None or not server.host:
+        return Verdict(_E.SKIP, _C.SERVER_GONE)
+    if server.task:
+        return Verdict(None, _C.BUSY, server.task)
+    if server.host != move.source:
+        text = f'it is on {server.host}'
+        return Verdict(_E.SKIP if is_last else None, _C.ELSEWHERE, text)
+    if server.is_locked or candidates.is_bound(server):
+        return Verdict(_E.SKIP, _C.LOCKED)
+    if server.status not in nova.MOVES:
+        return Verdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
+    return _judged_there(
+        move, server, services.get(move.target), room, is_last
+    )
+
+
+def _judged_there(
+    move: model.Move,
+    server: nova.Server,
+    service: nova.Service | None,
+    room: Room,
+    is_last: bool,
+) -> Verdict:
+    """What the new host says to a move that its server could make."""
+    if service is None or not (service.enabled and service.up):
+        text = service.reason if service else ''
+        return Verdict(_E.SKIP, _C.HOST_CLOSED, text)
+    if server.pinned and not room.is_in(move.target, server.pinned):
+        text = f'it is pinned to zone {server.pinned}'
+        return Verdict(_E.SKIP, _C.NO_ROOM, text)
+    if not room.knows(move.server):
+        return Verdict(None, _C.BUSY, 'it was not seen to rest yet')
+    if not room.takes(move.target):
+        return Verdict(_E.SKIP, _C.HOST_CLOSED, 'it is being left')
+    if not room.fits(move.server, move.target):
+        return Verdict(_E.SKIP if is_last else None, _C.NO_ROOM)
+    return _GO
+
+
+def became(
+    move: model.Move,
+    server: nova.Server | None,
+    migrations: Iterable[live_migrations.Migration],
+    now: float,
+) -> Verdict:
+    """Say what became of a move for which Nova was, or may have been, asked.
+
+    :param server: as Nova says just now; ``None`` if it is gone.
+    :param migrations: of the server, the newest first.
+    :param now: seconds of the epoch.
+    """
+    if server is None or not server.host:
+        return Verdict(_E.SKIP, _C.SERVER_GONE)
+    newest = next(
+        (each for each in migrations if each.number > move.after), None
+    )
+    if newest is None:
+        return _unseen(move, server, now)
+    if newest.is_under_way or server.task:
+        return Verdict(None, _C.ASKED, newest.status)
+    if server.host == move.target:
+        return Verdict(_E.ARRIVE, _C.ARRIVED)
+    if server.host != move.source:
+        return Verdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
+    if newest.is_done:
+        # The server is written a moment later.
+        return Verdict(None, _C.ASKED, newest.status)
+    if newest.is_cancelled:
+        return Verdict(_E.FAIL, _C.CANCELLED)
+    return Verdict(_E.FAIL, _C.MIGRATION_FAILED, f'Nova says {newest.status}')
+
+
+def _unseen(move: model.Move, server: nova.Server, now: float) -> Verdict:
+    """What became of a move of which Nova shows no migration."""
+    if server.task:
+        return Verdict(None, _C.ASKED, server.task)
+    if server.host == move.target:
+        return Verdict(_E.ARRIVE, _C.ARRIVED)
+    if server.host != move.source:
+        return Verdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
+    if now - (move.asked_at or 0.0) < SETTLES_S:
+        return Verdict(None, _C.ASKED)
+    return Verdict(_E.RETURN, _C.NOT_ASKED)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Projects that may use flavors that are not public."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import time
+from typing import Any
+
+from nova_fairness.cluster.openstack import clients
+
+KEPT_S = 300.0
+"""For which an answer of Nova is used again."""
+
+AT_ONCE = 20
+"""Flavors that Nova is asked about for one answer: a project whose access is
+not known yet is told of the others, and of these in one of the next."""
+
+_PUBLIC = 'os-flavor-access:is_public'
+
+
+class FlavorAccess:
+    """Asks Nova who may use a flavor, and remembers it for a while.
+
+    :param api: of Nova.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self,
+        api: clients.Api,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._known: dict[str, tuple[float, frozenset[str]]] = {}
+
+    def of(
+        self, listed: list[Mapping[str, Any]], project: str
+    ) -> list[Mapping[str, Any]]:
+        """The flavors that a project may use: public ones, and its own.
+
+        :param listed: all flavors, as Nova lists them.
+        :param project: '' for the public ones alone.
+        :raises CloudError: if Nova does not say.
+        """
+        private = [each for each in listed if each.get(_PUBLIC) is False]
+        if project:
+            self._ask(private)
+        hidden = {
+            each['id']
+            for each in private
+            if project not in self._projects(each['id'])
+        }
+        return [each for each in listed if each['id'] not in hidden]
+
+    def _projects(self, flavor: str) -> frozenset[str]:
+        _, projects = self._known.get(flavor, (0.0, frozenset[str]()))
+        return projects
+
+    def _ask(self, private: list[Mapping[str, Any]]) -> None:
+        now, there = self._clock(), {each['id'] for each in private}
+        self._known = {
+            flavor: (at, projects)
+            for flavor, (at, projects) in self._known.items()
+            if flavor in there and now - at < KEPT_S
+        }
+        new = sorted(there - self._known.keys())
+        for flavor in new[:AT_ONCE]:
+            found = self._api.get(f'/flavors/{flavor}/os-flavor-access') or {}
+            projects = frozenset(
+                str(each['tenant_id'])
+                for each in found.get('flavor_access', ())
+            )
+            self._known[flavor] = now, projects

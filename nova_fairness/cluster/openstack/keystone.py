@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The share tree as Keystone has it: domains, and the projects below them.
+
+Keystone is asked now and then. What it said last counts while it does not
+answer, and where what it says cannot be a tree. A project that it deleted
+stays in the tree for as long as the ledger knows what it used.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.model import cluster
+from nova_fairness.shares import tree
+
+LOG = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+"""Between two times that Keystone is asked."""
+
+VANISHED = (
+    'account %s is not in Keystone any more; what it used stays in the ledger'
+)
+STAYS = 'the share tree stays as it is: %s'
+
+
+class Keystone:
+    """Projects and domains.
+
+    :param api: of Keystone, as an administrator.
+    """
+
+    def __init__(self, api: clients.Api) -> None:
+        self._api = api
+
+    def accounts(self) -> dict[str, cluster.Account]:
+        """Domains and projects as accounts, by id.
+
+        :raises CloudError: if they cannot be read.
+        """
+        with clients.reading('the list of projects of Keystone'):
+            found = {
+                each['id']: cluster.Account(each['id'])
+                for each in self._all('domains')
+            }
+            for each in self._all('projects'):
+                parent = each['parent_id'] or each['domain_id']
+                found[each['id']] = cluster.Account(each['id'], parent)
+            return found
+
+    def _all(self, plural: str) -> list[Mapping[str, Any]]:
+        told = self._api.get(f'/{plural}')
+        if told is None:
+            raise exception.CloudAway(f'Keystone has no list of {plural}')
+        if told.get('truncated'):
+            raise exception.CloudAway(
+                f'Keystone lists {len(told[plural])} {plural}, not all: raise'
+                ' its list_limit'
+            )
+        listed: list[Mapping[str, Any]] = told[plural]
+        return listed
+
+
+class Mirror:
+    """Accounts of Keystone, with what a file says of them.
+
+    :param keystone: asked for accounts.
+    :param written: says what the file has.
+    :param used: names of accounts of which the ledger knows something.
+    :param monotonic: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        keystone: Keystone,
+        written: Callable[[], tuple[cluster.Account, ...]],
+        used: Callable[[], Collection[str]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._keystone = keystone
+        self._written = written
+        self._used = used
+        self._monotonic = monotonic
+        self._asked_s: float | None = None
+        self._known: dict[str, cluster.Account] = {}
+        self._merged: tuple[
+            dict[str, cluster.Account],
+            tuple[cluster.Account, ...],
+            tuple[cluster.Account, ...],
+        ] = ({}, (), ())
+        self._complained = ''
+
+    def accounts(self) -> tuple[cluster.Account, ...]:
+        """The share tree.
+
+        :raises CloudError: if Keystone never answered yet.
+        """
+        self._ask()
+        written = self._written()
+        known, file, last = self._merged
+        if known is self._known and file is written:
+            return last
+        merged = _merged(self._known, written)
+        if wrong := tree.faults(merged):
+            self._complain(wrong[0].what)
+            merged = last
+        else:
+            self._complained = ''
+        self._merged = self._known, written, merged
+        return merged
+
+    def _ask(self) -> None:
+        now_s = self._monotonic()
+        if self._asked_s is not None and now_s - self._asked_s < EVERY_S:
+            return
+        try:
+            found = self._keystone.accounts()
+        except exception.CloudError as error:
+            if self._asked_s is None:
+                raise
+            self._complain(str(error))
+        else:
+            self._complained = ''
+            found |= self._vanished(found)
+            if found != self._known:
+                self._known = found
+        self._asked_s = now_s
+
+    def _vanished(
+        self, found: Mapping[str, cluster.Account]
+    ) -> dict[str, cluster.Account]:
+        """Accounts that Keystone had, and of which the ledger knows."""
+        named = {each.name for each in self._written()}
+        gone = {}
+        for name in sorted(self._used()):
+            if '/' in name or name in found or name in named:
+                continue
+            before = self._known.get(name)
+            parent = before.parent if before else None
+            gone[name] = cluster.Account(
+                name, parent if parent in found else None, vanished=True
+            )
+            if before is None or not before.vanished:
+                LOG.info(VANISHED, name)
+        return gone
+
+    def _complain(self, why: str) -> None:
+        """Say once why nothing is taken over."""
+        if why != self._complained:
+            LOG.error(STAYS, why)
+        self._complained = why
+
+
+def _merged(
+    known: Mapping[str, cluster.Account], written: Iterable[cluster.Account]
+) -> tuple[cluster.Account, ...]:
+    """Accounts of a file where it has them, in Keystone's places else.
+
+    An account of the file that names no parent is where Keystone has it.
+    """
+    found = dict(known)
+    for each in written:
+        place = known.get(each.name)
+        if place is not None and each.parent is None:
+            found[each.name] = dataclasses.replace(each, parent=place.parent)
+        else:
+            found[each.name] = each
+    return tuple(found.values())

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Nova says of live migrations and server groups, and ending one."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from nova_fairness.cluster.messages import fields
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import paging
+from nova_fairness.cluster.openstack import server_groups
+from nova_fairness.model import request as request_model
+
+_LATELY_S = 6 * 3600
+"""Nova writes the progress of live migrations, so that they seem changed."""
+
+_ENDED = frozenset(
+    {'completed', 'done', 'error', 'failed', 'cancelled', 'finished'}
+)
+_WELL = frozenset({'completed', 'done', 'finished'})
+_PINNED = 'pinned_availability_zone'
+_MB = 2**20
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Migration:
+    """A live migration.
+
+    :ivar number: of it; a later one of the same server has a larger one.
+    :ivar server: UUID.
+    :ivar status: of Nova.
+    :ivar source: name of the host that the server leaves.
+    :ivar target: name of its new host; '' while Nova chooses.
+    """
+
+    number: int
+    server: str
+    status: str
+    source: str
+    target: str
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has not ended."""
+        return self.status not in _ENDED
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the server came to its new host."""
+        return self.status in _WELL
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody ended it."""
+        return self.status == 'cancelled'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a live migration is.
+
+    :ivar number: of the migration.
+    :ivar sent_mb: memory that was sent, MB; what was written meanwhile is
+        sent again.
+    """
+
+    number: int
+    sent_mb: int
+
+
+class Mobility:
+    """Live migrations and server groups.
+
+    :param api: of Nova.
+    """
+
+    def __init__(self, api: clients.Api) -> None:
+        self._api = api
+
+    def cancel(self, server: str, number: int) -> None:
+        """End a live migration; the server stays where it was.
+
+        :raises CloudError: if it is not known that it will be done.
+        """
+        self._api.delete(f'/servers/{server}/migrations/{number}')
+
+    def of(self, server: str) -> list[Migration]:
+        """Live migrations of a server, the newest first.
+
+        :raises CloudError: if they cannot be read.
+        """
+        path = f'/os-migrations?instance_uuid={server}'
+        found = self._listed(path)
+        return sorted(found, key=lambda each: -each.number)
+
+    def under_way(self, now: float) -> list[Migration]:
+        """All live migrations that have not ended, whoever asked for them.
+
+        :param now: seconds of the epoch.
+        :raises CloudError: if they cannot be read.
+        """
+        since = dt.datetime.fromtimestamp(max(now - _LATELY_S, 0), dt.UTC)
+        path = f'/os-migrations?changes-since={since:%Y-%m-%dT%H:%M:%SZ}'
+        return [each for each in self._listed(path) if each.is_under_way]
+
+    def progress(self, server: str) -> Progress | None:
+        """How far the live migration of a server is; ``None`` without one.
+
+        :raises CloudError: if it cannot be read.
+        """
+        found = self._api.get(f'/servers/{server}/migrations')
+        with clients.reading(f'live migrations of server {server}'):
+            for each in (found or {}).get('migrations', ()):
+                sent = (each.get('memory_processed_bytes') or 0) / _MB
+                return Progress(int(each['id']), int(sent))
+        return None
+
+    def pin(self, server: str) -> str | None:
+        """The zone that a server is pinned to, as :func:`pinned` has it.
+
+        :raises CloudError: if it cannot be read.
+        """
+        found = self._api.get(f'/servers/{server}')
+        with clients.reading(f'what Nova says of server {server}'):
+            return pinned((found or {}).get('server', {}))
+
+    def pins(self) -> dict[str, str | None]:
+        """The same of all servers, by UUID.
+
+        :raises CloudError: if they cannot be read.
+        """
+        with clients.reading("Nova's list of servers"):
+            path = '/servers/detail?all_tenants=1'
+            listed = paging.listed(self._api, path, 'servers')
+            return {each['id']: pinned(each) for each in listed}
+
+    def groups(self) -> dict[str, request_model.Group]:
+        """Server groups with a rule that binds, by UUID of their members.
+
+        :raises CloudError: if they cannot be read.
+        """
+        with clients.reading("Nova's list of server groups"):
+            return {
+                member: group
+                for each in server_groups.listed(self._api)
+                for group in _binding(each)
+                for member in each['members']
+            }
+
+    def _listed(self, path: str) -> list[Migration]:
+        path += '&migration_type=live-migration'
+        with clients.reading("Nova's list of migrations"):
+            found = paging.listed(
+                self._api, path, 'migrations', paging.after_uuid
+            )
+            return list(_migrations(found))
+
+
+def pinned(found: Mapping[str, Any]) -> str | None:
+    """The zone that a server is to stay in; '' for any.
+
+    :param found: what Nova says of it.
+    :returns: ``None`` if Nova does not tell.
+    """
+    return (found[_PINNED] or '') if _PINNED in found else None
+
+
+def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
+    for each in listed:
+        # Releases of Nova differ in which filters they know.
+        if each.get('migration_type', 'live-migration') == 'live-migration':
+            yield Migration(
+                int(each['id']),
+                each['instance_uuid'],
+                each['status'],
+                each.get('source_compute') or '',
+                each.get('dest_compute') or '',
+            )
+
+
+def _binding(group: Mapping[str, Any]) -> list[request_model.Group]:
+    """A group with its rule; none if the rule binds nobody."""
+    rules = {rule.value: rule for rule in request_model.Rule}
+    rule = rules.get(group.get('policy') or '')
+    if rule is None:
+        return []
+    # Nova takes any number; planners count in those of Placement.
+    rules_of = group.get('rules') or {}
+    most = fields.whole(rules_of.get('max_server_per_host')) or 1
+    return [
+        request_model.Group(
+            group['id'], rule, min(most, request_model.LARGEST)
+        )
+    ]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Lists of Nova, which come in pages."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.openstack import clients
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 1000
+
+_Found = Sequence[Mapping[str, Any]]
+
+
+class Ends:
+    """Where a list of servers is read, if Nova fails for some of its rows.
+
+    A page for which it fails is read in smaller ones up to the row, and the
+    list then from its other end. What both ends do not reach is not read.
+
+    :ivar limit: of the next page, >= 1.
+    """
+
+    def __init__(self) -> None:
+        self.limit = PAGE
+        self._is_back = False
+
+    @property
+    def query(self) -> str:
+        """Query for a page; Nova lists the newest first."""
+        order = '&sort_key=created_at&sort_dir=asc' if self._is_back else ''
+        return f'&limit={self.limit}{order}'
+
+    def narrow(self) -> bool | None:
+        """Go on after a failure.
+
+        :returns: whether the list is read from its other end now; ``None`` if
+            that was done.
+        """
+        if self.limit > 1:
+            self.limit //= 2
+            return False
+        was_back, self._is_back = self._is_back, True
+        self.limit = PAGE
+        return None if was_back else True
+
+
+def around(
+    api: clients.Api, path: str, key: str, failure: exception.CloudFailed
+) -> list[Mapping[str, Any]]:
+    """Servers of a list from both ends, around those for which Nova fails.
+
+    :param path: with a query.
+    :param key: of the list in each answer; each item has an ``id``.
+    :param failure: for which the list could not be read.
+    :raises CloudFailed: that, if nothing could be read.
+    :raises CloudError: if Nova is away.
+    """
+    ends, last, stops = Ends(), '', list[str]()
+    found: list[Mapping[str, Any]] = []
+    while True:
+        after = f'&marker={last}' if last else ''
+        try:
+            page = (api.get(path + ends.query + after) or {})[key]
+        except exception.CloudFailed:
+            is_back = ends.narrow()
+            if is_back is False:
+                continue
+            stops.append(last or 'the end of the list')
+            last = ''
+            if is_back:
+                continue
+            break
+        found += page
+        if len(page) < ends.limit:
+            return found
+        last = page[-1]['id']
+    if not found:
+        raise failure
+    LOG.warning(
+        'servers: Nova fails for some between %s and %s: they stay as they'
+        ' were: %s; ask Nova for them one by one',
+        *stops,
+        failure,
+    )
+    return found
+
+
+def after_id(found: _Found) -> str:
+    """Query for what comes after the last one, by its ``id``."""
+    return f'&marker={found[-1]["id"]}' if found else ''
+
+
+def after_uuid(found: _Found) -> str:
+    """Query for what comes after the last one, by its ``uuid``."""
+    return f'&marker={found[-1]["uuid"]}' if found else ''
+
+
+def after_so_many(found: _Found) -> str:
+    """Query for what comes after so many."""
+    return f'&offset={len(found)}'
+
+
+def listed(
+    api: clients.Api,
+    path: str,
+    key: str,
+    after: Callable[[_Found], str] = after_id,
+) -> list[Mapping[str, Any]]:
+    """All pages of a list.
+
+    :param api: of Nova.
+    :param path: with a query or without.
+    :param key: of the list in each answer; each item has an ``id``.
+    :param after: gives the query for the next page.
+    :raises CloudAway: if there is no such list, or it comes to no end.
+    :raises CloudError: if it cannot be read.
+    """
+    path += f'{"&" if "?" in path else "?"}limit={PAGE}'
+    found: list[Mapping[str, Any]] = []
+    last = None
+    while True:
+        page = api.get(path + after(found))
+        if page is None:
+            raise exception.CloudAway(f'Nova does not know {path}')
+        found += page[key]
+        if len(page[key]) < PAGE:
+            return found
+        if found[-1]['id'] == last:
+            raise exception.CloudAway(f'{path} comes to no end')
+        last = found[-1]['id']

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Placement has of every host, and room that is kept in it."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import uuid as uuid_module
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
+
+Amount = tuple[int, int, int, int]
+"""Capacity, used, largest unit and step of a class."""
+
+_PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
+"""How many of those that seem unchanged are read in one look."""
+
+_SHARES = 'MISC_SHARES_VIA_AGGREGATE'
+
+_MOST = 2**46
+"""Largest capacity: Placement takes ratios up to 3e38, and sums must fit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Providers below one root, summed up.
+
+    :ivar uuid: of the root.
+    :ivar name: of the root; Nova names hosts otherwise.
+    :ivar amounts: by class. Servers ask in groups, which may come from
+        several children: their largest units are added up, too.
+    :ivar traits: of all of them.
+    :ivar aggregates: of the root.
+    :ivar parts: amounts of every provider, by its UUID, the root first.
+    """
+
+    uuid: str
+    name: str
+    amounts: Mapping[str, Amount]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+    parts: Mapping[str, Mapping[str, Amount]]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether hosts have a part of it without being below it."""
+        return _SHARES in self.traits
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Classes of which servers can have something."""
+        return frozenset(
+            name for name, (have, *_) in self.amounts.items() if have > 0
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    generation: int
+    amounts: Mapping[str, Amount]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+
+
+class _Turn:
+    """Turns of what cannot all be read in one look."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._next = 0
+
+    def next(self, count: int) -> frozenset[int]:
+        """Places in a list of those that are read now."""
+        places = range(self._next, self._next + min(self._at_once, count))
+        self._next = places.stop
+        return frozenset(place % count for place in places)
+
+
+class Placement:
+    """Placement as it is, read again where it changed or may have.
+
+    A provider's generation grows with every change of its inventories, traits
+    and aggregates, and with new allocations, but not when one is deleted. So
+    what is in use is read again of those that are said to have less, and of
+    all others in turn: until then a host seems fuller than it is, never
+    emptier. What projects use is read again in the same way, and what a user
+    of them uses where that user's servers changed, or all of them together do
+    not use what the project does.
+
+    :param api: of Placement.
+
+    :ivar unreadable: roots of which a part could not be read last, and why:
+        they are in no answer, so that they take nothing.
+    :ivar is_whole: whether all providers that were listed were read.
+    """
+
+    def __init__(self, api: clients.Api) -> None:
+        self._api = api
+        self.is_whole = True
+        self._known: dict[str, _Known] = {}
+        self._trees: dict[str, tuple[dict[str, _Known], Tree]] = {}
+        self._usages: dict[str, dict[str, dict[str, int]]] = {}
+        self._summed: dict[str, Mapping[str, int]] = {}
+        self._providers = _Turn(_PROVIDERS_AT_ONCE)
+        self._projects = _Turn(_PROJECTS_AT_ONCE)
+        self.unreadable: dict[str, Exception] = {}
+
+    def trees(
+        self,
+        freed: Collection[str] = (),
+        changed: Iterable[tuple[str, str]] = (),
+    ) -> dict[str, Tree]:
+        """All trees, by the UUID of their root.
+
+        :param freed: roots of those where less may be in use.
+        :param changed: users that may use something else, with their
+            projects, first the project.
+        :raises CloudError: if they cannot be read.
+        """
+        below = self._read_all(freed)
+        self._trees = {
+            root: made for root, made in self._trees.items() if root in below
+        }
+        asked = sorted(self._usages)
+        in_turn = {asked[n] for n in self._projects.next(len(asked))}
+        for project, user in {*changed, *((each, '') for each in in_turn)}:
+            self._read_anew(project, user)
+        return {
+            root: self._tree(root, providers)
+            for root, providers in below.items()
+            if root in self._known
+        }
+
+    def _read_all(
+        self, freed: Collection[str]
+    ) -> dict[str, list[Mapping[str, Any]]]:
+        """Providers by their root, where all of the tree can be read."""
+        found = _needed(self._api.get('/resource_providers'))
+        listed = found['resource_providers']
+        anew = self._providers.next(len(listed))
+        below: dict[str, list[Mapping[str, Any]]] = {}
+        known = {}
+        self.unreadable = {}
+        self.is_whole = True
+        failures = clients.Tolerance()
+        for number, each in enumerate(listed):
+            if _root(each) in self.unreadable:
+                continue
+            try:
+                root = _name(each, 'root_provider_uuid')
+                is_anew = number in anew or root in freed
+                provider = self._provider(
+                    _name(each, 'uuid'), each['generation'], is_anew
+                )
+            except (exception.CloudError, LookupError, TypeError) as error:
+                failures.note(error)
+                # One part of a tree that is not known makes all of it full.
+                self.unreadable[_root(each)] = error
+                provider = None
+            if provider is None:
+                self.is_whole = False
+                continue
+            known[each['uuid']] = provider
+            below.setdefault(root, []).append(each)
+        failures.judge(len(set(map(_root, listed))))
+        for root in self.unreadable:
+            below.pop(root, None)
+        self._known = known
+        return below
+
+    def used(self, project: str, user: str = '') -> Mapping[str, int]:
+        """What a project has allocated, by class.
+
+        :param user: whose part of it alone; '' for all.
+        :raises CloudError: if it cannot be read.
+        """
+        known = self._usages.setdefault(project, {})
+        if user not in known:
+            path = f'/usages?project_id={project}'
+            path += f'&user_id={user}' if user else ''
+            found = _needed(self._api.get(path))
+            with clients.reading(f'what Placement says {project} uses'):
+                known[user] = dict(found['usages'])
+        return known[user]
+
+    def used_by(
+        self, project: str, users: Collection[str]
+    ) -> dict[str, Mapping[str, int]]:
+        """What users of a project have allocated, by class, by user.
+
+        :param users: all that have servers.
+        :raises CloudError: if it cannot be read.
+        """
+        total = self.used(project)
+        if len(users) == 1:
+            # One who is alone has what the project has.
+            return dict.fromkeys(users, total)
+        known = self._usages[project].keys() & set(users)
+        found = {user: self.used(project, user) for user in users}
+        is_new = self._summed.get(project) != total
+        if known and is_new and _sum(found.values()) != _sum([total]):
+            for user in known:
+                self._read_anew(project, user)
+            total = self.used(project)
+            found = {user: self.used(project, user) for user in users}
+        self._summed[project] = total
+        return found
+
+    def _read_anew(self, project: str, user: str) -> None:
+        for whose in ('', user):
+            self._usages.get(project, {}).pop(whose, None)
+
+    def keep(
+        self, request: request_model.Request, trees: Iterable[Tree]
+    ) -> None:
+        """Keep room for a request; done again, it does nothing.
+
+        :param trees: one per server.
+        :raises CloudRefused: if there is no room any more.
+        """
+        if not request.demand.amounts or self.keeps(request):
+            return
+        shares = _shares(request, trees)
+        body = {
+            # Each server has one: the largest unit is that of a consumer.
+            _consumer(server): {
+                'allocations': {
+                    provider: {'resources': amounts}
+                    for provider, amounts in share.items()
+                },
+                'consumer_generation': None,
+                'project_id': request.project,
+                'user_id': _owner(request),
+            }
+            for server, share in zip(request.servers, shares, strict=True)
+        }
+        self._api.post('/allocations', body)
+        self._read_anew(request.project, _owner(request))
+
+    def keeps(self, request: request_model.Request) -> bool:
+        """Tell whether room is kept for a request."""
+        return self.claimed(_consumer(request.servers[0]))
+
+    def claimed(self, server: str) -> bool:
+        """Tell whether Nova has claimed room for a server.
+
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/allocations/{server}')
+        return bool(found and found.get('allocations'))
+
+    def allocated(self, server: str) -> dict[str, int]:
+        """What a server has allocated on all hosts, by class.
+
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/allocations/{server}')
+        total: dict[str, int] = {}
+        with clients.reading(f'what Placement has allocated to {server}'):
+            for part in (found or {}).get('allocations', {}).values():
+                for name, amount in part['resources'].items():
+                    total[name] = total.get(name, 0) + max(int(amount), 0)
+        return total
+
+    def consumers(self, host: str) -> frozenset[str]:
+        """Consumers of room on a host: servers, and migrations that began.
+
+        :param host: UUID of its root provider.
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/resource_providers/{host}/allocations')
+        with clients.reading(f'who has room on provider {host}'):
+            return frozenset(found['allocations'] if found else ())
+
+    def free(self, request: request_model.Request) -> None:
+        """Free the room that is kept for a request; there may be none."""
+        if len(request.servers) == 1 or not self._free_at_once(request):
+            # The first one last: it says whether any is kept.
+            for server in reversed(request.servers):
+                self._api.delete(f'/allocations/{_consumer(server)}')
+        self._read_anew(request.project, _owner(request))
+
+    def _free_at_once(self, request: request_model.Request) -> bool:
+        """Free the room of many servers by one call, all of it or nothing.
+
+        :returns: ``False`` if some of it is not as it was kept.
+        """
+        path = f'/allocations/{_consumer(request.servers[0])}'
+        first = self._api.get(path)
+        if not first or not first.get('allocations'):
+            return True
+        nothing: dict[str, Any] = {
+            'allocations': {},
+            # They were kept by one call, so all have the same.
+            'consumer_generation': first.get('consumer_generation'),
+            'project_id': request.project,
+            'user_id': _owner(request),
+        }
+        every = {_consumer(server): nothing for server in request.servers}
+        try:
+            self._api.post('/allocations', every)
+        except exception.CloudRefused as error:
+            LOG.info('room is freed one by one: %s', error)
+            return False
+        return True
+
+    def _provider(
+        self, uuid: str, generation: int, anew: bool
+    ) -> _Known | None:
+        """One provider; ``None`` if it vanished meanwhile.
+
+        :param anew: whether its use is read although its generation is known.
+        """
+        known = self._known.get(uuid)
+        is_old = known is None or known.generation != generation
+        if known is not None and not (is_old or anew):
+            return known
+        with clients.reading(f'the answer of Placement about {uuid}'):
+            if known is None or is_old:
+                return self._read(uuid, generation)
+            return self._in_use_now(uuid, known)
+
+    def _read(self, uuid: str, generation: int) -> _Known | None:
+        path = f'/resource_providers/{uuid}'
+        inventories = self._api.get(f'{path}/inventories')
+        usages = self._api.get(f'{path}/usages')
+        traits = self._api.get(f'{path}/traits')
+        aggregates = self._api.get(f'{path}/aggregates')
+        if (
+            inventories is None
+            or usages is None
+            or traits is None
+            or aggregates is None
+        ):
+            return None
+        return _Known(
+            generation,
+            {
+                name: _amount(each, usages['usages'].get(name, 0))
+                for name, each in inventories['inventories'].items()
+            },
+            frozenset(traits['traits']),
+            frozenset(aggregates['aggregates']),
+        )
+
+    def _in_use_now(self, uuid: str, known: _Known) -> _Known | None:
+        usages = self._api.get(f'/resource_providers/{uuid}/usages')
+        if usages is None:
+            return None
+        amounts = {
+            name: (capacity, _used(usages['usages'].get(name, 0)), unit, step)
+            for name, (capacity, _, unit, step) in known.amounts.items()
+        }
+        return dataclasses.replace(known, amounts=amounts)
+
+    def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
+        order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
+        known = {each['uuid']: self._known[each['uuid']] for each in order}
+        name = str(order[0].get('name') or root)
+        made = self._trees.get(root)
+        if made is None or made[0] != known or made[1].name != name:
+            made = self._trees[root] = (known, _tree(root, name, known))
+        return made[1]
+
+
+def _tree(root: str, name: str, known: Mapping[str, _Known]) -> Tree:
+    """Sum up providers, the root first."""
+    amounts: dict[str, Amount] = {}
+    for each in known.values():
+        for resource, amount in each.amounts.items():
+            amounts[resource] = _both(amounts.get(resource), amount)
+    return Tree(
+        root,
+        name,
+        amounts,
+        frozenset().union(*(each.traits for each in known.values())),
+        known[root].aggregates,
+        {uuid: each.amounts for uuid, each in known.items()},
+    )
+
+
+def _owner(request: request_model.Request) -> str:
+    return request.user or request.project
+
+
+def _sum(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for amounts in used:
+        for name, amount in amounts.items():
+            if amount:
+                total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if found is None:
+        raise exception.CloudAway(
+            'Placement answers 404 to a list: is its endpoint right?'
+        )
+    return found
+
+
+def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
+    free = inventory['total'] - inventory.get('reserved', 0)
+    capacity = free * inventory.get('allocation_ratio', 1.0)
+    capacity = max(int(min(capacity, _MOST)), 0)
+    unit = max(int(min(inventory.get('max_unit', capacity), capacity)), 0)
+    step = min(max(int(inventory.get('step_size', 1)), 1), _MOST)
+    return capacity, _used(used), unit, step
+
+
+def _used(told: Any) -> int:
+    """An amount in use, >= 0.
+
+    :raises ValueError: if it is less: a host must not seem emptier than it is.
+    """
+    used = int(told)
+    if used < 0:
+        raise ValueError(f'{used} are in use')
+    return min(used, _MOST)
+
+
+def _name(listed: Any, key: str) -> str:
+    """A name in the entry of a provider.
+
+    :raises LookupError: if there is none.
+    :raises TypeError: if it is no text.
+    """
+    found = listed[key]
+    if not isinstance(found, str):
+        raise TypeError(f'{key} must be text')
+    return found
+
+
+def _root(listed: Any) -> str:
+    """Whatever a provider that cannot be read says of its root."""
+    found = listed if isinstance(listed, dict) else {}
+    return str(found.get('root_provider_uuid') or found.get('uuid') or '')
+
+
+def _both(one: Amount | None, other: Amount) -> Amount:
+    if one is None:
+        return other
+    return (
+        one[0] + other[0],
+        one[1] + other[1],
+        one[2] + other[2],
+        min(one[3], other[3]),
+    )
+
+
+def _shares(
+    request: request_model.Request, trees: Iterable[Tree]
+) -> list[dict[str, dict[str, int]]]:
+    """Allocations by provider, of each server.
+
+    :raises CloudRefused: if there is not as much.
+    """
+    taken: dict[tuple[str, str], int] = {}
+    return [
+        _share(request.demand.on(tree.offers).amounts, tree, taken)
+        for tree in trees
+    ]
+
+
+def _share(
+    demand: Iterable[tuple[str, int]],
+    tree: Tree,
+    taken: dict[tuple[str, str], int],
+) -> dict[str, dict[str, int]]:
+    """Allocations of one server.
+
+    :param taken: by those before it, by provider and class; gets its own.
+    """
+    share: dict[str, dict[str, int]] = {}
+    for name, amount in demand:
+        if name not in tree.amounts:
+            # The host has it of a provider that it shares: Nova keeps that.
+            continue
+        left = amount
+        for provider, amounts in tree.parts.items():
+            capacity, used, unit, _ = amounts.get(name, (0, 0, 0, 1))
+            before = taken.get((provider, name), 0)
+            part = max(min(left, unit, capacity - used - before), 0)
+            if part:
+                taken[provider, name] = before + part
+                share.setdefault(provider, {})[name] = part
+                left -= part
+        if left:
+            raise exception.CloudRefused(f'{tree.name} has no {name} left')
+    return share
+
+
+def _consumer(server: str) -> str:
+    """The name of a hold for a server, the same in every process."""
+    return str(uuid_module.uuid5(uuid_module.UUID(server), 'hold'))

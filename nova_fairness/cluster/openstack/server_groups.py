@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Members of server groups, asked for no oftener than needed."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+from typing import Any
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import paging
+
+LOG = logging.getLogger(__name__)
+
+_LOOKS = 2
+_FEW = 3
+_AT_ONCE = 20
+
+
+def listed(api: clients.Api) -> list[Mapping[str, Any]]:
+    """All server groups of all projects.
+
+    :param api: of Nova.
+    :raises CloudError: if they cannot be read.
+    """
+    path = '/os-server-groups?all_projects=true'
+    return paging.listed(api, path, 'server_groups', paging.after_so_many)
+
+
+class ServerGroups:
+    """Members of server groups; they are asked for again if servers came.
+
+    :param api: of Nova.
+
+    :ivar unreadable: groups whose members could not be read last, and why.
+    """
+
+    def __init__(self, api: clients.Api) -> None:
+        self._api = api
+        self._members: dict[str, list[str]] = {}
+        self._anew = _LOOKS
+        self._turn = ''
+        self.unreadable: dict[str, Exception] = {}
+
+    def renew(self) -> None:
+        """Say that a server came.
+
+        Nova lists it a moment before it is a member of its group, so that it
+        is asked once more after the next :meth:`look`.
+        """
+        self._anew = _LOOKS
+
+    def look(self) -> None:
+        """Say that all servers are looked at again."""
+        self._anew = max(self._anew - 1, 0)
+
+    def members(self, groups: Collection[str]) -> dict[str, list[str]]:
+        """UUIDs of the servers of groups; of one that is gone there are none.
+
+        :raises CloudError: if they cannot be read.
+        """
+        if self._anew:
+            self._members.clear()
+        self.unreadable = {}
+        missing = sorted(set(groups) - self._members.keys())
+        if len(missing) <= _FEW:
+            self._ask(missing)
+        else:
+            try:
+                self._list(missing)
+            except exception.CloudError as error:
+                self._ask_some(missing, error)
+        return {group: self._members.get(group, []) for group in groups}
+
+    def _list(self, missing: Iterable[str]) -> None:
+        """Take note of groups by the list of all."""
+        of = {
+            each['id']: each.get('members')
+            for each in listed(self._api)
+            if isinstance(each, dict) and isinstance(each.get('id'), str)
+        }
+        for group in missing:
+            self._note(group, functools.partial(of.get, group, ()))
+
+    def _ask(self, missing: Iterable[str]) -> None:
+        for group in missing:
+            self._note(group, functools.partial(self._of, group))
+
+    def _ask_some(
+        self, missing: Sequence[str], error: exception.CloudError
+    ) -> None:
+        """Ask for groups one by one, in turn: Nova fails for all together.
+
+        A member in a cell that does not answer is enough for that.
+        """
+        LOG.warning(
+            'server groups: Nova does not list them: %s; %d of %d are asked'
+            ' for, requests of the others wait',
+            error,
+            min(len(missing), _AT_ONCE),
+            len(missing),
+        )
+        turns = sorted(missing, key=lambda group: (group <= self._turn, group))
+        self._turn = turns[:_AT_ONCE][-1]
+        self.unreadable |= dict.fromkeys(turns[_AT_ONCE:], error)
+        self._ask(turns[:_AT_ONCE])
+
+    def _note(self, group: str, told: Callable[[], object]) -> None:
+        """Take note of the members of a group, if they can be read."""
+        try:
+            with clients.reading(f'what Nova says of server group {group}'):
+                self._members[group] = _texts(told())
+        except exception.CloudError as error:
+            # Of one Nova may say nothing; lists say whether it is away.
+            self.unreadable[group] = error
+
+    def _of(self, group: str) -> object:
+        found = self._api.get(f'/os-server-groups/{group}')
+        return [] if found is None else found['server_group']['members']
+
+
+def _texts(told: object) -> list[str]:
+    if not isinstance(told, list | tuple) or not all(
+        isinstance(each, str) for each in told
+    ):
+        raise TypeError('members of a group must be a list of UUIDs')
+    return list(told)

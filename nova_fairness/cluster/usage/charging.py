@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What accounts are charged: what they have or use, for as long.
+
+The ledger in the store says up to when everything is charged, and who leads
+moves it forward: after a restart or another takeover nothing is charged
+twice, and what was not seen is charged as what is there now, for an hour at
+most.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import types
+
+import numpy as np
+import numpy.typing as npt
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charge_log
+from nova_fairness.cluster.usage import spending
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import budgets
+from nova_fairness.shares import ledger as ledger_module
+from nova_fairness.shares import measured as measured_module
+from nova_fairness.shares import tree as tree_module
+
+LOG = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+"""Between two charges, at most."""
+
+PART = 0.01
+"""The same as a part of the half-life: what runs at a charge counts for all
+that ran since the last one, which few samples would be far off."""
+
+LONGEST_S = 3600.0
+"""Most that is charged at once, and how far a clock may go back."""
+
+WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
+
+_Floats = npt.NDArray[np.float64]
+_Named = tuple[tuple[str, int], ...]
+Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
+"""The same snapshot with what was used elsewhere."""
+
+_ALIKE: Mapping[str, float] = types.MappingProxyType({})
+
+
+def _nothing(_: int) -> None:
+    """Measure nothing."""
+
+
+class Charging:
+    """Keeps the ledger.
+
+    :param store: where it is.
+    :param reader: says what users have allocated.
+    :param half_life_s: seconds after which use counts half, > 0.
+    :param terms: what budgets are counted in, and what preemptible servers
+        count as in them and in the ledger.
+    :param trading: charges in a currency what agents measured.
+    :param charge: what the ledger has; budgets have what is allocated.
+    :param measured: what agents of a cloud of so many hosts measured, if they
+        say it.
+    :param weights: :attr:`.ClusterSnapshot.weights`.
+    :param outliers: see :attr:`outliers`.
+
+    :ivar outliers: says why an agent is not like the others, by its host.
+    :ivar trading: as given.
+    :ivar counted: adds what accounts used beside the cloud; set by who knows.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        reader: snapshot_module.Reader,
+        half_life_s: float,
+        terms: budgets.Terms,
+        trading: spending.Trading,
+        charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
+        measured: Callable[[int], measured_module.Measured | None] = _nothing,
+        weights: Mapping[str, float] = _ALIKE,
+        outliers: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self._terms = terms
+        self.trading = trading
+        self._weights = weights
+        self._charge = charge
+        self._measured = measured
+        self.outliers = outliers
+        self._store = store
+        self._reader = reader
+        self._half_life_s = half_life_s
+        self._every_s = min(EVERY_S, PART * half_life_s)
+        self._recorder = charge_log.Recorder(store)
+        self.counted: Counted = lambda snapshot: snapshot
+
+    def kept(self, elapsed_s: float) -> float:
+        """Part of use that still counts after so many seconds, 0 to 1."""
+        return ledger_module.Ledger(self._half_life_s, 0.0).kept(elapsed_s)
+
+    def charge(
+        self,
+        view: snapshot_module.View,
+        now: float,
+        epoch: int,
+        *,
+        holds: bool = False,
+    ) -> cluster.ClusterSnapshot:
+        """Charge what is allocated, if it is time to.
+
+        :param view: of the cloud.
+        :param now: seconds of the epoch.
+        :param epoch: of the leader.
+        :param holds: whether nothing is charged: the time may be wrong.
+        :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
+            :attr:`.ClusterSnapshot.granted` and
+            :attr:`.ClusterSnapshot.budgets`.
+        :raises Deposed: if that leader leads no more.
+        :raises CloudError: if it cannot be read what users have.
+        """
+        snapshot, kept = view.snapshot, self._store.used()
+        since, spent = self._of_period(kept, now)
+        every = {*snapshot.classes}.union(*kept.parts.values())
+        classes = tuple(sorted(every))
+        ledger = self._ledger(kept, classes)
+        is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
+        if is_due and not holds:
+            allocated, current = self._current(view, classes)
+            elapsed_s = min(now - max(kept.at, since), LONGEST_S)
+            spent = self._spent(spent, allocated, classes, elapsed_s)
+            ledger = self._moved(
+                ledger, view, now, classes, current, kept, epoch
+            )
+            used = _used(ledger, kept.version, classes, since, spent)
+            self._store.charge(used, epoch)
+        if not holds:
+            self._trade(snapshot, now, epoch)
+        columns = [classes.index(name) for name in snapshot.classes]
+        history = {name: use[columns] for name, use in ledger.use.items()}
+        granted = _granted(ledger, snapshot, now, self._terms.preemptible)
+        left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
+        return self.counted(
+            dataclasses.replace(
+                snapshot,
+                history=history,
+                granted=granted,
+                budgets=left,
+                weights=self._weights,
+            )
+        )
+
+    def _trade(
+        self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
+    ) -> None:
+        """Let rates be worked out; they are apart from the ledger."""
+        try:
+            self.trading.see(snapshot, now, epoch)
+        except exception.StoreError:
+            raise
+        except Exception:
+            LOG.exception('rates of groups stay as they are')
+
+    def _ledger(
+        self, kept: records.Used, classes: tuple[str, ...]
+    ) -> ledger_module.Ledger:
+        """The stored ledger, in these classes."""
+        use = {name: _row(each, classes) for name, each in kept.parts.items()}
+        return ledger_module.Ledger(self._half_life_s, kept.at, use)
+
+    def _of_period(
+        self, kept: records.Used, now: float
+    ) -> tuple[float, Mapping[str, float]]:
+        """When the period began, and what was spent in it as it is known."""
+        begin = self._terms.period.around(now)[0]
+        # A clock that went back does not make budgets anew.
+        if begin <= kept.since <= now + LONGEST_S:
+            return kept.since, kept.spent
+        return begin, {}
+
+    def _spent(
+        self,
+        spent: Mapping[str, float],
+        current: Mapping[str, _Floats],
+        classes: tuple[str, ...],
+        elapsed_s: float,
+    ) -> dict[str, float]:
+        """Unit-seconds by account, with those of the last while."""
+        weights = self._terms.weights
+        units = np.array([weights.get(name, 0.0) for name in classes])
+        new = {
+            name: float(units @ amounts) * max(elapsed_s, 0.0)
+            for name, amounts in current.items()
+        }
+        return {
+            name: spent.get(name, 0.0) + new.get(name, 0.0)
+            for name in sorted({*spent, *new})
+        }
+
+    def _moved(
+        self,
+        ledger: ledger_module.Ledger,
+        view: snapshot_module.View,
+        now: float,
+        classes: tuple[str, ...],
+        current: Mapping[str, _Floats],
+        kept: records.Used,
+        epoch: int,
+    ) -> ledger_module.Ledger:
+        """The ledger at this moment; what it is charged is recorded first."""
+        if ledger.at > now:
+            LOG.warning(WENT_BACK, ledger.at - now)
+            return dataclasses.replace(ledger, at=now)
+        snapshot = view.snapshot
+        capacity = np.zeros(len(classes))
+        columns = [classes.index(name) for name in snapshot.classes]
+        capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
+        # Nobody saw what was used before: it fades for all alike.
+        begins = max(ledger.at, now - LONGEST_S)
+        charge = ledger_module.Charge(begins, now, current, capacity)
+        self._recorder.record(ledger, charge, classes, kept.version + 1, epoch)
+        ledger = ledger.advanced(begins, {}, capacity)
+        return ledger.advanced(now, current, capacity)
+
+    def _current(
+        self, view: snapshot_module.View, classes: tuple[str, ...]
+    ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
+        """What every account has allocated with all below it, and is charged.
+
+        The second is the same as the first unless it is measured.
+        """
+        users = self._reader.used_by_users(view)
+        own, lent = _allocated(view.snapshot, users)
+        allocated = self._total(own, lent, None, view.snapshot, users, classes)
+        if self._charge is measured_module.Charge.ALLOCATED:
+            return allocated, allocated
+        measured = self._measured(len(view.snapshot.providers))
+        return allocated, self._total(
+            own, lent, measured, view.snapshot, users, classes
+        )
+
+    def _total(
+        self,
+        own: Mapping[str, _Floats],
+        lent: Mapping[str, _Floats],
+        measured: measured_module.Measured | None,
+        snapshot: cluster.ClusterSnapshot,
+        users: Iterable[tuple[str, str]],
+        classes: tuple[str, ...],
+    ) -> dict[str, _Floats]:
+        """What accounts are charged with all below them, (c,), by name."""
+        capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+        counts = measured_module.charged(
+            self._charge,
+            own,
+            lent,
+            self._terms.preemptible,
+            measured,
+            dict(zip(snapshot.classes, capacity.tolist(), strict=True)),
+            _usable(snapshot),
+        )
+        columns = [classes.index(name) for name in snapshot.classes]
+        found = {}
+        total = tree_module.with_below(counts, snapshot, users)
+        for name, each in total.items():
+            found[name] = np.zeros(len(classes))
+            found[name][columns] = each
+        return found
+
+
+def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Times of what is allocated that can be used, by class.
+
+    A server of one VCPU uses one CPU at most; where a CPU counts as several
+    VCPUs, that is as many. One server gets what a host has at most.
+    """
+    inventory = snapshot.inventory
+    capacity = inventory.capacity.sum(axis=0, dtype=np.float64)
+    there = inventory.unit.sum(axis=0, dtype=np.float64)
+    times = capacity / np.maximum(there, 1.0)
+    return dict(
+        zip(snapshot.classes, np.maximum(times, 1.0).tolist(), strict=True)
+    )
+
+
+def _allocated(
+    snapshot: cluster.ClusterSnapshot,
+    users: Mapping[tuple[str, str], cluster.Amounts],
+) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
+    """What accounts have themselves, and in preemptible servers, (c,)."""
+    own: dict[str, _Floats] = {
+        name: amounts.astype(np.float64)
+        for name, amounts in snapshot.used.items()
+        if name
+    }
+    for (project, user), amounts in users.items():
+        own[request_model.account_of(project, user)] = amounts.astype(
+            np.float64
+        )
+        # Lists are read one after the other: they may differ.
+        own[project] = np.maximum(own[project] - amounts, 0.0)
+    lent = {
+        request_model.account_of(*owner): amounts.astype(np.float64)
+        for owner, amounts in snapshot.preemptible.items()
+    }
+    return own, lent
+
+
+def _granted(
+    ledger: ledger_module.Ledger,
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    preemptible: float,
+) -> dict[str, _Floats]:
+    """Parts of the cloud that accounts have and the ledger lacks, (c,).
+
+    Of what runs for some time it has ``1 - b``, this is the ``b``: together
+    they are all that runs, as if it had been running for ever.
+    """
+    owners: dict[tuple[str, str], int] = {}
+    kinds: dict[tuple[_Named, bool], int] = {}
+    rows: list[int] = []
+    alike: list[int] = []
+    for each in snapshot.running:
+        owner = each.project, each.user
+        kind = each.amounts, each.band is request_model.Band.PREEMPTIBLE
+        rows.append(owners.setdefault(owner, len(owners)))
+        alike.append(kinds.setdefault(kind, len(kinds)))
+    capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+    amounts = [
+        cluster.vector(dict(each), snapshot.classes)
+        * (preemptible if is_preemptible else 1.0)
+        for each, is_preemptible in kinds
+    ]
+    has = ledger_module.parts(
+        np.reshape(amounts, (len(kinds), len(capacity))), capacity
+    )
+    since = np.array([each.since for each in snapshot.running], np.float64)
+    kept = ledger.kept(np.maximum(now - since, 0.0))
+    own = np.zeros((len(owners), len(capacity)))
+    charged = kept[:, np.newaxis] * has[np.array(alike, np.intp)]
+    np.add.at(own, np.array(rows, np.intp), charged)
+    named = {
+        request_model.account_of(*owner): own[row]
+        for owner, row in owners.items()
+    }
+    return tree_module.with_below(named, snapshot, owners)
+
+
+def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
+    return np.array([parts.get(name, 0.0) for name in classes])
+
+
+def _used(
+    ledger: ledger_module.Ledger,
+    version: int,
+    classes: tuple[str, ...],
+    since: float,
+    spent: Mapping[str, float],
+) -> records.Used:
+    parts = {
+        name: dict(zip(classes, use.tolist(), strict=True))
+        for name, use in ledger.use.items()
+    }
+    return records.Used(ledger.at, parts, version, since, spent)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Groups with one pledge for both sides: what they used, and their shares.
+
+Now and then the batch system is asked what jobs had since it was asked last,
+also by whoever begins after a crash: nothing is charged twice, nothing is
+left out. What is to be given is written before it is given, so that shares as
+they were found are never taken for shares that were given.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.batch import system
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import partition
+from nova_fairness.model import pledge
+from nova_fairness.planners.border import pledges
+
+LOG = logging.getLogger(__name__)
+
+EVERY_S = 300.0
+"""Between two looks at accounts, usually: half-lives are hours to months, and
+Slurm reckons anew every 300 s (PriorityCalcPeriod)."""
+
+LONGEST_S = 7 * 86400.0
+"""What jobs had longer ago is not asked for any more."""
+
+
+class Pledging:
+    """Keeps the account of groups on the batch side, and adjusts shares.
+
+    :param store: where it is remembered.
+    :param batch: the batch system.
+    :param half_life_s: of the ledger, seconds, > 0.
+    :param every_s: seconds between two looks at accounts.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        batch: system.BatchSystem,
+        half_life_s: float,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._every_s = every_s
+        self._store = store
+        self._batch = batch
+        self._half_life_s = half_life_s
+        self._looked_at: float | None = None
+        self._beside: pledges.Beside | None = None
+        self._told: tuple[str, ...] = ()
+        self._uncharged: tuple[str, ...] = ()
+        self.standings: tuple[pledges.Standing, ...] = ()
+
+    def counted(
+        self, snapshot: cluster.ClusterSnapshot
+    ) -> cluster.ClusterSnapshot:
+        """The queue's snapshot with what groups used of the batch side."""
+        beside = self._beside
+        return pledges.counted(snapshot, beside) if beside else snapshot
+
+    def forget(self) -> None:
+        """Another process acts: look anew before anything counts again."""
+        self._looked_at = self._beside = None
+        self.standings, self._told, self._uncharged = (), (), ()
+
+    def cycle(
+        self,
+        groups: Sequence[pledge.Group],
+        hosts: Sequence[partition.Host],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+        epoch: int,
+    ) -> tuple[str, ...]:
+        """Look at accounts, if it is time to, and give shares.
+
+        :param groups: with pledges; without any, shares that were given are
+            taken back, and the queue counts its own side alone.
+        :param hosts: between both sides.
+        :param snapshot: of the queue.
+        :param now: seconds of the epoch.
+        :param epoch: of the leader.
+        :returns: sentences about what keeps shares from being adjusted, and
+            jobs from being charged.
+        :raises ClusterError: if nothing can be remembered.
+        """
+        last = self._looked_at
+        if last is not None and 0 <= now - last < self._every_s:
+            return self._told
+        kept = self._store.pledges.read()
+        if not groups and not kept.found:
+            self.forget()
+            return ()
+        try:
+            wrong = self._look(groups, hosts, snapshot, now, epoch, kept)
+        except exception.BatchError as error:
+            wrong = [str(error)]
+        self._looked_at = now
+        unshared = (
+            f'shares of both sides stay as they are: {each}' for each in wrong
+        )
+        self._told = (*unshared, *self._uncharged)
+        return self._told
+
+    def _look(
+        self,
+        groups: Sequence[pledge.Group],
+        hosts: Sequence[partition.Host],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+        epoch: int,
+        kept: pledges.Kept,
+    ) -> list[str]:
+        """Charge, remember, give; what is wrong with that.
+
+        :raises BatchError: if the batch system does not say what it has.
+        """
+        shares = self._batch.shares()
+        owner = pledges.owners(groups, shares)
+        if not groups:
+            self._beside = None
+        else:
+            kept = self._charged(kept, owner, hosts, now)
+        wrong = pledges.faults(groups, snapshot.accounts, shares, kept)
+        stands: tuple[pledges.Standing, ...] = ()
+        give: dict[str, int] = {}
+        if not wrong:
+            cloud = self._of_cloud(snapshot, hosts)
+            stands = pledges.standings(
+                groups, snapshot.accounts, shares, kept, cloud
+            )
+            give = pledges.to_restore(groups, shares, kept)
+            give |= pledges.to_give(stands, shares)
+            kept = pledges.remembered(kept, stands, give, shares)
+        self._store.pledges.write(kept, epoch)
+        self.standings = stands
+        return wrong + self._give(give)
+
+    def _charged(
+        self,
+        kept: pledges.Kept,
+        owner: Mapping[str, str],
+        hosts: Sequence[partition.Host],
+        now: float,
+    ) -> pledges.Kept:
+        """Charge what jobs had since; the queue counts it from now on."""
+        since = max(kept.at or now, now - LONGEST_S)
+        found = self._batch.accounting(since, now)
+        self._uncharged = found.faults
+        kept, lacks = pledges.used(
+            kept,
+            found.jobs,
+            owner,
+            now,
+            self._half_life_s,
+            sum(each.cores for each in hosts),
+        )
+        self._beside = pledges.Beside(kept.use, lacks, _names(hosts))
+        return kept
+
+    def _of_cloud(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        hosts: Sequence[partition.Host],
+    ) -> dict[str, float]:
+        """What accounts used of the cloud alone, as parts of the hosts."""
+        use = {
+            name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
+            for name, parts in self._store.used().parts.items()
+        }
+        return pledges.of_cloud(snapshot, use, _names(hosts))
+
+    def _give(self, give: Mapping[str, int]) -> list[str]:
+        """Let accounts have shares, one after the other; say who refused."""
+        wrong = []
+        for account, share in sorted(give.items()):
+            try:
+                self._batch.give(account, share)
+            except exception.BatchError as error:
+                wrong.append(f'account {account}: {error}')
+            else:
+                LOG.info(
+                    'account %s has %d shares of batch now', account, share
+                )
+        return wrong
+
+
+def _names(hosts: Iterable[partition.Host]) -> frozenset[str]:
+    return frozenset(each.cloud for each in hosts)

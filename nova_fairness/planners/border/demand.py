@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The side that lacks hosts, and the hosts that are cheapest to give to it.
+
+A side lacks the cores that wait for longer than some patience, beside those in
+use, beyond what its hosts have; and those of a large job or request for which
+it has room enough, but not on one host. It can spare what is left when all
+that waits there has room, however short it waits. So nothing moves back and
+forth: what a side gave away it did not want, and it asks for it only when it
+does.
+"""
+
+import bisect
+import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import math
+
+from nova_fairness.model import partition
+from nova_fairness.planners.border import calendars
+
+DAY_S = 86400.0
+
+_ROUNDING = 1e-9
+"""Cores by which parts of servers may come out too large."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What an operator allows.
+
+    :ivar patience_s: seconds that something waits before hosts move for it,
+        >= 0.
+    :ivar spare_cores: that a side keeps free beyond what waits there, >= 0.
+    :ivar stay_s: seconds that a host stays where it is at least, >= 0.
+    :ivar most_moving: hosts on their way at once, >= 0.
+    :ivar most_per_day: moves of one host within a day, >= 0.
+    :ivar ttl_s: time to live of what runs on a host that is left, seconds,
+        > 0.
+    :ivar end_vms: delete VMs that are still there then. Else their host stays
+        in the cloud. Jobs are never ended.
+    :ivar contended: number of hosts that the cloud has while both sides lack
+        some; ``None`` to leave the border where it is.
+    :ivar windows: the calendar.
+    """
+
+    patience_s: float = 300.0
+    spare_cores: float = 0.0
+    stay_s: float = 3600.0
+    most_moving: int = 2
+    most_per_day: int = 3
+    ttl_s: float = DAY_S
+    end_vms: bool = False
+    contended: int | None = None
+    windows: tuple[calendars.Window, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Goal:
+    """What one side is to get of the other.
+
+    :ivar to: the side.
+    :ivar lacks: how much, > 0; cores, or hosts if ``counts_hosts``.
+    :ivar spare: that the other can give; likewise.
+    :ivar counts_hosts: whether a host counts 1, and not its cores.
+    :ivar cause: why.
+    :ivar text: the same for people.
+    """
+
+    to: partition.Side
+    lacks: float
+    spare: float
+    counts_hosts: bool
+    cause: partition.Cause
+    text: str
+
+    def worth(self, node: partition.Node) -> float:
+        """What a host counts."""
+        return 1.0 if self.counts_hosts else node.host.cores
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Balance:
+    """Cores of one side.
+
+    :ivar capacity: of hosts that work for it, or will.
+    :ivar used: of what runs on them, or will be moved to them.
+    :ivar wanted: of what waits.
+    :ivar overdue: of what waits for longer than patience lasts.
+    :ivar unplaced: of that, for what finds no room on single hosts.
+    """
+
+    capacity: float
+    used: float
+    wanted: float
+    overdue: float
+    unplaced: float = 0.0
+
+    @property
+    def lacks(self) -> float:
+        """Cores for what waits too long; none if nothing does."""
+        short = min(self.overdue, self.used + self.overdue - self.capacity)
+        return max(short, self.unplaced, 0.0)
+
+    def spare(self, kept: float) -> float:
+        """Cores that nobody wants, beyond what is kept; may be negative."""
+        return self.capacity - self.used - self.wanted - kept
+
+
+def balance(
+    snapshot: partition.Snapshot,
+    side: partition.Side,
+    now: float,
+    patience_s: float,
+) -> Balance:
+    """What a side has and wants.
+
+    Hosts that somebody else closed, or whose service is down, count for
+    nothing, and so does what goes when it is given notice: it has what nobody
+    else wants. A want that all hosts together could not hold is not counted:
+    no move would help it.
+
+    :param now: seconds of the epoch.
+    :param patience_s: see :class:`Rules`.
+    """
+    capacity = used = 0.0
+    free: list[float] = []
+    for node in snapshot.nodes:
+        place = snapshot.place(node, side)
+        if place is None:
+            continue
+        if partition.bound_for(node.state) is side:
+            busy = _cores(place, partition.Way.ENDS, partition.Way.MOVES)
+            used += busy
+            if place.up and (place.takes or place.ours):
+                capacity += node.host.cores
+                free.append(node.host.cores - busy)
+        elif partition.owner(node.state) is side:
+            used += _cores(place, partition.Way.MOVES)
+    seen = snapshot.side(side)
+    most = sum(node.host.cores for node in snapshot.nodes)
+    wants = [
+        each
+        for each in (seen.wants if seen else ())
+        if each.cores <= most and each.since <= now
+    ]
+    overdue = [each for each in wants if now - each.since >= patience_s]
+    largest = max((node.host.cores for node in snapshot.nodes), default=0.0)
+    return Balance(
+        capacity,
+        used,
+        sum(each.cores for each in wants),
+        sum(each.cores for each in overdue),
+        _unplaced(free, overdue, largest),
+    )
+
+
+def _unplaced(
+    free: list[float], wants: list[partition.Want], largest: float
+) -> float:
+    """Cores of parts for which single hosts have no room.
+
+    The largest are placed first, each on the host that it fills best. What no
+    host could ever hold does not count.
+
+    :param free: cores of each host; below 0 where servers have more than
+        their cores.
+    :param largest: cores of the largest host.
+    """
+    counts = collections.Counter[float]()
+    for each in wants:
+        if each.part and each.part <= largest:
+            counts[each.part] += round(each.cores / each.part)
+    left, missing = sorted(free), 0.0
+    for part in sorted(counts, reverse=True):
+        # Users say how many there are: each host takes many in one step.
+        count = counts[part]
+        while count > 0:
+            at = bisect.bisect_left(left, part - _ROUNDING)
+            if at == len(left):
+                missing += part * count
+                break
+            fit = int(min(count, max((left[at] + _ROUNDING) / part, 1.0)))
+            bisect.insort(left, left.pop(at) - part * fit)
+            count -= fit
+    return missing
+
+
+def _cores(place: partition.Place, *ways: partition.Way) -> float:
+    return sum(work.cores for work in place.work if work.way in ways)
+
+
+def goal(
+    snapshot: partition.Snapshot, now: float, rules: Rules
+) -> Goal | None:
+    """The goal in force: by hand before the calendar, that before demand.
+
+    :param now: seconds of the epoch.
+    :returns: ``None`` if both sides are well.
+    """
+    target = snapshot.target or calendars.target(rules.windows, now)
+    if target:
+        return _towards(snapshot, target)
+    batch, cloud = (
+        balance(snapshot, side, now, rules.patience_s)
+        for side in partition.Side
+    )
+    if batch.lacks and cloud.lacks:
+        if rules.contended is None:
+            return None
+        return _towards(
+            snapshot,
+            partition.Target(rules.contended, partition.Cause.DEMAND),
+        )
+    if cloud.lacks:
+        return _by_demand(partition.Side.CLOUD, cloud, batch, rules)
+    if batch.lacks:
+        return _by_demand(partition.Side.BATCH, batch, cloud, rules)
+    return None
+
+
+def _by_demand(
+    to: partition.Side, taker: Balance, giver: Balance, rules: Rules
+) -> Goal:
+    spare = giver.spare(rules.spare_cores)
+    return Goal(
+        to,
+        taker.lacks,
+        spare,
+        False,
+        partition.Cause.DEMAND,
+        f'{to.value} lacks {taker.lacks:g} cores, {to.other.value} can spare'
+        f' {max(spare, 0):g}',
+    )
+
+
+def _towards(
+    snapshot: partition.Snapshot, target: partition.Target
+) -> Goal | None:
+    has = sum(
+        partition.bound_for(node.state) is partition.Side.CLOUD
+        for node in snapshot.nodes
+    )
+    lacks = target.hosts - has
+    if not lacks:
+        return None
+    return Goal(
+        partition.Side.CLOUD if lacks > 0 else partition.Side.BATCH,
+        abs(lacks),
+        math.inf,
+        True,
+        target.cause,
+        f'the cloud has {has} hosts and is to have {target.hosts}',
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Drain:
+    """What it costs to leave a host.
+
+    :ivar lasts_s: seconds until the last of its work is gone.
+    :ivar idle: core-seconds that nobody uses meanwhile.
+    :ivar moved: number of VMs to be moved or given notice.
+    :ivar sure: the end of all of its work is known.
+    """
+
+    lasts_s: float
+    idle: float
+    moved: int
+    sure: bool
+
+
+def drain(
+    node: partition.Node, place: partition.Place, now: float, rules: Rules
+) -> Drain:
+    """Reckon what leaving a host costs.
+
+    :param place: what the side that it leaves says of it.
+    :param now: seconds of the epoch.
+    """
+    at = [each.gone_at for each in place.work]
+    latest = now + rules.ttl_s
+    stays = [max((latest if t is None else t) - now, 0.0) for t in at]
+    lasts = max(stays, default=0.0)
+    worked = sum(
+        work.cores * stay for work, stay in zip(place.work, stays, strict=True)
+    )
+    return Drain(
+        lasts,
+        max(node.host.cores * lasts - worked, 0.0),
+        sum(work.way is not partition.Way.ENDS for work in place.work),
+        None not in at,
+    )
+
+
+Chosen = tuple[partition.Node, partition.Event]
+
+
+def chosen(
+    snapshot: partition.Snapshot,
+    free: Sequence[partition.Node],
+    wanted: Goal,
+    now: float,
+    rules: Rules,
+) -> Iterator[Chosen]:
+    """Choose hosts that are to move, and hosts that are to stay after all.
+
+    Hosts on their way to the other side come back first, those that have
+    longest to go before the others. Then hosts move in order of idle
+    core-seconds, time to drain, number of VMs to move, and name.
+
+    :param free: nodes that take no other step now and can move.
+    :param wanted: what one side is to get.
+    :param now: seconds of the epoch.
+    """
+    lacks, spare = wanted.lacks, wanted.spare
+    moving = sum(node.state in partition.MOVING for node in snapshot.nodes)
+    for node in _turning(snapshot, free, wanted, now, rules):
+        if lacks <= 0:
+            return
+        lacks -= wanted.worth(node)
+        yield node, partition.Event.CANCEL
+    for node in _candidates(snapshot, free, wanted, now, rules):
+        worth = wanted.worth(node)
+        if lacks <= 0 or moving >= rules.most_moving:
+            return
+        if worth <= spare:
+            lacks, spare, moving = lacks - worth, spare - worth, moving + 1
+            yield node, partition.Event.ASK
+
+
+def _turning(
+    snapshot: partition.Snapshot,
+    free: Sequence[partition.Node],
+    wanted: Goal,
+    now: float,
+    rules: Rules,
+) -> list[partition.Node]:
+    found = []
+    for node in free:
+        place = snapshot.place(node, wanted.to)
+        if (
+            node.state in partition.MOVING
+            and partition.owner(node.state) is wanted.to
+            and place is not None
+            and not _by_hand(node)
+        ):
+            left = drain(node, place, now, rules)
+            found.append(((-left.lasts_s, node.host.name), node))
+    return [node for _, node in sorted(found, key=lambda each: each[0])]
+
+
+def _by_hand(node: partition.Node) -> bool:
+    """Whether an operator sent this very host on its way."""
+    asked = [
+        step.cause
+        for step in node.history
+        if step.event is partition.Event.ASK
+    ]
+    return asked[-1:] == [partition.Cause.OPERATOR]
+
+
+def _candidates(
+    snapshot: partition.Snapshot,
+    free: Sequence[partition.Node],
+    wanted: Goal,
+    now: float,
+    rules: Rules,
+) -> list[partition.Node]:
+    found = []
+    for node in free:
+        place = snapshot.place(node, wanted.to.other)
+        if (
+            node.state in partition.MOVING
+            or partition.owner(node.state) is not wanted.to.other
+            or place is None
+            or now - node.since < rules.stay_s
+            or moves_within(node, now, DAY_S) >= rules.most_per_day
+        ):
+            continue
+        cost = drain(node, place, now, rules)
+        in_time = cost.sure and cost.lasts_s <= rules.ttl_s
+        if in_time or wanted.counts_hosts or _ended(wanted, rules):
+            key = cost.idle, cost.lasts_s, cost.moved, node.host.name
+            found.append((key, node))
+    return [node for _, node in sorted(found, key=lambda each: each[0])]
+
+
+def _ended(wanted: Goal, rules: Rules) -> bool:
+    return rules.end_vms and wanted.to is partition.Side.BATCH
+
+
+def moves_within(node: partition.Node, now: float, seconds: float) -> int:
+    """How often a host was sent to the other side of late."""
+    return sum(
+        step.event is partition.Event.ASK and now - step.at < seconds
+        for step in node.history
+    )

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts move between batch and cloud as both queues demand.
+
+A plan has at most one action for a host: the next step on its way, or what
+makes its two sides agree with where it stands. A side is opened only when the
+other was seen closed and empty, so a host is never in both, whatever comes
+late or is done twice. While one side gives no answer nothing moves.
+
+What somebody else closed, nobody opens here: to hand a host over, it is closed
+with a reason that begins with :data:`.partition.MARK`.
+"""
+
+from collections.abc import Iterator
+
+from nova_fairness.model import partition
+from nova_fairness.planners.border import demand
+
+_USUAL = demand.Rules()
+
+_S, _E, _C = partition.State, partition.Event, partition.Cause
+_FIND = {
+    partition.Side.BATCH: _E.FIND_IN_BATCH,
+    partition.Side.CLOUD: _E.FIND_IN_CLOUD,
+}
+
+
+def plan(
+    snapshot: partition.Snapshot,
+    now: float,
+    rules: demand.Rules = _USUAL,
+) -> partition.Plan:
+    """Say what is done next, and what keeps hosts from moving.
+
+    :param snapshot: of both sides.
+    :param now: seconds of the epoch.
+    :param rules: what an operator allows.
+    """
+    away = [
+        f'{side.value} gives no answer that can be read: nothing moves'
+        for side in partition.Side
+        if snapshot.side(side) is None
+    ]
+    if away:
+        return partition.Plan((), tuple(away))
+    nodes = sorted(snapshot.nodes, key=lambda node: node.host.name)
+    judged = [_Judged(snapshot, node, now, rules) for node in nodes]
+    actions = {each.action.host: each.action for each in judged if each.action}
+    free = [each.node for each in judged if each.is_free]
+    wanted = demand.goal(snapshot, now, rules)
+    if wanted:
+        for node, event in demand.chosen(snapshot, free, wanted, now, rules):
+            actions[node.host.name] = _step(
+                node, event, wanted.cause, wanted.text
+            )
+    faults = [each.fault for each in judged if each.fault]
+    return partition.Plan(tuple(actions.values()), tuple(faults))
+
+
+def _step(
+    node: partition.Node,
+    event: partition.Event,
+    cause: partition.Cause,
+    text: str,
+    until: float | None = None,
+) -> partition.Action:
+    return partition.Action(
+        partition.Verb.STEP,
+        node.host.name,
+        node.version,
+        None,
+        event,
+        cause,
+        text,
+        until,
+    )
+
+
+class _Judged:
+    """One host, and what is to be done about it.
+
+    :ivar action: ``None`` for nothing.
+    :ivar fault: a sentence for operators, or ''.
+    """
+
+    def __init__(
+        self,
+        snapshot: partition.Snapshot,
+        node: partition.Node,
+        now: float,
+        rules: demand.Rules,
+    ) -> None:
+        self.node, self._now, self._rules = node, now, rules
+        self.action: partition.Action | None = None
+        self.fault = ''
+        side = partition.owner(node.state)
+        if side is None:
+            self._look_for(snapshot)
+            return
+        self._side = side
+        self._here = snapshot.place(node, side)
+        self._there = snapshot.place(node, side.other)
+        if self._there is not None and self._there.used:
+            text = f'{side.other.value} uses it, to which it does not belong'
+            self._do(_E.LOSE, _C.BOTH_SIDES, text)
+            self._say(text)
+        elif node.state in partition.LEAVING:
+            self._leave()
+        elif node.state in partition.ASKED:
+            self._check()
+        else:
+            self._stay()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether demand may send it on its way or call it back."""
+        if self.node.state in partition.MOVING:
+            return self.action is None or (
+                self.action.step in (None, _E.ACCEPT)
+            )
+        stays = self.node.host.fixed or self.fault
+        return self.action is None and not stays
+
+    def _do(
+        self,
+        event: partition.Event,
+        cause: partition.Cause,
+        text: str = '',
+        until: float | None = None,
+    ) -> None:
+        self.action = _step(self.node, event, cause, text, until)
+
+    def _say(self, text: str) -> None:
+        self.fault = f'{self.node.host.name}: {text}'
+
+    def _act(
+        self,
+        verb: partition.Verb,
+        cause: partition.Cause,
+        text: str,
+        work: tuple[str, ...] = (),
+    ) -> None:
+        self.action = partition.Action(
+            verb,
+            self.node.host.name,
+            self.node.version,
+            self._side,
+            None,
+            cause,
+            text,
+            work=work,
+        )
+
+    def _look_for(self, snapshot: partition.Snapshot) -> None:
+        for side in partition.Side:
+            if snapshot.is_unclear(self.node, side):
+                self._say(f'its entry of {side.value} cannot be read')
+                return
+        users = [
+            side
+            for side in partition.Side
+            if (place := snapshot.place(self.node, side)) and place.used
+        ]
+        if len(users) == 1:
+            text = f'{users[0].value} alone uses it'
+            self._do(_FIND[users[0]], _C.SEEN, text)
+        elif users:
+            self._say('both sides use it; close one of them')
+        else:
+            self._say('neither side uses it; open one of them')
+
+    def _obstacle(self) -> str:
+        """Why the host cannot move now; '' if it can."""
+        here, there, name = self._here, self._there, self._side.value
+        if self.node.host.fixed:
+            return 'it is fixed'
+        if here is None:
+            return f'{name} does not know it'
+        if there is None:
+            return f'{self._side.other.value} does not know it'
+        if not here.takes and not here.ours:
+            return f'{name} has it closed by another hand: {here.reason}'
+        if not there.ours:
+            return (
+                f'{self._side.other.value} has it closed by another hand:'
+                f' {there.reason}'
+            )
+        if not there.up:
+            return f'its service of {self._side.other.value} is down'
+        return ''
+
+    def _stay(self) -> None:
+        here = self._here
+        if here is not None and here.ours:
+            text = f'it belongs to {self._side.value}'
+            self._act(partition.Verb.OPEN, _C.SEEN, text)
+        elif (wrong := self._obstacle()) and not self.node.host.fixed:
+            self._say(f'it cannot move: {wrong}')
+
+    def _check(self) -> None:
+        wrong = self._obstacle()
+        if wrong:
+            self._do(_E.REFUSE, _C.OBSTACLE, wrong)
+            self._say(f'it does not move: {wrong}')
+        else:
+            until = self._now + self._rules.ttl_s
+            self._do(_E.ACCEPT, _C.CHECKED, until=until)
+
+    def _leave(self) -> None:
+        here = self._here
+        is_late = self._now >= (self.node.until or 0.0)
+        if self._gives_up():
+            return
+        if here is None or not here.up:
+            self._say(f'its service of {self._side.value} is away; it waits')
+            if is_late:
+                self._do(_E.EXPIRE, _C.LATE, 'its old side is away')
+        elif here.takes:
+            text = f'it goes to {self._side.other.value}'
+            self._act(partition.Verb.CLOSE, _C.CHECKED, text)
+        elif not here.work:
+            self._arrive(is_late)
+        elif is_late:
+            self._late(here)
+        else:
+            self._clear(here)
+
+    def _gives_up(self) -> bool:
+        """Stay if what stands against it will not pass by waiting."""
+        here, there = self._here, self._there
+        lasting = (
+            self.node.host.fixed
+            or there is None
+            or not there.ours
+            or (here is not None and not here.takes and not here.ours)
+        )
+        if lasting:
+            wrong = self._obstacle()
+            self._do(_E.CANCEL, _C.OBSTACLE, wrong)
+            self._say(f'it stays: {wrong}')
+        return lasting
+
+    def _arrive(self, is_late: bool) -> None:
+        if self._there is not None and self._there.up:
+            self._do(_E.ARRIVE, _C.EMPTY, 'nothing is left on it')
+        elif is_late:
+            self._do(_E.EXPIRE, _C.LATE, 'its new side is away')
+        else:
+            other = self._side.other.value
+            self._say(f'its service of {other} is down; it waits')
+
+    def _late(self, here: partition.Place) -> None:
+        names = tuple(sorted(each.name for each in here.work))
+        if self._rules.end_vms and self._side is partition.Side.CLOUD:
+            text = 'their time to live is over'
+            self._act(partition.Verb.END, _C.LATE, text, names)
+        else:
+            text = f'still there: {", ".join(names)}'
+            self._do(_E.EXPIRE, _C.LATE, text)
+            self._say(f'it stays where it was, {text}')
+
+    def _clear(self, here: partition.Place) -> None:
+        names = tuple(sorted(_sent_away(here)))
+        if names:
+            text = f'their host goes to {self._side.other.value}'
+            self._act(partition.Verb.CLEAR, _C.CHECKED, text, names)
+
+
+def _sent_away(place: partition.Place) -> Iterator[str]:
+    for work in place.work:
+        if work.way is not partition.Way.ENDS:
+            yield work.name

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Places for items that have none, also where smaller ones make room.
+
+Baadal (Kumar and Dalal 2014) empties a host by first fit decreasing; what fits
+nowhere takes the place of smaller servers, which look for one in turn, up to
+a few levels. A request that fits nowhere is placed likewise.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.consolidation import bin_filling
+from nova_fairness.planners.consolidation import layout as layout_module
+
+Rows = layout_module.Rows
+Marks = layout_module.Marks
+
+_Displaced = tuple[int, Rows]
+"""Row of a host, and items that leave it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Depth:
+    """How far the search for a place goes.
+
+    :ivar levels: of items that make room for each other, >= 0; with 1 what
+        is moved makes nobody move.
+    :ivar breadth: ways to make room that are tried at each level, >= 1.
+    :ivar anew: most hosts that are packed anew for a request; 0 for none.
+    :ivar tight: most hosts that are packed anew by patterns for a request
+        that finds no room else; 0 for none.
+    """
+
+    levels: int = 3
+    breadth: int = 3
+    anew: int = 8
+    tight: int = 0
+
+
+def settle(
+    layout: layout_module.Layout,
+    items: Iterable[int],
+    allowed: Marks,
+    depth: Depth,
+) -> bool:
+    """Put items that lie nowhere on hosts, the largest first.
+
+    :param layout: is as before if not all of them find a place.
+    :param allowed: (p,) hosts that may be taken.
+    """
+    mark = layout.mark()
+    search = _Search(layout, allowed, depth)
+    if all(search.placed(n, 1) for n in largest_first(layout, items, allowed)):
+        return True
+    layout.back(mark)
+    return False
+
+
+def crowd(
+    layout: layout_module.Layout,
+    items: Iterable[int],
+    allowed: Marks,
+    anew: int,
+    fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
+) -> bool:
+    """Pack the hosts with most room anew, with items that lie nowhere.
+
+    :param layout: is as before if they find no place.
+    :param allowed: (p,) hosts that may be taken.
+    :param anew: number of hosts.
+    :param fills: ways to do it, the first one that can is taken.
+    """
+    new, mark = list(items), layout.mark()
+    left = np.maximum(layout.free, 0).T @ layout.worth
+    listed = np.flatnonzero(layout.targets & allowed)
+    rows = listed[np.argsort(-left[listed], kind='stable')][:anew]
+    on = np.flatnonzero(layout.may_move & np.isin(layout.at, rows))
+    for fill in fills:
+        for n in on:
+            layout.put(int(n), layout_module.NOWHERE)
+        if fill(layout, [*new, *map(int, on)], rows.tolist()):
+            return True
+        layout.back(mark)
+    return False
+
+
+def largest_first(
+    layout: layout_module.Layout, items: Iterable[int], allowed: Marks
+) -> list[int]:
+    """The order in which items look for a place.
+
+    Of those that are as large whoever has least choice of hosts comes first:
+    others would take their places.
+
+    :param allowed: (p,) hosts that may be taken.
+    """
+    return sorted(
+        items,
+        key=lambda n: (
+            -layout.size[n],
+            layout.choice(n, allowed),
+            layout.items[n].uuid,
+        ),
+    )
+
+
+class _Search:
+    """See :func:`settle`."""
+
+    def __init__(
+        self, layout: layout_module.Layout, allowed: Marks, depth: Depth
+    ) -> None:
+        self._layout, self._allowed, self._depth = layout, allowed, depth
+
+    def placed(self, n: int, level: int) -> bool:
+        """Put one item on a host, and those on hosts that make room."""
+        layout = self._layout
+        row = layout.find(n, self._allowed)
+        if row != layout_module.NOWHERE:
+            layout.put(n, row)
+            return True
+        shape = layout.items[n].shape
+        if level >= self._depth.levels or shape is None:
+            return False
+        for where, others in self._ways(n, shape):
+            mark = layout.mark()
+            for other in others:
+                layout.put(other, layout_module.NOWHERE)
+            layout.put(n, where)
+            # Smaller ones alone leave, so this comes to an end.
+            if all(
+                self.placed(other, level + 1)
+                for other in largest_first(layout, others, self._allowed)
+            ):
+                return True
+            layout.back(mark)
+        return False
+
+    def _ways(self, n: int, shape: hosts_module.Shape) -> list[_Displaced]:
+        """Ways to make room for an item, the smallest that leave first."""
+        layout = self._layout
+        rows = np.zeros(len(layout.hosts.names), dtype=bool)
+        rows[shape.rows] = True
+        rows &= layout.permitted(n, self._allowed)
+        leave = layout.may_move & (layout.size < layout.size[n])
+        leave &= layout.at != layout_module.NOWHERE
+        smaller = np.flatnonzero(leave)
+        smaller = smaller[rows[layout.at[smaller]]]
+        have = layout.free[shape.columns][:, layout.at[smaller]]
+        have = have + layout.amounts[smaller][:, shape.columns].T
+        enough = smaller[(have >= shape.amounts).all(axis=0)]
+        first = np.argsort(layout.size[enough], kind='stable')
+        chosen = enough[first[: self._depth.breadth]]
+        if len(chosen):
+            return [
+                (int(layout.at[one]), np.array([one], dtype=np.intp))
+                for one in chosen
+            ]
+        return self._several(shape, smaller)
+
+    def _several(
+        self, shape: hosts_module.Shape, smaller: Rows
+    ) -> list[_Displaced]:
+        """Ways in which several items leave the hosts that lack least."""
+        layout = self._layout
+        at = layout.at[smaller]
+        count = len(layout.hosts.names)
+        free = layout.free[shape.columns]
+        amounts = layout.amounts[smaller][:, shape.columns].T
+        most = free + np.array(
+            [np.bincount(at, each, count) for each in amounts]
+        )
+        rows = np.unique(at)
+        rows = rows[(most[:, rows] >= shape.amounts).all(axis=0)]
+        missing = np.maximum(shape.amounts - free[:, rows], 0)
+        lacks = (missing / shape.amounts).sum(axis=0)
+        nearest = rows[np.argsort(lacks, kind='stable')]
+        return [
+            (int(row), self._fewest(shape, smaller[at == row], int(row)))
+            for row in nearest[: self._depth.breadth]
+        ]
+
+    def _fewest(
+        self, shape: hosts_module.Shape, items: Rows, row: int
+    ) -> Rows:
+        """Items that leave a host: the largest ones that are needed."""
+        layout = self._layout
+        asked = shape.amounts[:, 0]
+        have = layout.free[shape.columns, row]
+        leave: list[int] = []
+        order = np.argsort(-layout.size[items], kind='stable')
+        for n in items[order]:
+            if (have >= asked).all():
+                break
+            given = layout.amounts[n][shape.columns]
+            if (given[have < asked] > 0).any():
+                have = have + given
+                leave.append(int(n))
+        needed = list(leave)
+        # The last ones may give what the first ones gave, too.
+        for n in leave:
+            rest = have - layout.amounts[n][shape.columns]
+            if (rest >= asked).all():
+                have = rest
+                needed.remove(n)
+        return np.array(needed, dtype=np.intp)

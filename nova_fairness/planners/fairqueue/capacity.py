@@ -1,0 +1,642 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What hosts have left while a plan is made, and who fits where.
+
+A server goes where a rule of :mod:`.weighers` says; unless another one is
+chosen, where the least is left over, so that large requests find large room.
+Where room is kept for the first that does not fit, others get what they
+give back in time, and of the rest what will be left beside it. Room may be
+kept twice, for two moments: :data:`FIRM` and :data:`LOOSE`. Servers of groups
+are placed by :mod:`.groups`. Arrays have a column per host of
+:class:`hosts.Hosts`.
+"""
+
+import collections
+from collections.abc import Iterable
+import dataclasses
+import functools
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners import weighers
+from nova_fairness.planners.fairqueue import groups
+from nova_fairness.planners.fairqueue import order
+
+_UNLIMITED = np.iinfo(np.int64).max // 2
+
+_MOST = np.iinfo(np.int32).max
+
+FIRM = 1
+"""Room that is kept until a moment that is known."""
+
+LOOSE = 2
+"""Room that is kept until one that is guessed, or until there is enough."""
+
+BOTH = FIRM | LOOSE
+
+_SOLVED_OF_PROJECT = 20
+"""Integer programs that are solved in a plan for one project."""
+
+_SOLVED = 100
+"""The same for all."""
+
+Placement = tuple[hosts_module.Rows, ...]
+"""Rows of hosts, one per server, for every request of a unit."""
+
+
+class Room:
+    """The room that is left.
+
+    :param snapshot: of the cloud.
+    :param rule: says which of the hosts with room a server is put on.
+    """
+
+    def __init__(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        rule: weighers.Rule = weighers.fullest,
+    ) -> None:
+        self._rule = rule
+        self._classes = snapshot.classes
+        self._hosts = hosts_module.Hosts(snapshot)
+        self._free = self._hosts.free
+        self._capacity = self._free + self._hosts.used
+        # What may be taken by whom: less than is free where room is kept.
+        self._spare: dict[int, cluster.Amounts] = {}
+        self._open: dict[int, cluster.Amounts] = {}
+        self._kept = 0
+        self._members = {
+            group: self._counted(self._hosts.rows(names))
+            for group, names in snapshot.members.items()
+        }
+        self._running = snapshot.running
+        self._begun: list[tuple[order.Unit, Placement, int]] = []
+        self._groups = snapshot.belongs
+        self._solved = collections.Counter[str]()
+        self._too_small: set[request.Demand] = set()
+        self._reasons: dict[request.Demand, reason.Why] = {}
+        self._behind: set[tuple[request.Demand, int]] = set()
+
+    @property
+    def hosts(self) -> hosts_module.Hosts:
+        """The hosts, as they are when a plan begins."""
+        return self._hosts
+
+    def never(self, unit: order.Unit) -> reason.Why | None:
+        """Say why a unit could not start if the cloud were empty."""
+        for each in unit.requests:
+            why = self._hosts.shape(each.demand).never
+            if why:
+                return why
+        if _plain(unit):
+            return None
+        found = self._in_empty(unit)
+        if found.rows is not None or not found.is_known:
+            return None
+        return too_many(unit, found.fit)
+
+    def may_hold(self, unit: order.Unit) -> bool:
+        """Tell whether all could leave but those that a unit lies beside.
+
+        Members of its server group bind it as long as they run. What is too
+        large to be looked at as a whole counts as what has no room.
+        """
+        if unit.group is None:
+            return True
+        if not self._present(unit.group).any():
+            return self._in_empty(unit).rows is not None
+        return self._emptied(unit) is not None
+
+    def waits_for_own(self, unit: order.Unit) -> bool:
+        """Tell whether there is no room for a unit beside its own project.
+
+        Servers of the project that have no end leave only if their owner ends
+        them, however long others wait.
+        """
+        empty = self._capacity - self._beside(unit.group) - self._own(unit)
+        return self._placed(unit, empty, self._limit(unit)).rows is None
+
+    def _in_empty(self, unit: order.Unit) -> groups.Found:
+        """Look for room in an empty cloud, without members of its group.
+
+        Of one job it is only known whether there is room.
+        """
+        limit = self._limit(unit, np.zeros(len(self._hosts.names), np.int64))
+        jobs = self._jobs(unit)
+        if len(jobs) > 1:
+            return self._placed(unit, self._capacity, limit)
+        shape, count = jobs[0].shape, jobs[0].count
+        whole = np.minimum(shape.whole, limit[shape.rows])
+        fit = min(int(np.minimum(whole, count).sum()), count)
+        if fit == count:
+            return groups.Found((), unit.count)
+        return groups.Found(None, 0 if _together(unit) else fit)
+
+    def _emptied(
+        self, unit: order.Unit, prefer: groups.Preference | None = None
+    ) -> Placement | None:
+        """Hosts for a unit if nobody but members of its group ran."""
+        empty = self._capacity - self._beside(unit.group)
+        limit = self._limit(unit)
+        return self._spread(unit, self._placed(unit, empty, limit, prefer))
+
+    def find(self, unit: order.Unit, binds: int = BOTH) -> Placement | None:
+        """Find hosts for all servers of a unit.
+
+        :param binds: what is kept that it may not take, as it does not end
+            before that is needed.
+        """
+        demand, binds = _plain(unit), binds & self._kept
+        if demand in self._too_small or (demand, binds) in self._behind:
+            return None
+        return self._search(unit, self._left(binds))[0]
+
+    def find_later(
+        self,
+        unit: order.Unit,
+        returned: cluster.Amounts,
+        gone: cluster.Amounts | None = None,
+    ) -> Placement | None:
+        """Find hosts for a unit once others gave their room back.
+
+        :param returned: (c, p).
+        :param gone: (p,) members of its group that ended by then.
+        """
+        return self._search(unit, self._later(returned), gone)[0]
+
+    def lacking(
+        self, unit: order.Unit, binds: int = BOTH
+    ) -> reason.Lazy | None:
+        """Say what a unit lacks on the hosts, whatever is kept.
+
+        :param binds: see :meth:`find`.
+        :returns: says it when it is called, as long as nothing more is taken;
+            ``None`` if the unit lacks only what is kept for another.
+        """
+        demand, binds = _plain(unit), binds & self._kept
+        if demand and (demand, binds) in self._behind:
+            return None
+        if demand and demand in self._too_small:
+            return functools.partial(self._closest, demand)
+        placement, fit = self._search(unit, self._free)
+        if placement is not None:
+            self._behind.update({(demand, binds)} if demand else ())
+            return None
+        if demand is None:
+            return functools.partial(
+                reason.why,
+                reason.Reason.GROUP_HAS_NO_ROOM,
+                asked=float(unit.count),
+                fit=float(fit),
+            )
+        # Room only gets less, so nobody needs to look again.
+        self._too_small.add(demand)
+        return functools.partial(self._closest, demand)
+
+    def take(
+        self, unit: order.Unit, placement: Placement, binds: int = BOTH
+    ) -> None:
+        """Hosts' room to a unit that starts; see :meth:`find`."""
+        self._change(unit, placement, binds, 1)
+
+    def give_back(self, unit: order.Unit, placement: Placement) -> None:
+        """Free what a unit took, and does not need any more."""
+        self._change(unit, placement, BOTH, -1)
+        self._too_small.clear()
+        self._behind.clear()
+
+    def _change(
+        self,
+        unit: order.Unit,
+        placement: Placement,
+        binds: int,
+        times: int,
+    ) -> None:
+        """Take what a unit asks for so many times from what is left."""
+        self._reasons.clear()
+        self._begun.append((unit, placement, times))
+        those = [self._free]
+        those += [left for bit, left in self._spare.items() if bit & binds]
+        for each, rows in zip(unit.requests, placement, strict=True):
+            shape = self._hosts.shape(each.demand)
+            for left in those:
+                groups.subtract(left, shape, rows, times)
+            for bits in self._open:
+                self._reopen(bits, rows)
+        if unit.group:
+            self._count_in(unit, unit.group, placement, times)
+
+    def _count_in(
+        self,
+        unit: order.Unit,
+        group: request.Group,
+        placement: Placement,
+        times: int,
+    ) -> None:
+        """Servers of a unit are members of their group from now on."""
+        beside = self._beside(group).copy()
+        for each, rows in zip(unit.requests, placement, strict=True):
+            shape = self._hosts.shape(each.demand)
+            groups.subtract(beside, shape, rows, -times)
+        self._used_by[group.uuid] = beside
+        self._members[group.uuid] = self._present(
+            group
+        ) + times * self._counted(np.concatenate(placement))
+
+    def _left(self, binds: int) -> cluster.Amounts:
+        """What those may take that some of what is kept binds."""
+        if not binds:
+            return self._free
+        if binds not in self._open:
+            self._open[binds] = self._free.copy()
+            self._reopen(binds, np.arange(len(self._hosts.names)))
+        return self._open[binds]
+
+    def _reopen(self, binds: int, rows: hosts_module.Rows) -> None:
+        left = self._free[:, rows]
+        for bit, spare in self._spare.items():
+            if bit & binds:
+                left = np.minimum(left, spare[:, rows])
+        self._open[binds][:, rows] = left
+
+    def is_free(self, unit: order.Unit, placement: Placement) -> bool:
+        """Tell whether hosts that were promised have room for a unit now.
+
+        A host may take nobody for a while.
+        """
+        left = self._free.copy()
+        for each, rows in zip(unit.requests, placement, strict=True):
+            groups.subtract(left, self._hosts.shape(each.demand), rows)
+        where = np.concatenate(placement)
+        rows = np.unique(where)
+        taken = left[:, rows] < self._free[:, rows]
+        takes = self._hosts.takes[rows].all()
+        return bool(
+            takes
+            and (left[:, rows] >= 0)[taken].all()
+            and self._may_lie(unit, where)
+        )
+
+    def _may_lie(self, unit: order.Unit, rows: hosts_module.Rows) -> bool:
+        """Tell whether the rule of a group lets its servers lie there."""
+        if unit.group is None or not len(rows):
+            return True
+        limit = self._limit(unit)
+        if _together(unit):
+            return len(np.unique(rows)) == 1 and bool(limit[rows[0]])
+        return bool((self._counted(rows) <= limit).all())
+
+    def reserve(
+        self,
+        unit: order.Unit,
+        placement: Placement,
+        returned: cluster.Amounts,
+        kind: int,
+    ) -> hosts_module.Rows:
+        """Keep room for a unit that starts once others gave theirs back.
+
+        :param returned: (c, p) by then.
+        :param kind: :data:`FIRM` or :data:`LOOSE`.
+        :returns: rows of its hosts.
+        """
+        later = self._later(returned)
+        for each, rows in zip(unit.requests, placement, strict=True):
+            groups.subtract(later, self._hosts.shape(each.demand), rows)
+        rows = np.unique(np.concatenate(placement))
+        self._keep(kind, rows, later[:, rows])
+        return rows
+
+    def keep(
+        self, unit: order.Unit, returned: cluster.Amounts | None = None
+    ) -> hosts_module.Rows:
+        """Let nobody else start on the hosts that come closest to a unit.
+
+        They are as many as would hold it when they are empty.
+
+        :param returned: (c, p) what hosts are known to get back.
+        :returns: their rows; none if no hosts would hold it.
+        """
+        first = functools.partial(self._nearness, returned)
+        demand = _plain(unit)
+        if demand:
+            shape = self._hosts.shape(demand)
+            every = np.arange(len(shape.rows))
+            order_of = np.argsort(
+                first(groups.Job(shape, 1), every), kind='stable'
+            )
+            rows = shape.rows[order_of[:1]]
+        else:
+            found = self._emptied(unit, first)
+            rows = np.unique(np.concatenate(found)) if found else np.array([])
+        rows = rows.astype(np.intp)
+        none = np.zeros((len(self._classes), len(rows)), dtype=np.int64)
+        self._keep(LOOSE, rows, none)
+        return rows
+
+    def _keep(
+        self, kind: int, rows: hosts_module.Rows, left: cluster.Amounts
+    ) -> None:
+        spare = np.full_like(self._free, _UNLIMITED)
+        spare[:, rows] = left
+        self._spare[kind] = spare
+        self._kept |= kind
+        self._open.clear()
+
+    def _nearness(
+        self,
+        returned: cluster.Amounts | None,
+        job: groups.Job,
+        index: hosts_module.Rows,
+    ) -> hosts_module.Fractions:
+        """Rank hosts: what they will lack for good, then what they lack now.
+
+        What is known to be given back is not what keeps a server from a host.
+
+        :param index: of the hosts in the rows of the job's shape.
+        """
+        shape = job.shape
+        lack = self._missing(shape)[:, index].max(axis=0, initial=-np.inf)
+        lasting = np.zeros_like(lack)
+        if returned is not None:
+            back = returned[shape.columns][:, shape.rows[index]]
+            later = self._missing(shape)[:, index]
+            later = later - back * shape.inverse[:, index]
+            lasting = np.maximum(later.max(axis=0, initial=-np.inf), 0.0)
+        ranks: hosts_module.Fractions = np.empty(len(index))
+        ranks[np.lexsort((lack, lasting))] = np.arange(len(index))
+        return ranks
+
+    def forget(self) -> None:
+        """Keep hosts for nobody any more."""
+        self._spare.clear()
+        self._kept = 0
+        self._open.clear()
+        self._behind.clear()
+
+    def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
+        """Names of hosts."""
+        return tuple(self._hosts.names[row] for row in rows)
+
+    def _jobs(self, unit: order.Unit) -> list[groups.Job]:
+        """Say what is to be placed, the largest first."""
+        if _together(unit):
+            shape = self._hosts.together(_counts(unit).items())
+            return [groups.Job(shape, 1)]
+        jobs = [
+            groups.Job(self._hosts.shape(demand), count)
+            for demand, count in _counts(unit).items()
+        ]
+        return sorted(jobs, key=lambda job: tuple(-job.shape.amounts[:, 0]))
+
+    def _limit(
+        self, unit: order.Unit, present: cluster.Amounts | None = None
+    ) -> cluster.Amounts:
+        """(p,) how often every host may still take a shape of a unit.
+
+        :param present: (p,) members of its group that are there; those of now
+            if they are not given.
+        """
+        if not unit.group:
+            return np.full(len(self._hosts.names), unit.count)
+        if present is None:
+            present = self._present(unit.group)
+        if not _together(unit):
+            most = min(unit.group.per_host, _MOST)
+            return np.maximum(most - present, 0)
+        if present.any():
+            return np.minimum(present, 1)
+        return np.ones_like(present)
+
+    def _search(
+        self,
+        unit: order.Unit,
+        free: cluster.Amounts,
+        gone: cluster.Amounts | None = None,
+    ) -> tuple[Placement | None, int]:
+        """Find hosts for a unit, and count servers that fit.
+
+        :param free: (c, p) what hosts have left.
+        :param gone: see :meth:`find_later`.
+        """
+        demand = _plain(unit)
+        if demand:
+            shape = self._hosts.shape(demand)
+            rows = weighers.chosen(
+                self._hosts, free, shape, self._rule, _salt(unit)
+            )
+            return ((rows,) if len(rows) else None), len(rows)
+        limit = self._limit(unit)
+        if gone is not None and unit.group:
+            left = np.maximum(self._present(unit.group) - gone, 0)
+            limit = self._limit(unit, left)
+        found = self._placed(unit, free, limit)
+        return self._spread(unit, found), found.fit
+
+    def _placed(
+        self,
+        unit: order.Unit,
+        free: cluster.Amounts,
+        limit: cluster.Amounts,
+        prefer: groups.Preference | None = None,
+    ) -> groups.Found:
+        """Hosts for the jobs of a unit; see :mod:`.groups`."""
+        jobs = self._jobs(unit)
+        first = prefer or self._by_rule(unit, free)
+        found = groups.in_turn(free, jobs, limit, first)
+        if found.rows is None and not found.is_known:
+            may_solve = functools.partial(self._may_solve, unit.project)
+            best = groups.exactly(free, jobs, limit, first, may_solve)
+            if best.rows is not None:
+                return best
+            fit = min(max(found.fit, best.fit), unit.count - 1)
+            found = groups.Found(None, fit, best.is_known)
+        if _together(unit):
+            return dataclasses.replace(found, fit=found.fit * unit.count)
+        return found
+
+    def _by_rule(
+        self, unit: order.Unit, free: cluster.Amounts
+    ) -> groups.Preference:
+        def prefer(
+            job: groups.Job, index: hosts_module.Rows
+        ) -> hosts_module.Fractions:
+            return weighers.ranked(
+                self._hosts, free, job.shape, index, self._rule, _salt(unit)
+            )
+
+        return prefer
+
+    def _may_solve(self, project: str) -> bool:
+        """Tell whether a program may be solved, and count it."""
+        is_left = (
+            self._solved[project] < _SOLVED_OF_PROJECT
+            and self._solved.total() < _SOLVED
+        )
+        self._solved[project] += is_left
+        return is_left
+
+    def _spread(
+        self, unit: order.Unit, found: groups.Found
+    ) -> Placement | None:
+        """Hosts of jobs as hosts of requests."""
+        if found.rows is None:
+            return None
+        if _together(unit):
+            sizes = [len(each.servers) for each in unit.requests]
+            return tuple(np.repeat(found.rows[0], n) for n in sizes)
+        rows = {
+            id(job.shape): rows
+            for job, rows in zip(self._jobs(unit), found.rows, strict=True)
+        }
+        placement = []
+        for each in unit.requests:
+            key, n = id(self._hosts.shape(each.demand)), len(each.servers)
+            placement.append(rows[key][:n])
+            rows[key] = rows[key][n:]
+        return tuple(placement)
+
+    def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
+        """(k, m) what is missing, as a part of the host; < 0 for plenty."""
+        have = self._free[shape.columns][:, shape.rows]
+        missing: hosts_module.Fractions = (
+            shape.amounts - have
+        ) * shape.inverse
+        return missing
+
+    def _closest(self, demand: request.Demand) -> reason.Why:
+        if demand not in self._reasons:
+            self._reasons[demand] = self._nearest(demand)
+        return self._reasons[demand]
+
+    def _nearest(self, demand: request.Demand) -> reason.Why:
+        shape = self._hosts.shape(demand)
+        missing = self._missing(shape)
+        m = int(missing.max(axis=0).argmin())
+        k = int(missing[:, m].argmax())
+        free = self._free[shape.columns[k], shape.rows[m]]
+        return reason.why(
+            reason.Reason.NO_ROOM,
+            self._classes[shape.columns[k]],
+            asked=float(shape.amounts[k, 0]),
+            free=float(max(free, 0)),
+        )
+
+    def _present(self, group: request.Group) -> cluster.Amounts:
+        return self._members.get(
+            group.uuid, np.zeros(len(self._hosts.names), dtype=np.int64)
+        )
+
+    def _beside(self, group: request.Group | None) -> cluster.Amounts:
+        """(c, p) What members of a group have."""
+        found = self._used_by.get(group.uuid) if group else None
+        return np.zeros_like(self._free) if found is None else found
+
+    def _own(self, unit: order.Unit) -> cluster.Amounts:
+        """(c, p) What a unit's project has without an end, but for members.
+
+        Preemptible servers can be evicted.
+        """
+        group = unit.group.uuid if unit.group else None
+        found = self._had(
+            each
+            for each in self._running
+            if each.project == unit.project
+            and each.ends_at is None
+            and each.band is request.Band.NORMAL
+            and self._group_of(each) != group
+        )
+        for other, placement, times in self._begun:
+            is_own = other.project == unit.project
+            if is_own and (not unit.group or other.group != unit.group):
+                self._add_lasting(found, other, placement, times)
+        return found
+
+    def _add_lasting(
+        self,
+        found: cluster.Amounts,
+        unit: order.Unit,
+        placement: Placement,
+        times: int,
+    ) -> None:
+        """Add what a unit took in this plan, if it has no end."""
+        for each, rows in zip(unit.requests, placement, strict=True):
+            if each.time_limit_s is None and not unit.is_preemptible:
+                shape = self._hosts.shape(each.demand)
+                groups.subtract(found, shape, rows, -times)
+
+    @functools.cached_property
+    def _used_by(self) -> dict[str, cluster.Amounts]:
+        """(c, p) What members have, by group."""
+        members: dict[str, list[cluster.Running]] = {}
+        for each in self._running:
+            group = self._group_of(each)
+            if group in self._members:
+                members.setdefault(group, []).append(each)
+        return {group: self._had(those) for group, those in members.items()}
+
+    def _group_of(self, server: cluster.Running) -> str:
+        """UUID of its server group; '' without."""
+        return server.group or self._groups.get(server.uuid, '')
+
+    def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
+        """(c, p) What servers have of these hosts."""
+        row = {name: at for at, name in enumerate(self._hosts.names)}
+        found = np.zeros_like(self._free)
+        for each in servers:
+            if each.host in row:
+                amounts = cluster.vector(dict(each.amounts), self._classes)
+                found[:, row[each.host]] += amounts
+        return found
+
+    def _later(self, returned: cluster.Amounts) -> cluster.Amounts:
+        # Flavors say more than is allocated of a server that has a volume.
+        later: cluster.Amounts = np.minimum(
+            self._free + returned, self._capacity
+        )
+        return later
+
+    def _counted(self, rows: hosts_module.Rows) -> cluster.Amounts:
+        return np.bincount(rows, minlength=len(self._hosts.names))
+
+
+def too_many(unit: order.Unit, most: int) -> reason.Why:
+    """Say that an empty cloud does not take all servers of a unit."""
+    return reason.why(
+        reason.Reason.GROUP_TOO_LARGE,
+        _where(unit),
+        asked=float(unit.count),
+        most=float(most),
+    )
+
+
+def _counts(unit: order.Unit) -> dict[request.Demand, int]:
+    """Number of servers by what they need."""
+    found: dict[request.Demand, int] = {}
+    for each in unit.requests:
+        found[each.demand] = found.get(each.demand, 0) + len(each.servers)
+    return found
+
+
+def _salt(unit: order.Unit) -> int:
+    return weighers.salt_of(unit.requests[0].uuid)
+
+
+def _where(unit: order.Unit) -> str:
+    """Say in words where the servers of a unit must lie."""
+    if not unit.group:
+        return 'on any hosts'
+    return 'on one host' if _together(unit) else 'on different hosts'
+
+
+def _together(unit: order.Unit) -> bool:
+    group = unit.group
+    return group is not None and group.rule is request.Rule.TOGETHER
+
+
+def _plain(unit: order.Unit) -> request.Demand | None:
+    """The demand of a unit that is one server; ``None`` for others."""
+    return None if unit.group or unit.count > 1 else unit.requests[0].demand

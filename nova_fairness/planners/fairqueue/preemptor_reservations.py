@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Units that room was promised to, while a plan is made.
+
+What is promised to a unit is nobody else's. Requests of its server group that
+come later have no part in it, and take none of it away. Where other hosts have
+room that nobody who waits may use before it, a unit starts there instead: then
+nobody need leave for it.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import capacity
+from nova_fairness.planners.fairqueue import order
+
+
+class Promises:
+    """What was promised, and to whom.
+
+    :param snapshot: of the cloud.
+    :param room: that is left.
+    """
+
+    def __init__(
+        self, snapshot: cluster.ClusterSnapshot, room: capacity.Room
+    ) -> None:
+        self._promised = snapshot.promised
+        self._leaving = len(snapshot.leaving)
+        self._room = room
+        self._left: list[tuple[order.Unit, capacity.Placement]] = []
+
+    def divided(self, units: list[order.Unit]) -> list[order.Unit]:
+        """Units with those apart that have a promise.
+
+        :returns: those that have one are before the others of their group.
+        """
+        if not self._promised:
+            return units
+        found = []
+        for unit in units:
+            if len(unit.requests) == 1:
+                found.append(unit)
+                continue
+            kept: list[request_model.Request] = []
+            left: list[request_model.Request] = []
+            for each in unit.requests:
+                (kept if self._has(each) else left).append(each)
+            found += [
+                order.Unit(tuple(those)) for those in (kept, left) if those
+            ]
+        return found
+
+    def _has(self, each: request_model.Request) -> bool:
+        """Tell whether the hosts that a request was promised are there."""
+        rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
+        return len(rows) == len(each.servers)
+
+    def of(self, unit: order.Unit) -> capacity.Placement | None:
+        """Rows of the hosts that a unit was promised; ``None`` without."""
+        # A host that is gone keeps no promise.
+        if not all(self._has(each) for each in unit.requests):
+            return None
+        return tuple(
+            self._room.hosts.rows(self._promised[each.uuid])
+            for each in unit.requests
+        )
+
+    def keep(self, unit: order.Unit, placement: capacity.Placement) -> None:
+        """Let a unit wait for hosts that are not free yet."""
+        self._room.take(unit, placement)
+        self._left.append((unit, placement))
+
+    def elsewhere(
+        self, *, is_preemptible: bool
+    ) -> Iterator[tuple[order.Unit, capacity.Placement]]:
+        """Yield units that start after all, with the hosts they are given.
+
+        On other hosts, or on their own where another one that was promised
+        room there starts elsewhere.
+
+        :param is_preemptible: whether those that are, or all others.
+        """
+        for unit, placement in list(self._left):
+            if unit.is_preemptible is not is_preemptible:
+                continue
+            found = self._room.find(unit)
+            self._room.give_back(unit, placement)
+            if self._room.is_free(unit, placement):
+                found = placement
+            if found is None:
+                self._room.take(unit, placement)
+                continue
+            self._left.remove((unit, placement))
+            self._room.take(unit, found)
+            yield unit, found
+
+    def waiting(self) -> list[tuple[order.Unit, reason.Why]]:
+        """Units that wait for what they were promised, and why."""
+        why = reason.why(
+            reason.Reason.ROOM_IS_MADE, servers=float(self._leaving)
+        )
+        return [(unit, why) for unit, _ in self._left]
+
+    def reserved(self) -> dict[str, cluster.Reservation]:
+        """Hosts that are kept for those, by UUID of the request."""
+        return {
+            each.uuid: cluster.Reservation(
+                self._room.names(np.concatenate(placement))
+            )
+            for unit, placement in self._left
+            for each in unit.requests
+        }

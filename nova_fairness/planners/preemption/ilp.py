@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The least price of all needs at once, as an integer program.
+
+Variables are parties that leave (0 or 1) and servers of each piece on each
+host. Rows: every server has a host; no host has more than is free and left; a
+need has no more on a host than its limit.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.shares import programs
+
+Needs = Sequence[candidates.Need]
+
+_Entry = tuple[int, float]
+_Row = tuple[list[_Entry], float, float]
+"""Entries, and what their sum is between."""
+
+
+def size(needs: Needs, field: candidates.Field) -> int:
+    """Number of variables."""
+    spots = sum(
+        int(piece.rows.sum()) for need in needs for piece in need.pieces
+    )
+    return len(field.servers) + spots
+
+
+def best(
+    needs: Needs, field: candidates.Field
+) -> list[candidates.Choice] | None:
+    """Choices for all needs of the least price there is.
+
+    :returns: ``None`` if not all can have room, or if different parties may
+        leave for different needs: then who leaves for whom counts.
+    """
+    if not needs or any((each.may != needs[0].may).any() for each in needs):
+        return None
+    spots = [
+        (n, k, row)
+        for n, need in enumerate(needs)
+        for k, piece in enumerate(need.pieces)
+        for row in np.flatnonzero(piece.rows).tolist()
+    ]
+    parties = len(field.servers)
+    rows = list(_rows(needs, field, spots))
+    scale = float(field.price.max(initial=1.0))
+    cost = np.concatenate([field.price / scale, np.zeros(len(spots))])
+    most = np.concatenate(
+        [
+            needs[0].may.astype(float),
+            [float(needs[n].pieces[k].count) for n, k, _ in spots],
+        ]
+    )
+    try:
+        found = programs.choose(cost, most, _table(rows))
+    except exception.SolverFailed:
+        return None
+    if found is None:
+        return None
+    return _choices(needs, field, spots, found.chosen[:parties] > 0, found)
+
+
+def _rows(
+    needs: Needs,
+    field: candidates.Field,
+    spots: Sequence[tuple[int, int, int]],
+) -> Iterator[_Row]:
+    first = len(field.servers)
+    for n, need in enumerate(needs):
+        for k, piece in enumerate(need.pieces):
+            mine = [
+                (first + at, 1.0)
+                for at, spot in enumerate(spots)
+                if spot[:2] == (n, k)
+            ]
+            yield mine, float(piece.count), float(piece.count)
+    hosts = sorted({row for _, _, row in spots})
+    for row in hosts:
+        here = [(at, spot) for at, spot in enumerate(spots) if spot[2] == row]
+        for n, need in enumerate(needs):
+            mine = [(first + at, 1.0) for at, spot in here if spot[0] == n]
+            if mine:
+                yield mine, 0.0, float(need.limit[row])
+        entries = np.flatnonzero(field.row == row).tolist()
+        for c in range(field.free.shape[0]):
+            sums = [
+                (first + at, float(needs[n].pieces[k].amounts[c]))
+                for at, (n, k, _) in here
+                if needs[n].pieces[k].amounts[c]
+            ]
+            if not sums:
+                continue
+            # Whatever is short already gets no shorter by what leaves.
+            sums += [
+                (int(field.party[e]), -float(field.amounts[e, c]))
+                for e in entries
+                if field.amounts[e, c]
+            ]
+            yield sums, -np.inf, float(field.free[c, row])
+
+
+def _table(rows: Sequence[_Row]) -> programs.Rows:
+    entries = [
+        (r, column, value)
+        for r, (those, _, _) in enumerate(rows)
+        for column, value in those
+    ]
+    r, column, value = zip(*entries, strict=True)
+    return programs.Rows(
+        np.array(r, dtype=np.intp),
+        np.array(column, dtype=np.intp),
+        np.array(value, dtype=np.float64),
+        np.array([low for _, low, _ in rows]),
+        np.array([high for _, _, high in rows]),
+    )
+
+
+def _choices(
+    needs: Needs,
+    field: candidates.Field,
+    spots: Sequence[tuple[int, int, int]],
+    leaves: candidates.Marks,
+    found: programs.Choice,
+) -> list[candidates.Choice]:
+    counts = found.chosen[len(field.servers) :]
+    rows = [
+        tuple(
+            tuple(
+                row
+                for at, (m, j, row) in enumerate(spots)
+                if (m, j) == (n, k)
+                for _ in range(int(counts[at]))
+            )
+            for k in range(len(need.pieces))
+        )
+        for n, need in enumerate(needs)
+    ]
+    return candidates.assigned(field, rows, np.flatnonzero(leaves).tolist())

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that room is made for change hosts as long as that costs less.
+
+What leaves one host for all that is put there is found exactly, as in
+:mod:`.bounds`. A step puts one server on another host, or two on each other's;
+it is taken if all hosts together then cost less (local search). The number of
+looks is bounded: what is large stays as it is found.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import itertools
+
+import numpy as np
+
+from nova_fairness.planners.preemption import bounds
+from nova_fairness.planners.preemption import candidates
+
+LOOKS = 600
+"""Hosts that are looked at, each with other servers on it, in one search."""
+
+_NEAR = 8
+"""Hosts that a server may change to beside those in use: the cheapest."""
+
+_MOST = 12
+"""Servers beyond which nothing is exchanged: the looks would not be enough."""
+
+_PAIRS = 6
+"""Servers up to which any two may change hosts at once."""
+
+_Layout = tuple[int, ...]
+"""Row of the host of each server."""
+
+_LEAST_GAIN = 1e-9
+"""Part of the price; less is an error of rounding."""
+
+
+def improved(
+    needs: Sequence[candidates.Need],
+    field: candidates.Field,
+    choices: Sequence[candidates.Choice],
+) -> list[candidates.Choice]:
+    """Choices that cost the same or less.
+
+    :param needs: all of which may have the same parties.
+    :param choices: with room for all needs.
+    """
+    search = _Search(needs, field)
+    if not 0 < len(search.servers) <= _MOST:
+        return list(choices)
+    begun = tuple(
+        row for each in choices for rows in each.rows for row in rows
+    )
+    found = search.run(begun)
+    if found is None:
+        return list(choices)
+    layout, parties = found
+    paid = candidates.price(field, choices)
+    if field.price[parties].sum() >= paid * (1 - _LEAST_GAIN):
+        return list(choices)
+    return candidates.assigned(field, search.shaped(layout), parties)
+
+
+class _Search:
+    """Looks at layouts next to the best that is known."""
+
+    def __init__(
+        self,
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> None:
+        self._needs, self._field = needs, field
+        self._pool = candidates.Pool(field)
+        self.servers = [
+            (n, k)
+            for n, need in enumerate(needs)
+            for k, piece in enumerate(need.pieces)
+            for _ in range(piece.count)
+        ]
+        self._known: dict[
+            tuple[int, tuple[int, ...]], tuple[float, list[int]] | None
+        ] = {}
+        self._near: dict[tuple[int, int], list[int]] = {}
+
+    def run(self, layout: _Layout) -> tuple[_Layout, list[int]] | None:
+        """The best layout that steps lead to, and who leaves for it."""
+        paid = self._price(layout)
+        if paid is None:
+            return None
+        is_better = True
+        while is_better and len(self._known) < LOOKS:
+            is_better = False
+            for other in self._steps(layout):
+                cost = self._price(other)
+                if cost is not None and cost < paid * (1 - _LEAST_GAIN):
+                    layout, paid, is_better = other, cost, True
+                    break
+                if len(self._known) >= LOOKS:
+                    break
+        left = set[int]()
+        for row, those in self._by_row(layout).items():
+            found = self._at(row, those)
+            left.update(found[1] if found else ())
+        return layout, sorted(left)
+
+    def shaped(self, layout: _Layout) -> list[tuple[tuple[int, ...], ...]]:
+        """Hosts for every piece of every need."""
+        rows = iter(layout)
+        return [
+            tuple(
+                tuple(itertools.islice(rows, piece.count))
+                for piece in need.pieces
+            )
+            for need in self._needs
+        ]
+
+    def _steps(self, layout: _Layout) -> Iterator[_Layout]:
+        used = sorted(set(layout))
+        places = [
+            list(dict.fromkeys([*used, *self._cheapest(n, k)]))
+            for n, k in self.servers
+        ]
+        for i, rows in enumerate(places):
+            for row in rows:
+                if row != layout[i]:
+                    yield _moved(layout, {i: row})
+        for i, j in itertools.combinations(range(len(layout)), 2):
+            if layout[i] != layout[j] and self.servers[i] != self.servers[j]:
+                yield _moved(layout, {i: layout[j], j: layout[i]})
+        if len(layout) > _PAIRS:
+            return
+        for i, j in itertools.combinations(range(len(layout)), 2):
+            for row, other in itertools.product(places[i], places[j]):
+                if row != layout[i] and other != layout[j]:
+                    yield _moved(layout, {i: row, j: other})
+
+    def _cheapest(self, n: int, k: int) -> list[int]:
+        """Hosts on which one server alone may cost least, by its bound."""
+        if (n, k) not in self._near:
+            need, piece = self._needs[n], self._needs[n].pieces[k]
+            rows = piece.rows & (need.limit > 0)
+            free = self._pool.fits(piece, rows).tolist()
+            found = bounds.entries(piece, rows, need.may, self._pool)
+            if found is not None:
+                order = np.argsort(found.bound, kind='stable')
+                free += found.rows[order].tolist()
+            self._near[n, k] = free[:_NEAR]
+        return self._near[n, k]
+
+    def _by_row(self, layout: _Layout) -> dict[int, tuple[int, ...]]:
+        """Servers on each host; alike ones have the same number."""
+        found: dict[int, list[int]] = {}
+        for i, row in enumerate(layout):
+            found.setdefault(row, []).append(
+                self.servers.index(self.servers[i])
+            )
+        return {row: tuple(those) for row, those in found.items()}
+
+    def _price(self, layout: _Layout) -> float | None:
+        """What a layout costs; ``None`` if it cannot be."""
+        total = 0.0
+        for row, those in self._by_row(layout).items():
+            found = self._at(row, those)
+            if found is None:
+                return None
+            total += found[0]
+        return total
+
+    def _at(
+        self, row: int, those: tuple[int, ...]
+    ) -> tuple[float, list[int]] | None:
+        """Parties that leave one host for some servers, and their price."""
+        key = row, those
+        if key not in self._known:
+            self._known[key] = self._looked(row, those)
+        return self._known[key]
+
+    def _looked(
+        self, row: int, those: tuple[int, ...]
+    ) -> tuple[float, list[int]] | None:
+        placed = [self.servers[i] for i in those]
+        if not self._allowed(row, placed):
+            return None
+        only = np.arange(self._field.free.shape[1]) == row
+        amounts = sum(self._needs[n].pieces[k].amounts for n, k in placed)
+        together = candidates.Piece(np.asarray(amounts), only)
+        if len(self._pool.fits(together, only)):
+            return 0.0, []
+        may = self._needs[0].may
+        found = bounds.entries(together, only, may, self._pool)
+        if found is None:
+            return None
+        return bounds.Search(found.of(0), np.inf).run()
+
+    def _allowed(self, row: int, placed: Sequence[tuple[int, int]]) -> bool:
+        counts: dict[int, int] = {}
+        for n, k in placed:
+            if not self._needs[n].pieces[k].rows[row]:
+                return False
+            counts[n] = counts.get(n, 0) + 1
+        return all(
+            count <= self._needs[n].limit[row] for n, count in counts.items()
+        )
+
+
+def _moved(layout: _Layout, rows: Mapping[int, int]) -> _Layout:
+    return tuple(rows.get(i, row) for i, row in enumerate(layout))

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How others choose victims, as plugins to compare :mod:`.least_cost` with.
+
+Each is written down from what its authors say; on a cloud of hosts, and as far
+as it can be done without their faults: none kills before it is known that the
+request then fits.
+"""
+
+import abc
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import hashlib
+import itertools
+import math
+
+import numpy as np
+
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import victims
+
+_COMBINED = 10
+"""Parties of one host at most that are combined in every way: their number
+of combinations doubles with each."""
+
+_HOUR_S = 3600.0
+
+
+class _HostByHost(victims.OneByOne):
+    """Chooses among hosts on which parties could make room."""
+
+    def one(
+        self,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Gather hosts, and let the strategy choose."""
+        able = _able(piece, rows, may, pool)
+        return self.among(piece, able, pool) if able else None
+
+    @abc.abstractmethod
+    def among(
+        self,
+        piece: candidates.Piece,
+        able: dict[int, list[int]],
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Choose a host and parties on it.
+
+        :param able: parties by host, of hosts that would have room without.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Chance(_HostByHost):
+    """Aardvark's default: any host, any parties on it until there is room.
+
+    :ivar seed: of what is drawn, >= 0.
+    """
+
+    description = 'Any host, and any servers on it until there is room.'
+
+    seed: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f'seed must be from 0 to 2^31, got {self.seed!r}')
+
+    def among(
+        self,
+        piece: candidates.Piece,
+        able: dict[int, list[int]],
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Draw a host, then parties."""
+        # What is left of the cloud makes the draws differ, and repeatable.
+        key = f'{self.seed:.0f}/{pool.here.sum()}/{pool.field.now:.0f}'
+        row = min(able, key=lambda each: _drawn(key, 'host', each))
+        order = sorted(able[row], key=lambda each: _drawn(key, 'party', each))
+        return row, _until_fits(piece, row, order, pool)
+
+
+def _drawn(*words: object) -> bytes:
+    """Draws by chance, but the same ones of the same words."""
+    return hashlib.sha256('/'.join(map(str, words)).encode()).digest()
+
+
+class Strict(_HostByHost):
+    """Aardvark's strict: of all combinations the one with the least left over.
+
+    Memory first, then CPUs, then disk. Of a host with many parties only the
+    first :data:`_COMBINED` are combined.
+    """
+
+    description = 'The servers that leave the least room over.'
+
+    def among(
+        self,
+        piece: candidates.Piece,
+        able: dict[int, list[int]],
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Try all combinations on every host."""
+        found = [
+            (self.rank(piece, row, parties, pool), row, parties)
+            for row in sorted(able)
+            for parties in _combinations(
+                piece, row, self.listed(piece, able[row], pool), pool
+            )
+        ]
+        if not found:
+            row = min(able)
+            return row, _until_fits(piece, row, sorted(able[row]), pool)
+        _, best, chosen = min(found)
+        return best, chosen
+
+    def listed(
+        self,
+        piece: candidates.Piece,
+        parties: Sequence[int],
+        pool: candidates.Pool,
+    ) -> list[int]:
+        """Parties in the order in which they are combined."""
+        return sorted(parties)
+
+    def rank(
+        self,
+        piece: candidates.Piece,
+        row: int,
+        parties: Sequence[int],
+        pool: candidates.Pool,
+    ) -> tuple[float, ...]:
+        """The least comes first: what is left over, class by class."""
+        field = pool.field
+        entries = np.isin(field.party, parties) & (field.row == row)
+        left = pool.free[:, row] + field.amounts[entries].sum(axis=0)
+        return tuple((left - piece.amounts).tolist())
+
+
+class StrictTime(Strict):
+    """Aardvark's strict_time: the same, the oldest of every size first."""
+
+    description = 'The oldest servers that leave the least room over.'
+
+    def listed(
+        self,
+        piece: candidates.Piece,
+        parties: Sequence[int],
+        pool: candidates.Pool,
+    ) -> list[int]:
+        """The oldest, of every size as many as would be enough alone."""
+        field = pool.field
+        kept: list[int] = []
+        sizes: dict[tuple[int, ...], int] = {}
+        for v in sorted(parties, key=lambda v: (field.since[v], v)):
+            amounts = field.amounts[field.party == v].sum(axis=0)
+            helps = (amounts > 0) & (piece.amounts > 0)
+            enough = math.ceil(
+                (piece.amounts[helps] / amounts[helps]).max(initial=1.0)
+            )
+            size = tuple(amounts.tolist())
+            sizes[size] = sizes.get(size, 0) + 1
+            if sizes[size] <= enough:
+                kept.append(v)
+        return kept
+
+
+class Opie(_HostByHost):
+    """OPIE's ranks: few preemptible servers, and those that paid their hour.
+
+    Both weighers count alike, each between 0 and 1 as Nova makes them. OPIE
+    then ends any one server; here any follow until there is room.
+    """
+
+    description = (
+        'Hosts with few preemptible servers whose hours have just begun.'
+    )
+
+    def among(
+        self,
+        piece: candidates.Piece,
+        able: dict[int, list[int]],
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Weigh hosts."""
+        field, hosts = pool.field, sorted(able)
+        count = np.array([float(len(able[row])) for row in hosts])
+        begun_s = np.array(
+            [
+                sum((field.now - field.since[v]) % _HOUR_S for v in able[row])
+                for row in hosts
+            ]
+        )
+        weight = _normalised(-count) + _normalised(-begun_s)
+        row = hosts[int(weight.argmax())]
+        return row, _until_fits(piece, row, sorted(able[row]), pool)
+
+
+class Youngest(victims.OneByOne):
+    """The youngest of the cloud, until some host has room."""
+
+    description = 'The youngest servers, until there is room on some host.'
+
+    def one(
+        self,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Take them out one after the other; those on other hosts stay."""
+        since = pool.field.since
+        order = sorted(
+            np.flatnonzero(may).tolist(), key=lambda v: (-since[v], v)
+        )
+        return _first_fit(piece, rows, iter(order), pool)
+
+
+class Kueue(victims.OneByOne):
+    """Kueue's fair sharing: the owner with the highest share loses first.
+
+    Each time the newest of that owner; at the end those who are not needed
+    are put back, the last one first (KEP-1714).
+    """
+
+    description = (
+        'The newest servers of whoever has most of their share, one by one.'
+    )
+
+    def one(
+        self,
+        piece: candidates.Piece,
+        rows: candidates.Marks,
+        may: candidates.Marks,
+        pool: candidates.Pool,
+    ) -> victims.Found | None:
+        """Take them out in turns."""
+        return _first_fit(piece, rows, self._turns(may, pool.field), pool)
+
+    @staticmethod
+    def _turns(
+        may: candidates.Marks, field: candidates.Field
+    ) -> Iterator[int]:
+        queues: dict[int, list[int]] = {}
+        order = sorted(
+            np.flatnonzero(may).tolist(), key=lambda v: (field.since[v], v)
+        )
+        for v in order:
+            queues.setdefault(int(field.owner[v]), []).append(v)
+        level = field.level.copy()
+        while queues:
+            owner = max(queues, key=lambda o: (level[o], -o))
+            v = queues[owner].pop()
+            level[owner] -= field.step[v]
+            if not queues[owner]:
+                del queues[owner]
+            yield v
+
+
+def _able(
+    piece: candidates.Piece,
+    rows: candidates.Marks,
+    may: candidates.Marks,
+    pool: candidates.Pool,
+) -> dict[int, list[int]]:
+    """Hosts that would have room without their parties, and the parties."""
+    field, entries = pool.field, pool.entries(piece, rows, may)
+    row = field.row[entries]
+    return {
+        at: np.unique(field.party[entries[row == at]]).tolist()
+        for at in np.unique(row).tolist()
+    }
+
+
+def _until_fits(
+    piece: candidates.Piece,
+    row: int,
+    order: Sequence[int],
+    pool: candidates.Pool,
+) -> list[int]:
+    """Parties in their order until one server fits on the host."""
+    tried, left = pool.copy(), []
+    only = np.arange(tried.free.shape[1]) == row
+    for v in order:
+        if len(tried.fits(piece, only)):
+            break
+        tried.leave(v)
+        left.append(v)
+    return left
+
+
+def _combinations(
+    piece: candidates.Piece,
+    row: int,
+    parties: Sequence[int],
+    pool: candidates.Pool,
+) -> Iterator[list[int]]:
+    """All combinations of parties without which one server fits."""
+    field = pool.field
+    some = list(parties[:_COMBINED])
+    amounts = [
+        field.amounts[(field.party == v) & (field.row == row)].sum(axis=0)
+        for v in some
+    ]
+    bits = np.array(list(itertools.product((0, 1), repeat=len(some))))
+    free = pool.free[:, row] + bits @ np.array(amounts)
+    asked = piece.amounts > 0
+    fits = (free[:, asked] >= piece.amounts[asked]).all(axis=1)
+    for chosen in bits[fits]:
+        yield [v for v, is_in in zip(some, chosen, strict=True) if is_in]
+
+
+def _first_fit(
+    piece: candidates.Piece,
+    rows: candidates.Marks,
+    order: Iterator[int],
+    pool: candidates.Pool,
+) -> victims.Found | None:
+    """Take parties out until a host has room; who is not needed stays."""
+    tried, gone = pool.copy(), []
+    for v in order:
+        tried.leave(v)
+        gone.append(v)
+        free = tried.fits(piece, rows)
+        if len(free):
+            row = int(free[0])
+            tried.place(piece, row)
+            return row, [v for v in reversed(gone) if not tried.put_back(v)]
+    return None
+
+
+def _normalised(weights: candidates.Floats) -> candidates.Floats:
+    """From 0 to 1, as Nova's weighers do it."""
+    low, high = weights.min(), weights.max()
+    if high == low:
+        return np.zeros(len(weights))
+    scaled: candidates.Floats = (weights - low) / (high - low)
+    return scaled

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""VMs that get what nobody else wants: who they are, what becomes of them."""
+
+import dataclasses
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.agent.comms import peering
+from nova_fairness.agent.inputs import best_effort
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.runtime import signatures
+from nova_fairness.runtime import state_file
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.keys import keyring
+from tests.fixtures.patience import eventually
+from tests.integration import fake_ends
+from tests.unit.agent import fake_host
+
+CPU = resources.CONTROLS.index(resources.Control.CPU)
+HERE = ('vm-1', 'vm-2')
+WHAT = signatures.PREEMPTIBLE
+
+
+class FakeService:
+    """Says which servers are preemptible, or that it is away."""
+
+    def __init__(self, *servers, **more):
+        self.answer = {'servers': list(servers), **more}
+
+    def __call__(self, asked):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def connect(tmp_path):
+    made = []
+
+    def connected(service, judge=None):
+        known = best_effort.Preemptible(
+            service,
+            state_file.StateFile(tmp_path / 'best_effort.json'),
+            0.0,
+            judge,
+        )
+        made.append(known)
+        known.start()
+        return known
+
+    yield connected
+    for known in made:
+        known.stop()
+
+
+def is_known(known, *servers):
+    return lambda: known.of(HERE) == frozenset(servers)
+
+
+def test_whoever_the_service_names_is_best_effort_until_it_does_not(connect):
+    service = FakeService('vm-1')
+    known = connect(service)
+    eventually(is_known(known, 'vm-1'))
+    service.answer = {'servers': []}
+    eventually(is_known(known))
+
+
+def test_what_was_said_last_counts_while_the_service_is_away(connect, caplog):
+    eventually(is_known(connect(FakeService('vm-1')), 'vm-1'))
+    away = connect(FakeService())
+    away._ask.answer = exception.HostNotReached('nobody answers')
+    assert away.of(HERE) == {'vm-1'}
+    eventually(lambda: 'servers cannot be looked up' in caplog.text)
+    assert away.of(HERE) == {'vm-1'}
+
+
+@pytest.mark.parametrize(
+    'answer',
+    [None, [], {}, {'servers': 'vm-1'}, {'servers': [7]}, {'servers': ['x']}],
+)
+def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog, answer):
+    service = FakeService()
+    service.answer = answer
+    known = connect(service)
+    eventually(lambda: known.of(HERE) or 'ReportRefused' in caplog.text)
+    assert known.of(HERE) == frozenset()
+
+
+@pytest.mark.parametrize('text', ['{', '[]', '{"servers": 3}'])
+def test_a_file_that_cannot_be_read_is_said_and_left(
+    connect, tmp_path, caplog, text
+):
+    (tmp_path / 'best_effort.json').write_text(text)
+    known = connect(FakeService('vm-2'))
+    assert 'best_effort.json cannot be read' in caplog.text
+    eventually(is_known(known, 'vm-2'))
+
+
+def test_only_a_controller_says_it_and_only_to_the_question(
+    connect, tmp_path, caplog
+):
+    keys = tmp_path / 'keys'
+    for name, role in (('c1', 'controller'), ('n1', 'node')):
+        admin.make(keys, name, role)
+
+    def judge(name, domain='d'):
+        return signatures.Signatures(
+            keyring.Keyring(f'{keys}/{name}.secret'), domain
+        )
+
+    good = judge('c1').signed_answer(WHAT, HERE, ['vm-1'])
+    for service in (
+        FakeService('vm-1'),
+        FakeService('vm-2', **good),
+        FakeService('vm-1', **{**good, 'origin': 'n1'}),
+        FakeService(
+            'vm-1',
+            **judge('c1', 'another').signed_answer(WHAT, HERE, ['vm-1']),
+        ),
+        FakeService(
+            'vm-1', **judge('c1').signed_answer(WHAT, ['vm-1'], ['vm-1'])
+        ),
+        FakeService(
+            'vm-1',
+            **judge('c1').signed_answer(signatures.NOTICES, HERE, ['vm-1']),
+        ),
+    ):
+        caplog.clear()
+        known = connect(service, judge('n1'))
+        eventually(
+            lambda made=known: (
+                made.of(HERE) or 'signed preemptible' in caplog.text
+            )
+        )
+        assert known.of(HERE) == frozenset()
+    eventually(
+        is_known(connect(FakeService('vm-1', **good), judge('n1')), 'vm-1')
+    )
+    with pytest.raises(exception.NotAllowed, match='controller'):
+        judge('n1').signed_answer(WHAT, HERE, [])
+
+
+def test_without_a_transport_nobody_can_be_asked(tmp_path):
+    conf = fake_ends.configuration('', tmp_path, 'n1', {'best_effort': 'true'})
+    with pytest.raises(exception.ConfigurationError, match='transport_url'):
+        best_effort.connect(conf, peering.Peering(), tmp_path)
+
+
+def test_without_the_option_nobody_is_best_effort(tmp_path):
+    conf = fake_ends.configuration('', tmp_path, 'n1', {})
+    nobody = best_effort.connect(conf, peering.Peering(), tmp_path)
+    nobody.start()
+    assert nobody.of(HERE) == frozenset()
+    nobody.stop()
+
+
+# What becomes of them ------------------------------------------------------
+
+
+@pytest.fixture
+def host(tmp_path):
+    """Ann has a VM and two preemptible ones, bob has one; all want a CPU."""
+    made = fake_host.FakeHost(
+        tmp_path,
+        fake_host.vm('a-1', 'ann'),
+        fake_host.vm('a-2', 'ann'),
+        fake_host.vm('a-3', 'ann'),
+        fake_host.vm('b-4', 'bob'),
+    )
+    made.best_effort.update({'a-2', 'a-3'})
+    return made
+
+
+def test_they_are_idle_and_their_owner_is_none_the_heavier(host):
+    done = host.rounds(12)
+    assert host.shares('a-2', 'a-3') == [allocation.IDLE] * 2
+    mine, other = host.shares('a-1', 'b-4')
+    assert mine == pytest.approx(other, rel=0.05)
+    assert done.errors == ()
+    weights = done.decided.weights[:, CPU]
+    assert weights[1] == weights[2] == allocation.LEAST
+    # What they used is told all the same.
+    assert (done.measured.usage.amounts[:, fake_host.CPU] > 0).all()
+
+
+def test_what_nobody_else_wants_is_theirs(host):
+    host.cpu.wants = {'a-1': 0.1, 'b-4': 0.1}
+    host.rounds(4)
+    before = dict(host.cpu._used)
+    done = host.rounds(1)
+    used = {
+        key[0:3]: host.cpu._used[key] - before[key] for key in host.cpu._used
+    }
+    assert used['a-2'] + used['a-3'] == pytest.approx(8.0)
+    assert not done.decided.contended[CPU]
+    assert host.shares('a-1', 'b-4') == [1024] * 2
+
+
+def test_they_are_as_others_one_round_after_their_class_changed(host):
+    host.rounds(8)
+    host.best_effort.clear()
+    host.rounds(1)
+    print(host.shares('a-2', 'a-3'))
+    assert min(host.shares('a-2', 'a-3')) > 1024 / 4.5
+    done = host.rounds(20)
+    first, second, third, fourth = host.shares('a-1', 'a-2', 'a-3', 'b-4')
+    part = fourth / (first + second + third + fourth)
+    assert part == pytest.approx(0.5, abs=0.03)
+    assert done.errors == ()
+
+
+def test_they_get_back_what_they_were_found_with(host):
+    host.rounds(4)
+    host.change(enforce=False)
+    host.rounds(1)
+    assert host.shares('a-1', 'a-2', 'a-3', 'b-4') == [1024] * 4
+
+
+def test_an_exempt_vm_is_left_alone_whatever_it_is(host):
+    host.change(exempt_instances=frozenset({'a-2'}))
+    host.rounds(4)
+    assert host.shares('a-2', 'a-3') == [1024, allocation.IDLE]
+
+
+def test_preferences_give_them_nothing_of_their_owner(host):
+    host.preferences = {'a-2': 50.0}
+    host.rounds(12)
+    mine, other = host.shares('a-1', 'b-4')
+    assert mine == pytest.approx(other, rel=0.05)
+    assert host.shares('a-2') == [allocation.IDLE]
+
+
+# Proof ---------------------------------------------------------------------
+
+
+def test_what_they_receive_is_told_beside_what_is_expected(host):
+    done = host.rounds(6)
+    effect = done.effect
+    assert effect.received == pytest.approx(effect.expected, abs=0.02)
+    assert effect.received.sum() == pytest.approx(1.0)
+    assert effect.followed == pytest.approx(1.0, abs=0.05)
+    assert done.controls[resources.Control.CPU].works
+
+
+def test_a_kernel_that_does_not_follow_weights_is_named(host):
+    host.cpu.ignores_weights = True
+    host.scheduler = 'simple'
+    done = host.rounds(12)
+    assert done.effect.followed == pytest.approx(0.0, abs=0.05)
+    working = done.controls[resources.Control.CPU]
+    assert not working.works
+    assert 'simple (sched_ext)' in working.why
+    host.cpu.ignores_weights = False
+    host.scheduler = ''
+    assert host.rounds(8).controls[resources.Control.CPU].works
+
+
+def test_without_a_control_of_the_cpu_there_is_no_proof(host):
+    nothing = type(host.cycle._rooms.proof)(host.node, None)
+    rooms = dataclasses.replace(host.cycle._rooms, proof=nothing)
+    host.cycle._rooms = rooms
+    assert host.rounds(3).effect is None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What owners prefer: stated by a call or by a file, kept over restarts."""
+
+import json
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.agent.inputs import preferences
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'preferences.json'
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / 'of-the-operator.json'
+
+
+def test_nothing_was_stated_yet(path):
+    assert preferences.Preferences(path).stated() == {}
+
+
+def test_what_a_call_states_outlives_the_agent(path):
+    assert preferences.Preferences(path).state({'a': 3, 'b': 0.5}) == ''
+    again = preferences.Preferences(path)
+    assert again.stated() == {'a': 3.0, 'b': 0.5}
+    assert again.state({'a': None, 'c': None}) == ''
+    assert preferences.Preferences(path).stated() == {'b': 0.5}
+
+
+def test_a_call_comes_before_the_file(path, file):
+    file.write_text('{"a": 2, "b": 4}')
+    known = preferences.Preferences(path, str(file))
+    known.state({'a': 3})
+    assert known.stated() == {'a': 3.0, 'b': 4.0}
+    known.state({'a': None})
+    assert known.stated() == {'a': 2.0, 'b': 4.0}
+
+
+def test_a_file_is_read_again_when_it_changes(path, file):
+    known = preferences.Preferences(path, str(file))
+    assert known.stated() == {}
+    file.write_text('{"a": 2}')
+    assert known.stated() == {'a': 2.0}
+    other = file.with_suffix('.new')
+    other.write_text('{"a": 5}')
+    other.replace(file)
+    assert known.stated() == {'a': 5.0}
+    file.unlink()
+    assert known.stated() == {}
+
+
+@pytest.mark.parametrize(
+    'content',
+    ['', '[', '[]', '{"a": "x"}', '{"a": true}', '{"a": 0}', '{"a": 101}'],
+)
+def test_a_file_that_cannot_be_used_changes_nothing(
+    path, file, caplog, content
+):
+    file.write_text('{"a": 2}')
+    known = preferences.Preferences(path, str(file))
+    assert known.stated() == {'a': 2.0}
+    file.write_text(content)
+    assert known.stated() == {'a': 2.0}
+    assert 'is not taken over' in caplog.text
+    caplog.clear()
+    known.stated()
+    assert caplog.text == ''
+
+
+@pytest.mark.parametrize(
+    'number', [0, 0.009, 100.1, -1, float('nan'), float('inf'), 'x', True, []]
+)
+def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
+    known = preferences.Preferences(path)
+    with pytest.raises(exception.BadArgument, match=r'from 0\.01 to 100'):
+        known.state({'a': 2, 'b': number})
+    assert known.stated() == {}
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    'content',
+    ['', '[]', '{}', '{"version": 2, "preferences": {}}', '{"version": 1}'],
+)
+def test_a_record_that_cannot_be_read_is_begun_anew(path, caplog, content):
+    path.write_text(content)
+    assert preferences.Preferences(path).stated() == {}
+    assert 'no preferences' in caplog.text
+
+
+def test_what_cannot_be_saved_counts_and_says_so(tmp_path):
+    known = preferences.Preferences(tmp_path / 'nowhere' / 'x.json')
+    assert 'cannot write' in known.state({'a': 2})
+    assert known.stated() == {'a': 2.0}
+
+
+def test_the_form_of_the_record(path):
+    preferences.Preferences(path).state({'a': 2})
+    assert json.loads(path.read_text()) == {
+        'version': 1,
+        'preferences': {'a': 2.0},
+    }

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is foreseen is what comes when it is enforced."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.agent.round import preview
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.runtime import guard
+from tests.unit.agent import fake_host
+
+METRICS = (
+    'AssetFairnessMetric',
+    'DominantShareMetric',
+    'GreedinessMetric',
+    'UniformMetric',
+)
+LATE = 60
+"""Rounds after which every policy has come to its end."""
+
+NEAR_CPUS = 0.02
+
+
+def vms():
+    return (
+        fake_host.vm('a-1', 'ann'),
+        fake_host.vm('a-2', 'ann'),
+        fake_host.vm('b-3', 'bob'),
+    )
+
+
+@pytest.fixture
+def made(tmp_path):
+    def make(name, **options):
+        path = tmp_path / name
+        path.mkdir()
+        return fake_host.FakeHost(path, *vms(), **options)
+
+    return make
+
+
+@pytest.fixture
+def told():
+    previewers = []
+
+    def tell(host, *names, done=None, preferences=None):
+        previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+        previewers.append(previewer)
+        return previewer.told(
+            done or host.rounds(6), host.settings, preferences or {}, names
+        )
+
+    yield tell
+    for item in previewers:
+        item.stop()
+
+
+def would_get(said):
+    return [vm['would_get_cpus'] for vm in said['instances']]
+
+
+@pytest.mark.parametrize('policy', ['feedback', 'foresight'])
+@pytest.mark.parametrize('metric', METRICS)
+@pytest.mark.parametrize('first', [1.0, 0.2])
+def test_what_is_foreseen_comes_when_it_is_enforced(
+    made, told, policy, metric, first
+):
+    observing = made('observing', policy=policy, enforce=False)
+    observing.cpu.wants = {'a-1': first}
+    [said] = told(observing, metric)
+    assert (said['problem'], said['settled']) == ('', True)
+    assert observing.control.writes == 0
+    enforcing = made('enforcing', policy=policy, metric=metric)
+    enforcing.cpu.wants = {'a-1': first}
+    done = enforcing.rounds(LATE)
+    got = done.measured.usage.newest[:, fake_host.CPU] / fake_host.INTERVAL_S
+    assert would_get(said) == pytest.approx(got, abs=NEAR_CPUS)
+    assert [vm['cpu_units'] for vm in said['instances']] == pytest.approx(
+        enforcing.shares('a-1', 'a-2', 'b-3'), rel=0.06
+    )
+
+
+def test_the_places_of_the_original_are_foreseen_too(made, told):
+    observing = made('observing', policy='thesis', enforce=False)
+    [said] = told(observing, 'GreedinessMetric')
+    enforcing = made('enforcing', policy='thesis', metric='GreedinessMetric')
+    enforcing.rounds(LATE)
+    assert [vm['cpu_units'] for vm in said['instances']] == (
+        enforcing.shares('a-1', 'a-2', 'b-3')
+    )
+
+
+def test_a_pair_that_never_stands_still_is_told(made, told):
+    host = made('observing', policy='thesis', enforce=False)
+    [said] = told(host, 'DominantShareMetric')
+    assert not said['settled']
+    assert said['rounds_count'] == preview.ROUNDS
+
+
+def test_nobody_gains_what_nobody_loses(made, told):
+    for said in told(made('observing', enforce=False), *METRICS):
+        changes = [vm['change_cpus'] for vm in said['instances']]
+        assert sum(changes) == pytest.approx(0.0, abs=1e-9)
+        users = said['users']
+        assert list(users) == ['ann', 'bob']
+        assert users['ann']['instances_here_count'] == 2
+        assert users['ann']['change_cpus'] == pytest.approx(sum(changes[:2]))
+
+
+def test_where_nobody_competes_nobody_gains_or_loses(made, told):
+    host = made('observing', enforce=False)
+    host.cpu.wants = dict.fromkeys(('a-1', 'a-2', 'b-3'), 0.2)
+    for said in told(host, *METRICS):
+        assert said['settled']
+        assert [vm['change_cpus'] for vm in said['instances']] == (
+            pytest.approx([0.0] * 3)
+        )
+
+
+def test_an_exempt_vm_is_not_written(made, told):
+    exempt = frozenset({'a-1'})
+    host = made('observing', enforce=False, exempt_instances=exempt)
+    [said] = told(host, 'DominantShareMetric')
+    unwritten = [vm['cpu_units'] is None for vm in said['instances']]
+    assert unwritten == [True, False, False]
+
+
+def test_best_effort_vms_are_foreseen_to_have_what_is_left(made, told):
+    host = made('spare')
+    host.best_effort.add('a-2')
+    (said,) = told(host, 'DominantShareMetric')
+    found = {item['uuid']: item for item in said['instances']}
+    assert found['a-2']['cpu_units'] == 0
+    assert found['a-2']['would_get_cpus'] < 0.01
+    for uuid in ('a-1', 'b-3'):
+        assert found[uuid]['would_get_cpus'] == pytest.approx(0.5, abs=0.02)
+
+
+def test_preferences_of_owners_count(made, told):
+    host = made('observing', enforce=False)
+    [said] = told(host, 'DominantShareMetric', preferences={'a-1': 3.0})
+    one, other, _ = would_get(said)
+    assert one == pytest.approx(3 * other, rel=0.05)
+
+
+class FakeOthers(fake_host.base.LoopbackExchange):
+    """A domain in which bob has a busy VM on another node."""
+
+    def view(self, now_s, metric=''):
+        own = super().view(now_s, metric)
+        said = own.reports.get('fake')
+        if said is None:
+            return own
+        table = report.UserTable.of(said.users)
+        row = table.ids.index('bob')
+        other = dataclasses.replace(
+            said,
+            host='other',
+            resources=dataclasses.replace(said.resources, host='other'),
+            users=report.UserTable(
+                ids=('bob',),
+                instance_heaviness=table.instance_heaviness[[row]],
+                endowment=table.endowment[[row]],
+                usage=table.usage[[row]] * 3,
+                instances=table.instances[[row]],
+            ),
+        )
+        return report.View(
+            {'fake': said, 'other': other}, {**own.age_s, 'other': 0.0}, {}
+        )
+
+
+@pytest.mark.parametrize('metric', METRICS[:3])
+def test_what_users_have_on_other_nodes_counts(made, told, metric):
+    alone = made('alone', enforce=False)
+    among = made('among', enforce=False, exchange=FakeOthers())
+    [first], [second] = told(alone, metric), told(among, metric)
+    assert second['problem'] == ''
+    assert would_get(second)[2] < would_get(first)[2] - NEAR_CPUS
+
+
+def test_only_who_has_vms_elsewhere_is_heavy_there(made):
+    host = made('among', enforce=False, exchange=FakeOthers())
+    done = host.rounds(6)
+    scales = host.cycle._rooms.decision._scales
+    start = preview.Start(done, done.measured, host.settings, scales, {})
+    given = preview.parts.given_to(done.measured)
+    metric = plugins.load_metric(done.metric)
+    bob = done.measured.ownership.users.index('bob')
+    for heavy in (
+        preview._told_elsewhere(start, given),
+        preview._like_elsewhere(start, given, metric),
+    ):
+        assert np.flatnonzero(heavy).tolist() == [bob]
+
+
+def test_before_anything_is_measured_that_is_said(made, told):
+    host = made('observing', enforce=False)
+    [said] = told(host, 'DominantShareMetric', done=host.rounds(1))
+    assert said['problem'] == preview.NOT_MEASURED
+    assert (said['users'], said['instances']) == ({}, [])
+
+
+def test_a_node_that_cannot_steer_the_cpu_says_so(made):
+    host = made('observing', enforce=False)
+    [said] = preview.Previewer({}).told(
+        host.rounds(3), host.settings, {}, ['UniformMetric']
+    )
+    assert said['problem'] == preview.NO_CONTROL
+
+
+class Wild(plugins.metric.Metric):
+    """Raises whenever it is asked."""
+
+    description = 'Wild.'
+
+    def __init__(self):
+        self.calls = 0
+
+    def instances(self, demands):
+        self.calls += 1
+        raise ZeroDivisionError('by the test')
+
+
+def test_a_metric_that_fails_is_named_and_not_asked_again_soon(
+    made, monkeypatch
+):
+    host, wild, now = made('observing', enforce=False), Wild(), [0.0]
+    done = host.rounds(3)
+    monkeypatch.setattr(preview.plugins, 'load_metric', lambda name: wild)
+    previewer = preview.Previewer(
+        host.cycle._rooms.decision._scales, clock=lambda: now[0]
+    )
+    for _ in range(2):
+        [said] = previewer.told(done, host.settings, {}, ['Wild'])
+        assert 'ZeroDivisionError: by the test' in said['problem']
+    assert wild.calls == 1
+    now[0] = preview.AGAIN_S
+    previewer.told(done, host.settings, {}, ['Wild'])
+    previewer.stop()
+    assert wild.calls == 2
+    assert host.cycle._rooms.guard.quarantined == {}
+
+
+def test_a_round_that_does_not_tell_enough_is_refused(made):
+    host = made('observing', enforce=False)
+    done = host.rounds(3)
+    poor = dataclasses.replace(done.measured, wanted=None)
+    scales = host.cycle._rooms.decision._scales
+    with pytest.raises(exception.StateError, match=preview.UNKNOWN):
+        preview.preview(
+            preview.Start(done, poor, host.settings, scales, {}),
+            'UniformMetric',
+            plugins.load_metric('UniformMetric'),
+            plugins.load_policy('feedback'),
+            guard.Guard(1.0),
+        )
+
+
+def test_what_else_they_compete_for_is_named(tmp_path):
+    scale = fake_host.FakeScale(resources.Control.MEMORY, ['a-1', 'b-3'])
+    control = fake_host.FakeControl(resources.Control.MEMORY, 100)
+    host = fake_host.FakeHost(
+        tmp_path, *vms(), others={control: scale}, enforce=False
+    )
+    assert preview.not_foreseen(None) == []
+    assert preview.not_foreseen(host.rounds(3)) == ['memory']

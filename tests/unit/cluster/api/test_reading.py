@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Calls that read change nothing: neither what is stored nor what counts."""
+
+import hashlib
+import inspect
+
+import oslo_messaging
+import pytest
+import sqlalchemy as sa
+
+from nova_fairness import exception
+from nova_fairness.cluster.api import requests as requests_module
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import cluster
+from nova_fairness.rpc import requests
+from nova_fairness.rpc import roles
+from tests.unit.cluster import test_service
+
+world = test_service.world
+NODE = {roles.PEER: {'name': 'h1', 'role': 'node'}}
+READ = sorted(
+    name
+    for name, method in inspect.getmembers(requests.RequestsEndpoint)
+    if getattr(method, 'access', None) is roles.Access.READ
+)
+
+
+def stored(world):
+    """What all tables have, as one word."""
+    found = hashlib.sha256()
+    with world.engine.connect() as connection:
+        for table in tables.METADATA.sorted_tables:
+            rows = connection.execute(sa.select(table)).fetchall()
+            found.update(repr(sorted(map(repr, rows))).encode())
+    return found.hexdigest()
+
+
+def remembered(process):
+    """What the service works with."""
+    trading = process.charging.trading
+    last = process.last()
+    return (
+        dict(trading._groups),
+        dict(trading._meters),
+        dict(trading._funds.spent),
+        dict(trading._funds.left),
+        dict(trading._rates),
+        trading._is_new,
+        dict(process.chores.warnings.told),
+        process.accounts.present(),
+        repr(last.plan),
+        repr(last.records),
+    )
+
+
+def arguments(method, servers):
+    """Arguments that the call takes, with all that a caller could report."""
+    known = {
+        'project': 'p',
+        'limit': 10,
+        'uuid': servers[1],
+        'name': 'h1',
+        'servers': servers,
+        'meters': {
+            f'{number}/{uuid}': [uuid, 2**52]
+            for number, uuid in enumerate(servers)
+        },
+    }
+    named = list(inspect.signature(method).parameters)[1:]
+    return {name: known[name] for name in named if name in known}
+
+
+@pytest.fixture
+def settled(world):
+    """A service with funds, groups, a meter, and servers that run and wait."""
+    world.accounts = (cluster.Account('p', funds=100.0, budget_hours=5.0),)
+    flavor = {'vcpus': 1, 'ram': 1, 'disk': 0, 'ephemeral': 0}
+    world.cloud.add_server('s1', 'p', 'u', flavor=flavor)
+    world.cloud.servers['s1']['metadata'] = {'fairness:group': 'web'}
+    world.cloud.build('s1', 'h1', {'VCPU': 1})
+    waits = world.post('waits', 4, 'p')
+    process = world.process()
+    process.cycle()
+    asked = requests_module.Operations(world.store, process)
+    asked.create_group('p', 'web', 30.0, 1)
+    asked.report_meters('h1', {'s1': ('1/1', 0)})
+    for _ in range(2):
+        world.now += 61
+        process.cycle()
+    return process, asked, ['s1', waits]
+
+
+@pytest.mark.parametrize('name', READ)
+def test_a_call_that_reads_changes_nothing(world, settled, name):
+    process, asked, servers = settled
+    before = stored(world), remembered(process)
+    point = requests.RequestsEndpoint(asked)
+    method = getattr(point, name)
+    for _ in range(3):
+        try:
+            method(NODE, **arguments(method, servers))
+        except exception.FairnessError as error:
+            refusal = error
+        except Exception as error:
+            refusal = error.exc_info[1]
+        else:
+            continue
+        # Nothing moves here.
+        unknown = (exception.UnknownHost, exception.UnknownPreemption)
+        assert isinstance(refusal, (*unknown, exception.UnknownPlan)), refusal
+    assert (stored(world), remembered(process)) == before
+    left = process.charging.trading.left('p')
+    world.now += 61
+    process.cycle()
+    assert process.charging.trading.left('p') == left
+
+
+def test_all_calls_say_whether_they_read():
+    exposed = [
+        (name, method)
+        for name, method in inspect.getmembers(requests.RequestsEndpoint)
+        if inspect.isfunction(method) and not name.startswith('_')
+    ]
+    assert all(hasattr(method, 'access') for _, method in exposed)
+    assert len(READ) > 15
+
+
+def test_a_node_reports_in_its_own_name_alone(settled):
+    point = requests.RequestsEndpoint(settled[1])
+    for context, node, is_taken in (
+        (NODE, 'h1', True),
+        (NODE, 'h2', False),
+        ({roles.PEER: {'name': 'h1', 'role': 'controller'}}, 'h1', False),
+        ({}, 'h1', True),
+    ):
+        if is_taken:
+            point.report_meters(context, node=node, meters={})
+            continue
+        with pytest.raises(oslo_messaging.ExpectedException) as caught:
+            point.report_meters(context, node=node, meters={})
+        assert caught.value.exc_info[0] is exception.NotAllowed

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nova lists no server as changed whose pin did: pins are read again."""
+
+import dataclasses
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.move_plans import observation
+from nova_fairness.cluster.move_plans import plan_controller
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service
+from tests.unit.cluster.move_plans import test_plan_controller
+
+world = test_service.world
+cloud = test_plan_controller.cloud
+half = test_plan_controller.half
+M, C = test_plan_controller.M, test_plan_controller.C
+PIN = 'pinned_availability_zone'
+
+
+@pytest.fixture
+def apart(half):
+    """The hosts lie in two zones; of pins nothing is listed any more."""
+    half.fake.hypervisors[fake_cloud.name_uuid('h1')]['zone'] = 'z2'
+    half.rules = dataclasses.replace(
+        half.rules, mode=plan_controller.Mode.APPROVE
+    )
+
+    def begin(pin):
+        half.fake.servers[half.servers[1]][PIN] = pin
+        half.begin()
+        listed = half.nova.servers(half.world.now)
+        half.nova.servers = lambda _: listed
+        return half.fake.servers[half.servers[1]]
+
+    half.begin_with = begin
+    return half
+
+
+def test_whoever_was_pinned_since_is_in_no_plan(apart):
+    server = apart.begin_with(None)
+    server[PIN] = 'z1'
+    assert apart.go(5) is None
+
+
+def test_whoever_was_let_go_is_known_within_an_hour(apart):
+    server = apart.begin_with('z1')
+    server[PIN] = None
+    assert apart.go(5) is None
+    apart.world.now += observation.PINS_S
+    assert apart.go(2) is not None
+
+
+def test_whoever_was_let_go_is_known_where_a_host_is_emptied(apart):
+    server = apart.begin_with('z1')
+    assert apart.go() is None
+    with pytest.raises(exception.IllegalStep):
+        apart.moving.empty('h2')
+    server[PIN] = None
+    plan = apart.moving.empty('h2')
+    assert [each.server for each in plan.moves] == [apart.servers[1]]
+
+
+def test_the_last_of_many_pins_counts(apart):
+    server = apart.begin_with('z1')
+    apart.go()
+    for pin in (None, 'z1', None, 'z1'):
+        server[PIN] = pin
+        if pin:
+            with pytest.raises(exception.IllegalStep):
+                apart.moving.empty('h2')
+        else:
+            assert apart.moving.empty('h2').moves
+
+
+def test_where_there_is_one_zone_nobody_asks(half):
+    half.begin()
+    half.mobility.pin = None
+    assert half.go() is not None

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Images of servers that leave, as Glance lists them."""
+
+from cryptography import fernet
+import pytest
+
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.store import sealing
+from tests.fixtures import fake_cloud
+
+OLD, NEW, OTHER = (fernet.Fernet.generate_key().decode() for _ in range(3))
+FILES = {'before': (OLD,), 'while': (NEW, OLD), 'after': (NEW,)}
+"""Keys of the file while a key is changed."""
+
+
+def with_keys(cloud, keys):
+    return glance.Images(cloud.apis.glance, sealing.Sealer(keys).proofs)
+
+
+@pytest.fixture
+def cloud():
+    return fake_cloud.FakeCloud()
+
+
+def made(cloud, mark):
+    """An image in the making."""
+    cloud.images['i1'] = {
+        'id': 'i1', 'name': 'x', 'owner': 'admin', 'status': 'saving', **mark
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('begun', 'known'),
+    [
+        ('before', {'before', 'while'}),
+        ('while', {'before', 'while', 'after'}),
+        ('after', {'while', 'after'}),
+    ],
+)
+def test_an_image_in_the_making_is_found_while_the_key_is_changed(
+    cloud, begun, known
+):
+    """Other processes may still have the file as it was."""
+    made(cloud, with_keys(cloud, FILES[begun]).mark('l1'))
+    found = {
+        when
+        for when, keys in FILES.items()
+        if with_keys(cloud, keys).of('l1') is not None
+    }
+    assert found == known
+
+
+@pytest.mark.parametrize('proof', [None, '', ' ', 'None', 7, ['x'], 'x y'])
+def test_an_image_with_another_proof_is_none(cloud, proof):
+    made(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
+    assert with_keys(cloud, FILES['while']).of('l1') is None
+    made(cloud, with_keys(cloud, (OTHER,)).mark('l1'))
+    assert with_keys(cloud, FILES['while']).of('l1') is None
+    mark = with_keys(cloud, (NEW,)).mark('l2')
+    made(cloud, {**mark, glance.LEAVE: 'l1'})
+    assert with_keys(cloud, FILES['while']).of('l1') is None
+
+
+def test_a_mark_of_many_keys_is_one_that_nova_takes(cloud):
+    keys = tuple(fernet.Fernet.generate_key().decode() for _ in range(9))
+    made(cloud, with_keys(cloud, keys).mark('l1'))
+    assert len(cloud.images['i1'][glance.PROOF]) <= 255
+    assert with_keys(cloud, keys[:1]).of('l1') is not None

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Budgets of a service with a real store beside a fake cloud.
+
+Time begins at 1000 s of the epoch: the first month ends at 31 days.
+"""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from tests.unit.cluster import test_service
+
+world = test_service.world
+S, R = test_service.S, reason.Reason
+HOUR_S = 3600.0
+LIMIT_S = 2 * HOUR_S
+MONTH_S = 31 * 86400.0
+STOPS = time_limits.Rules((leaving.Action.SHELVE,), extension_s=10 * HOUR_S)
+FLAVOR = {'vcpus': 4, 'ram': 100, 'disk': 0}
+
+
+@pytest.fixture
+def process(world):
+    """A process that charged what there was: nothing."""
+    budget(world, 20.0)
+    made = world.process(at_end=STOPS)
+    made.cycle()
+    return made
+
+
+def budget(world, hours, limit_s=LIMIT_S):
+    account = cluster.Account(
+        'the-project', time_limit_s=limit_s, budget_hours=hours
+    )
+    world.accounts = (account,)
+
+
+def left(process):
+    """Hours that are left of this month."""
+    now, _ = process.last().snapshot.budgets.left['the-project']
+    return now / HOUR_S
+
+
+def start(world, process, name, host='h1'):
+    """A server of four VCPUs that runs."""
+    server = world.post(name)
+    world.cloud.servers[server]['flavor'] = FLAVOR
+    process.cycle()
+    if world.state(server) is S.STARTING:
+        world.cloud.build(server, host, test_service.NEED)
+        process.cycle()
+    return server
+
+
+def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
+    server = start(world, process, 'r1')
+    assert world.state(server) is S.ACTIVE
+    process.cycle()
+    assert left(process) == 20 - 8
+    for _ in range(30):
+        world.now += 120
+        process.cycle()
+        assert left(process) == pytest.approx(20 - 8)
+    world.cloud.remove(server)
+    world.now += 60
+    process.cycle()
+    # It ran for an hour of two.
+    assert left(process) == pytest.approx(20 - 4)
+    assert world.store.used().spent['the-project'] == 4 * HOUR_S
+
+
+def test_who_would_use_more_waits_until_others_leave_some(world, process):
+    world.cloud.add_host('h2', 4)
+    # A minute at most is not charged yet, and could still be used.
+    budget(world, 12.1)
+    first = start(world, process, 'r1')
+    second = start(world, process, 'r2')
+    assert (world.state(second), world.reason(second)) == (
+        S.HELD, R.BUDGET_SPENT
+    )  # fmt: skip
+    world.now += HOUR_S
+    process.cycle()
+    world.cloud.remove(first)
+    for _ in range(2):
+        world.now += 2
+        process.cycle()
+    assert world.state(second) is S.STARTING
+
+
+def test_the_next_month_begins_anew(world, process):
+    world.now = MONTH_S - 2 * LIMIT_S
+    process.cycle()
+    server = start(world, process, 'r1')
+    world.now += 60
+    process.cycle()
+    world.cloud.remove(server)
+    budget(world, 8.0)
+    process.cycle()
+    waits = start(world, process, 'r2')
+    assert world.reason(waits) is R.BUDGET_SPENT
+    world.now = MONTH_S + 1
+    process.cycle()
+    process.cycle()
+    assert world.state(waits) is S.STARTING
+    assert left(process) == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_month_pays_what_was_used_in_it(world, process):
+    world.now = MONTH_S - HOUR_S
+    process.cycle()
+    start(world, process, 'r1')
+    world.now = MONTH_S + 1800
+    process.cycle()
+    assert world.store.used().since == MONTH_S
+    assert world.store.used().spent['the-project'] == 4 * 1800
+    process.cycle()
+    # From the begin of the month to its end an hour after.
+    assert left(process) == pytest.approx(20 - 4, abs=0.01)
+
+
+def test_a_clock_that_goes_back_makes_nothing_anew(world, process):
+    start(world, process, 'r1')
+    world.now = MONTH_S + 60
+    process.cycle()
+    spent = world.store.used()
+    world.now = MONTH_S - 60
+    process.cycle()
+    assert world.store.used() == spent
+    world.now = MONTH_S + 61
+    process.cycle()
+    assert world.store.used().spent == spent.spent
+
+
+def test_another_process_goes_on(world, process):
+    start(world, process, 'r1')
+    world.now += 600
+    process.cycle()
+    spent = world.store.used().spent
+    world.tick += 31
+    other = world.process('two', at_end=STOPS)
+    other.cycle()
+    world.tick += 31
+    other.cycle()
+    assert left(other) == pytest.approx(20 - 8)
+    assert world.store.used().spent == spent
+
+
+def test_an_extension_is_paid_for_at_once(world, process):
+    server = start(world, process, 'r1')
+    process.extend(server, 2 * HOUR_S)
+    assert left(process) == pytest.approx(20 - 16)
+    with pytest.raises(exception.IllegalStep, match='of the budget of'):
+        process.extend(server, 2 * HOUR_S)
+    process.cycle()
+    assert left(process) == pytest.approx(20 - 16)
+    process.extend(server, HOUR_S)
+    process.cycle()
+    assert left(process) == pytest.approx(0.0)
+
+
+def test_a_refused_extension_tells_nothing_of_accounts_above(world):
+    world.accounts = (
+        cluster.Account('physics', budget_hours=20.0),
+        cluster.Account('the-project', parent='physics', time_limit_s=LIMIT_S),
+    )
+    process = world.process(at_end=STOPS)
+    process.cycle()
+    server = start(world, process, 'r1')
+    process.extend(server, 2 * HOUR_S)
+    with pytest.raises(exception.IllegalStep) as refused:
+        process.extend(server, 2 * HOUR_S)
+    said = str(refused.value)
+    assert 'more than is left of the budget of an account' in said
+    assert 'physics' not in said
+
+
+def test_who_waits_extends_and_pays_later(world, process):
+    budget(world, 0.0)
+    server = start(world, process, 'r1')
+    process.extend(server, HOUR_S)
+    assert world.reason(server) is R.BUDGET_SPENT
+    assert left(process) == 0
+    budget(world, 12.0)
+    process.cycle()
+    process.cycle()
+    assert left(process) == pytest.approx(0.0, abs=0.01)
+
+
+def change(process, name, values):
+    process.change(lambda epoch: process.accounts.change(name, values, epoch))
+
+
+def test_a_budget_is_set_while_the_service_runs(world, process):
+    world.accounts = ()
+    process.cycle()
+    assert process.last().snapshot.budgets is None
+    change(process, 'the-project', {'budget_hours': 1.0})
+    process.cycle()
+    waits = start(world, process, 'r1')
+    assert world.reason(waits) is R.BUDGET_SPENT
+    with pytest.raises(exception.BadShares, match='budget of account'):
+        change(process, 'the-project', {'budget_hours': -1.0})
+
+
+def test_outside_of_its_window_an_account_starts_nothing(world, process):
+    window = cluster.Window('0 20 * * *', HOUR_S)
+    world.accounts = (cluster.Account('the-project', windows=(window,)),)
+    waits = start(world, process, 'r1')
+    assert world.reason(waits) is R.WINDOW_CLOSED
+    world.now = 20 * HOUR_S
+    process.cycle()
+    assert world.state(waits) is S.STARTING
+
+
+def test_an_account_starts_no_more_than_its_ceiling(world, process):
+    world.cloud.add_host('h2', 4)
+    world.accounts = (
+        cluster.Account('faculty', ceiling=(('VCPU', 7),)),
+        cluster.Account('the-project', 'faculty'),
+    )
+    first, second = start(world, process, 'r1'), start(world, process, 'r2')
+    assert world.state(first) is S.ACTIVE
+    assert world.reason(second) is R.OVER_ACCOUNT_CEILING
+    world.cloud.remove(first)
+    for _ in range(2):
+        process.cycle()
+    assert world.state(second) is S.STARTING

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import random
+
+import pytest
+
+from nova_fairness.model import partition
+from nova_fairness.planners.border import calendars
+from nova_fairness.planners.border import demand
+from nova_fairness.planners.border import planner
+from tests.fixtures import border
+
+NOW = 1_000_000.0
+LONG = NOW - 400
+HOUR = 3600.0
+E, C = partition.Event, partition.Cause
+
+
+def moved(*nodes, rules=None, **more):
+    """Names of hosts that are asked to move, in order; '-' before others."""
+    plan = planner.plan(
+        border.snapshot(*nodes, **more), NOW, rules or demand.Rules()
+    )
+    return [
+        each.host if each.step is E.ASK else f'-{each.host}'
+        for each in plan.actions
+    ]
+
+
+def some(count, state='batch', cores=8):
+    return [border.node(f'{state[0]}{n}', state, cores) for n in range(count)]
+
+
+def waits(cores, since=LONG):
+    return [border.want(cores, since)]
+
+
+@pytest.mark.parametrize(
+    ('batch', 'cloud', 'expected'),
+    [
+        ([], [], []),
+        # As many hosts as wanted cores fill.
+        ([], waits(1), ['b0']),
+        ([], waits(8), ['b0']),
+        ([], waits(9), ['b0', 'b1']),
+        # The other side needs them, however short it waits.
+        (waits(16, NOW), waits(8), ['b0']),
+        (waits(17, NOW), waits(8), []),
+        (waits(24), waits(8), []),
+        # Nothing moves for what only began to wait.
+        ([], waits(8, NOW - 299), []),
+        ([], waits(8, NOW - 300), ['b0']),
+        # Nor for what is to begin later, nor is anything kept for it.
+        ([], waits(8, NOW + 1), []),
+        (waits(24, NOW + 1), waits(8), ['b0']),
+        # Nor for what no number of hosts could hold.
+        ([], waits(25), []),
+    ],
+)
+def test_hosts_go_where_something_waits(batch, cloud, expected):
+    rules = demand.Rules(most_moving=9)
+    hosts = some(3)
+    assert moved(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
+    turned = some(3, 'cloud')
+    there = [name.replace('b', 'c') for name in expected]
+    assert moved(*turned, batch=cloud, cloud=batch, rules=rules) == there
+
+
+def test_room_that_a_side_has_is_used_before_hosts_move():
+    assert moved(*some(2), *some(1, 'cloud'), cloud=waits(8)) == []
+    assert moved(*some(2), *some(1, 'cloud'), cloud=waits(9)) == ['b0']
+
+
+def half(name):
+    """A host of the cloud half of which is in use."""
+    used = border.busy(border.work(cores=4))
+    return border.node(name, 'cloud'), border.CLOSED, used
+
+
+@pytest.mark.parametrize(
+    ('want', 'expected'),
+    [
+        # Eight cores are free, four on each of two hosts.
+        ({'cores': 8}, []),
+        ({'cores': 8, 'part': 4}, []),
+        ({'cores': 8, 'part': 8}, ['b0']),
+        ({'cores': 6, 'part': 3}, []),
+        ({'cores': 9, 'part': 3}, ['b0']),
+        ({'cores': 12, 'part': 6}, ['b0', 'b1']),
+        # What no host can hold moves none.
+        ({'cores': 9, 'part': 9}, ['b0']),
+        ({'cores': 7.5, 'part': 0.1}, []),
+    ],
+)
+def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
+    nodes = half('c0'), half('c1'), *some(3)
+    wants = [border.want(since=LONG, **want)]
+    assert moved(*nodes, cloud=wants) == expected
+
+
+def test_any_number_of_parts_is_placed_at_once():
+    wants = [border.want(24, LONG, part=24 / 10**12)] * 100_000
+    found = demand.balance(
+        border.snapshot(*some(3), batch=wants), partition.Side.BATCH, NOW, 0.0
+    )
+    assert found.unplaced == pytest.approx(24 * 99_999)
+
+
+def one_by_one(free, parts):
+    """Cores of parts without room, the largest first, where it fits best."""
+    left, missing = list(free), 0.0
+    for part in sorted(parts, reverse=True):
+        fitting = [each for each in left if each >= part - 1e-9]
+        if fitting:
+            left.remove(min(fitting))
+            left.append(min(fitting) - part)
+        else:
+            missing += part
+    return missing
+
+
+@pytest.mark.parametrize('seed', range(200))
+def test_parts_are_placed_as_if_one_after_the_other(seed):
+    chance = random.Random(seed)
+    cores = [chance.choice([2, 4, 8, 7.5]) for _ in range(3)]
+    wants, parts = [], []
+    for _ in range(chance.randrange(1, 9)):
+        part = chance.choice([0.1, 0.5, 1, 1.5, 3, 4])
+        count = chance.randrange(1, 4)
+        if part * count <= sum(cores):
+            wants.append(border.want(part * count, LONG, part=part))
+            parts += [part] * count
+    nodes = [border.node(f'b{n}', cores=c) for n, c in enumerate(cores)]
+    found = demand.balance(
+        border.snapshot(*nodes, batch=wants), partition.Side.BATCH, NOW, 0.0
+    )
+    parts = [part for part in parts if part <= max(cores)]
+    assert found.unplaced == pytest.approx(one_by_one(cores, parts))
+
+
+def test_what_waits_short_needs_no_host_to_itself():
+    wants = [border.want(8, NOW, part=8)]
+    assert moved(half('c0'), half('c1'), *some(1), cloud=wants) == []
+
+
+def test_a_large_request_gets_no_host_that_is_missed_elsewhere():
+    wants = [border.want(8, LONG, part=8)]
+    waits_there = waits(8, NOW)
+    nodes = half('c0'), half('c1'), *some(1)
+    assert moved(*nodes, batch=waits_there, cloud=wants) == []
+
+
+def test_hosts_in_use_are_not_to_spare():
+    full = border.busy(border.work(cores=8, gone_at=NOW + HOUR))
+    nodes = [(node, full, border.CLOSED) for node in some(2)]
+    assert moved(*nodes, cloud=waits(8)) == []
+    free = border.node('free')
+    assert moved(*nodes, free, cloud=waits(8)) == ['free']
+
+
+def test_spare_cores_are_kept():
+    rules = demand.Rules(spare_cores=9)
+    assert moved(*some(3), cloud=waits(16), rules=rules) == ['b0']
+
+
+@pytest.mark.parametrize('place', [border.FOREIGN, border.DOWN, None], ids=str)
+def test_what_a_side_cannot_use_does_not_count_for_it(place):
+    unusable = border.node('x', 'cloud'), border.CLOSED, place
+    assert moved(unusable, *some(2), cloud=waits(8))[-1:] == ['b0']
+
+
+def test_a_host_stays_for_a_while_where_it_came_to():
+    fresh = border.node('a', since=NOW - HOUR + 1)
+    assert moved(fresh, cloud=waits(8)) == []
+    assert moved(
+        fresh, border.node('b', since=NOW - HOUR), cloud=waits(8)
+    ) == ['b']
+
+
+def test_no_more_hosts_are_on_their_way_than_allowed():
+    nodes = some(5)
+    assert moved(*nodes, cloud=waits(40)) == ['b0', 'b1']
+    rules = demand.Rules(most_moving=1)
+    leaving = border.node('l', 'leaving_batch', until=NOW + 1)
+    held = border.busy(border.work(), place=border.CLOSED)
+    on_its_way = leaving, held, border.CLOSED
+    assert moved(*nodes, on_its_way, cloud=waits(40), rules=rules) == []
+
+
+def after_moves(name, count, ago):
+    node = border.node(name)
+    for _ in range(count):
+        node = node.stepped(E.ASK, NOW - ago, C.DEMAND)
+        node = node.stepped(E.CANCEL, NOW - ago, C.DEMAND)
+    return node
+
+
+def test_a_host_moves_only_so_often_within_a_day():
+    day = demand.DAY_S
+    assert moved(after_moves('a', 3, day - 1), cloud=waits(8)) == []
+    assert moved(after_moves('a', 2, day - 1), cloud=waits(8)) == ['a']
+    assert moved(after_moves('a', 3, day), cloud=waits(8)) == ['a']
+
+
+def used(name, *works, **more):
+    return border.node(name, **more), border.busy(*works), border.CLOSED
+
+
+def test_the_host_goes_whose_drain_leaves_least_idle():
+    """Core-seconds idle: 8 * 4 h - 32 h = 0; 8 * 1 h - 1 h = 7 h."""
+    nodes = [
+        used('long', border.work(cores=1, gone_at=NOW + 9 * HOUR)),
+        used('short', border.work(cores=1, gone_at=NOW + HOUR)),
+        used('whole', border.work(cores=8, gone_at=NOW + 4 * HOUR)),
+    ]
+    rules = demand.Rules(most_moving=9)
+    room = border.node('f', fixed=True, cores=10)
+    assert moved(*nodes, room, cloud=waits(8), rules=rules) == ['whole']
+    room = border.node('f', fixed=True, cores=99)
+    assert moved(*nodes, room, cloud=waits(24), rules=rules) == [
+        'whole',
+        'short',
+        'long',
+    ]
+
+
+def test_of_equal_drains_the_one_that_moves_fewest_vms_is_taken():
+    def host(name, *ways):
+        works = [
+            border.work(f'{name}{n}', 1, NOW, way)
+            for n, way in enumerate(ways)
+        ]
+        node = border.node(name, 'cloud')
+        return node, border.CLOSED, border.busy(*works)
+
+    nodes = host('a', 'moves', 'yields'), host('b', 'moves')
+    room = border.node('room', 'cloud', fixed=True)
+    assert moved(*nodes, room, batch=waits(8)) == ['b']
+
+
+def test_vms_that_move_need_room_on_their_own_side():
+    vms = border.busy(border.work(cores=8, gone_at=NOW, way='moves'))
+    full = [(border.node(name, 'cloud'), border.CLOSED, vms) for name in 'ab']
+    assert moved(*full, batch=waits(8)) == []
+    free = border.node('free', 'cloud')
+    assert moved(*full, free, batch=waits(8)) == ['free']
+
+
+def test_a_host_whose_drain_would_not_end_in_time_is_not_taken():
+    late = used('late', border.work(cores=1, gone_at=NOW + 2 * HOUR))
+    never = used('never', border.work(cores=1))
+    room = border.node('room', fixed=True)
+    rules = demand.Rules(ttl_s=HOUR)
+    assert moved(late, never, room, cloud=waits(8), rules=rules) == []
+    rules = demand.Rules(ttl_s=2 * HOUR)
+    assert moved(late, never, room, cloud=waits(8), rules=rules) == ['late']
+
+
+def test_vms_without_an_end_hold_a_host_unless_they_may_be_ended():
+    vm = border.busy(border.work(cores=1))
+    host = border.node('a', 'cloud'), border.CLOSED, vm
+    room = border.node('room', 'cloud', fixed=True)
+    assert moved(host, room, batch=waits(8)) == []
+    rules = demand.Rules(end_vms=True)
+    assert moved(host, room, batch=waits(8), rules=rules) == ['a']
+    job = used('b', border.work(cores=1))
+    spare = border.node('spare', fixed=True)
+    assert moved(job, spare, cloud=waits(8), rules=rules) == []
+
+
+def test_fixed_and_obstructed_hosts_are_not_taken():
+    fixed = border.node('a', fixed=True)
+    obstructed = border.node('b'), border.OPEN, border.FOREIGN
+    assert moved(fixed, obstructed, cloud=waits(8)) == []
+
+
+def leaving(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
+    asked = border.node(name, 'batch').stepped(E.ASK, 0.0, cause)
+    node = (
+        asked
+        if state == 'cloud_asked'
+        else asked.stepped(E.ACCEPT, 0.0, C.CHECKED, until=NOW + HOUR)
+    )
+    place = border.CLOSED if state == 'leaving_batch' else border.OPEN
+    held = border.busy(border.work(gone_at=gone_at), place=place)
+    return node, held, border.CLOSED
+
+
+@pytest.mark.parametrize('state', ['cloud_asked', 'leaving_batch'])
+def test_who_is_on_the_way_comes_back_if_it_is_missed(state):
+    assert moved(leaving('a', state), batch=waits(8)) == ['-a']
+    plan = planner.plan(
+        border.snapshot(leaving('a', state), batch=waits(1)), NOW
+    )
+    assert plan.actions[0].step is E.CANCEL
+    by_hand = leaving('a', state, cause=C.OPERATOR)
+    plan = planner.plan(border.snapshot(by_hand, batch=waits(1)), NOW)
+    assert E.CANCEL not in [each.step for each in plan.actions]
+
+
+def test_who_has_longest_to_go_comes_back_first():
+    near = leaving('near', 'leaving_batch', gone_at=NOW + 60)
+    far = leaving('far', 'leaving_batch', gone_at=NOW + HOUR)
+    assert moved(near, far, batch=waits(8)) == ['-far']
+
+
+def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
+    full = border.busy(border.work(cores=8, gone_at=NOW + HOUR))
+    nodes = [(node, full, border.CLOSED) for node in some(3)]
+    both = {'batch': waits(8), 'cloud': waits(8)}
+    assert moved(*nodes, **both) == []
+    rules = demand.Rules(contended=1)
+    assert moved(*nodes, **both, rules=rules) == ['b0']
+    there = border.node('c', 'cloud')
+    cloud = border.busy(border.work('vm', 8, NOW + HOUR))
+    there = there, border.CLOSED, cloud
+    assert moved(*nodes, there, **both, rules=rules) == []
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'expected'),
+    [(0, ['c0']), (1, []), (2, ['b0']), (99, ['b0', 'b1'])],
+)
+def test_a_target_by_hand_says_how_many_hosts_the_cloud_has(hosts, expected):
+    target = partition.Target(hosts)
+    nodes = *some(2), *some(1, 'cloud')
+    assert moved(*nodes, target=target, batch=waits(8)) == expected
+
+
+def test_a_target_comes_before_the_calendar_and_that_before_demand():
+    always = calendars.Window('* * * * *', 60, 1)
+    rules = demand.Rules(windows=(always,))
+    assert moved(*some(2), rules=rules) == ['b0']
+    assert moved(*some(2), rules=rules, cloud=waits(16)) == ['b0']
+    target = partition.Target(0)
+    assert moved(*some(2), rules=rules, target=target) == []
+    plan = planner.plan(border.snapshot(*some(2)), NOW, rules)
+    assert plan.actions[0].cause is C.CALENDAR
+    assert 'has 0 hosts and is to have 1' in plan.actions[0].text
+
+
+def test_numbers_of_demand_are_said():
+    plan = planner.plan(border.snapshot(*some(2), cloud=waits(8)), NOW)
+    assert plan.actions[0].text == ('cloud lacks 8 cores, batch can spare 16')
+    assert plan.actions[0].cause is C.DEMAND
