@@ -12,6 +12,7 @@ This refuses when the sum rises.
 
 import ast
 from collections.abc import Iterator
+import functools
 import pathlib
 import re
 import sys
@@ -50,6 +51,8 @@ CLAUSE = re.compile(
     re.VERBOSE,
 )
 LATER_CLAUSE = re.compile(r';\s+(?:who|what|whose|whatever)\s')
+TOKENS = re.compile('``(nobody|packed anew)``')
+"""Names of others: a user of Linux, a row of recorded results."""
 BLOCK = re.compile(
     r"""\n\s*\n                       # paragraphs
         |\n[=~^"*+-]+\n               # lines under titles
@@ -61,6 +64,7 @@ BLOCK = re.compile(
 
 def stumbles(text: str) -> int:
     """How many words and sentences of a text are not plain."""
+    text = TOKENS.sub('``token``', text)
     blocks = [block.strip(' \n*-') for block in BLOCK.split(text)]
     return len(WORDS.findall(text)) + sum(
         len(CLAUSE.findall(block)) + len(LATER_CLAUSE.findall(block))
@@ -115,6 +119,7 @@ def name_of(path: pathlib.Path) -> str:
     return str(path.relative_to(TOP))
 
 
+@functools.cache
 def counts() -> dict[str, int]:
     """Stumbles of each file that has any."""
     sums = {
@@ -191,6 +196,7 @@ def test_stumble_is_counted(text):
         'There are no more than 3 hosts.',
         'The newcomers today; the whole is which of them?',
         'nobody_leads',
+        'It runs as ``nobody``.',
         'Whole hosts are somewhat likely to become total.',
         '* - What\n  - Meaning\n',
     ],
