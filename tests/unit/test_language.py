@@ -7,7 +7,8 @@ falls is written there in the same commit, and so is a file that moves:
 
     python -m tests.unit.test_language --write
 
-This refuses when the sum rises.
+This refuses when the sum rises. Texts that users and operators read have
+none at all (`plain`).
 """
 
 import ast
@@ -35,6 +36,14 @@ PAGES = (
     'doc/source/**/*.inc',
     'releasenotes/notes/*.yaml',
 )
+READ = re.compile(
+    'README|doc/source/(index|user/|admin/|reference/|cli/|install/|config)'
+)
+"""Pages for users and operators."""
+SPOKEN = re.compile('nova_fairness/|api_ext/|oslo_messaging_zmq/')
+"""Files with messages, logs and helps that users and operators read."""
+SHOWN = re.compile('nova_fairness/(client|conf)/|oslo_messaging_zmq/conf')
+"""Files with docstrings that programs show as help."""
 
 WORDS = re.compile(
     r'\b(whoever|whom|of\s+which|somebody|nobody|anew|likewise'
@@ -137,6 +146,13 @@ def baseline() -> dict[str, int]:
     }
 
 
+def is_plain(name: str, docstring: bool) -> bool:
+    """Whether users or operators read such texts of a file."""
+    if docstring:
+        return bool(SHOWN.match(name))
+    return bool(READ.match(name) or SPOKEN.match(name))
+
+
 def write() -> None:
     """Take over what is counted, unless the sum rose."""
     found = counts()
@@ -221,6 +237,24 @@ def test_texts_of_a_module_are_found(tmp_path):
 def test_counts_are_those_of_the_baseline():
     """`--write` takes over smaller counts and moved files."""
     assert counts() == baseline()
+
+
+def test_texts_that_users_read_are_plain():
+    found = {
+        f'{name_of(path)}: {" ".join(text.split())[:79]}'
+        for path in files()
+        for docstring, text in texts(path)
+        if is_plain(name_of(path), docstring) and stumbles(text)
+    }
+    assert not found
+
+
+def test_what_is_plain_is_told_by_the_path():
+    assert is_plain('doc/source/user/index.rst', False)
+    assert is_plain('nova_fairness/cluster/service.py', False)
+    assert is_plain('nova_fairness/client/queue.py', True)
+    assert not is_plain('nova_fairness/cluster/service.py', True)
+    assert not is_plain('doc/source/contributor/index.rst', False)
 
 
 if __name__ == '__main__':
