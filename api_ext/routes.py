@@ -324,8 +324,7 @@ ROUTES: Sequence[Route] = (
         name='showPreemption',
         method='GET',
         path='/fairness/preemptions/{uuid}',
-        summary='Show when a server had to make room, for whom, and what'
-        ' came of it',
+        summary='Show a preemption: its victim, its preemptor and its outcome',
         answers=request_handler.show_preemption,
         answer=request_schemas.SHOW_PREEMPTION,
         faults=(*_ALWAYS, 404),

@@ -62,8 +62,8 @@ def _summary(owner: asked_module.Owner) -> str:
     if owner.state in _AT_REST:
         how, then = _AT_REST[owner.state]
         return (
-            f'This server {how}: it does not run, so nothing is measured and '
-            f'nobody slows it down. {then} and ask again.'
+            f'This server {how}: it does not run, so it is neither measured '
+            f'nor slowed down. {then} and ask again.'
         )
     return (
         'Nothing is known of this server for now: the agent of its host has '

@@ -37,10 +37,10 @@ ROWS = {
 ASKED = """\
 Measured with {servers} servers on {hosts} hosts, which share {cpus} CPUs with
 all of OpenStack; {rounds} requests of each kind, one after the other and by
-turns (``benchmarks/api_latency.py``). What is beyond authentication is
-compared with a path that does not exist, which ends before any policy or
-database; what Keystone says of a token is remembered for five minutes, as Nova
-comes."""
+turns (``benchmarks/api_latency.py``). The cost beyond authentication
+is compared with a path that does not exist, which ends before any policy or
+database. Keystone's answers about tokens are remembered for five minutes, as
+in Nova's defaults."""
 
 PASSING = """\
 Other requests pass the filter. Their medians with it are so many times those

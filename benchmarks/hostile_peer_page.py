@@ -33,7 +33,7 @@ DID = {
     'noise': 'garbage, on {connections:,} connections',
     'strangers': '{handshakes:,} handshakes with foreign keys',
     'commands': '{connections} handshakes of 15 MB',
-    'small': '{offered:,} small casts on connections that stay, of which '
+    'small': '{offered:,} small casts on connections that stay; '
     '{messages:,} are taken',
     'small_anew': '{offered:,} small casts on {connections:,} connections, '
     'each left soon',
@@ -42,7 +42,7 @@ DID = {
     'connections ended',
     'slow_reader': '{questions:,} questions with long answers, never read',
     'questions': '{questions:,} questions with long answers, read',
-    'connections': '{connections:,} connections with one good key, of which '
+    'connections': '{connections:,} connections with one good key; '
     '{admitted} are admitted',
 }
 """What was done, by attack."""

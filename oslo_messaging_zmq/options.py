@@ -91,8 +91,8 @@ it if calls are dropped in bursts; each takes memory while it waits.
         advanced=True,
         help="""
 Number of fanout messages that wait for each peer, and of each peer. Further
-ones are dropped and counted, so that a peer that does not read delays nobody.
-Raise it if fanouts are dropped in bursts.
+ones are dropped and counted, so that a peer that does not read delays no other
+peer. Raise it if fanouts are dropped in bursts.
 """,
     ),
     cfg.IntOpt(
@@ -117,7 +117,7 @@ executor with more threads.
 Number of calls and casts of one peer that one listener has in work at a time.
 An answer of 16 KiB or more counts until its peer has read it. ``queue_length``
 further ones wait, up to twice ``max_message_size``; beyond that they are
-dropped and counted. So nobody waits long behind a peer that asks without end.
+dropped and counted. So no peer waits long behind one that asks without end.
 Raise it for a service whose clients ask much at the same time; half of the
 threads of its executor are a good value.
 """,
@@ -154,11 +154,11 @@ waits behind more of them. Lower it if calls are answered late.
         help="""
 Calls and casts per second, on average, that one listener takes from one peer;
 0: any number. Ten seconds' worth may come at once, and each 64 KiB of a
-message count as one more. What exceeds this is read slowly, dropped before it
-is decoded, counted, and logged with the peer's name; so a peer that sends
-without end costs little and delays nobody. For ten seconds after that its key
-makes no further connections. Raise it for a service that one client asks more
-often.
+message count as one more. Messages beyond this are read slowly, dropped before
+they are decoded, counted, and logged with the peer's name; so a peer that
+sends without end costs little and delays no other peer. For ten seconds after
+that its key makes no further connections. Raise it for a service that one
+client asks more often.
 """,
     ),
     cfg.FloatOpt(
@@ -193,7 +193,7 @@ closely must arrive sooner.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which a cast waits until somebody listens to its topic, unless its
+Seconds for which a cast waits until a server listens to its topic, unless its
 sender says how often to try again. After that it is dropped, counted and
 logged. Raise it if listeners are away for longer when they restart.
 """,

@@ -91,8 +91,8 @@ RULES = (
     base.rule(
         HOLD_AS_OPERATOR,
         base.ADMIN,
-        'Whose holds are those of an operator: only they end them, and a '
-        'request does not expire while they hold it.',
+        'Set and end holds as an operator. Only operators end such holds, '
+        'and a request does not expire while an operator holds it.',
         f'{_URL} (hold, unhold)',
     ),
     base.rule(
@@ -165,9 +165,9 @@ RULES = (
     base.rule(
         PREEMPTIONS_SHOW,
         f'{base.OPERATOR} or ({_READER})',
-        'Show when a server had to make room. The project is that of the '
-        'server, or that of whom it made room for: then the names of the '
-        'server and of its owner are left out.',
+        'Show a preemption. The project is that of the victim or that of the '
+        'preemptor. For the project of the preemptor, the names of the '
+        'victim and of its owner are left out.',
         'GET /fairness/preemptions/{uuid}',
     ),
     base.rule(

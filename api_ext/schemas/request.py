@@ -263,7 +263,9 @@ _LIMITED = {
         ' file says',
     },
     'ceiling': _amounts('Most that all below it may have at once'),
-    'nominal': _amounts('What it owns beside what those below it own'),
+    'nominal': _amounts(
+        'Nominal quota of its own, without that of accounts below it'
+    ),
     'borrowing_limit': _amounts('Most that all below it may use beyond'),
     'lending_limit': _amounts('Most that others may use of what it owns'),
     'windows': {
@@ -434,7 +436,7 @@ _HOLD: parts.Schema = {
             'minLength': 1,
             'maxLength': 200,
             'pattern': r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$',
-            'description': 'What owners of the request read',
+            'description': 'Text for the owners of the request',
         },
     },
     'additionalProperties': False,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands have in common."""
+"""Base classes of the commands."""
 
 import argparse
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class Lister(command.Lister):
 
     @property
     def api(self) -> http.FairnessApi:
-        """What to ask."""
+        """The HTTP interface that answers."""
         return _api(self.app.client_manager)
 
     def produce_output(
@@ -88,7 +88,7 @@ class ShowOne(command.ShowOne):
 
     @property
     def api(self) -> http.FairnessApi:
-        """What to ask."""
+        """The HTTP interface that answers."""
         return _api(self.app.client_manager)
 
 

@@ -56,7 +56,7 @@ class _Set(base.Action):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a name and whom to tell it first."""
+        """Take a name and the hosts that are asked first."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'name', metavar=f'<{self.noun}>', help=f'Name of the {self.noun}'

@@ -19,7 +19,7 @@ _VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
 """Some clouds register the compute service without its version."""
 
 _UNKNOWN_URL = 'The resource could not be found'
-"""What Nova itself says to a URL that nobody serves."""
+"""Nova's own answer to a URL that no extension serves."""
 
 Answer = Mapping[str, Any]
 

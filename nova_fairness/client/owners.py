@@ -15,7 +15,7 @@ from nova_fairness.client import http
 _SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
 
 _ID = re.compile('[0-9a-f]{32}|[0-9a-f-]{36}|me')
-"""What Keystone makes, and who the token is of."""
+"""IDs as Keystone makes them, or ``me``: the owner of the token."""
 
 _FORMS = {
     'heaviness_quotas': columns.Number,

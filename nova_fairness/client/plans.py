@@ -79,7 +79,7 @@ class ApprovePlan(ShowPlan):
 class StopPlan(ShowPlan):
     """End a plan of moves, or open the host of one that ended in part
 
-    What moves already comes to its end.
+    Moves that have begun are completed.
     """
 
     action = 'stop'

@@ -116,7 +116,7 @@ _LIMITS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     'ceiling': ('most that all below it may have at once', _AMOUNTS),
     'nominal': (
-        'what it owns beside what those below it own; - for nothing',
+        'nominal quota without that of accounts below it; - for nothing',
         _AMOUNTS,
     ),
     'borrowing_limit': (
@@ -251,7 +251,7 @@ class HoldRequest(ShowRequest):
         parser.add_argument(
             '--why',
             metavar='<text>',
-            help='What owners of the request read, 1 to 200 characters',
+            help='Text for the owners of the request, 1 to 200 characters',
         )
         return parser
 
@@ -315,7 +315,7 @@ class ListPreemption(base.Lister):
 
 
 class ShowPreemption(base.ShowOne):
-    """Show when a server had to make room, for whom, and what came of it"""
+    """Show a preemption: its victim, its preemptor and its outcome"""
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a preemption."""

@@ -15,7 +15,8 @@ from nova_fairness.client import base
 from nova_fairness.client import columns
 
 MOST = 100
-"""Servers of a list, each of which is a request, unless more are asked for."""
+"""Most servers in a list, unless ``--limit`` asks for more. Each is one HTTP
+request."""
 
 _FORMS = {
     'usage': columns.Amounts,
@@ -42,7 +43,7 @@ _FIRST = (
     'usage',
     'weights',
 )
-"""What most people want to know, in this order."""
+"""Fields that most people want to know, in this order."""
 
 
 class ShowServer(base.ShowOne):

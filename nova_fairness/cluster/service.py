@@ -193,7 +193,7 @@ class Service:
                 exception.PluginMisbehaved,
             ) as error:
                 self.cycles_failed += 1
-                LOG.warning('this cycle ends early: %s', error)
+                LOG.warning('cycle aborted: %s', error)
             except Exception as error:  # noqa: BLE001 - no input ends the loop
                 self.cycles_failed += 1
                 self.quarantine.put(_K.PART, _OF_CYCLE, error)

@@ -530,7 +530,7 @@ def main(arguments: list[str] | None = None) -> int:
             ),
             'check-ledger': (
                 ledger.check,
-                'work the ledger out anew from what was charged',
+                'compute the ledger again from all charges, and compare',
             ),
         },
         arguments,

@@ -81,7 +81,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         except ValueError as error:
             parser.error(str(error))
     if not (options.host or options.hosts_from or options.all):
-        parser.error('say whom to ask: --host, --hosts-from or --all')
+        parser.error('name the hosts: --host, --hosts-from or --all')
     if options.command != TOP and (options.interval or options.count):
         parser.error('--interval and --count go with top only')
     if options.command == TOP and options.json:

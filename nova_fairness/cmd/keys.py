@@ -111,7 +111,7 @@ def _allow(options: argparse.Namespace) -> int:
 
 def _serves(options: argparse.Namespace) -> int:
     present = admin.serves(options.directory, options.name, options.servers)
-    others = ', '.join(present[-1].serves) or 'nobody else'
+    others = ', '.join(present[-1].serves) or 'no other host'
     _say(f'{options.name} answers for {options.name} and {others}')
     _say(_COPY)
     return DONE

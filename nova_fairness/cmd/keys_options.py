@@ -86,8 +86,8 @@ def _add_rotate(commands: '_Commands[argparse.ArgumentParser]') -> None:
         'rotate',
         help='make a new pair for a name; the old key stays good',
         description='Make a new key pair for NAME. The old key stays good '
-        'until you revoke it, so that nobody is cut off while files are '
-        'copied.',
+        'until you revoke it, so that no host is cut off while '
+        'files are copied.',
     )
     parser.add_argument('name', metavar='NAME', help='a name on the list')
     parser.set_defaults(command='rotate')

@@ -160,8 +160,8 @@ def check(conf: cfg.ConfigOpts) -> None:
     )
     sys.stdout.write(
         plain.lines(
-            f'worked out anew from {count} charges, the ledger differs by'
-            f' {difference:.3g} of the cloud at most\n'
+            f'computed again from {count} charges, the ledger differs by '
+            f'{difference:.3g} of the cloud at most\n'
         )
     )
     if difference > charge_log.TOLERATED:

@@ -118,9 +118,9 @@ def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
         )
     if entry.role == 'node' and ring.name != host:
         return results.failure(
-            f'the key is that of {ring.name}; expected that of '
-            f'[fairness] host, {host}: reports with another are refused, '
-            'and nobody calls this host'
+            f'the key is that of {ring.name}; expected that of [fairness] '
+            f'host, {host}: reports with another key are refused, and no '
+            'other host calls this one'
         )
     if entry.role == allow_list.CONTROLLER and not entry.signs:
         return results.warning(

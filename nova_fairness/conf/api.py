@@ -63,7 +63,7 @@ Lower it to keep answers small.
 Seconds for which a process of nova-api uses the agents' answers about hosts,
 users and projects again. It bounds how often users can make it ask all agents.
 0: each request asks. Raise it if many users ask; up to ``[fairness] interval``
-nobody sees a difference.
+users see no difference.
 """,
     ),
     cfg.FloatOpt(

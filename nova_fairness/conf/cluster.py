@@ -168,9 +168,9 @@ budgets. All processes of the service must have the same.
         advanced=True,
         help="""
 Whether the share tree has the domains and projects of Keystone, each below its
-parent, by their IDs. ``shares_file`` and what is set by the API count for them
-as before; an account that the file names without a parent stays where Keystone
-has it. Without it, projects that nobody names stand side by side at the top.
+parent, by their IDs. ``shares_file`` and settings of the API count for them as
+before; an account that the file names without a parent stays where Keystone
+has it. If not set, projects without an entry stand side by side at the top.
 Set it where domains or parent projects are to be divided among those below
 them. All processes of the service must have the same.
 """,
@@ -182,8 +182,8 @@ them. All processes of the service must have the same.
 Which request is next of those beyond their project's guaranteed part:
 ``fair_tree``, ``multifactor``, ``synergy``, ``dominant_share`` and
 ``distribution`` go by shares; ``fifo`` is first come, first served. Others can
-be installed. Set ``fifo`` if whoever asks first should come first, however
-much they have. All processes of the service must have the same.
+be installed. Set ``fifo`` if the first request should come first, however much
+its project has. All processes of the service must have the same.
 """,
     ),
     cfg.Opt(
@@ -236,11 +236,11 @@ may be missed for it.
         min=60.0,
         advanced=True,
         help="""
-Seconds after which what somebody used counts half in orders by shares; at
-least 60, by default 604800 (seven days). Lower it if those who used much
-should be served again sooner; raise it if shares should hold over months. What
-was used is charged once a minute, and a hundred times in a half-life that is
-shorter than 6000 seconds. All processes of the service must have the same.
+Half-life of use in orders by shares, in seconds; at least 60, by default
+604800 (seven days). Lower it if heavy users should be served again sooner;
+raise it if shares should hold over months. Use is charged once a minute, and a
+hundred times in a half-life that is shorter than 6000 seconds. All processes
+of the service must have the same.
 """,
     ),
     cfg.FloatOpt(
@@ -295,8 +295,8 @@ unshelving is never given up: Nova knows no way to take it back.
         help="""
 Whether requests are preemptible that say ``fairness:preemptible=true`` in the
 metadata of the server, in a scheduler hint or in an extra spec of the flavor.
-It is read when the request comes; whatever is changed later changes nothing.
-Their servers run in what others leave. Set it if users may use what is idle.
+It is read when the request comes; later changes have no effect. Preemptible
+servers run in room that others leave. Set it if users may use idle room.
 """,
     ),
     cfg.ListOpt(
@@ -304,8 +304,8 @@ Their servers run in what others leave. Set it if users may use what is idle.
         default=[],
         advanced=True,
         help="""
-IDs of projects of which all requests are preemptible, marked or not, separated
-by commas. Set it for projects that are to run in what others leave.
+IDs of projects whose requests are all preemptible, marked or not, separated by
+commas. Set it for projects that are to run only in room that others leave.
 """,
     ),
     cfg.ListOpt(
@@ -313,8 +313,8 @@ by commas. Set it for projects that are to run in what others leave.
         default=[],
         advanced=True,
         help="""
-Names of flavors of which all requests are preemptible, marked or not,
-separated by commas. Set it to sell flavors of servers that may have to leave.
+Names of flavors whose requests are all preemptible, marked or not, separated
+by commas. Set it to sell flavors of servers that may be evicted.
 """,
     ),
     cfg.StrOpt(
@@ -327,15 +327,15 @@ separated by commas. Set it to sell flavors of servers that may have to leave.
         ],
         advanced=True,
         help="""
-What accounts are charged in orders by shares. Agents measure the use of CPU
-time and memory, which are charged as ``VCPU`` and ``MEMORY_MB``; of all other
-classes, and of users whom no agent knows, what is allocated is charged. While
-no agent answers, so is everything. Budgets always count what is allocated.
-``used`` and ``larger`` need agents on all hosts and ``[DEFAULT]
+Amount that accounts are charged in orders by shares. Agents measure the use of
+CPU time and memory, which are charged as ``VCPU`` and ``MEMORY_MB``. Other
+classes, and users that no agent knows, are charged by allocation. While no
+agent answers, all are charged by allocation. Budgets always count what is
+allocated. ``used`` and ``larger`` need agents on all hosts and ``[DEFAULT]
 transport_url``. Set ``used`` where users should pay for what they use and not
 for what they keep idle; ``larger`` where they should pay for both. Three
-agents are asked and the median counts, so that none alone says who used what;
-nobody is charged more than what they have allocated lets them use. All
+agents are asked and the median counts, so that a single agent cannot falsify a
+charge. A charge never exceeds the use that the allocation allows. All
 processes of the service must have the same.
 """,
     ),
@@ -347,10 +347,10 @@ processes of the service must have the same.
         help="""
 Weights by which the use of resource classes of Placement counts in orders by
 shares, such as ``VCPU:1,MEMORY_MB:0.5,CUSTOM_GPU:2``, by name, at least 0, no
-unit. Use of a class is a part of what the cloud has of it; what counts is that
-of the class with the largest product. What is not named counts for nothing.
-Empty: all classes count alike. Set it if some classes are scarcer than others.
-All processes of the service must have the same.
+unit. Use of a class is a part of the cloud's amount of it. The class with the
+largest product of part and weight counts. Classes that are not named do not
+count. Empty: all classes count alike. Set it if some classes are scarcer than
+others. All processes of the service must have the same.
 """,
     ),
     cfg.FloatOpt(
@@ -360,9 +360,9 @@ All processes of the service must have the same.
         max=1.0,
         advanced=True,
         help="""
-Factor by which what preemptible servers have counts as used in budgets and in
-orders by shares, from 0 to 1, no unit; 0: whoever runs in what others leave
-owes nothing. Raise it if it should count as well.
+Factor by which the use of preemptible servers counts in budgets and in orders
+by shares, from 0 to 1, no unit; 0: it is free. Raise it if it should count as
+well.
 """,
     ),
     *cluster_ends.OPTS,
@@ -373,11 +373,12 @@ owes nothing. Raise it if it should count as well.
         min=60.0,
         advanced=True,
         help="""
-Seconds after which a request that was sent, and of which Nova shows nothing,
-may wait again: a process died while it sent it, or a broker lost it. It does
+Seconds after which a dispatched request may wait again if Nova shows no trace
+of it: a process died while it sent the request, or a broker lost it. It does
 if the queues of conductor and scheduler are empty, both listen, and Placement
 has nothing of the server. It must be longer than Nova may take from a message
-to a claim in Placement. Raise it if Nova takes longer; nobody else waits.
+to a claim in Placement. Raise it if Nova takes longer; other requests do not
+wait for it.
 """,
     ),
     cfg.FloatOpt(
@@ -400,10 +401,10 @@ is known, and does nothing. Lower it if the database must stay small.
         ],
         advanced=True,
         help="""
-What the relay does with new builds while the cluster service is away for
-longer than ``fail_after``. What waits already goes on waiting. Use ``pass`` if
-users would rather be refused than wait for an operator. The log of the relay
-says when builds begin to pass, and when they are held again.
+Action of the relay on new builds while the cluster service is away for longer
+than ``fail_after``. Queued requests go on waiting. Use ``pass`` if users would
+rather be refused than wait for an operator. The log of the relay says when
+builds begin to pass, and when they are held again.
 """,
     ),
     cfg.FloatOpt(
@@ -458,11 +459,10 @@ serves both. Set it to have the alerts.
             ('operator', 'operators alone'),
         ],
         help="""
-Who reads notifications about requests and servers. With ``project`` they name
-no other project, no request of another project and no host: what collects
-them may show them to the project that they name, as event stores do. Set
-``operator`` if only programs of operators read them, and they need to know for
-whom a server makes room.
+Readers of notifications about requests and servers. With ``project`` they name
+no other project, no request of another project and no host, so that an event
+store may show them to the project that they name. Set ``operator`` if only
+programs of operators read them, and need the preemptor of each victim.
 """,
     ),
     cfg.IntOpt(
@@ -486,8 +486,8 @@ often.
         ],
         advanced=True,
         help="""
-What happens to requests whose message cannot be read, such as one of a newer
-Nova. Use ``hold`` if nobody may pass the queue.
+Action on requests whose message cannot be read, such as one of a newer Nova.
+Use ``hold`` if no request may pass the queue.
 """,
     ),
     cfg.StrOpt(
@@ -499,11 +499,11 @@ Nova. Use ``hold`` if nobody may pass the queue.
         ],
         advanced=True,
         help="""
-What happens to builds whose user's token ran out while they waited. Nova can
-start them for ``[token] allow_expired_window`` of Keystone (48 hours unless it
-is set), if it sends service tokens: ``[service_user] send_service_user_token``
-in nova.conf. Use ``refuse`` if it does not, or they end in ERROR. Whose token
-was revoked, or whose user is gone, is never started.
+Action on builds whose user's token ran out while they waited. Nova can start
+them for ``[token] allow_expired_window`` of Keystone (48 hours unless it is
+set), if it sends service tokens: ``[service_user] send_service_user_token`` in
+nova.conf. Use ``refuse`` if it does not, or they end in ERROR. A build is
+never started if its token was revoked or its user is gone.
 """,
     ),
 ]

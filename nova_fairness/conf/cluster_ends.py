@@ -18,9 +18,9 @@ OPTS = [
             ('month', 'on the first'),
         ],
         help="""
-When budgets of accounts begin anew, by the calendar of UTC; what was not used
-is lost. Set it to the period for which budgets are given. All processes of the
-service must have the same.
+Period of budgets of accounts, by the calendar of UTC. At its end, each account
+has its full budget again; unused budget is lost. Set it to the period for
+which budgets are given. All processes of the service must have the same.
 """,
     ),
     cfg.Opt(
@@ -29,9 +29,9 @@ service must have the same.
         default={'VCPU': 1.0},
         advanced=True,
         help="""
-Units that one of a resource class of Placement counts as in budgets, such as
-``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0; what is not named counts for
-nothing. A budget is a number of such units times hours, so by default of
+Units in budgets for one of each resource class of Placement, such as
+``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0; classes that are not named
+do not count. A budget is a number of such units times hours, so by default of
 VCPU-hours. Set it if memory or other devices cost something as well.
 """,
     ),
@@ -42,10 +42,10 @@ VCPU-hours. Set it if memory or other devices cost something as well.
         max=100_000,
         advanced=True,
         help="""
-Largest number of users of one project of which a share or limits can be set
-while the service runs, from 1 to 100000; the next one is refused (409).
-Accounts of shares_file do not count. Raise it if a project has more users,
-lower it if managers are to set few.
+Largest number of users of one project whose share or limits can be set while
+the service runs, from 1 to 100000; the next one is refused (409). Accounts of
+shares_file do not count. Raise it if a project has more users, lower it if
+managers are to set few.
 """,
     ),
     cfg.IntOpt(
@@ -94,11 +94,11 @@ time need four million rows in 30 days.
             choices=cluster_room.ACTIONS, ignore_case=False
         ),
         help="""
-What is done to a server whose time limit is over, one after the other until
+Actions on a server whose time limit is over, one after the other until
 Placement shows that its room is free: ``stop``, ``suspend``, ``shelve``,
 ``snapshot_delete``, ``delete``. Stopping and suspending free no room; shelving
-fails for some images. Use ``shelve,delete`` if the room must be free, whatever
-is lost. Only servers of which somebody said how long they may run have an end.
+fails for some images. Use ``shelve,delete`` if the room must be free, even if
+work is lost. Only servers with a time limit are affected.
 """,
     ),
     cfg.FloatOpt(
@@ -144,8 +144,8 @@ servers.
         advanced=True,
         help="""
 Seconds from telling the owner of an idle server to the first of
-``idle_actions``. At least 120. Whoever does something on the server meanwhile
-is spared. Raise it if owners are away for longer.
+``idle_actions``. At least 120. The server stays if it is used meanwhile. Raise
+it if owners are away for longer.
 """,
     ),
     cfg.ListOpt(
@@ -156,9 +156,9 @@ is spared. Raise it if owners are away for longer.
             choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
         ),
         help="""
-What is done to an idle server, one after the other until Placement shows that
-its room is free, as ``end_actions``. Set it to ``stop`` if its room is to stay
-its own, and only what it uses is to end.
+Actions on an idle server, one after the other until Placement shows that its
+room is free, as ``end_actions``. Set it to ``stop`` if the server is to keep
+its room and only its use of the node is to end.
 """,
     ),
     cfg.ListOpt(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the queue: where servers start, and who makes room for whom."""
+"""Options of the queue: placement and preemption."""
 
 from oslo_config import cfg
 from oslo_config import types
@@ -32,10 +32,10 @@ requests room to start.
         default=False,
         advanced=True,
         help="""
-Whether servers come to lie on the hosts that ``placement`` found. If not, Nova
-chooses among hosts whose room is kept for nobody else, and goes on to another
-if a build fails. Set it to have servers packed as ``placement`` says; a build
-that fails then ends in ERROR.
+Whether servers start exactly on the hosts that ``placement`` found. If not,
+Nova chooses among hosts without a reservation for others, and tries another
+one if a build fails. Set it to have servers packed as ``placement`` says; a
+build that fails then ends in ERROR.
 """,
     ),
     cfg.BoolOpt(
@@ -64,10 +64,10 @@ servers may have to leave.
         default='least',
         advanced=True,
         help="""
-What chooses who leaves, the name of a plugin. ``least``: whoever is furthest
-over their share first, then least work lost, then fewest servers. Set it to
-``youngest`` if work that is lost counts for more than shares; the others are
-there to compare with.
+Name of the plugin that chooses victims. ``least``: servers of the account
+furthest over its share first, then least work lost, then fewest servers. Set
+it to ``youngest`` if lost work counts for more than shares; the others are for
+comparison.
 """,
     ),
     cfg.FloatOpt(
@@ -76,8 +76,8 @@ there to compare with.
         min=0.0,
         advanced=True,
         help="""
-Seconds that a request waits before others leave for it. Raise it if servers
-often end by themselves in that time.
+Seconds a request must wait before it may preempt. Raise it if servers often
+end by themselves in that time.
 """,
     ),
     cfg.FloatOpt(
@@ -96,10 +96,10 @@ work shorter than that is lost too often.
         min=0,
         advanced=True,
         help="""
-Largest number of servers that are told to leave in an hour. Lower it if users
-are to get used to it. A request for which more would leave waits until nobody
-left for an hour. Then they leave at once, and nobody leaves for others in the
-hours that this would have taken.
+Largest number of servers that are preempted in an hour. Lower it if users are
+to get used to it. A request that needs more victims waits until there was no
+preemption for an hour. Then all its victims leave at once, and there is no
+further preemption for as many hours as this limit would have taken.
 """,
     ),
     cfg.FloatOpt(
@@ -123,9 +123,9 @@ servers are usual.
         min=0.0,
         advanced=True,
         help="""
-Seconds of lost work that being twice as far over the share outweighs, when it
-is chosen who leaves. 0: lost work alone counts. Lower it if less work should
-be lost, whoever did it.
+Seconds of lost work that count as much as being twice as far over the share,
+when victims are chosen. 0: lost work alone counts. Lower it if less work
+should be lost, whatever the shares.
 """,
     ),
     cfg.BoolOpt(
@@ -155,13 +155,12 @@ difference counts, and more work is lost. Raise it if too many leave.
         advanced=True,
         item_type=types.String(choices=ACTIONS, ignore_case=False),
         help="""
-What is done to a server that makes room, one after the other until Placement
-shows that its room is free: ``stop``, ``suspend``, ``shelve``,
-``snapshot_delete`` (its owner gets an image of it before), ``delete``.
-Stopping and suspending free no room; shelving fails for some images. What was
-shelved starts again by itself. Use ``shelve,delete`` if the room must be free,
-whatever is lost. They are told and waited for as ``end_notice`` and
-``end_patience`` say.
+Actions on a victim of preemption, one after the other until Placement shows
+that its room is free: ``stop``, ``suspend``, ``shelve``, ``snapshot_delete``
+(its owner gets an image of it before), ``delete``. Stopping and suspending
+free no room; shelving fails for some images. Shelved servers start again by
+themselves. Use ``shelve,delete`` if the room must be free, even if work is
+lost. Notice and patience are those of ``end_notice`` and ``end_patience``.
 """,
     ),
     cfg.ListOpt(

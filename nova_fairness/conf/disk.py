@@ -18,11 +18,12 @@ OPTS = [
         help="""
 Whether VMs are throttled on devices whose scheduler has no weights (none,
 mq-deadline, kyber). While several VMs wait for one device, each is limited to
-its part, by weight, of what the device just delivered; reads and writes are
-limited apart. The limits are lifted in the first round in which nobody waits,
-and when the agent stops. They cost throughput: what a VM leaves of its limit
-goes to nobody before the next round. Prefer a scheduler with weights (bfq) or
-the kernel's cost model (``io.cost.qos``); use this where neither can be had.
+its part, by weight, of the rate that the device just delivered; reads and
+writes are limited apart. The limits are lifted in the first round without
+waiting VMs, and when the agent stops. They cost throughput: no other VM gets
+the unused part of a limit before the next round. Prefer a scheduler with
+weights (bfq) or the kernel's cost model (``io.cost.qos``); use this where
+neither can be had.
 """,
     ),
     cfg.FloatOpt(

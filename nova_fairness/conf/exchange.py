@@ -67,7 +67,7 @@ Raise it if the log says that there is no room for a report.
         max=100_000,
         advanced=True,
         help="""
-Largest number of nodes that are remembered. It bounds the memory if somebody
+Largest number of nodes that are remembered. It bounds the memory if a peer
 invents nodes. Raise it for a domain with more.
 """,
     ),

@@ -16,15 +16,15 @@ from nova_fairness.model import resources
 GROUP = cfg.OptGroup(
     'fairness',
     title='Fair sharing of a node',
-    help='What the agent measures, how it decides and whether it acts.',
+    help='Measurements, decisions and actions of the agent.',
 )
 
 _EXEMPT = """
-The VMs keep the values that they were found with. What they use still counts
-for their owner's heaviness. Use it for what must never be slowed down.
+The VMs keep the values that they were found with. Their use still counts for
+their owner's heaviness. Use it for VMs that must never be slowed down.
 Identifiers are matched whole: the ids of Keystone and the UUIDs of instances.
 Can be changed while the agent runs (SIGHUP); a VM that becomes exempt gets
-back what it had.
+back the values that it was found with.
 """
 
 CONTROLS = tuple(control.value for control in resources.Control)
@@ -190,8 +190,9 @@ the agent runs (SIGHUP).
             ('project', 'the project that owns the VM'),
         ],
         help="""
-Who is compared with whom. Use ``project`` if a project's users work together
-and quotas are set by project. All nodes must have the same value.
+Owners that are compared: users or projects. Use ``project`` if a project's
+users work together and quotas are set by project. All nodes must have the same
+value.
 """,
     ),
     cfg.FloatOpt(
@@ -212,12 +213,12 @@ newest interval only.
         default=list(CONTROLS),
         mutable=True,
         help="""
-What the agent steers: ``cpu`` (shares), ``memory`` (protection), ``blkio``
-(weight of the disks) and ``network`` (class of traffic control). Leave one out
-if another program sets it. Those that this node cannot steer are named in the
-log and the status, and the others work without them. Can be changed while the
-agent runs (SIGHUP); a control that is left out gets back the values that it
-was found with.
+Controls that the agent steers: ``cpu`` (shares), ``memory`` (protection),
+``blkio`` (weight of the disks) and ``network`` (class of traffic control).
+Leave one out if another program sets it. Those that this node cannot steer are
+named in the log and the status, and the others work without them. Can be
+changed while the agent runs (SIGHUP); a control that is left out gets back the
+values that it was found with.
 """,
     ),
     _by_control(
@@ -348,8 +349,8 @@ the owner ``unowned``.
         default={},
         mutable=True,
         help="""
-Who is entitled to more or less than others: the id of a user (or of a project,
-as ``entity`` says) and a weight from 0.001 to 1e6, such as
+Users with a larger or smaller quota than others: the id of a user (or of a
+project, as ``entity`` says) and a weight from 0.001 to 1e6, such as
 ``6a1f:2,77b0:0.5``. No unit. Others have weight 1. A user's quota is their
 weight divided by the weights of all users who are present. Set it if users pay
 for different parts. Can be changed while the agent runs (SIGHUP).
@@ -365,14 +366,13 @@ for different parts. Can be changed while the agent runs (SIGHUP).
         ],
         help="""
 Whether the shares by which the queue orders requests (``[fairness_cluster]
-shares_file``) also say what users get of the hosts on which their VMs run. The
-cluster service is asked in every round, by ``[DEFAULT] transport_url``. What
-it said last counts while it is away. Shares count among the users (or
-projects, see ``entity``) that have VMs; who is not in the tree weighs as much
-as the average. With ``history``, users who used more than their share before
-have less. Weights in ``quota_weights`` count before these. Set it if the queue
-runs and its shares are to hold for running VMs. All nodes must have the same
-value.
+shares_file``) also divide the hosts on which users' VMs run. The cluster
+service is asked in every round, by ``[DEFAULT] transport_url``. Its last
+answer counts while it is away. Shares count among the users (or projects, see
+``entity``) that have VMs; those outside the tree have the average weight. With
+``history``, users who used more than their share before have less. Weights in
+``quota_weights`` count before these. Set it if the queue runs and its shares
+are to hold for running VMs. All nodes must have the same value.
 """,
     ),
     cfg.BoolOpt(
@@ -380,13 +380,13 @@ value.
         default=False,
         advanced=True,
         help="""
-Whether preemptible servers get what no other VM of their node wants, and
-nothing else: no CPU while others want it (``cpu.idle``, or the lowest weight
-where the kernel has no such file), no protection of memory, the lowest weight
-of the disks and the lowest class of the network. What they use makes their
-owners no heavier. The cluster service is asked which VMs these are, by
-``[DEFAULT] transport_url``. Set it if others are to feel nothing of them; on a
-full node Nova's own calls for such a VM then take long.
+Whether preemptible servers get only resources that no other VM of their node
+wants: no CPU while others want it (``cpu.idle``, or the lowest weight where
+the kernel has no such file), no protection of memory, the lowest weight of the
+disks and the lowest class of the network. Their use makes their owners no
+heavier. The cluster service is asked which VMs these are, by ``[DEFAULT]
+transport_url``. Set it if they must not slow down other VMs; on a full node
+Nova's own calls for such a VM then take long.
 """,
     ),
     cfg.StrOpt(
@@ -400,8 +400,8 @@ an empty one if that is over. Set it, such as to
 ``/run/nova-fairness-notice.json``, if guests are to know within seconds, or
 without the metadata service. It is for servers of images with
 ``hw_qemu_guest_agent=yes`` whose guest runs the agent; all others know from
-their metadata alone. The cluster service is asked who leaves, by ``[DEFAULT]
-transport_url``, and whoever runs this agent must be allowed to change VMs of
+their metadata alone. The cluster service is asked for victims, by ``[DEFAULT]
+transport_url``, and the user of this agent must be allowed to change VMs of
 libvirt. Empty: nothing is written into guests.
 """,
     ),
@@ -436,8 +436,9 @@ guests that do nothing for anybody are larger.
 JSON file that says how an owner's part of a node is divided among the owner's
 own VMs: an object with a VM's UUID as key and a number from 0.01 to 100 as
 value, such as ``{"53a7...": 3}``. Other VMs have 1. It moves nothing between
-users. The file is read again when it changes. What ``nova-fairness-ctl`` sets
-counts before it. Empty: no file. Use it to give all preferences in one place.
+users. The file is read again when it changes. Values set by
+``nova-fairness-ctl`` count before it. Empty: no file. Use it to give all
+preferences in one place.
 """,
     ),
     cfg.BoolOpt(
@@ -445,10 +446,10 @@ counts before it. Empty: no file. Use it to give all preferences in one place.
         default=False,
         advanced=True,
         help="""
-Whether the cluster service says what is spent for VMs: rates of groups that
-users set with ``openstack fairness group``. It is asked in every round, by
-``[DEFAULT] transport_url``, and told how much CPU time VMs have had, which it
-charges. What it said last counts while it is away. Only the metric
+Whether the agent asks the cluster service for the rates of VMs: users set them
+for groups with ``openstack fairness group``. It asks in every round, by
+``[DEFAULT] transport_url``, and reports the CPU time of VMs, which the service
+charges. The last answer counts while the service is away. Only the metric
 ``SpendingRate`` looks at rates. Set it where owners pay for parts of their
 nodes. All nodes must have the same value.
 """,
@@ -470,12 +471,12 @@ policy is tried that is meant to give more to heavier users.
         mutable=True,
         advanced=True,
         help="""
-Whether the agent says on which CPU of the host each vCPU runs, by what is
-spent: the dearest VMs first, each vCPU goes where least is spent, and two of
-one VM meet only if it has more of them than the host has CPUs. VMs that Nova
-or somebody else pinned, those with dedicated CPUs, best-effort and exempt VMs
-are left alone. Unlike weights, pins can leave a CPU unused while others wait:
-set it where owners pay for parts of their nodes and VMs are always busy.
+Whether the agent pins each vCPU to a CPU of the host, by the rates of VMs: the
+dearest VMs first, each vCPU goes where least is spent, and two of one VM meet
+only if it has more of them than the host has CPUs. VMs that Nova or another
+program pinned, those with dedicated CPUs, best-effort and exempt VMs are left
+alone. Unlike weights, pins can leave a CPU unused while others wait: set it
+where owners pay for parts of their nodes and VMs are always busy.
 """,
     ),
     cfg.StrOpt(

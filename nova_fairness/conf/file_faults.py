@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What configuration files say that no option takes.
+"""Entries of configuration files that no option takes.
 
 oslo.config reads over options that it does not know, and looks at values of
 options only when they are asked for. A misspelt option would have no effect,

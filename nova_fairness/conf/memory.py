@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_memory',
     title='Memory',
-    help='What no VM loses when a node is short of memory.',
+    help='Memory that each VM keeps when its node is short of memory.',
 )
 
 OPTS = [
@@ -29,9 +29,9 @@ longer answer while the node is short of memory.
         max=1.0,
         advanced=True,
         help="""
-Part of the flavor's memory that is protected likewise, from 0 to 1. No unit.
-The larger of this and ``minimum`` counts. Raise it to promise VMs more of
-their flavor; with 1 users are equal only in what the node has on top.
+Protected part of the flavor's memory, from 0 to 1. No unit. The larger of this
+and ``minimum`` counts. Raise it to promise VMs more of their flavor; with 1
+users are equal only in what the node has on top.
 """,
     ),
     cfg.FloatOpt(

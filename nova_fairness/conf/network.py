@@ -51,9 +51,9 @@ ports, or where the port is not physical. With ``layout = auto`` it means
         advanced=True,
         help="""
 Part of ``[fairness_node] network_bandwidth`` that is divided, from 0.1 to 1.
-No unit. What is left keeps queues in the host, where they can be divided, and
-out of the switch. Lower it if the network is not divided although VMs compete
-for it.
+No unit. It is kept below the link rate so that queues build up in the host,
+where they can be divided, and not in the switch. Lower it if the network is
+not divided although VMs compete for it.
 """,
     ),
     cfg.FloatOpt(
@@ -62,11 +62,11 @@ for it.
         advanced=True,
         help="""
 Bytes per second, in each direction, that the host's own traffic gets in any
-case: storage, migrations, management. At most half of the link counts. What
-the host does not use, VMs use. Not set: 5 percent of the link. Raise it if
+case: storage, migrations, management. At most half of the link counts. VMs use
+the part that the host leaves. Not set: 5 percent of the link. Raise it if
 migrations or storage are slow while VMs are busy. With ``layout = tap`` the
-host's traffic is not seen: what is set is kept free for it, and nothing if it
-is not set.
+host's traffic is not seen: this rate is kept free for it, and nothing if it is
+not set.
 """,
     ),
 ]

@@ -7,7 +7,8 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_node',
     title='Capacity of a node',
-    help='What VMs can use of this node. What is not set is discovered.',
+    help='Resources of this node that VMs can use. Values that are not set '
+    'are discovered.',
 )
 
 _BANDWIDTH = """
@@ -48,17 +49,18 @@ BogoMIPS compare badly.
     cfg.FloatOpt(
         'disk_read_bandwidth',
         min=1.0,
-        help='What VMs together can read from disk.' + _BANDWIDTH,
+        help='Rate at which all VMs together can read from disk.' + _BANDWIDTH,
     ),
     cfg.FloatOpt(
         'disk_write_bandwidth',
         min=1.0,
-        help='What VMs together can write to disk.' + _BANDWIDTH,
+        help='Rate at which all VMs together can write to disk.' + _BANDWIDTH,
     ),
     cfg.FloatOpt(
         'network_bandwidth',
         min=1.0,
-        help='What VMs together can send, and likewise receive.' + _BANDWIDTH,
+        help='Rate at which all VMs together can send, and the same to '
+        'receive.' + _BANDWIDTH,
     ),
     cfg.StrOpt(
         'network_interface',

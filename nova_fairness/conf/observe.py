@@ -6,7 +6,7 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
     'fairness_observe',
-    title='What the agent tells',
+    title='Logs, metrics and records of the agent',
     help='Prometheus endpoint, status and notifications of the agent.',
 )
 

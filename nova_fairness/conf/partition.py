@@ -58,13 +58,12 @@ YAML file that names the hosts which may move::
 
 ``batch`` and ``cloud`` are its names in the batch system and in Nova, if they
 differ from ``name``; ``cores`` are CPUs that either side can give away.
-``fixed`` hosts stay where they are. Within a window the cloud has as many
-hosts as it says, whoever wants what. ``groups`` have one pledge for both
-sides, the share of their ``account`` in the share tree; ``batch`` is their
-account in the batch system, whose share is adjusted by what they used of both.
-The file is read again when it changes; if anything in it is wrong, nothing of
-it is taken over. Set it if it lies elsewhere. All processes of the service
-must have the same.
+``fixed`` hosts stay where they are. Within a window the cloud has that number
+of hosts, whatever the demand. ``groups`` have one pledge for both sides, the
+share of their ``account`` in the share tree; ``batch`` is their account in the
+batch system, whose share is adjusted by their use of both. The file is read
+again when it changes; if anything in it is wrong, nothing of it is taken over.
+Set it if it lies elsewhere. All processes of the service must have the same.
 """,
     ),
     cfg.FloatOpt(
@@ -147,7 +146,7 @@ often.
         help="""
 Seconds for which a host that Nova has closed must stay empty before it goes to
 the batch system; at least 1. Nova may have chosen it just before for a server
-that nobody lists yet. Raise it if messages of Nova take longer than that.
+that is in no list yet. Raise it if messages of Nova take longer than that.
 """,
     ),
     cfg.FloatOpt(
@@ -170,11 +169,11 @@ of jobs if hosts often stay for that.
             choices=['shelve', 'delete'], ignore_case=False
         ),
         help="""
-What is done to a server that is still on its host after ``time_to_live``, one
-after the other until its room is free: ``shelve``, ``delete``. Its owner is
-told ``end_notice`` seconds before (``[fairness_cluster]``). Empty: nothing;
-then its host stays in the cloud. Jobs are never ended. Set it if hosts must go
-to the batch system, whatever is lost.
+Actions on a server that is still on its host after ``time_to_live``, one after
+the other until its room is free: ``shelve``, ``delete``. Its owner is told
+``end_notice`` seconds before (``[fairness_cluster]``). Empty: nothing; then
+its host stays in the cloud. Jobs are never ended. Set it if hosts must go to
+the batch system, even if work is lost.
 """,
     ),
     cfg.StrOpt(

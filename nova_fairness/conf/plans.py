@@ -22,7 +22,7 @@ OPTS = [
         advanced=True,
         choices=[
             ('off', 'nothing is planned'),
-            ('recommend', 'plans are shown, and nobody can let them begin'),
+            ('recommend', 'plans are shown; approval is disabled'),
             ('approve', 'plans begin when an operator approves them'),
             ('auto', 'plans begin by themselves'),
         ],
@@ -43,16 +43,15 @@ and see what it would do. All processes of the service must have the same.
             ignore_case=False,
         ),
         help="""
-What servers are moved for, the goal that matters most first: ``consolidate``
-(hosts become empty), ``repack`` (all servers are packed anew for that, now and
-then), ``balance`` (no host is much fuller than others), ``rescue`` (a request
-that fits on no host finds room), ``help`` (the owner who gets least of the
-CPUs that are due gets more; agents are asked, which needs ``transport_url``),
-``market`` (what is spent for servers buys as much of every host).
+Goals of migration plans, the one that matters most first: ``consolidate``
+(hosts become empty), ``repack`` (all servers are packed from scratch for that,
+now and then), ``balance`` (no host is much fuller than others), ``rescue`` (a
+request that fits on no host finds room), ``help`` (the owner with the smallest
+part of its entitlement to CPUs gets more; agents are asked, which needs
+``transport_url``), ``market`` (a rate buys the same on every host).
 ``consolidate`` and ``repack`` go with none of ``balance``, ``help`` and
-``market``, and ``market`` with neither ``balance`` nor ``help``. Emptying a
-host is asked for by operators, whatever stands here. Set it to what the cloud
-is run for.
+``market``, and ``market`` with neither ``balance`` nor ``help``. Operators can
+empty a host whatever goals are set. Set it to what the cloud is run for.
 """,
     ),
     cfg.FloatOpt(
@@ -82,7 +81,7 @@ Raise it if plans follow what lasts only a short time.
         advanced=True,
         help="""
 Seconds after which a plan that has not ended expires; at least 60, by default
-21600 (6 hours). What moves then comes to its end. Raise it if operators
+21600 (6 hours). Moves that have begun are completed. Raise it if operators
 approve plans on another day.
 """,
     ),
@@ -149,9 +148,9 @@ an owner gets more (``help``), of the mean price by which it falls
         min=0.0,
         advanced=True,
         help="""
-Seconds from one plan that packs all servers anew to the next, by default
-604800 (a week). It counts for ``repack`` alone, which may move nearly every
-server. Raise it if that is too much.
+Seconds from one plan that packs all servers from scratch to the next, by
+default 604800 (a week). It counts for ``repack`` alone, which may move nearly
+every server. Raise it if that is too much.
 """,
     ),
     cfg.IntOpt(
@@ -170,9 +169,10 @@ request; 0: any. Set it if live migrations load the network too much.
         min=0,
         advanced=True,
         help="""
-Largest number of hosts that are packed anew for a request that finds no room
-by fewer moves; 0: none. It counts for ``rescue`` alone. Raise it if requests
-wait though all hosts together have room, and many servers may move for one.
+Largest number of hosts that are packed from scratch for a request that finds
+no room by fewer moves; 0: none. It counts for ``rescue`` alone. Raise it if
+requests wait though all hosts together have room, and many servers may move
+for one.
 """,
     ),
     cfg.IntOpt(
@@ -181,8 +181,8 @@ wait though all hosts together have room, and many servers may move for one.
         min=1,
         advanced=True,
         help="""
-Largest number of live migrations in the whole cloud, whoever asked for them;
-at least 1. Raise it if the network can carry more.
+Largest number of live migrations in the whole cloud, including those of
+others; at least 1. Raise it if the network can carry more.
 """,
     ),
     cfg.IntOpt(

@@ -274,7 +274,7 @@ _SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
         Cause.NOT_ASKED: 'Nova knows nothing of it: it is asked for again',
         Cause.ARRIVED: 'the server runs on its new host',
         Cause.SERVER_GONE: 'the server is gone',
-        Cause.ELSEWHERE: 'somebody else moved the server',
+        Cause.ELSEWHERE: 'the server was moved by others',
         Cause.BUSY: 'something else is done with the server',
         Cause.LOCKED: 'the server is locked, or bound to its host',
         Cause.HOST_CLOSED: 'nothing may start on the new host',
@@ -285,7 +285,7 @@ _SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
         Cause.PLAN_ENDED: 'its plan ended before it began',
         Cause.REFUSED: 'Nova refused it',
         Cause.MIGRATION_FAILED: 'Nova tried it and could not',
-        Cause.CANCELLED: 'somebody ended the live migration',
+        Cause.CANCELLED: 'the live migration was ended by others',
     }
 )
 

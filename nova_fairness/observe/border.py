@@ -90,7 +90,7 @@ def metrics(border: Border) -> families.Metrics:
     )
     yield families.gauge(
         'partition_faults',
-        'What keeps hosts from moving.',
+        'Reasons that keep hosts from moving.',
         (),
         [((), border.faults)],
     )

@@ -131,7 +131,7 @@ _SUMS = {
     'round_duration_seconds': 'Time spent in rounds.',
     'controls_changed': 'Kernel controls that were written.',
     'controls_failed': 'Writes of kernel controls that were refused.',
-    'controls_drifted': 'Controls that somebody else had changed.',
+    'controls_drifted': 'Controls that another program had changed.',
     'controls_restored': 'Controls that got back their base value.',
     'round_errors': 'Errors in rounds.',
     'neutral_returns': 'Times that CPU weights did harm and became neutral.',
@@ -218,7 +218,7 @@ def _applied(done: round_model.Round) -> families.Metrics:
     }
     yield families.gauge(
         'instance_control_units',
-        'What the kernel holds, in its own units.',
+        'Values in the kernel, in its own units.',
         (*_VM_LABELS, 'control'),
         [
             ((*labels[knob.incarnation], knob.control.value), value)

@@ -95,13 +95,13 @@ def of_statistics(statistics: Statistics) -> families.Metrics:
     """Tell what the exchange and the transport counted."""
     yield families.gauge(
         'exchange_statistics',
-        'What the exchange of reports counted, by name.',
+        'Counters of the exchange of reports, by name.',
         ('name',),
         _counted(statistics.get('exchange', {})),
     )
     yield families.gauge(
         'transport_statistics',
-        'What the messaging driver counted, by name; drops among them.',
+        'Counters of the messaging driver, by name; drops among them.',
         ('name',),
         _counted(statistics.get('transport', {})),
     )

@@ -60,7 +60,7 @@ def metrics(plans: Plans) -> families.Metrics:
     )
     yield families.gauge(
         'plan_resting_hosts',
-        'Hosts that are disabled because nobody needs them.',
+        'Hosts that are disabled because they are not needed.',
         (),
         [((), plans.resting)],
     )

@@ -165,7 +165,7 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
     yield from _numbers(
         (
             'doubtful_requests',
-            'Requests of which it is not known whether Nova has them.',
+            'Requests in doubt: it is not known whether Nova has them.',
             queue.doubtful,
         ),
         (
@@ -175,7 +175,7 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         ),
         (
             'accounts_set_aside',
-            'Accounts of which something that was set cannot be used.',
+            'Accounts with a setting that cannot be used.',
             len(queue.accounts_set_aside),
         ),
         (
@@ -209,7 +209,7 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
 def _of_preempted(preempted: queue_model.Preempted) -> families.Metrics:
     yield families.counter(
         'queue_preemptions',
-        'Servers that were to make room, by what became of them.',
+        'Victims of preemptions, by outcome.',
         sorted(preempted.ended.items()),
         ('reason', 'outcome'),
     )
@@ -263,7 +263,7 @@ def _of_estimates(judged: cluster.Calibrated) -> families.Metrics:
 def _of_relay(counts: Mapping[str, int], is_open: bool) -> families.Metrics:
     yield families.counter(
         'relay_messages',
-        'Messages of nova-api, by what became of them.',
+        'Messages of nova-api, by outcome.',
         [((name,), n) for name, n in sorted(counts.items())],
         ('outcome',),
     )

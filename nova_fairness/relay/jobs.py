@@ -53,7 +53,7 @@ were known. It raises ``StoreAway`` if waiting may mend it, another
 
 _Came = tuple[cast_module.Cast, link_module.Delivery]
 
-_NOBODY = 'nobody listens to the topic %s on the exchange %s'
+_NOBODY = 'no consumer for topic %s on exchange %s: the message is dropped'
 
 _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25

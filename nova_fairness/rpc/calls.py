@@ -84,7 +84,7 @@ def _ask(
 def _named(by: asker_module.Asker) -> str:
     user = f' for user {by.user_id}' if by.user_id else ''
     request = f' in {by.request_id}' if by.request_id else ''
-    return (by.caller or 'somebody without a key') + user + request
+    return (by.caller or 'a caller without a key') + user + request
 
 
 def _logged(

@@ -159,7 +159,7 @@ class Signatures:
         signature = told.get('signature')
         if not signature:
             raise exception.ReportRefused(
-                'unsigned', f'nobody signed {named}; expected a controller'
+                'unsigned', f'no controller signed {named}'
             )
         if not self._keys.is_signed(
             message, str(told.get('origin')), str(signature)

@@ -197,5 +197,5 @@ def _eventually(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError('it never came to that')
+            raise AssertionError('that never happened')
         time.sleep(0.05)

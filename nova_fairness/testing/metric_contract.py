@@ -91,14 +91,14 @@ def cases() -> Iterator[Case]:
     yield make_case('no VM', instances=0)
     yield make_case('users without a VM', instances=2, users=5)
     idle = np.zeros_like(usual.demands.usage)
-    yield _with(usual, 'nobody uses anything', usage=idle)
+    yield _with(usual, 'no user uses anything', usage=idle)
     full = usual.demands.endowment.copy()
     yield _with(usual, 'all use their endowment', usage=full)
     for column, name in enumerate(resources.RESOURCES.names):
-        yield without(usual, column, f'nobody has {name}')
+        yield without(usual, column, f'no user has {name}')
     yield _with(
         usual,
-        'nobody has anything',
+        'no user has anything',
         usage=idle,
         endowment=idle.copy(),
         supply=np.zeros_like(usual.demands.supply),

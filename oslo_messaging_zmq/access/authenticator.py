@@ -121,7 +121,7 @@ class _Guarded:
         elif event == zmq.EVENT_DISCONNECTED:
             session = self.sessions.disconnected(value)
             if self._failure is not None:
-                who = session.peer if session else 'somebody'
+                who = session.peer if session else 'an unknown peer'
                 self._failed(self._failure, who)
             self._failure = None
 
@@ -217,7 +217,7 @@ class Authenticator:
         try:
             self._keys.require_server(self.public, server)
         except errors.KeyRefused as error:
-            LOG.error('Nobody will call %s here: %s', server, error)
+            LOG.error('No peer will call %s here: %s', server, error)
 
     def peer(self, frame: zmq.Frame) -> dict[str, Any] | None:
         """Name and role of who sent a frame.
@@ -456,7 +456,7 @@ class Authenticator:
             entry = self._keys.entry(who)
             if entry is not None:
                 self.keep_out(entry.name)
-            why = f'it has sent {size >> 20} MiB that nobody has read'
+            why = f'it has sent {size >> 20} MiB that are still unread'
             self._refusals.note('flood', self._name(who), why)
 
     def _is_good(self, key: str) -> bool:
@@ -464,7 +464,7 @@ class Authenticator:
 
     def _name(self, key: str) -> str:
         entry = self._keys.entry(key)
-        return f'{entry.name} ({key})' if entry else key or 'somebody'
+        return f'{entry.name} ({key})' if entry else key or 'an unknown peer'
 
     def _withdraw(self, key: str) -> None:
         LOG.warning(

@@ -137,7 +137,7 @@ class Accounts:
         except client.FAILURES as error:
             self._owed[key] = body
             LOG.warning(
-                'Redis is told later what became of %s of %s: %s',
+                'Redis gets the outcome of %s of %s later: %s',
                 entry.id,
                 entry.stream,
                 client.explain(error, self._terms.settings),

@@ -321,7 +321,7 @@ class Caller:
             self._refused.note(
                 'foreign_answer',
                 sender.decode(),
-                'it answers a call that somebody else was asked',
+                'it answers a call to another peer',
             )
             return
         self._answers += 1

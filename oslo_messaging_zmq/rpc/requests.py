@@ -179,7 +179,7 @@ class Requests:
         server = request.server
         if not any(not server or peer.server == server for peer in peers):
             raise oslo_messaging.MessageUndeliverable(
-                f'nobody listens to {_name(request)}',
+                f'no server listens to {_name(request)}',
                 request.exchange,
                 request.topic,
                 request.message,
@@ -254,7 +254,7 @@ class Requests:
     def _not_delivered(
         self, request: messages.Request, retry: int | None
     ) -> None:
-        why = f'nobody took a cast to {_name(request)}'
+        why = f'no server took a cast to {_name(request)}'
         if retry is not None and retry >= 0:
             raise oslo_messaging.MessageDeliveryFailure(why)
         self._undelivered.note('undelivered_cast', _name(request), why)
@@ -265,7 +265,7 @@ class Requests:
         peer = self._chooser.wait(request.address, deadline, refused)
         if peer is None:
             self._check_open()
-            _timed_out(request, 'nobody listens who can be reached')
+            _timed_out(request, 'no server that listens can be reached')
         return peer
 
     def _ask(

@@ -151,7 +151,7 @@ class Notices:
             return False
         self._counts['sent'] += 1
         LOG.info(
-            'the guest of server %s is told %s', uuid, notice or 'no more'
+            'server %s: its guest got %s', uuid, notice or 'an empty notice'
         )
         return True
 
@@ -176,8 +176,8 @@ def _kept(path: pathlib.Path) -> Mapping[str, Notice]:
         return {}
     except (OSError, ValueError, exception.ReportRefused) as error:
         LOG.warning(
-            '%s cannot be read: guests are told anew what their servers are'
-            ' told: %s',
+            '%s cannot be read: guests get the notices of their servers '
+            'again: %s',
             path,
             error,
         )

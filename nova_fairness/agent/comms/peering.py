@@ -177,8 +177,8 @@ def connect(
     """
     if not conf.transport_url:
         LOG.info(
-            'transport_url is not set: this node compares the users on itself '
-            'only, and nobody can call it'
+            'transport_url is not set: this node compares its own users '
+            'only, and no other host can call it'
         )
         return Peering()
     host = conf.fairness.host

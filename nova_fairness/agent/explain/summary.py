@@ -24,8 +24,8 @@ NOT_MEASURED = (
 )
 
 NOBODY_JUDGED = (
-    'The metric or the policy of this node failed, so nobody is judged at the '
-    'moment, and weights stay as they are until an operator sets it again.'
+    'The metric or the policy of this node failed, so no user is judged at '
+    'the moment. Weights stay as they are until an operator sets it again.'
 )
 
 EXEMPT = (
@@ -139,7 +139,7 @@ def _shared(
         yield NOT_ENFORCED
     elif not sharing.steered:
         yield (
-            'Nobody is put first: this node does not steer '
+            'No VM is put first: this node does not steer '
             f'{wording.resource(sharing.resource)} for this VM.'
         )
     else:
@@ -147,7 +147,7 @@ def _shared(
     if sharing.resource == 'cpu_time' and _is_host_busy(facts.cpu):
         yield (
             f'The host itself uses {_amount(facts.cpu.host)} of '
-            f'{facts.cpu.node:g}, which nobody can have.'
+            f'{facts.cpu.node:g}, which no VM can have.'
         )
 
 
@@ -252,17 +252,17 @@ def _remedy(facts: situation.Facts) -> str:
         )
     if facts.cause is situation.Cause.ELSEWHERE:
         return (
-            f' What counts most is {_their(facts)} VMs on other nodes: less '
-            'use there, or fewer VMs, change that.'
+            f' The greatest part comes from {_their(facts)} VMs on other '
+            'nodes: less use there, or fewer VMs, change that.'
         )
     if facts.cause is situation.Cause.USED and facts.used is not None:
         used, part = (
             wording.amount(facts.heaviest, value) for value in facts.used
         )
         return (
-            f' What counts most is {name}: {_their(facts)} VMs use {used} in '
-            f'all, and {_their(facts)} part of all nodes is {part}. '
-            'If they use less of it, this VM gets more.'
+            f' The greatest part comes from {name}: {_their(facts)} VMs use '
+            f'{used} in all, and {_their(facts)} part of all nodes is '
+            f'{part}. If they use less of it, this VM gets more.'
         )
     return ''
 

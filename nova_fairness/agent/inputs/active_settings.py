@@ -192,7 +192,9 @@ class Regime:
             self._seen = newest
             self._take_over(newest, node_cycle)
         if self._orders.take_reset():
-            LOG.info('All weights begin anew, as an operator asked')
+            LOG.info(
+                'All weights are set back to neutral, as an operator asked'
+            )
             node_cycle.reset()
 
     def _take_over(

@@ -175,7 +175,11 @@ def _asking(call: Callable[..., object], host: str) -> Ask:
             call('report_meters', node=host, meters=had)
         except exception.FairnessError as error:
             # It is said again with the next one: meters only grow.
-            LOG.info('What VMs used is not charged yet: %s', error)
+            LOG.info(
+                'The use of VMs is not charged yet: %s; it is charged '
+                'in a later round',
+                error,
+            )
         return call('get_rates', servers=sorted(had), known=known)
 
     return ask

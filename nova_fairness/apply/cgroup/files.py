@@ -193,7 +193,9 @@ def paths(
         from here, or has no group of that level.
     """
     if (level <= cgroup.FIRST_VCPU) is not FILES[name].of_vcpus:
-        raise exception.WriteRefused(f'{name} is none of groups of {level}')
+        raise exception.WriteRefused(
+            f'control groups of level {level} have no file {name}'
+        )
     mount, own = _own_group(proc, mounts, pid, name)
     return Paths(
         str(_directory(mount, own, OWN, pid)),

@@ -153,7 +153,7 @@ def _take(
         request = _returning(store, _timely(request, now))
         if store.add(_begun(request, cast), uuid, now, **given):
             return
-        LOG.error('message %s is about servers that wait already', uuid)
+        LOG.error('message %s: its servers are already queued', uuid)
     store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
 
 

@@ -313,7 +313,9 @@ class Operations(
         moving = self._moving()
         node = moving.nodes().get(name)
         if node is None:
-            raise exception.UnknownHost(f'no host {name} moves here')
+            raise exception.UnknownHost(
+                f'host {name} is not in [fairness_partition] hosts_file'
+            )
         told = border_module.host_in_full(node, moving.last().snapshot)
         return {'host': told}
 

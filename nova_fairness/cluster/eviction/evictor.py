@@ -187,7 +187,7 @@ class Leaving:
         except exception.CloudAway as error:
             LOG.warning('server %s: %s', leave.server, error)
         self._step(leave, _E.UNDO, epoch)
-        LOG.info('server %s need not leave any more', leave.server)
+        LOG.info('server %s: eviction cancelled', leave.server)
         self._unmark(leave)
 
     def _is_down(self, leave: leaving.Leave) -> bool:
@@ -312,7 +312,10 @@ class Leaving:
             # Stopped it would have made room for nobody.
             in_vain = leave.cause in (_C.ROOM, _C.FREE)
             self._step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
-            LOG.warning('server %s has its room still', leave.server)
+            LOG.warning(
+                'server %s: eviction failed: its allocation was not released',
+                leave.server,
+            )
             return
         acting = self._step(leave, _E.ACT, epoch)
         # What was done before may have changed it.

@@ -121,7 +121,7 @@ class Planner:
             found = self._queue(snapshot, now)
             if str(error) != self._said:
                 # Estimates plan thousands of times.
-                LOG.error('nobody makes room: %s', error)
+                LOG.error('preemption skipped: %s', error)
             self._said = str(error)
         return found
 

@@ -142,6 +142,6 @@ def _check_name(value: object, name: str) -> None:
         or _UNWRITABLE.search(value)
     ):
         raise exception.Unreadable(
-            f'{name} must be text of at most {_LONGEST_NAME} characters,'
-            ' none of which is NUL or half of another'
+            f'{name} must be text of at most {_LONGEST_NAME} characters, '
+            'without NUL and without halves of surrogate pairs'
         )

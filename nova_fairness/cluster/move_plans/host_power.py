@@ -186,7 +186,7 @@ class Resting:
         host, has_command = service.host, bool(self._rules.command)
         if is_wanted and (service.up or not has_command):
             self._nova.enable(service)
-            LOG.info('host %s is needed: it rests no more', host)
+            LOG.info('host %s is needed: it is enabled again', host)
         elif is_wanted:
             self._power(UP, host)
         # Nova may have chosen it just before it was disabled.

@@ -27,7 +27,7 @@ EVERY_S = 60.0
 """Between two times that Keystone is asked."""
 
 VANISHED = (
-    'account %s is not in Keystone any more; what it used stays in the ledger'
+    'account %s is not in Keystone any more; its use stays in the ledger'
 )
 STAYS = 'the share tree stays as it is: %s'
 

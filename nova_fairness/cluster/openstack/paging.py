@@ -134,5 +134,5 @@ def listed(
         if len(page[key]) < PAGE:
             return found
         if found[-1]['id'] == last:
-            raise exception.CloudAway(f'{path} comes to no end')
+            raise exception.CloudAway(f'{path} has no last page')
         last = found[-1]['id']

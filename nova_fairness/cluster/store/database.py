@@ -196,7 +196,10 @@ class Tables:
         """The row of a table of one; one that was lost begins anew."""
         rows = self.select(sa.select(table))
         if not rows:
-            LOG.error('the row of the table %s is gone: it begins anew', table)
+            LOG.error(
+                'the row of the table %s is missing: a new one is written',
+                table,
+            )
             self.insert(table, {'id': 1, **tables.ONLY[table.name]})
             rows = self.select(sa.select(table))
         return rows[0]

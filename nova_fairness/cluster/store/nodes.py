@@ -47,8 +47,8 @@ class Nodes(led.Led[[partition.Node]]):
                 found[row['host']] = _node(row)
             except (ValueError, TypeError, KeyError) as error:
                 wrong[row['host']] = (
-                    f'its row cannot be read ({error}): nothing is done to it'
-                    ' until the row is deleted, then it is looked for anew'
+                    f'its row cannot be read ({error}): the host is left as '
+                    'it is; delete the row, then the host is looked up again'
                 )
         return found, wrong
 

@@ -40,9 +40,9 @@ def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
             command.upgrade(_config(connection), revision)
     except exception.StoreError as error:
         raise type(error)(
-            f'tables: they are not upgraded from revision {found or "none"}:'
-            f' {error}; what is done stays, run "nova-fairness-cluster'
-            ' upgrade" again'
+            f'tables: they are not upgraded from revision {found or "none"}: '
+            f'{error}; completed steps stay; run "nova-fairness-cluster '
+            'upgrade" again'
         ) from None
 
 

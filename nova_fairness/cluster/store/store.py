@@ -585,7 +585,7 @@ class Store:
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
-                f'epoch {epoch} is over: {leader.holder or "nobody"} leads'
+                f'epoch {epoch} is over: {leader.holder or "no process"} leads'
             )
 
     def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:

@@ -18,8 +18,8 @@ class DominantShareMetric(quota_parts.QuotaMetric):
     """
 
     description = (
-        'Compares users by the resource of which they use the largest part '
-        'of their quota (dominant resource fairness).'
+        'Compares users by their dominant resource: the one where they use '
+        'the largest part of their quota (dominant resource fairness).'
     )
 
     suits = frozenset({pairing.Kind.EQUALISES})

@@ -13,7 +13,7 @@ class UniformMetric(metric.Metric):
     With it the agent measures and reports but prefers nobody.
     """
 
-    description = 'Finds everybody equally heavy, so that nobody is preferred.'
+    description = 'Finds all users equally heavy, so that none is preferred.'
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
         """Find every VM equally heavy."""

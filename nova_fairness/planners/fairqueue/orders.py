@@ -51,8 +51,8 @@ class FairTree(order_module.Order):
     """
 
     description = (
-        'From the top of the share tree down, always to whom has used least'
-        ' of their share.'
+        'From the top of the share tree down, always to the account that has '
+        'used least of its share.'
     )
 
     charge: float = 1.0
@@ -459,8 +459,8 @@ class DominantShare(_ByProject):
     """First whoever has borrowed least, with what is asked for (Kueue)."""
 
     description = (
-        'First whoever has borrowed least beyond their guaranteed part, as'
-        ' Kueue.'
+        'First those who have borrowed least beyond their nominal quota, as '
+        'Kueue.'
     )
     factor = 'dominant_share'
 
@@ -488,8 +488,8 @@ class Distribution(_ByProject):
     """
 
     description = (
-        'First whoever is furthest below the part of the cloud desired for'
-        ' them, as Cloud Scheduler.'
+        'First those who are furthest below the part of the cloud desired '
+        'for them, as Cloud Scheduler.'
     )
     factor = 'beyond_desired'
 

@@ -227,7 +227,8 @@ class Kueue(victims.OneByOne):
     """
 
     description = (
-        'The newest servers of whoever has most of their share, one by one.'
+        'The newest servers of the account that has most of its share, one '
+        'by one.'
     )
 
     def one(

@@ -79,7 +79,7 @@ def test_the_context_travels_and_says_that_nobody_was_authenticated(cloud):
 
 
 def test_a_call_to_nobody_times_out(cloud):
-    with pytest.raises(oslo_messaging.MessagingTimeout, match='nobody'):
+    with pytest.raises(oslo_messaging.MessagingTimeout, match='no server'):
         cloud.client('nobody', timeout=0.2).call({}, 'note', value=1)
 
 
@@ -224,7 +224,9 @@ def test_a_fanout_to_nobody_is_fine(cloud):
 
 def test_a_cast_to_nobody_fails_after_the_tries_it_was_given(cloud):
     client = cloud.client('nobody', retry=0)
-    with pytest.raises(oslo_messaging.MessageDeliveryFailure, match='nobody'):
+    with pytest.raises(
+        oslo_messaging.MessageDeliveryFailure, match='no server'
+    ):
         client.cast({}, 'note', value=1)
 
 

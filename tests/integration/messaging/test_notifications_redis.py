@@ -512,7 +512,7 @@ def test_what_could_not_be_acknowledged_is_so_later(make, redis, caplog):
     assert end.numbers(1) == [2]
     end.kept[2].acknowledge()
     eventually(lambda: entries(redis) == 0)
-    assert 'is told later what became of' in caplog.text
+    assert 'Redis gets the outcome of' in caplog.text
 
 
 def test_a_hung_redis_does_not_hold_up_stop_and_cleanup(make, redis):

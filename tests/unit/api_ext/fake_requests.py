@@ -437,7 +437,9 @@ class FakeOperations(requests.Operations):
         if self.error:
             raise self.error
         if name not in self.moving:
-            raise exception.UnknownHost(f'no host {name} moves here')
+            raise exception.UnknownHost(
+                f'host {name} is not in [fairness_partition] hosts_file'
+            )
         more = {'work': [JOB], 'history': [STEP]}
         return {'host': {**self.moving[name], **more}}
 

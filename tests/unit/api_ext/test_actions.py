@@ -62,7 +62,7 @@ class FakeSigner:
         }
 
     def check(self, choice):
-        raise exception.ReportRefused('unsigned', 'nobody signed it')
+        raise exception.ReportRefused('unsigned', 'no controller signed it')
 
 
 @pytest.mark.parametrize('host', ['cmp1', 'all'])

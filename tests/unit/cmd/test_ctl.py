@@ -116,7 +116,7 @@ def test_hosts_that_are_not_reached_are_named(command):
 
 
 WRONG = {
-    'no hosts': (['status'], 'say whom to ask'),
+    'no hosts': (['status'], 'name the hosts'),
     'hosts and all': (['status', '--all', '--host', 'x'], 'goes neither'),
     'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
     'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),

@@ -90,7 +90,7 @@ def test_a_name_answers_for_further_servers_and_no_longer(run):
     _, out, _ = run('list', '--json')
     assert json.loads(out)['keys'][0]['serves'] == ['n1@lvm', 'n1@ceph']
     code, out, _ = run('serves', 'n1')
-    assert out.startswith('n1 answers for n1 and nobody else\n')
+    assert out.startswith('n1 answers for n1 and no other host\n')
     _, out, _ = run('check')
     assert 'note' not in out
 

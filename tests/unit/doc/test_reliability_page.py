@@ -112,7 +112,7 @@ def test_what_many_hosts_were_asked_for_is_told_as_recorded():
     assert found['beyond_capacity'] == []
     page = (TOP / 'doc/source/admin/queue.rst').read_text('utf-8')
     told = re.search(
-        r'with (\d+) hosts of its.+ for (\d+)\nservers, of which (\d+)', page
+        r'with (\d+) hosts of its.+ for (\d+)\s+servers; (\d+)\s+have', page
     )
     assert told
     assert told.groups() == (str(hosts), str(asked), str(room))

@@ -305,14 +305,17 @@ def test_what_nobody_signed_is_refused_said_and_written_over(
         eventually(lambda: shared.kept == signed(3))
         eventually(lambda: not fresh.status()['problem'])
     assert fresh.current() == signed(3)
-    assert caplog.text.count('Not taken from the store: nobody signed') == 1
+    assert (
+        caplog.text.count('Not taken from the store: no controller signed')
+        == 1
+    )
 
 
 def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
     wrong = dataclasses.replace(signed(9), signature='')
     shared = fake_store.FakeStore(wrong)
     fresh = secured(shared)
-    eventually(lambda: 'nobody signed' in fresh.status()['problem'])
+    eventually(lambda: 'no controller signed' in fresh.status()['problem'])
     assert fresh.current() is None
     assert shared.kept == wrong
 
@@ -348,7 +351,7 @@ def test_who_asks_must_have_signed(secured, signed):
     fresh = secured(start=False)
     with pytest.raises(exception.NotAllowed, match='a controller signs'):
         fresh.set('m1', 'p1', CONFIGURED)
-    with pytest.raises(exception.NotAllowed, match='nobody signed'):
+    with pytest.raises(exception.NotAllowed, match='no controller signed'):
         fresh.take_over(FIRST)
     assert fresh.current() is None
     assert fresh.take_over(signed(2)) == signed(2)

@@ -104,7 +104,7 @@ def test_calls_carry_the_request_that_they_belong_to(cloud, caplog):
     plain.of_request('req-of-mine', 'u-9').call('n1', 'pause')
     assert caplog.messages == [
         (
-            'pause() was asked for by somebody without a key for user u-9 in '
+            'pause() was asked for by a caller without a key for user u-9 in '
             'req-of-mine'
         ),
         "req-of-mine: pause: host='n1', paused=True",

@@ -61,9 +61,9 @@ def test_a_heavy_owner_is_told_what_they_use(host):
     )
     assert f'weight {why["weights"]["cpu"]:.2f}' in said
     assert said.endswith(
-        'What counts most is CPU: their VMs use 0.67 CPU in all, and their '
-        'part of all nodes is 0.50 CPU. If they use less of it, this VM gets '
-        'more.'
+        'The greatest part comes from CPU: their VMs use 0.67 CPU in all, '
+        'and their part of all nodes is 0.50 CPU. If they use less of it, '
+        'this VM gets more.'
     )
 
 

@@ -90,7 +90,10 @@ TABLE = {
     ),
     'over it, by what they use': (
         facts(OVER),
-        BEGUN + OVER_PARTS + OVER_TEXT + ' What counts most is CPU: their '
+        BEGUN
+        + OVER_PARTS
+        + OVER_TEXT
+        + ' The greatest part comes from CPU: their '
         'VMs use 1.50 CPU in all, and their part of all nodes is 0.50 CPU. '
         'If they use less of it, this VM gets more.',
     ),
@@ -130,7 +133,10 @@ TABLE = {
     ),
     'VMs on other nodes': (
         facts(OVER, cause=situation.Cause.ELSEWHERE, heaviest=''),
-        BEGUN + OVER_PARTS + OVER_TEXT + ' What counts most is their VMs on '
+        BEGUN
+        + OVER_PARTS
+        + OVER_TEXT
+        + ' The greatest part comes from their VMs on '
         'other nodes: less use there, or fewer VMs, change that.',
     ),
     'under it': (
@@ -162,9 +168,7 @@ TABLE = {
     ),
     'not steered': (
         facts({'steered': False}),
-        BEGUN
-        + PARTS
-        + 'Nobody is put first: this node does not steer CPU for '
+        BEGUN + PARTS + 'No VM is put first: this node does not steer CPU for '
         'this VM.',
     ),
     'not in force': (
@@ -176,7 +180,7 @@ TABLE = {
         facts(cpu={'host': 0.3}),
         BEGUN + PARTS + 'This is their fair part: nothing is wrong. More '
         'quota, or another node, gives more. The host itself uses 0.30 CPU of '
-        '1, which nobody can have.',
+        '1, which no VM can have.',
     ),
     'the disk is shared': (
         facts(sharing=(DISK,)),

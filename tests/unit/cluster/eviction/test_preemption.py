@@ -88,7 +88,7 @@ def test_victims_that_fail_keep_nobody_from_starting(caplog):
         assert [each.request for each in found.actions] == ['r']
     [said] = [each.getMessage() for each in caplog.records]
     assert said == (
-        'nobody makes room: the victims FakeBroken failed:'
+        'preemption skipped: the victims FakeBroken failed:'
         " ModuleNotFoundError: No module named 'scipy'"
     )
 
