@@ -87,7 +87,7 @@ def weights_of(
 
 
 def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
-    """What the kernel weighs VMs by at weight 1, as if it had no end."""
+    """Units of VMs at weight 1, as if the range had no end."""
     bases = [_bases(control, vcpus) for control in resources.CONTROLS]
     return np.stack(bases, axis=1)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a round steers: controls, throttles, pinned cores and their effect.
+"""Means of a round: controls, throttles, pinned cores and their effect.
 
 Start with ``controls``: it builds those that the node has.
 It never decides how heavy a user is.

@@ -45,6 +45,7 @@ _BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
 _NOT_FOUND = 404
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
+_REDIRECTED = 300
 _REFUSED = 400
 
 
@@ -234,7 +235,8 @@ class Api:
                 f'{self._service} does not answer: {type(error).__name__}'
             ) from error
         code = answer.status_code
-        if code >= _SERVER_ERROR:
+        # keystoneauth follows redirections; one that is left did nothing.
+        if code >= _SERVER_ERROR or _REDIRECTED <= code < _REFUSED:
             failed = code == _SERVER_ERROR
             raise (exception.CloudFailed if failed else exception.CloudAway)(
                 f'{self._service} answers {code}'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts used: charges, records, pledges, spending and prices.
+"""Use of accounts: charges, records, pledges, spending and prices.
 
 Start with ``charging``: it moves the ledger forward.
-It never decides who starts or who is evicted.
+It never decides which request starts or which server is evicted.
 """

@@ -8,9 +8,9 @@ more.
 
 Only ratios between the VMs of a node count. So where the largest would pass
 the kernel's range, all units of the node are scaled down by one factor. The
-low end gives way: a VM never gets less than the smallest unit. That is at most
-one unit too much for each VM, beside thousands of the largest, while a cut at
-the high end would take from a large VM whatever its weight is to give.
+low end gives way: a VM never gets less than the smallest unit. So each VM has
+at most one unit too much, and the largest has thousands. A cut at the high end
+would take from a large VM all that its weight is to give.
 """
 
 from collections.abc import Callable
@@ -306,9 +306,8 @@ class CpuScale(scale.Scale):
     ) -> usage_model.Scalars:
         """Weights in force, also those of an agent before this one.
 
-        What that agent scaled its units by is not recorded. Weights of a node
-        lie around 1, and so it is taken that these do, where that comes to
-        the same units.
+        The factor of that agent is not recorded. Weights of a node lie around
+        1. These are taken to do so, too, where that gives the same units.
         """
         weights = super().previous(held, last, facts)
         rows = [

@@ -41,6 +41,13 @@ def test_nothing_else_is_asked_in_a_newer_version(cloud):
         nova.get('/servers/s1')
 
 
+@pytest.mark.parametrize('code', [300, 304, 399])
+def test_an_answer_that_points_elsewhere_does_not_count_as_done(cloud, code):
+    cloud.broken['DELETE /allocations'] = code
+    with pytest.raises(exception.CloudAway, match=f'answers {code}'):
+        cloud.api(clients.placement).delete('/allocations/s1')
+
+
 SITE = '/etc/ssl/site.pem'
 
 
