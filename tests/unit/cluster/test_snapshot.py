@@ -298,11 +298,11 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     same = [{**cloud.hypervisors[fake_cloud.name_uuid('h1')], 'members': []}]
     cloud.broken[path] = json.dumps({name: same * 2})
     if name == 'hypervisors':
-        with pytest.raises(exception.CloudAway, match='no end'):
+        with pytest.raises(exception.CloudAway, match='no last page'):
             seen(reader, asked)
         return
     seen(reader, asked)
-    assert 'no end' in caplog.text
+    assert 'no last page' in caplog.text
     assert sorted(reader.unreadable) == [
         (quarantine.Kind.REQUEST, each) for each in 'abcd'
     ]
