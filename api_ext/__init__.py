@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The extension of nova-api: ``/fairness`` over HTTP.
+
+Start with ``application``: from a request to the answer of its handler.
+It never decides what is fair; it asks agents and the cluster service.
+"""

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The laboratory: testbed, simulators and figures for claims of fairness.
+
+Start with ``scenario``: the description that testbed and simulators read.
+It never runs on an operator's cloud; the product imports nothing of it.
+"""

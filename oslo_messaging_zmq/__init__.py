@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The driver ``zmq+redis`` of oslo.messaging.
+
+Start with ``driver``, then ``engine``.
+It never imports nova_fairness.
+"""

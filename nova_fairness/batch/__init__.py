@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Batch systems: hosts and jobs are read, hosts are drained and resumed.
+
+Start with ``system``: the contract; ``slurm`` is the first that keeps it.
+It never decides which host moves.
+"""

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Entry points of the programs, and the assembly of their parts.
+
+Start with ``agent`` or ``cluster``.
+It never holds a rule of the domain.
+"""

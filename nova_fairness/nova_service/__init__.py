@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The agent as a service of Nova.
+
+Start with ``service``.
+It never changes an instance.
+"""

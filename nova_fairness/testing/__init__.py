@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Contracts of plugins as tests that their authors run.
+
+Start with the contract of your kind of plugin.
+It never is imported by a program.
+"""

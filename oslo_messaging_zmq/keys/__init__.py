@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Keys of hosts: files, revocation and signatures.
+
+Start with ``keyring``.
+It never writes a private key that others can read.
+"""

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Notifications in Redis streams.
+
+Start with ``sender`` or ``consumer``.
+It never deletes an entry before its listeners are done.
+"""

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Calls, casts and fanouts over ZeroMQ.
+
+Start with ``caller`` and ``listener``.
+It never stores a message: ``notifications`` does.
+"""
