@@ -29,6 +29,7 @@ import time
 import numpy as np
 
 from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.cluster.admission import decisions
 from nova_fairness.cluster.admission import isolation
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
@@ -94,6 +95,7 @@ class Planning:
             quarantine or quarantine_module.Quarantine(monotonic),
             monotonic,
         )
+        self._decisions = decisions.Decisions()
         self._whole: _Whole | None = None
         self._is_between = False
 
@@ -123,6 +125,13 @@ class Planning:
         :param now: seconds of the epoch.
         :raises Exception: as the planner does, if nothing can be blamed.
         """
+        found = self._isolated(snapshot, now)
+        self._decisions.log(found)
+        return found
+
+    def _isolated(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
         sound = self._isolation.sound(snapshot)
         try:
             found = self._planned(sound, now)
