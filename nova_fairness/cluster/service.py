@@ -82,7 +82,7 @@ _HEEDS_EVERY_S = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar terms: on which requests are taken.
     :ivar pass_unreadable: whether messages that cannot be read are sent at

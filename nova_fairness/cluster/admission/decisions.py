@@ -43,7 +43,7 @@ class Decisions:
 def _changes(
     before: cluster.Waiting | None, now: cluster.Waiting
 ) -> Iterator[str]:
-    """What is new of a request that waits, in words."""
+    """News of a request that waits, in words."""
     if before is None or before.why.reason is not now.why.reason:
         yield f'waits at position {now.position}: {now.why.sentence}'
     elif now.position > before.position:

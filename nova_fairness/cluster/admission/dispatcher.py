@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Carrying out what was planned, one request at a time.
+"""Dispatch: carrying out what was planned, one request at a time.
 
 Room is kept in Placement while a request is ``reserved``, and only then. It
 is given up just before the message leaves, since Nova claims the room itself;
 until Nova has, the snapshot counts it on the hosts that were given.
 
-A message leaves only after ``sending`` is committed, and nobody who finds a
-request in that state sends it: what became of it is read from Nova. The
-message is kept until Nova shows that it works on it; where Nova shows nothing
+A message leaves only after ``sending`` is committed. A leader that finds a
+request in that state does not send it: it reads from Nova what happened. The
+message is kept until Nova shows that it works on it. Where Nova shows nothing
 for long, and broker and Placement show that it has nothing, the request waits
 again.
 """
@@ -146,12 +146,12 @@ class Executor:
         found: Iterable[records.Record],
         view: snapshot_module.View,
     ) -> Callable[[cluster.Action], frozenset[str]]:
-        """Keep requests apart: on which hosts one must not come to lie.
+        """Keep requests apart: the hosts that one must not get.
 
         Placement keeps no room for the future, and two claims at once for the
-        last room of a host may both be taken. So nobody may go where room is
-        somebody else's, and of all other hosts each has some of its own, for
-        Nova to choose from.
+        last room of a host may both be taken. So a request must not get a host
+        with room of another request. The remaining hosts are divided among the
+        requests that start, for Nova to choose from.
 
         :param found: requests that have not ended.
         """
@@ -174,11 +174,11 @@ class Executor:
     def clean_up(
         self, record: records.Record, most: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Leave nothing of a request that needs its message no more.
+        """Leave nothing of a request that does not need its message any more.
 
-        Servers of one that was given up are deleted. Then its message is
-        sent: Nova finds nothing to build, and throws away what it still knows
-        of the servers. That may come twice, it does no more.
+        Servers of one that was given up are deleted. Then its message is sent:
+        Nova finds nothing to build, and throws away what it still knows of the
+        servers. To send it twice does no harm.
 
         :param most: servers that are deleted now, > 0.
         :returns: how many were, and whether nothing is left of it. Else it is
@@ -269,7 +269,7 @@ class Executor:
         return True
 
     def return_unsent(self, record: records.Record, epoch: int) -> None:
-        """Let a request wait again of which it is known that Nova lacks it."""
+        """Let a request wait again that Nova is known not to have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
@@ -385,10 +385,10 @@ def _kept(
     found: Iterable[records.Record],
     view: snapshot_module.View,
 ) -> set[str]:
-    """Names of hosts with room that is somebody's.
+    """Names of hosts with room that belongs to a request.
 
-    It is reserved, or promised, or somebody is sent there now, or was and
-    Nova has not claimed it yet.
+    The room is reserved, or a request is sent there now, or was sent and Nova
+    has not claimed it yet.
     """
     hosts = {host for each in planned.actions for host in each.hosts}
     for waiting in planned.waiting.values():
@@ -412,7 +412,7 @@ def _as_it_is(cast: cast_module.Cast) -> cast_module.Cast:
 def judged(
     record: records.Record, found: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
-    """What happened to a request that was sent; ``None`` for nothing new.
+    """Event and reason of a request that was sent; ``None`` for nothing new.
 
     :param found: those of its servers that are there.
     """

@@ -28,7 +28,7 @@ _K = quarantine_module.Kind
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What operators choose of requests that come.
+    """Options of operators for new requests.
 
     :ivar longest_wait_s: after which they expire; ``None`` for never.
     :ivar preemptible: says which are.
@@ -39,7 +39,7 @@ class Terms:
 
 
 USUAL = Terms()
-"""What operators say who say nothing."""
+"""Terms of operators that set no options."""
 
 
 def take_in(
@@ -51,11 +51,11 @@ def take_in(
 ) -> None:
     """Make requests of all messages that have none.
 
-    What cannot be read becomes one that says so: no message is lost, and
-    none keeps others from being read.
+    A message that cannot be read becomes a request that says so. No message
+    is lost, and none keeps others from being read.
 
     :param now: seconds of the epoch.
-    :param times: says how long somebody may wait and run.
+    :param times: says how long a request may wait and run.
     :param preemptible: says which requests are.
     :param quarantine: of messages, and of accounts whose limits fail.
     :raises StoreAway: if the store does not answer.
@@ -100,11 +100,11 @@ def _is_taken(
 
 
 class _LimitsFailed(Exception):
-    """How long somebody may wait and run is not known."""
+    """The time that a request may wait and run is not known."""
 
 
 class _Guarded:
-    """Says how long somebody may wait and run, unless that fails.
+    """Says how long a request may wait and run, unless that fails.
 
     Their messages wait then: a request without its limits would run for ever.
 
@@ -181,7 +181,7 @@ def _timely(
 def _returning(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
-    """What starts again that made room, with its age and its band."""
+    """A request of a server that made room and returns: its age and class."""
     if request.origin is not request_model.Origin.UNSHELVE:
         return request
     for leave in store.leaves.of(request.servers).values():
@@ -202,7 +202,7 @@ def _returning(
 def _begun(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A request that nobody sends while Nova may have its message."""
+    """A new request; in doubt, it counts as sent while Nova may have it."""
     if not cast.is_doubtful:
         return request
     return dataclasses.replace(request, state=request_model.State.SENDING)

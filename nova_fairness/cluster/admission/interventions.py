@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people order for one request: start it, put it first, hold it."""
+"""Orders of people for one request: start it, put it first, hold it."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from nova_fairness.planners.fairqueue import fitting
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Given:
-    """What an order is done with.
+    """State that an order for a request needs.
 
     :ivar store: in which it is written.
     :ivar request: as it is stored.

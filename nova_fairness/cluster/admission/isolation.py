@@ -2,14 +2,14 @@
 
 """Plans that one input cannot prevent.
 
-A planner works on the whole cloud at once. Where it raises, it is looked which
-requests, accounts, servers or hosts it cannot be with; these are set aside,
-and all else is planned in the same cycle. While nothing is set aside and
+A planner works on the whole cloud at once. Where it raises, a search finds the
+requests, accounts, servers or hosts that cause it. These are quarantined, and
+all else is planned in the same cycle. While nothing is in quarantine and
 nothing raises, this costs nothing.
 
-What is set aside is left out so that nobody gains by it: requests below an
-account wait, the limits of an account are never lifted for anybody, a host
-takes nothing, and the room of a server stays taken, as Placement says it is.
+Inputs in quarantine are left out so that no account gains by it: requests
+below an account wait, the limits of an account are never lifted, a host takes
+nothing, and the room of a server stays taken, as Placement says it is.
 """
 
 from collections.abc import Callable
@@ -128,9 +128,9 @@ class Isolation:
     def told(
         self, plan: cluster.Plan, snapshot: Snapshot, now: float
     ) -> cluster.Plan:
-        """A plan that says of all requests where they stand.
+        """A plan that has a position and a reason for all requests.
 
-        Who is set aside stands at the end, and ends when it is time to.
+        Requests in quarantine are at the end. They expire in time.
 
         :param plan: of :meth:`sound`.
         :param snapshot: with all.
@@ -193,8 +193,8 @@ class Isolation:
     ) -> None:
         """Set aside requests, first looked for by project.
 
-        What could not be told apart with bounded work is left out of this
-        cycle alone: the next one goes on without the culprits that are known.
+        Requests that bounded work could not tell apart are left out of this
+        cycle alone. The next cycle goes on without the known culprits.
         """
         by_project = _units_by_project(snapshot)
         every = frozenset(
@@ -267,7 +267,7 @@ def _waiting(snapshot: Snapshot) -> list[str]:
 
 
 def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """The cloud in which some requests do not wait; who was sent stays."""
+    """The cloud in which some requests do not wait; sent requests stay."""
     left = tuple(
         each
         for each in snapshot.requests

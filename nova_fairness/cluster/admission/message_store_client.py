@@ -60,7 +60,7 @@ class Holder:
         return self._opened().hold_all(timely)
 
     def epoch(self) -> int:
-        """Number that grows while somebody leads.
+        """Number that grows with each new leader.
 
         :raises StoreError: if it is not known.
         """

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whole plans, and plans between them for those who are ahead.
+"""Whole plans, and plans between them for requests that are ahead.
 
-A whole plan is for all requests that wait. With many, most of it comes out
-the same a moment later. So in cycles between only those are planned for who
-may start by now: the first of the last whole plan that only room keeps, whom
-room is reserved or promised for, whom others owe what they borrowed, who came
-or changed since, the first of projects that have less than then or less than
-what they are guaranteed, and always the whole of their server groups. All
-others keep the reasons of the last whole plan. What runs, is kept, reserved
-and promised, and what accounts used and may use, counts as in a whole plan,
-and orders know of all who want.
+A whole plan is for all requests that wait. With many, most of it comes out the
+same a moment later. So cycles in between plan only requests that may start by
+now:
 
-A plan between holds only if nobody who was left out could be before those
-whom it starts: if it has a reservation for one of the first, or all others
-are kept by limits. Else a whole one follows at once, as it does where hosts,
-limits or accounts are others by now. So who was left out waits no longer for
-it than :data:`EVERY_S`, and no reservation comes later.
+* the first ones of the last whole plan that only lack room,
+* those that have a reservation,
+* those that are owed what others borrowed,
+* those that came or changed since,
+* the first ones of projects that have less than then, or less than what they
+  are guaranteed,
+* and always the whole of their server groups.
+
+All others keep the reasons of the last whole plan. Running servers, kept room
+and reservations, and what accounts used and may use, count as in a whole plan.
+Orders see all requests.
+
+A plan between holds only if no request that was left out could be before those
+that it starts. That is so if it has a reservation for one of the first, or if
+limits keep all others. Else a whole plan follows at once. It also follows if
+hosts, limits or accounts changed. So a request that was left out waits for it
+no longer than :data:`EVERY_S`, and no reservation comes later.
 """
 
 from collections.abc import Callable
@@ -117,9 +123,9 @@ class Planning:
     def plan(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        """Say who starts now, and why all others wait.
+        """Plan which requests start now, and why all others wait.
 
-        What the planner fails on is set aside, and all else is planned.
+        Inputs on which the planner fails are set aside, and all else is planned.
 
         :param snapshot: of the cloud, with all requests.
         :param now: seconds of the epoch.
@@ -147,7 +153,7 @@ class Planning:
     def sound(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
-        """What was planned of a snapshot: all but what is set aside."""
+        """The part of a snapshot that was planned: all but the quarantine."""
         return self._isolation.sound(snapshot)
 
     def _planned(
@@ -273,9 +279,9 @@ class _Whole:
         snapshot: cluster.ClusterSnapshot,
         left: Iterable[request_model.Request],
     ) -> bool:
-        """Whether nobody who was left out may be before those who start.
+        """Whether no request that was left out may be before those that start.
 
-        :param plan: of those who are ahead.
+        :param plan: of those that are ahead.
         :param snapshot: as it is now.
         :param left: requests that were left out.
         """
@@ -321,7 +327,7 @@ class _Whole:
 
 
 def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
-    """The first of each kind to whom others owe what they borrowed."""
+    """The first request of each kind that is owed what others borrowed."""
     known = {each.uuid: each for each in snapshot.requests}
     kinds: dict[tuple[object, ...], str] = {}
     for uuid, waits in plan.waiting.items():
@@ -333,7 +339,7 @@ def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
 
 
 def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
-    """What limits are made of, but for what is in use."""
+    """Inputs that limits are made of, but for what is in use."""
     return (
         snapshot.classes,
         snapshot.providers,
@@ -347,7 +353,7 @@ def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
 def _unused(
     snapshot: cluster.ClusterSnapshot,
 ) -> dict[str, dict[str, int]]:
-    """What projects do not use of what they are guaranteed, by class."""
+    """Guaranteed amounts that projects do not use, by project and class."""
     found = {}
     for project, limits in snapshot.limits.items():
         guaranteed = cluster.vector(limits.guaranteed, snapshot.classes)
@@ -374,7 +380,7 @@ def _waits(request: request_model.Request) -> bool:
 
 
 def _group(request: request_model.Request) -> tuple[object, ...] | None:
-    """What those have in common who start together."""
+    """Key that requests share which start together; ``None`` without a group."""
     if request.group is None:
         return None
     return request.project, request.group.uuid, request.band
@@ -387,12 +393,13 @@ def _joined(
 ) -> cluster.Plan:
     """A plan for some, with what the last whole plan says of all others.
 
-    They share the places that they had. Who came since stands where the plan
-    puts it if one that was there before is behind it, and else at the end.
+    They share the places that they had. A request that came since stands where
+    the plan puts it if one that was there before is behind it, and else at the
+    end.
 
-    :param plan: of those who are ahead.
+    :param plan: of those that are ahead.
     :param before: of the last whole plan.
-    :param left: UUIDs of who was left out.
+    :param left: UUIDs of those that were left out.
     """
     places = sorted(
         before[uuid].position for uuid in plan.waiting if uuid in before

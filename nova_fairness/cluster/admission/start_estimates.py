@@ -35,11 +35,11 @@ _REMEMBERED = 100
 
 @dataclasses.dataclass(frozen=True)
 class Last:
-    """What the last cycle saw and wanted.
+    """State and plan of the last cycle.
 
     :ivar at: when it began, seconds of the epoch.
     :ivar records: requests that had not ended.
-    :ivar estimates: of starts, by UUID of those of which one is known.
+    :ivar estimates: of starts, by UUID of the request, where one is known.
     :ivar calibrated: how good past ones were; ``None`` if it is not known.
     """
 
@@ -52,9 +52,9 @@ class Last:
 
 
 class Estimating:
-    """Makes estimates anew again and again, each time in many pauses.
+    """Makes estimates again and again, each time in many pauses.
 
-    :param store: where promises and what became of them are kept.
+    :param store: where estimates and their outcomes are kept.
     :param planner: that is run forward.
     :param kept: how use fades.
     :param monotonic: seconds that never go back.
@@ -124,13 +124,13 @@ class Estimating:
         waiting: Collection[str],
         epoch: int,
     ) -> cluster.Calibrated | None:
-        """See what became of promises, and make those that are new.
+        """Compare estimates with their outcomes, and keep those that are new.
 
         :param found: requests that have not ended.
         :param waiting: UUIDs of those that go on waiting.
         :param epoch: of the leader.
-        :returns: how good promises were; ``None`` if nothing is known.
-        :raises Deposed: if that leader leads no more.
+        :returns: how good estimates were; ``None`` if nothing is known.
+        :raises Deposed: if that leader no longer leads.
         """
         if self._known is None:
             kept = self._store.promised()
@@ -185,13 +185,12 @@ class Estimating:
         now: float,
         pause_s: float,
     ) -> None:
-        """Go on for :data:`PART` of a pause, or begin anew if it is time to.
+        """Go on for :data:`PART` of a pause, or begin again if it is time to.
 
-        :param snapshot: of the cloud; what was begun goes on with its own.
+        :param snapshot: of the cloud; a run that was begun keeps its own.
         :param plan: of that.
         :param now: seconds of the epoch, of both.
-        :raises PluginMisbehaved: as the planner does; what was begun is
-            given up.
+        :raises PluginMisbehaved: as the planner does; the run is given up.
         """
         begin_s = self._monotonic()
         steps, self._steps = self._steps, None

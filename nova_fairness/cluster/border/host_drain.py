@@ -74,7 +74,7 @@ class Vacating:
         :param machine: its name, as owners are told it.
         :param asked_at: when servers were asked for, seconds of the epoch.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         for each in work:

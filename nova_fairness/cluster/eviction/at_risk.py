@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that are among the next to make room are told so, and when not.
+"""Notifies servers that are among the next victims, and when they no longer are.
 
-It is a warning: nothing is decided, and nothing is done to them. What they
-are told is written before their metadata are, so that whoever finds it after
-a crash writes these.
+It is a warning: nothing is decided, and nothing is done to them. The warning
+is stored before it is written to the metadata of a server. After a crash the
+next leader finds it in the store and writes the metadata.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ AT_ONCE = 20
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar most: servers that are at risk at the same time; 0: none are told.
-    :ivar hold_s: for which a server is told nothing else, and after which it
-        may be told anew.
+    :ivar hold_s: after a warning, for how long a server is told nothing else;
+        then it may be warned again.
     :raises ValueError: if one is out of its range.
     """
 
@@ -83,13 +83,13 @@ class Warnings:
         now: float,
         epoch: int,
     ) -> None:
-        """Tell whoever comes next, and whoever no longer does.
+        """Warn servers that come next, and tell others that they no longer do.
 
         :param following: servers that would make room next, the first first.
         :param servers: all there are, by UUID.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.most or self._left_over):
@@ -182,5 +182,5 @@ class Warnings:
 
 
 def told(known: risk.Risk) -> dict[str, str]:
-    """What the metadata of a server say that is at risk."""
+    """Metadata of a server that is at risk."""
     return {AT_RISK: evictor.written(known.since)}

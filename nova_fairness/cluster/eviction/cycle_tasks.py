@@ -24,7 +24,7 @@ Following = Callable[
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """What a cycle saw and wants.
+    """State and plan of one cycle.
 
     :ivar snapshot: of the cloud.
     :ivar plan: that was made of it.
@@ -72,7 +72,7 @@ class Chores:
     def apply(self, look: Look) -> None:
         """Do what is due.
 
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         servers, now, epoch = look.servers, look.now, look.epoch

@@ -2,11 +2,11 @@
 
 """Servers leave: their owners are told, time passes, Nova acts, room is free.
 
-Who leaves and why is decided elsewhere; here it is carried out, one step at a
-time. A step is committed before its effect. After a crash, and whenever Nova
-did not answer, the server is looked at before anything is done again. Whether
-room is free is read from Placement, never believed: shelving can fail and
-leave a server stopped on its host. Then the next action is done.
+Other modules decide which servers leave and why. This one carries it out, one
+step at a time. A step is committed before its effect. After a crash, and
+whenever Nova did not answer, the server is looked at before anything is done
+again. Placement alone says whether room is free: shelving can fail and leave a
+server stopped on its host. Then the next action is done.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from nova_fairness.model import reason
 LOG = logging.getLogger(__name__)
 
 _UNEXPECTED = quarantine.Quarantine()
-"""Says once in the log what failed; who leaves is tried in every cycle."""
+"""Logs unexpected errors once. The victim is tried again in every cycle."""
 
 LEAST_NOTICE_S = 120.0
 """Nova keeps the metadata that guests read for 15 s, and guests poll it."""
@@ -50,8 +50,8 @@ _AT_ONCE = 50
 """Servers that are acted on in one cycle: Nova has others to serve."""
 
 _ASKED_AT_ONCE = 20
-"""Servers that were told of which it is looked in one cycle whether they are
-done: their metadata are in no list of what changed."""
+"""Servers with a notice that are asked in one cycle whether they are done. Their
+metadata are in no list of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Leaving:
         :param request: that it makes room for.
         :param asked_at: when it was asked for itself.
         :raises Outdated: if it leaves already.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         now = self._clock()
         leave = leaving.Leave(
@@ -165,11 +165,11 @@ class Leaving:
         self._untell(leave, _E.SPARE, epoch)
 
     def take_back(self, leave: leaving.Leave, epoch: int) -> None:
-        """Let a server stay that has no reason to leave any more.
+        """Cancel the eviction of a server that has no reason to leave any more.
 
-        It goes no further from now on, and its owner is told at once. What
-        was done to it is undone: it is started or resumed. Whoever is shelved
-        by then starts again as others do that made room.
+        It goes no further from now on, and its owner is told at once. What was
+        done to it is undone: it is started or resumed. A server that is shelved by
+        then starts again, as other servers do that made room.
 
         :raises IllegalStep: if it has left, or stays already.
         :raises ClusterError: if it cannot be done now.
@@ -224,7 +224,7 @@ class Leaving:
 
         :param servers: as they were a moment ago, by UUID.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         now = self._clock()
@@ -242,9 +242,9 @@ class Leaving:
     def _some(
         self, these: list[leaving.Leave], most: int
     ) -> list[leaving.Leave]:
-        """Others are first each time: who fails keeps nobody back.
+        """Take some, others first each time: a failure keeps no other back.
 
-        Projects take turns, so that one of many servers delays no other.
+        Projects take turns, so that a project with many servers delays no other.
         """
         first = self._turn * most % max(len(these), 1)
         turned = these[first:] + these[:first]
@@ -327,7 +327,7 @@ class Leaving:
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
-        """Ask Nova, unless it has been asked by whoever died here."""
+        """Ask Nova, unless a leader that died at this step has asked it."""
         is_at_it = server and nova_status.is_at_it(leave, server)
         if (
             server
@@ -384,7 +384,8 @@ class Leaving:
     def _is_kept(self, leave: leaving.Leave) -> bool:
         """Whether there is an image; once it is whole its server is deleted.
 
-        Not before it belongs to the owner: Nova made it for whoever asked.
+        Nova made the image for the account that asked, so it is given to the owner
+        before the server is deleted.
         """
         image = self._images.of(leave.uuid)
         if image and image.is_whole:
@@ -400,8 +401,8 @@ class Leaving:
     ) -> None:
         """Let a server run again, once what Nova does with it is over.
 
-        Nova cannot be kept from the end of what it does. Who did not run when
-        it was chosen, or could not be started, is left as it is.
+        Nova cannot be kept from the end of what it does. A server that did not run
+        when it was chosen, or that could not be started, is left as it is.
         """
         if server is None or server.task:
             return
@@ -458,7 +459,7 @@ def attempt(
     :param server: UUID, for the log.
     :returns: whether something was done, or tried; ``False`` if that is what
         it gives.
-    :raises Deposed: if that leader leads no more.
+    :raises Deposed: if that leader no longer leads.
     :raises StoreAway: if the store does not answer.
     """
     try:
@@ -486,7 +487,7 @@ def _is_due(
 
 
 def told(leave: leaving.Leave) -> dict[str, str]:
-    """What the metadata of a server say of it; empty if they say nothing."""
+    """Metadata that a server has because of its eviction; empty if none."""
     is_told = leave.state in leaving.GOING - {_S.CHOSEN}
     return _notice(leave, leave.at) if is_told else {}
 

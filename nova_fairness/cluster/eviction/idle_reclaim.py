@@ -2,8 +2,8 @@
 
 """Servers that did next to nothing for days give back what they have.
 
-Agents see who is idle. An owner is told long before anything is done, and
-whoever does something again is spared. Owners over their shares are told
+Agents report idle servers. An owner is told long before anything is done. A
+server that does something again is spared. Owners over their shares are told
 sooner, and first.
 """
 
@@ -51,7 +51,7 @@ Told = Mapping[str, Mapping[str, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar after_s: for which a server must be idle; 0: none ever leaves.
     :ivar notice_s: from telling its owner to the first action.
@@ -125,7 +125,7 @@ class Idling:
         :param found: requests that have not ended.
         :param servers: all there are, by UUID.
         :param now: seconds of the epoch.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.after_s or self._left_over):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What statuses and tasks of Nova say of a server that leaves."""
+"""Statuses and tasks of Nova, and their meaning for a server that leaves."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ _TASKS = {
 def is_answer(leave: leaving.Leave, server: nova.Server) -> bool:
     """Whether a server that was told is done with its work.
 
-    Who comes back by themselves may also shut down, which needs no password.
+    Retirement also takes a shutdown as the answer, which needs no password.
     """
     retires = (
         leave.cause is leaving.Cause.RETIRES and server.status == 'SHUTOFF'

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Room is made: it is promised to a request, and servers leave for it.
+"""Preemption: a request gets a reservation, and victims leave for it.
 
-The promise is written before anybody is told, with the names of all who are
-to leave. Whoever finds it after a crash tells those who were not told yet.
-It ends with its request, with its time, if a server that was to leave has its
-room still, or if the room is no longer there: a host takes nobody, or somebody
-stays who was to leave it, for whomever. Then servers go no further, what was
-done to them is undone, and the next plan makes room anew.
+The reservation is written before any owner is told, with all victims. After a
+crash the next leader finds it and tells the owners that were not told yet. A
+reservation ends:
 
-A server that was shelved for it, or since its host left the cloud, is asked to
-start again. That comes back through the queue as any request does, and waits
-there with its first age.
+* with its request,
+* when its time is over,
+* if a victim still has its room after its last action,
+* or if the room is no longer there: the host takes no servers, or a server
+  that was to leave it stays, for whichever request it was to leave.
+
+Then evictions go no further, what was done to victims is undone, and the next
+plan makes room again.
+
+A server that was shelved for a request, or because its host left the cloud, is
+asked to start again. Its unshelve comes back through the queue as any request
+does, and waits there with its first age.
 """
 
 from collections.abc import Callable
@@ -46,8 +52,8 @@ _HOUR_S = 3600.0
 _REMEMBERED_S = 86400.0
 """For which who left is asked to start again."""
 _CLOSED_S = 60.0
-"""After which a host that takes nobody keeps no promise: all of them look so
-for a moment when Nova's broker or database was away."""
+"""After which a host that takes no servers keeps no reservation. All hosts look
+like that for a moment when Nova's broker or database was away."""
 
 _ACTED_ON_AT_ONCE = 50
 """Servers of one cycle that are let run or start again."""
@@ -61,7 +67,7 @@ _BACK = _STAY | {_S.SPARED}
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar actions: that let a server leave, one after the other until its room
         is free.
@@ -87,12 +93,12 @@ class Rules:
 
 
 class Planner:
-    """Plans who starts and who makes room; nobody does if victims fail.
+    """Plans starts and preemptions; without preemptions if victims fail.
 
-    What starts without that goes on.
+    Requests that start without preemption are planned all the same.
 
     :param queue: the queue's planner.
-    :param victims: chooses who leaves.
+    :param victims: chooses which servers leave.
     :param rules: when.
     """
 
@@ -229,9 +235,9 @@ class Making:
         rooms: reservations.Rooms,
         now: float,
     ) -> dict[str, float]:
-        """Servers that leave for somebody who waits no more, from now on.
+        """Servers whose preemptor no longer waits, from now on.
 
-        Not those whose room others need that were promised some there.
+        Not those whose room other requests need that have a reservation there.
         """
         waits = {each.request.uuid for each in held}
         orphans = reservations.orphans(known, waits)
@@ -275,12 +281,12 @@ class Making:
     def promise(
         self, action: cluster.Action, record: records.Record, epoch: int
     ) -> None:
-        """Promise a request the room that a plan found for it.
+        """Reserve for a request the room that a plan found for it.
 
-        Nobody is told to leave by a plan that is older than the request.
+        A plan that is older than the request makes no server leave.
 
         :raises Outdated: if it is no longer as it was.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         if action.version != record.request.version:
             raise exception.Outdated(
@@ -299,12 +305,12 @@ class Making:
         servers: Mapping[str, nova_module.Server],
         epoch: int,
     ) -> None:
-        """Let leave whoever was promised to, and start again who left.
+        """Evict the victims of reservations, and start again servers that left.
 
         :param found: requests that have not ended.
         :param servers: as they were a moment ago, by UUID.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         needed, left = self._needed(), _ACTED_ON_AT_ONCE
@@ -329,9 +335,9 @@ class Making:
             self._choose(by_server(found), servers, epoch)
 
     def _needed(self) -> set[str]:
-        """Those that leave for others by now than whom they were chosen for.
+        """Victims that now leave for another request than their first preemptor.
 
-        Some were started or taken back since they were read.
+        The requests are read again: some were started or taken back meanwhile.
         """
         given, rooms = list[reservations.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
@@ -347,10 +353,10 @@ class Making:
     def _is_needed(
         self, leave: leaving.Leave, server: nova_module.Server | None
     ) -> bool:
-        """Whether somebody waits for the room that a server leaves.
+        """Whether a request waits for the room that a server leaves.
 
-        Who had room promised anew may count on it without having named it.
-        One that was moved to another host has left its room already.
+        A request with a new reservation may count on it without naming it. A
+        server that was moved to another host has left its room already.
         """
         if leave.request not in self._rooms:
             return False
@@ -485,7 +491,10 @@ def _is_told(
 def _untold(
     rooms: reservations.Rooms, known: Mapping[str, leaving.Leave]
 ) -> frozenset[str]:
-    """Servers that are to leave by promises, whoever died before that."""
+    """Servers that reservations name and that were not told for them yet.
+
+    They are found after a crash, too, whichever leader died before that.
+    """
     return frozenset(
         server
         for uuid, (room, _) in rooms.items()
@@ -508,9 +517,9 @@ def _as_it_leaves(
     ends: Mapping[str, float],
     stays: Mapping[str, float],
 ) -> cluster.Running:
-    """A server that ends as it was told; who could not leave begins anew.
+    """A server with the end it was told, or with a new beginning.
 
-    :param stays: when servers count as begun that have their room still.
+    :param stays: when servers that could not leave count as begun again.
     """
     if server.uuid in ends:
         return dataclasses.replace(server, ends_at=ends[server.uuid])
@@ -523,7 +532,7 @@ def _as_it_leaves(
 def in_order(
     own: request_model.Request | None, actions: tuple[leaving.Action, ...]
 ) -> tuple[leaving.Action, ...]:
-    """What an owner chose first, then what operators chose.
+    """The owner's choice of an action first, then those of operators.
 
     :param own: the newest request of the server; ``None`` if unknown.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Promises of room that hold, and servers that must leave for them.
+"""Reservations that hold, and servers that must leave for them.
 
-Of requests that are promised room on one host, the first starts in the room
-that is free first, whoever left it. Then whoever was to leave for that request
-is needed by the others.
+Of requests with reservations on one host, the first starts in the room that is
+free first, even if it was another's victim that left it. Then the other
+requests need the victims of the first.
 """
 
 from collections.abc import Collection
@@ -21,10 +21,10 @@ from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.preemption import planner as preemption
 
 Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
-"""Room that is promised, and to whom, by UUID of the request."""
+"""Reserved room and its request, by UUID of the request."""
 
 Given = tuple[Collection[str], request_model.Request]
-"""Names of hosts, one per server, and to whom they are given."""
+"""Names of hosts, one per server, and the request that gets them."""
 
 
 def may_be_vain(leave: leaving.Leave) -> bool:
@@ -52,14 +52,14 @@ def adopted(
     going: Collection[str],
     given: Iterable[Given],
 ) -> set[str]:
-    """Servers without whose room somebody would wait for more.
+    """Orphans that must still leave, else a request would lack room.
 
-    For preemptible requests nobody else's victim leaves: that is judged by
-    shares, and planned anew.
+    A preemptible request does not get the victims of another request. Shares
+    decide about those, in the next plan.
 
     :param alone: servers that leave for a request that is gone, by UUID.
     :param going: all that leave; these may be among them.
-    :param given: what was promised, and what is taken since the snapshot.
+    :param given: hosts that are reserved, or taken since the snapshot.
     :returns: UUIDs of such orphans.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
@@ -89,14 +89,14 @@ def standing(
     back: Mapping[str, float],
     closed: Collection[str],
 ) -> dict[str, tuple[records.Room, request_model.Request]]:
-    """Promises that hold, the oldest first.
+    """Reservations that hold, the oldest first.
 
-    Lists are read one after the other and may differ for a moment: whether
-    there is room is asked only where somebody came to stay since the promise.
+    Lists are read one after the other and may differ for a moment. So room is
+    checked only on hosts where a server came to stay since the reservation.
 
     :param back: when servers that were to leave came to stay, seconds of the
         epoch, by UUID.
-    :param closed: hosts that keep no promise.
+    :param closed: hosts that keep no reservation.
     """
     if not rooms:
         return {}
@@ -137,7 +137,7 @@ def _asked(
     snapshot: cluster.ClusterSnapshot,
     rows: hosts_module.Rows,
 ) -> cluster.Amounts:
-    """What servers of a request take of hosts, (h, c)."""
+    """Amounts that servers of a request take of hosts, (h, c)."""
     found = np.zeros((len(rows), len(snapshot.classes)), dtype=np.int64)
     classes = np.array(snapshot.classes, dtype=object)
     for n, row in enumerate(rows):

@@ -2,10 +2,10 @@
 
 """Preemptible servers that are done leave while others wait for their room.
 
-Only those of owners over their shares: they are the ones that would make room
-next. Nothing of theirs is lost, and nobody has to be chosen for it (Cloud
-Scheduler retires machines of whoever has more than is due to them once their
-jobs have ended). They do not come back by themselves.
+Only servers of owners over their shares retire: they would make room next.
+They lose nothing, and no other victim has to be chosen. (Cloud Scheduler
+retires machines of users over their shares once the jobs there have ended.)
+They do not come back by themselves.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 20
-"""Servers of which it is looked in one cycle whether they say that they are
-done: their metadata are in no list of what changed."""
+"""Servers that are asked in one cycle whether they say that they are done. Their
+metadata are in no list of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar is_on: whether servers retire.
     :ivar actions: done one after the other until their room is free.
@@ -80,7 +80,7 @@ class Retiring:
             they are done.
         :param servers: all there are, by UUID.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.is_on or self._left_over):

@@ -36,7 +36,7 @@ _SETTLED_AT_ONCE = 100
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar actions: of the end, one after the other until room is free.
     :ivar extension_s: by which a request can be extended in all; 0: none can.
@@ -73,7 +73,7 @@ def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
     room all the time.
 
     :param found: requests that have not ended, the oldest first.
-    :param now: seconds of the epoch; what starts, starts now.
+    :param now: seconds of the epoch, at which starting requests start.
     """
     made: dict[str, End] = {}
     for record in found:
@@ -203,7 +203,7 @@ class Ends:
         :param made: ends of servers.
         :param servers: all there are.
         :param now: seconds of the epoch.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         near = [

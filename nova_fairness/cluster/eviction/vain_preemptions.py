@@ -33,7 +33,7 @@ class InVain:
     """Delays of projects before servers leave for them again.
 
     :param store: of requests.
-    :param least_s: first delay, and the shortest use; 0 if nobody waits.
+    :param least_s: first delay, and the shortest use; 0 if none waits.
     :param notice_s: from when servers are told until they leave.
     """
 
@@ -76,8 +76,9 @@ def is_in_vain(
 ) -> bool:
     """Whether others left for a request that ended and did not use the room.
 
-    Within their notice they are spared. What an operator cancelled is not its
-    owner's doing. One that was deleted before it was sent has no hosts.
+    Within their notice they are spared. A cancellation by an operator does not
+    count against the owner. A request that was deleted before it was sent has
+    no hosts.
 
     :param least_s: from the end of the notice until the room counts as used.
     :param notice_s: from when servers are told until they leave.

@@ -2,8 +2,9 @@
 
 """Preemptible servers leave so that a part of the cloud is free.
 
-Who starts, and who leaves, is decided by the planner (``watermark.py``); here
-it is carried out. Whoever was told and is not needed any more stays.
+The planner (``watermark.py``) decides which requests start and which servers
+leave; this module carries it out. A server that was told and is not needed any
+more stays.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from nova_fairness.planners.preemption import watermark
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar lower: part of the cloud below which servers leave, 0 to 1; 0: none
         do.
@@ -72,7 +73,7 @@ class Freeing:
         :param servers: all there are, by UUID.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         lower = self._rules.lower

@@ -37,7 +37,7 @@ _USUAL_HELP = tenants_planner.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar goals: that plans are made for, the one that matters most first.
     :ivar least_emptied: hosts that a plan which consolidates or packs anew

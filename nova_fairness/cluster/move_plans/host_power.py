@@ -40,7 +40,7 @@ AGAIN_S = 600.0
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar rests: whether empty hosts are disabled.
     :ivar after_s: for which a host must have been empty.

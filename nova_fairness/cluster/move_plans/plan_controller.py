@@ -72,7 +72,7 @@ class Mode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What operators choose.
+    """Options that operators set.
 
     :ivar mode: what is done without asking anybody.
     :ivar drafts: which moves are worth it.

@@ -27,7 +27,7 @@ class Charges(led.Led[[]]):
         """Write what is about to be charged.
 
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
         self._tables.update(

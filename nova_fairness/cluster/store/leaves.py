@@ -132,7 +132,7 @@ class Leaves(led.Led[[leaving.Leave]]):
         :param epoch: of the leader that decided it.
         :returns: it as it is stored.
         :raises Outdated: if it leaves already.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         turn = 0 if before is None else before.turn + 1
         chosen = dataclasses.replace(leave, turn=turn)
@@ -164,7 +164,7 @@ class Leaves(led.Led[[leaving.Leave]]):
         :returns: it as it is now.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it is no longer of that version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         changed = leave.stepped(event, now, at)
         if not self._tables.update(

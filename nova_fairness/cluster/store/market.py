@@ -93,7 +93,7 @@ class Market:
 
         :param traded: with the version that it was worked out from.
         :param epoch: of the leader that did.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(_MARKET, traded.version, epoch)
@@ -146,7 +146,7 @@ class Prices(led.Led[[]]):
 
         :param prices: one of each host and class.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         rows = [dataclasses.asdict(each) for each in prices]

@@ -73,7 +73,7 @@ class Nodes(led.Led[[partition.Node]]):
     def add(self, host: partition.Host, epoch: int, now: float) -> None:
         """Add a host of which nobody knows yet where it stands.
 
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         row = _row(partition.Node(host, since=now))
         if not self._tables.insert_if(
@@ -87,7 +87,7 @@ class Nodes(led.Led[[partition.Node]]):
         """Write other names or cores of a host; where it stands is kept.
 
         :raises Outdated: if it took a step meanwhile.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         changed = dataclasses.replace(
             node, host=host, version=node.version + 1
@@ -113,7 +113,7 @@ class Nodes(led.Led[[partition.Node]]):
         :param until: time to live that comes with it, likewise.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it took a step meanwhile.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         changed = node.stepped(event, now, cause, text, until)
         self._write(node, changed, epoch)
@@ -125,7 +125,7 @@ class Nodes(led.Led[[partition.Node]]):
 
         :returns: the host.
         :raises Outdated: if it took a step meanwhile, or is gone.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         node = self.node(host)
@@ -136,7 +136,7 @@ class Nodes(led.Led[[partition.Node]]):
     def forget(self, node: partition.Node, epoch: int) -> None:
         """Remove a host that is still as it was.
 
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         statement = sa.delete(_NODES).where(
             _NODES.c.host == node.host.name,
@@ -156,7 +156,7 @@ class Nodes(led.Led[[partition.Node]]):
 
         :param aimed: with the version that it was decided on.
         :raises Outdated: if it was written meanwhile.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         changed = self._tables.update(
             sa.update(_BORDER)

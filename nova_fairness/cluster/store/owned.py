@@ -48,7 +48,7 @@ class Owned:
         :param before: contents by owner, as they were read.
         :param after: the same, as they are to be.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if another wrote meanwhile.
         """
         leads = tables.newest_epoch() == epoch

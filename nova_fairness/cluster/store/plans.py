@@ -47,7 +47,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
     def add(self, plan: model.Plan, epoch: int) -> None:
         """Add a plan; one that is there already is left as it is.
 
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         if self._tables.insert_if(
             _PLANS, _row(plan), tables.newest_epoch() == epoch
@@ -66,7 +66,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         :param epoch: of the leader that decided it.
         :returns: the plan with its new version.
         :raises Outdated: if it was written meanwhile.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         written = dataclasses.replace(after, version=before.version + 1)
         changed = self._tables.update(
@@ -87,7 +87,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         """See to it that a plan is still as something was decided on.
 
         :raises Outdated: if it was written meanwhile.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         found = self.plan(plan.uuid)

@@ -45,7 +45,7 @@ class Pledges:
 
         :param kept: with the version that it was worked out from.
         :param epoch: of the leader that did.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if it was written meanwhile.
         """
         written = dataclasses.asdict(kept)

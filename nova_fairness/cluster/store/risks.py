@@ -28,7 +28,7 @@ class Risks(led.Led[[risk.Risk]]):
         """Write one of which nothing is known.
 
         :param epoch: of the leader that decided it.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
         if self._tables.insert_if(_RISKS, _row(new), leads):

@@ -348,7 +348,7 @@ class Store:
 
         :param epoch: of the leader.
         :param now: seconds of the epoch of time, others than before.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         own = _LEADERS.c.epoch == epoch
         self._tables.update(sa.update(_LEADERS).where(own).values(since=now))
@@ -374,7 +374,7 @@ class Store:
         :returns: the request as it is now.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if it is not known whether it was done.
         """
         state = request_model.after(request.state, event)
@@ -405,7 +405,7 @@ class Store:
 
         :param news: of whom; one that is no longer in its state and version
             is told nothing.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         rows = [records.told(request, why) for request, why in news]
         if rows:
@@ -418,7 +418,7 @@ class Store:
         """Promise room to a request; state and version stay.
 
         :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         written = records.short(dataclasses.asdict(room))
         promised = _guarded(request, epoch).values(room=written)
@@ -432,7 +432,7 @@ class Store:
 
         :param by_s: seconds, > 0.
         :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         longer = _guarded(request, epoch).values(
             extended_s=request.extended_s + by_s, version=request.version + 1
@@ -505,7 +505,7 @@ class Store:
 
         :param used: with the version that it was worked out from.
         :param epoch: of the leader that did.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(
@@ -532,7 +532,7 @@ class Store:
 
         :param given: with the version that it was worked out from.
         :param epoch: of the leader that did.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(_SHARES, given.version, epoch)
@@ -558,7 +558,7 @@ class Store:
 
         :param promised: with the version that it was worked out from.
         :param epoch: of the leader that did.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises Outdated: if it was written meanwhile.
         """
         kept = {'promises': promised.promises, 'past': promised.past}

@@ -53,7 +53,7 @@ class Recorder:
         :param classes: of the columns.
         :param version: that the ledger gets by it.
         :param epoch: of the leader.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         """
         current = _named(charge.current, classes)
         before, ended, known = self._last

@@ -123,7 +123,7 @@ class Charging:
         :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
             :attr:`.ClusterSnapshot.granted` and
             :attr:`.ClusterSnapshot.budgets`.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if that leader no longer leads.
         :raises CloudError: if it cannot be read what users have.
         """
         snapshot, kept = view.snapshot, self._store.used()
