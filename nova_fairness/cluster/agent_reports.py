@@ -84,7 +84,7 @@ class Measuring:
         return found
 
     def _agreed(self, told: Any, needed: int) -> measured_module.Measured:
-        """What most agents say.
+        """Answer that most agents give.
 
         :param needed: agents that must say it.
         :raises BadArgument: if none says anything that can be used, or fewer
@@ -151,7 +151,7 @@ def _medians(
 ) -> dict[str, dict[str, float]]:
     """Medians by owner and resource; of two the lower.
 
-    What most do not say is not known.
+    A number that most reports lack is not known.
     """
     parts = [each.parts for each in several]
     found: dict[str, dict[str, float]] = {}
@@ -239,7 +239,7 @@ _T = TypeVar('_T')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Heard(Generic[_T]):
-    """What an agent said.
+    """Answer of an agent.
 
     :ivar at_s: when, on a clock that never goes back.
     :ivar told: by it.
@@ -250,10 +250,10 @@ class _Heard(Generic[_T]):
 
 
 class _Asked(Generic[_T]):
-    """What the agents of hosts say of their own.
+    """Answers of the agents of hosts about their own host.
 
-    They are asked on a thread that begins when somebody wants to know, and
-    keeps no process from ending.
+    They are asked on a thread that begins with the first caller, and keeps no
+    process from ending.
 
     :param what: is asked for, for people.
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -280,7 +280,7 @@ class _Asked(Generic[_T]):
         self._asks = False
 
     def stop(self) -> None:
-        """Ask no more."""
+        """End asking."""
         self._lookup.stop()
 
     def told(self, hosts: Collection[str]) -> dict[str, _T]:
@@ -325,7 +325,7 @@ class Idle:
         self._asked = _Asked('idle servers', ask, _idle, AGAIN_S, clock)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """End asking."""
         self._asked.stop()
 
     def known(self, hosts: Collection[str]) -> dict[str, Mapping[str, float]]:
@@ -366,7 +366,7 @@ class _Host:
 
 
 class Lacking:
-    """What servers want of CPUs and get, as the agents of their hosts say.
+    """CPU that servers want and get, as the agents of their hosts say.
 
     :param ask: asks the agent of a host; may block, and raise anything.
     :param clock: seconds that never go back.
@@ -382,7 +382,7 @@ class Lacking:
         )
 
     def stop(self) -> None:
-        """Ask no more."""
+        """End asking."""
         self._asked.stop()
 
     def tenants(

@@ -2,11 +2,12 @@
 
 """Election of the one process, of several, that acts.
 
-Leading is renewed by taking over from oneself: the epoch grows, and whoever
-sees it stand still for a lease takes over. Within long work the epoch must
-stay, since every write names it: there the time beside it is written anew. A
-process that ends gives the lease back, so that the next one need not wait for
-it. Only the own clock counts, and nothing but spared work hangs on all this.
+The leader renews its lease by taking over from itself: the epoch grows. A
+process that sees the epoch stand still for a lease takes over. Within long
+work the epoch must stay, since every write names it: then only the time beside
+it is written again. A process that ends gives the lease back, so that the next
+one need not wait for it. Only the own clock counts. Nothing but spared work
+depends on all this.
 """
 
 from collections.abc import Callable
@@ -123,9 +124,9 @@ class Election:
         self._renewed_at_s = now_s
 
     def resign(self) -> None:
-        """Lead no more, and let the next process lead at once.
+        """End leading, and let the next process lead at once.
 
-        Whatever this process writes from now on is refused.
+        All later writes of this process are refused.
         """
         self._resigned = True
         if not self._epoch:

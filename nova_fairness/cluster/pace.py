@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much of one kind of work a cycle does, and for whom first.
+"""Limits of how much of one kind of work a cycle does, and in which order.
 
 A cycle holds a lock and the lease, and others wait for its end. So each kind
 of work ends after some of it, or after some time, and goes on in the next
-cycle. Projects take turns: who has much to do delays nobody who has little.
+cycle. Projects take turns: one with much to do delays none that has little.
 """
 
 import collections
@@ -16,7 +16,7 @@ _Item = TypeVar('_Item')
 
 
 class Budget:
-    """What may still be done.
+    """Work and time that are left.
 
     :param most: units of work, >= 0.
     :param most_s: seconds, >= 0.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What made a cycle fail is set aside, and tried again later.
+"""Quarantine: inputs that made a cycle fail, to be tried again later.
 
-An input that raises what nobody expected ends nothing for others: its name
-comes into this table, it is left out while everything else goes on, and it is
+An input that raises an unexpected error ends nothing for others. Its name
+enters this table, it is left out while everything else goes on, and it is
 tried again after a pause, which doubles each time up to an hour. The log has
 the traceback of each class of errors once an hour; owners are told
 :attr:`.Reason.QUARANTINED`, which shows nothing of the error.
 
 Some errors are about this process, its database or its broker, and not about
-an input: :data:`PASSES` names those that nobody is set aside for.
+an input: :data:`PASSES` names those that quarantine no input.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ PASSES = (
 
 
 class Kind(enum.Enum):
-    """What can be set aside. The tokens are an interface."""
+    """Kinds of inputs in quarantine. The tokens are an interface."""
 
     REQUEST = 'request'
     MESSAGE = 'message'
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def why(self) -> reason.Why:
-        """What its owner is told."""
+        """Reason that its owner is told."""
         return reason.why(reason.Reason.QUARANTINED, again_s=self.pause_s)
 
 
@@ -113,8 +113,8 @@ class Quarantine:
     def put(self, kind: Kind, name: str, error: BaseException) -> None:
         """Set something aside that just failed.
 
-        What is set aside and fails once more, since others asked for it,
-        stays as long as it was to.
+        A second failure meanwhile, since others asked for it, does not prolong
+        the pause.
         """
         now, cause = self._monotonic(), type(error).__name__
         with self._lock:

@@ -217,7 +217,7 @@ class Service:
                 return
 
     def cycle(self) -> bool:
-        """Look once, plan once, and do it; what others ask for waits.
+        """Look once, plan once, and do it; calls of others wait meanwhile.
 
         :returns: whether this process leads.
         :raises ClusterError: if something without which nothing can be done
@@ -239,7 +239,7 @@ class Service:
         return True
 
     def resign(self) -> None:
-        """Lead no more, and let the next process lead at once."""
+        """End leading, and let the next process lead at once."""
         # Who is stuck keeps nobody from it: the epoch refuses their writes.
         is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
         try:
@@ -270,7 +270,7 @@ class Service:
         return self._monotonic() - begin_s
 
     def last(self) -> start_estimates.Last:
-        """What the last cycle saw and wanted.
+        """State and plan of the last cycle.
 
         :raises NotLeading: if this process does not act.
         """
@@ -287,9 +287,9 @@ class Service:
     def cancel(self, uuid: str, why: reason.Why) -> None:
         """Take a build back that waits; the next cycle deletes its servers.
 
-        Nova may take longer to delete them than whoever asks waits.
+        Nova may take longer to delete them than the caller waits.
 
-        :raises IllegalStep: if it waits no more, or is no build.
+        :raises IllegalStep: if it does not wait any more, or is no build.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
@@ -511,7 +511,7 @@ class Service:
         now: float,
         epoch: int,
     ) -> start_estimates.Last:
-        """What this cycle saw and wants, with estimates of starts."""
+        """State and plan of this cycle, with estimates of starts."""
         judge, waiting = self._estimating.judge, planned.waiting
         calibrated = self._part('promises', judge, found, waiting, epoch)
         made = self._part('estimates', self._estimating.made, now) or {}
@@ -576,7 +576,7 @@ class Service:
     def _part(
         self, name: str, do: Callable[..., _T], *arguments: object
     ) -> _T | None:
-        """Do a part of a cycle; what it fails on keeps no other part back.
+        """Do a part of a cycle; its failure keeps no other part back.
 
         :returns: what it gives; ``None`` if it failed.
         """
@@ -621,9 +621,9 @@ class Service:
     def _charge(
         self, view: snapshot_module.View, now: float, epoch: int, holds: bool
     ) -> cluster.ClusterSnapshot:
-        """Charge accounts; if that fails, what was known last goes on.
+        """Charge accounts; if that fails, the last known state goes on.
 
-        Use and budgets stand still then, so that nobody gains by it. Where
+        Use and budgets stand still then, so that no account gains by it. Where
         nothing is known yet, nothing of accounts with a budget starts.
         """
         charge = functools.partial(self.charging.charge, holds=holds)
@@ -682,9 +682,9 @@ class Service:
         return self._store.requests(_OPEN) if left else found
 
     def _sweep(self, found: list[records.Record]) -> None:
-        """Free room of requests that have none to be kept, some each time.
+        """Free room of requests that must not keep any, some each time.
 
-        Who was deposed while it kept room, and died then, left it there.
+        A leader that was deposed while it kept room, and died then, left it.
         """
         for states in ({_S.HELD}, {_S.STARTING, _S.ACTIVE}):
             some = [each for each in found if each.request.state in states]
@@ -720,7 +720,7 @@ class Service:
         epoch: int,
         is_whole: bool,
     ) -> None:
-        """See what became of what was sent, and who was deleted."""
+        """Look up how dispatched requests went on, and deleted servers."""
         servers = view.servers
         absent = []
         for record in found:
@@ -751,9 +751,9 @@ class Service:
     def _look_for(self, absent: list[records.Record], epoch: int) -> None:
         """Ask for servers that lists lack, some in each cycle.
 
-        A list may be old or partial: only who is asked for, or was listed as
-        deleted, is gone. Whom Nova said to be gone is not asked for again, so
-        that large requests come to an end, too.
+        A list may be old or partial: a server is gone only if it was asked
+        for, or was listed as deleted. A server that Nova said to be gone is
+        not asked for again, so that large requests end, too.
         """
         begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
         budget = self._budget(_ASKED_AT_ONCE)
@@ -810,7 +810,7 @@ class Service:
         there: list[nova_module.Server],
         epoch: int,
     ) -> None:
-        """See to a request of which it is not known whether Nova has it."""
+        """Resolve a request in doubt: it is not known whether Nova has it."""
         request = record.request
         if not there:
             # With servers that are gone it only cleans up; those of what
@@ -903,7 +903,7 @@ def _is_decided(
 
 
 def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
-    """Hosts on which something starts of which it is not known how much."""
+    """Hosts where something starts whose amounts are not known."""
     return frozenset(
         host
         for each in found

@@ -2,9 +2,9 @@
 
 """The cloud at one moment, as planners see it.
 
-Lists of Placement and Nova are the truth; they are read one after the other,
-so that what changes in between may be seen half. Whatever is decided on them
-is checked again before it is done.
+Lists of Placement and Nova are the truth. They are read one after the other,
+so a change in between may be seen half. So every decision on them is checked
+again before it is done.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ Named = tuple[quarantine.Kind, str]
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What was seen of the cloud.
+    """The cloud as it was read.
 
     :ivar snapshot: for planners.
     :ivar trees: of Placement, by name of the host.
@@ -86,7 +86,7 @@ class Reader:
 
     :ivar unreadable: what could not be read last, and why. A host is not in
         the snapshot, a server is as it was, requests of a project or a group
-        of which it is not known what they have are not to start.
+        whose use is not known are not to start.
     :ivar falls_back: whether Nova asks for shared CPUs where it finds no
         dedicated ones.
     """
@@ -139,9 +139,9 @@ class Reader:
     def used_by_users(
         self, view: View
     ) -> dict[tuple[str, str], cluster.Amounts]:
-        """What users have allocated, (c,), by project and user.
+        """Amounts that users have allocated, (c,), by project and user.
 
-        What preemptible servers have is not in it.
+        Allocations of preemptible servers are left out.
 
         :param view: of the cloud, a moment ago.
         :raises CloudError: if it cannot be read.
@@ -267,8 +267,9 @@ class Reader:
     ) -> tuple[str, ...]:
         """Classes that a host has, or had a moment ago.
 
-        Of a host that is down Placement knows all it has, also while Nova does
-        not list it. One that is set up anew may have nothing for a while.
+        For a host that is down Placement knows all it has, also while Nova
+        does not list it. A host that is set up again may have nothing for a
+        while.
 
         :param trees: all of Placement but those that hosts share.
         """
@@ -386,7 +387,7 @@ class Reader:
         """Running servers of groups.
 
         A server that was sent is a member on the host that it was given, too.
-        Of a group with a member that lies nobody knows where nothing starts.
+        If the host of a member is not known, nothing of its group starts.
         """
         of_groups: dict[str, set[str]] = {}
         hosts = {uuid: each.host for uuid, each in servers.items()}
@@ -434,7 +435,7 @@ class _Members(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What was made of a server, and of what."""
+    """Planners' form of a server, and its sources."""
 
     server: nova_module.Server
     request: request_model.Request | None
@@ -479,7 +480,7 @@ def _most(inventory: cluster.Inventory) -> cluster.Amounts:
 def _amounts(
     told: Mapping[str, int], classes: tuple[str, ...], most: cluster.Amounts
 ) -> cluster.Amounts:
-    """What Placement says is used, (c,).
+    """Used amounts from Placement, (c,).
 
     :raises ValueError: if it is less than nothing, or more than there is.
     """

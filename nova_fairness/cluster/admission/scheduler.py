@@ -125,7 +125,7 @@ class Planning:
     ) -> cluster.Plan:
         """Plan which requests start now, and why all others wait.
 
-        Inputs on which the planner fails are set aside, and all else is planned.
+        Inputs on which the planner fails are set aside. All else is planned.
 
         :param snapshot: of the cloud, with all requests.
         :param now: seconds of the epoch.
@@ -380,7 +380,7 @@ def _waits(request: request_model.Request) -> bool:
 
 
 def _group(request: request_model.Request) -> tuple[object, ...] | None:
-    """Key that requests share which start together; ``None`` without a group."""
+    """Key of requests that start together; ``None`` without a group."""
     if request.group is None:
         return None
     return request.project, request.group.uuid, request.band

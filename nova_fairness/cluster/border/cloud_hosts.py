@@ -34,10 +34,10 @@ it may take longer."""
 
 
 class CloudSide:
-    """What Nova says of hosts, and what it is asked to do with them.
+    """Reads hosts of the cloud from Nova, and changes them there.
 
-    :param nova: where services and servers are; nobody else has it.
-    :param placement: says who has room.
+    :param nova: where services and servers are; used by this object alone.
+    :param placement: says which servers have room.
     :param leaves: servers that leave.
     :param patience: how long it takes until they have left.
     :param moves: whether servers are moved while they run.
@@ -113,12 +113,12 @@ class CloudSide:
         return partition.Seen(places, tuple(_wants(last, mapped, hosts)))
 
     def close(self, host: str, text: str) -> None:
-        """Let no more servers start on a host, if nobody else did.
+        """Let no new servers start on a host, if it is open.
 
         :param host: its name in Nova.
         :param text: why, for people who look there.
-        :raises CloudRefused: if Nova has no such host, or somebody else
-            closed it.
+        :raises CloudRefused: if Nova has no such host, or if it was closed, and
+            not by this service.
         :raises CloudAway: if it is not known whether it was done.
         """
         service = self._service(host)
@@ -181,7 +181,7 @@ class CloudSide:
         there: Iterable[nova_module.Server],
         now: float,
     ) -> Iterator[partition.Work]:
-        """What may be on a host that is being left, and Nova does not list.
+        """Work that may be on a host being left, and that Nova does not list.
 
         :param provider: UUID of the host's.
         """
@@ -237,8 +237,8 @@ class _Mapped:
     ) -> list[float]:
         """Cores that servers take of a host.
 
-        What is scarcest counts: a server with half of the memory has half of
-        the cores, and together they have what is used of what is scarcest.
+        The scarcest resource counts: a server with half of the memory has half
+        of the cores. Together, servers have the used part of the scarcest.
         """
         if not amounts:
             return []

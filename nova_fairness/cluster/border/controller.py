@@ -2,11 +2,11 @@
 
 """Hosts move between batch and cloud: look at both sides, plan, act.
 
-Where a host stands is a row of the store, and a step is written before what
-it stands for is done. Opening and closing a side are planned anew from what is
-seen, as long as it is not so: whoever begins where another died goes on. Just
-before an action the row and the leader are looked at once more, so that what
-was cancelled meanwhile is not done.
+The store has a row for the state of each host. A step is written before its
+effect. To open and to close a side is planned again from what is seen until it
+is done: so the next leader goes on where another died. Just before an action
+the row and the leader are read once more, so that an action that was cancelled
+meanwhile is not done.
 """
 
 from collections.abc import Callable
@@ -46,11 +46,12 @@ _STARTING = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
-    """What the last look at both sides saw and wanted.
+    """State of both sides at the last look, and its plan.
 
     :ivar at: seconds of the epoch.
     :ivar snapshot: of both sides.
-    :ivar balances: what each side has and wants; none of who gave no answer.
+    :ivar balances: what each side has and wants; none of a side that gave no
+        answer.
     :ivar faults: sentences about what keeps hosts from moving, or shares from
         being adjusted.
     :ivar groups: with pledges for both sides.
@@ -184,7 +185,7 @@ class Partitioning:
         do: Callable[..., Iterable[str]],
         *arguments: object,
     ) -> list[str]:
-        """Do a part of a cycle; what it fails on keeps no other part back.
+        """Do a part of a cycle; its failure keeps no other part back.
 
         :returns: what it says, or that it failed.
         """
@@ -201,7 +202,7 @@ class Partitioning:
         return None if aimed is None else partition.Target(aimed)
 
     def last(self) -> Looked:
-        """What the last look saw and wanted.
+        """State of both sides at the last look, and its plan.
 
         :raises NotLeading: if this process does not act, or has not looked.
         """
@@ -232,8 +233,7 @@ class Partitioning:
 
         :param host: name of the machine.
         :raises UnknownHost: if there is none.
-        :raises IllegalStep: if it is fixed, on its way, or nobody knows where
-            it stands.
+        :raises IllegalStep: if it is fixed, on its way, or its side is not known.
         :raises ClusterError: if it cannot be done now.
         :raises NotLeading: if this process does not act, or has not looked.
         """
@@ -439,7 +439,7 @@ class Partitioning:
         plan: partition.Plan,
         epoch: int,
     ) -> None:
-        """Spare whose host stays; forget hosts that nobody describes."""
+        """Spare servers whose host stays; forget hosts that no file describes."""
         found, _ = self._store.nodes.all()
         machines = {
             name

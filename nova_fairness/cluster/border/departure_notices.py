@@ -44,11 +44,11 @@ class Telling:
         self._nova = nova.Nova(api)
 
     def forget(self) -> None:
-        """Look anew before anything is told: another process did meanwhile."""
+        """Read again before anything is told: another process told meanwhile."""
         self._told = None
 
     def tell(self, snapshot: partition.Snapshot, now: float) -> list[str]:
-        """Write what is not so yet, and take away what is so no more.
+        """Write features and marks that are missing, and remove outdated ones.
 
         :param snapshot: hosts as they stand, and what both sides have there.
         :param now: seconds of the epoch.
@@ -112,7 +112,7 @@ class Telling:
                 del told[uuid]
 
     def _mark(self, uuid: str, until: str) -> None:
-        """Let metadata be so; what the owner wrote there stays."""
+        """Set the metadata of a server; values of the owner stay."""
         server = self._nova.server(uuid)
         if server is None or server.ttl != server.ttl_ours:
             return
@@ -147,7 +147,7 @@ def _seconds(at: float | None) -> str:
 
 
 def _write(place: pathlib.Path, features: Mapping[str, str]) -> None:
-    """Let the files of a host be so; nobody sees half of one.
+    """Write the files of a host; readers never see half of one.
 
     :raises OSError: if that cannot be.
     """

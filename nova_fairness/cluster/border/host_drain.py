@@ -116,7 +116,7 @@ class Vacating:
             )
 
     def spare(self, machines: Collection[str], epoch: int) -> None:
-        """Let servers stay whose host stays; what was done to them is undone.
+        """Cancel evictions from hosts that stay, and undo their actions.
 
         :param machines: names of hosts that are leaving the cloud.
         :param epoch: of the leader.

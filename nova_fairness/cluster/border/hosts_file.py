@@ -34,7 +34,7 @@ _NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Described:
-    """What an operator wrote down.
+    """Content of an operator's file.
 
     :ivar hosts: machines that both sides know.
     :ivar windows: times in which the cloud has a fixed number of them.
@@ -59,7 +59,7 @@ class PartitionFile:
         self._described = read(path)
 
     def described(self) -> Described:
-        """What it says; a file that cannot be used leaves what it was."""
+        """Content of the file; the last one that could be used stays."""
         seen = yaml_lines.stamp(self._path)
         if seen == self._seen:
             return self._described

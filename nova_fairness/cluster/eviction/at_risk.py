@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifies servers that are among the next victims, and when they no longer are.
+"""Notifies servers that are among the next victims, and when no longer.
 
 It is a warning: nothing is decided, and nothing is done to them. The warning
 is stored before it is written to the metadata of a server. After a crash the

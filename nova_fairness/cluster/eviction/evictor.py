@@ -50,8 +50,8 @@ _AT_ONCE = 50
 """Servers that are acted on in one cycle: Nova has others to serve."""
 
 _ASKED_AT_ONCE = 20
-"""Servers with a notice that are asked in one cycle whether they are done. Their
-metadata are in no list of what changed."""
+"""Servers with a notice that are asked in one cycle whether they are done.
+Their metadata are in no list of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,11 +165,11 @@ class Leaving:
         self._untell(leave, _E.SPARE, epoch)
 
     def take_back(self, leave: leaving.Leave, epoch: int) -> None:
-        """Cancel the eviction of a server that has no reason to leave any more.
+        """Cancel the eviction of a server that no longer has to leave.
 
-        It goes no further from now on, and its owner is told at once. What was
-        done to it is undone: it is started or resumed. A server that is shelved by
-        then starts again, as other servers do that made room.
+        It goes no further from now on, and its owner is told at once. Nova
+        is asked to start or resume it if it was stopped. A server that is
+        shelved by then starts again, as other servers do that made room.
 
         :raises IllegalStep: if it has left, or stays already.
         :raises ClusterError: if it cannot be done now.
@@ -244,7 +244,7 @@ class Leaving:
     ) -> list[leaving.Leave]:
         """Take some, others first each time: a failure keeps no other back.
 
-        Projects take turns, so that a project with many servers delays no other.
+        Projects take turns: one with many servers delays no other.
         """
         first = self._turn * most % max(len(these), 1)
         turned = these[first:] + these[:first]
@@ -384,8 +384,8 @@ class Leaving:
     def _is_kept(self, leave: leaving.Leave) -> bool:
         """Whether there is an image; once it is whole its server is deleted.
 
-        Nova made the image for the account that asked, so it is given to the owner
-        before the server is deleted.
+        Nova made the image for the account that asked. So it is given to the
+        owner before the server is deleted.
         """
         image = self._images.of(leave.uuid)
         if image and image.is_whole:
@@ -401,8 +401,8 @@ class Leaving:
     ) -> None:
         """Let a server run again, once what Nova does with it is over.
 
-        Nova cannot be kept from the end of what it does. A server that did not run
-        when it was chosen, or that could not be started, is left as it is.
+        Nova cannot be kept from the end of what it does. A server that did not
+        run when it was chosen, or that could not be started, is left as it is.
         """
         if server is None or server.task:
             return

@@ -52,8 +52,8 @@ _HOUR_S = 3600.0
 _REMEMBERED_S = 86400.0
 """For which who left is asked to start again."""
 _CLOSED_S = 60.0
-"""After which a host that takes no servers keeps no reservation. All hosts look
-like that for a moment when Nova's broker or database was away."""
+"""After which a host that takes no servers keeps no reservation. All hosts
+look like that for a moment when Nova's broker or database was away."""
 
 _ACTED_ON_AT_ONCE = 50
 """Servers of one cycle that are let run or start again."""
@@ -305,7 +305,7 @@ class Making:
         servers: Mapping[str, nova_module.Server],
         epoch: int,
     ) -> None:
-        """Evict the victims of reservations, and start again servers that left.
+        """Evict the victims of reservations, and restart servers that left.
 
         :param found: requests that have not ended.
         :param servers: as they were a moment ago, by UUID.
@@ -335,7 +335,7 @@ class Making:
             self._choose(by_server(found), servers, epoch)
 
     def _needed(self) -> set[str]:
-        """Victims that now leave for another request than their first preemptor.
+        """Victims that now leave for another request than at first.
 
         The requests are read again: some were started or taken back meanwhile.
         """

@@ -92,7 +92,7 @@ def standing(
     """Reservations that hold, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is
-    checked only on hosts where a server came to stay since the reservation.
+    checked only on hosts where a server turned out to stay since the reservation.
 
     :param back: when servers that were to leave came to stay, seconds of the
         epoch, by UUID.

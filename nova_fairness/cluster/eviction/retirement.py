@@ -27,8 +27,8 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 20
-"""Servers that are asked in one cycle whether they say that they are done. Their
-metadata are in no list of what changed."""
+"""Servers that are asked in one cycle whether they say that they are done.
+Their metadata are in no list of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one server needs of Placement, as Nova's scheduler will ask for it.
+"""Amounts that one server needs of Placement, as Nova's scheduler asks.
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
-What is asked for in several groups is added up, what a single group forbids is
-left out: a demand is never more than what Nova will ask for, so that nothing
-is called impossible that is not. What the API cannot know before scheduling,
-such as aggregates of tenants and images' own traits, is Nova's to judge.
+Amounts of several groups are added up, and the forbidden traits of a single
+group are left out. So a demand is never more than what Nova will ask for, and
+no possible request is called impossible. Nova judges by what the API cannot
+know before scheduling, such as aggregates of tenants and images' own traits.
 
-Of a server whose policy is ``dedicated`` the scheduler asks twice: for
+For a server whose policy is ``dedicated`` the scheduler asks twice: for
 dedicated CPUs, and without what the policies of CPUs and threads say. The
 second answer counts on hosts that have no dedicated CPUs: on others Nova's
-filter of NUMA cells refuses it. What asks for dedicated CPUs in any other way
+filter of NUMA cells refuses it. A request for dedicated CPUs in any other way
 has no such fallback.
 """
 
@@ -56,7 +56,7 @@ _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
 
 
 class _Sum:
-    """What several parts of a message ask for together."""
+    """Sum of what several parts of a message ask for."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}
@@ -84,7 +84,7 @@ class _Sum:
 
 
 def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
-    """What the server of a request specification needs.
+    """Needs of the server of a request specification.
 
     :param spec: fields of a ``RequestSpec``.
     :param forced: whether a host that it names binds.
@@ -108,7 +108,7 @@ def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
 def _demand(
     spec: Mapping[str, Any], forced: bool, *, is_pinned: bool
 ) -> request.Demand:
-    """What the scheduler asks for.
+    """Demand of one of the scheduler's questions.
 
     :param is_pinned: whether policies of CPUs and threads count.
     """

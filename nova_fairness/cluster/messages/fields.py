@@ -16,7 +16,7 @@ _LONGEST_NAME = 255
 _YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 MANY = 2**63
 _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
-"""What JSON can name and no database keeps."""
+"""Characters that JSON can name and no database keeps."""
 
 
 def versioned(value: object, name: str) -> Mapping[str, Any]:
@@ -120,7 +120,7 @@ def number(fields: Mapping[str, Any], name: str) -> int:
 
 
 def whole(value: object) -> int | None:
-    """What decimal digits say; ``None`` if they are none.
+    """The number in decimal digits; ``None`` if they are none.
 
     :returns: :data:`MANY` at most: Python does not read thousands of digits.
     """
@@ -131,7 +131,7 @@ def whole(value: object) -> int | None:
 
 
 def says_yes(value: object) -> bool:
-    """Whether a word of metadata says yes; what is unknown does not."""
+    """Whether a word of metadata says yes; an unknown one does not."""
     return str(value).lower() in _YES
 
 

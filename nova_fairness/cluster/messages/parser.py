@@ -36,8 +36,8 @@ class Preemptible:
     """Requests that are preemptible.
 
     :ivar marks: whether those are that users, or flavors, mark as such.
-    :ivar projects: of which all are.
-    :ivar flavors: of which all are, by name.
+    :ivar projects: whose requests all are.
+    :ivar flavors: whose requests all are, by name.
     :ivar choices: what users, or flavors, may choose to be done to them.
     """
 
@@ -81,7 +81,7 @@ class Preemptible:
 
         The server's metadata come before hints, and these before its flavor.
 
-        :returns: ``None`` if nobody says what may be chosen.
+        :returns: ``None`` if none of them has an action that may be chosen.
         :raises Unreadable: if they are not of the form known.
         """
         may = {each.value: each for each in self.choices}
@@ -92,13 +92,13 @@ class Preemptible:
 
 
 NONE_IS = Preemptible()
-"""What operators say who say nothing: all requests are normal."""
+"""Used where operators set no options: all requests are normal."""
 
 
 def _said(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
-    """What metadata, hints and extra specs say of something."""
+    """Values of one name in metadata, hints and extra specs."""
     flavor = fields.versioned(spec.get('flavor'), 'Flavor')
     told: list[object] = []
     for holder, name in (
@@ -127,7 +127,7 @@ def parse(
     Reading the same message again makes the same request.
 
     :param cast: of one of the methods of :class:`request.Origin`.
-    :param times: says how long somebody may wait and run.
+    :param times: says how long a request may wait and run.
     :param preemptible: says which requests are.
     :raises Unreadable: if it is not of the form known; nothing of what the
         message holds is in the text.
@@ -151,7 +151,7 @@ def unread(cast: cast_module.Cast) -> request.Request:
     It has what can be known of it, needs nothing and has one server, which is
     nowhere.
 
-    :param cast: of which :func:`parse` raises ``Unreadable``.
+    :param cast: for which :func:`parse` raises ``Unreadable``.
     """
     name = str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, cast.uuid))
     origin = request.Origin.BUILD
@@ -181,11 +181,11 @@ def token(cast: cast_module.Cast) -> str:
 def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
     """The same build for a host that does not exist.
 
-    Of servers that were deleted Nova throws away what it still knows when it
-    gets their build. With hosts to choose from it would first claim room for
-    them, and whoever is sent at the same moment would find none.
+    When Nova gets the build of servers that were deleted, it throws away what
+    it still knows of them. With hosts to choose from it would first claim room
+    for them, and a request that is sent at the same moment would find none.
 
-    :param cast: what is no build, or cannot be read, stays as it is.
+    :param cast: stays as it is if it is no build, or cannot be read.
     """
     if cast.method != request.Origin.BUILD.value:
         return cast

@@ -43,11 +43,11 @@ class Times:
 
 
 Granted = Callable[[str, str], Times]
-"""What a user of a project may have at most: project, user."""
+"""Most that a user of a project may have: takes project, user."""
 
 
 def wished(arguments: Mapping[str, Any]) -> Times:
-    """What the user asked for.
+    """Times that the user asked for.
 
     :param arguments: of a build or an unshelve.
     """
@@ -69,7 +69,7 @@ def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
 
 
 def _said(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
-    """What servers and hints say, those alone that can be read."""
+    """Values in metadata and hints; those that cannot be read are left out."""
     for server in _servers(arguments):
         metadata = _dict(_fields(server, 'Instance').get('metadata'))
         yield from _texts([metadata.get(f'fairness:{name}')])

@@ -2,8 +2,8 @@
 
 """Servers that may move, and what their new hosts must have.
 
-What Nova does not tell of a running server is taken in the narrow sense.
-Nova has the last word on every move.
+Where Nova does not tell something of a running server, the strictest case is
+assumed. Nova has the last word on every move.
 """
 
 from collections.abc import Collection
@@ -148,8 +148,8 @@ def _demand(
 def _zone(server: nova.Server, here: str) -> str:
     """The zone in which a server is to stay; '' for any.
 
-    Nova tells it from microversion 2.96 on. Whether volumes can be reached
-    from another zone nobody tells.
+    Nova tells it from microversion 2.96 on. Nothing tells whether volumes can
+    be reached from another zone.
     """
     if server.pinned:
         return server.pinned

@@ -40,12 +40,12 @@ class Rules:
     """Options that operators set.
 
     :ivar goals: that plans are made for, the one that matters most first.
-    :ivar least_emptied: hosts that a plan which consolidates or packs anew
-        empties at least.
+    :ivar least_emptied: hosts that a plan empties at least, if its goal is to
+        consolidate or to repack.
     :ivar spread: a host gives to others if it uses this much more than all
         do on average, as a part of it.
     :ivar margin: by which a plan that balances makes hosts more even at
-        least, likewise; and part by which the mean price must fall for one
+        least, as a part; and part by which the mean price must fall for one
         of the market.
     :ivar planner: how moves are looked for.
     :ivar help: how those are that help owners.
@@ -229,7 +229,7 @@ def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
 
 
 def _market(seen: Seen) -> market.Market:
-    """The cloud with rates; whoever is in a server group with a rule stays."""
+    """The cloud with rates; members of server groups with a rule stay."""
     bids = {
         each.uuid: market.Bid(
             seen.rates[each.uuid],
@@ -261,7 +261,7 @@ def _lacking(
 ) -> list[request_model.Request]:
     """The next requests that only lack room.
 
-    Preemptible ones use what is left: nobody moves for them.
+    Preemptible ones use what is left: no server moves for them.
     """
     by_uuid = {each.uuid: each for each in requests}
     found = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that nobody needs are disabled, powered down, and brought back.
+"""Hosts that are not needed are disabled, powered down, and brought back.
 
-What is disabled says so in its reason, which begins with :data:`MARK`: only
+The reason of a host that this module disabled begins with :data:`MARK`: only
 such hosts are ever enabled again. A few that are empty stay ready.
 """
 
@@ -107,7 +107,7 @@ class Resting:
         return frozenset(self._closing)
 
     def look(self, seen: Seen) -> None:
-        """Disable what nobody needs, and bring back what is needed.
+        """Disable hosts that are not needed, and bring back those that are.
 
         :raises CloudError: if Nova does not do it; it is tried again then.
         """
@@ -250,5 +250,5 @@ def _run(command: Sequence[str], longest_s: float) -> int:
 
 
 def is_resting(service: nova_module.Service) -> bool:
-    """Whether a host was disabled because nobody needs it."""
+    """Whether a host was disabled because it is not needed."""
     return not service.enabled and service.reason.startswith(MARK)

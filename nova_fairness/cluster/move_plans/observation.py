@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What plans of moves are made of: the cloud as the queue and Nova show it."""
+"""Input of migration plans: the cloud as the queue and Nova show it."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -29,13 +29,13 @@ Shared = Callable[[], Collection[partition.Node]]
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
-    """What the last look saw.
+    """State of the cloud at the last look.
 
     :ivar at: seconds of the epoch.
-    :ivar last: what the queue saw and wanted.
+    :ivar last: state and plan of the queue's last cycle.
     :ivar known: of servers, beside where they lie.
     :ivar services: of Nova, by name of the host.
-    :ivar moved_at: when the last server came to its new host.
+    :ivar moved_at: when the last server arrived on its new host.
     :ivar shared: names of hosts that batch and cloud share.
     """
 
@@ -51,7 +51,7 @@ class Looking:
     """Looks at servers and hosts.
 
     :param store: where plans and hosts on their way are.
-    :param nova: where services and servers are; nobody else has it.
+    :param nova: where services and servers are; used by this object alone.
     :param mobility: says which servers belong together, and to which zones
         they are pinned.
     :param rest_s: for which a server that was moved, or could not be, does
@@ -78,10 +78,10 @@ class Looking:
     def look(self, last: start_estimates.Last, now: float) -> Looked:
         """Look once.
 
-        :param last: what the queue saw and wanted.
+        :param last: state and plan of the queue's last cycle.
         :param now: seconds of the epoch.
-        :raises CloudError: if something cannot be read.
-        :raises StoreError: likewise.
+        :raises CloudError: if something of Nova cannot be read.
+        :raises StoreError: if something of the store cannot be read.
         """
         services = self._nova.services()
         servers = self._pinned(self._nova.servers(now), now)
@@ -147,7 +147,7 @@ class Looking:
 class _Pins:
     """Pins that differ from what servers were seen with.
 
-    A server that was seen anew since then has a newer one.
+    A server that was read again since then has a newer one.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What plans say of servers, and the cloud of plans."""
+"""Facts about servers from plans, and outcomes of plans from the cloud."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
 
 
 def arrived_at(plans: Iterable[model.Plan]) -> float:
-    """When the last server came to its new host, seconds of the epoch."""
+    """When the last server arrived on its new host, seconds of the epoch."""
     return max(
         (
             move.ended_at
@@ -50,9 +50,9 @@ def arrived_at(plans: Iterable[model.Plan]) -> float:
 def seen_whole(
     found: tenants.Tenants, servers: Mapping[str, nova.Server]
 ) -> tenants.Tenants:
-    """The same without hosts on which something runs that no agent saw yet.
+    """The same without hosts where a server runs that no agent saw yet.
 
-    What a newcomer wants is not known: such a host seems to have room.
+    The wants of a new server are not known: its host seems to have room.
     """
     blind = {
         each.host
@@ -68,7 +68,7 @@ def seen_whole(
 def sends(
     plans: Iterable[model.Plan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
-    """What moving servers sent, in times of the memory that they have."""
+    """Memory that moving servers sent, as multiples of the memory they have."""
     sent = {
         move.server: move.sent_mb
         for plan in sorted(plans, key=lambda each: each.made_at)
@@ -117,9 +117,9 @@ def is_as_found(
 
 
 def won(plan: model.Plan, last: start_estimates.Last) -> model.Outcome:
-    """What a plan that ended brought.
+    """Outcome of a plan that ended.
 
-    :param last: what the queue saw after that.
+    :param last: state and plan of the queue's first cycle after that.
     """
     seen = utilisation.figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]

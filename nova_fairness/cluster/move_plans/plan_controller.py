@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves have a life: they are found, approved, done, and measured.
+"""Migration plans have a life: they are found, approved, done, and measured.
 
-It works beside the queue, on what the queue saw last. At most one plan is
-alive at a time; the store says how far it is, so that whoever begins where
-another died goes on.
+This works beside the queue, on the state of the queue's last cycle. At most
+one plan is alive at a time. The store says how far it is, so that the next
+leader goes on where another died.
 """
 
 from collections.abc import Callable
@@ -58,10 +58,10 @@ _STARTING = frozenset(
 
 
 class Mode(enum.Enum):
-    """What the service does by itself. The tokens are an interface."""
+    """Autonomy of the service. The tokens are an interface."""
 
     RECOMMEND = 'recommend'
-    """It shows plans; nobody can let them begin."""
+    """It shows plans; they cannot be approved."""
 
     APPROVE = 'approve'
     """Plans begin when an operator approves them."""
@@ -74,14 +74,14 @@ class Mode(enum.Enum):
 class Rules:
     """Options that operators set.
 
-    :ivar mode: what is done without asking anybody.
+    :ivar mode: what is done without approval.
     :ivar drafts: which moves are worth it.
     :ivar hold_s: for which moves must have been worth it.
     :ivar lasts_s: after which a plan expires.
     :ivar rest_s: for which a server that was moved, or could not be, does not
         move again.
     :ivar history_s: for which plans that ended are remembered.
-    :ivar repack_s: from one plan that packs all anew to the next.
+    :ivar repack_s: from one plan that repacks all to the next.
     """
 
     mode: Mode
@@ -94,17 +94,17 @@ class Rules:
 
 
 class MovingPlans:
-    """Plans of moves, in the process that acts.
+    """Migration plans, in the process that acts.
 
     :param store: where they are.
     :param service: of the queue: says whether this process acts.
-    :param nova: where services and servers are; nobody else has it.
+    :param nova: where services and servers are; used by this object alone.
     :param mobility: says what moves, and which servers belong together.
     :param moving: carries plans out.
     :param resting: lets empty hosts rest.
-    :param rules: what operators choose.
+    :param rules: options that operators set.
     :param clock: seconds of the epoch.
-    :param stopped: set by who wants this to end.
+    :param stopped: event that ends this.
     :param interval_s: seconds between two looks.
     :param lacking: says what servers want of CPUs; ``None`` if no agent is
         asked.
@@ -194,7 +194,7 @@ class MovingPlans:
     def _part(
         self, name: str, do: Callable[..., None], *arguments: object
     ) -> None:
-        """Do a part of a cycle; what it fails on keeps no other part back."""
+        """Do a part of a cycle; its failure keeps no other part back."""
         try:
             do(*arguments)
         except (exception.ClusterError, exception.NotLeading):
@@ -206,7 +206,7 @@ class MovingPlans:
         self._resting.look(self._seen(looked))
 
     def last(self) -> observation.Looked:
-        """What the last look saw.
+        """State of the cloud at the last look.
 
         :raises NotLeading: if this process does not act, or has not looked.
         """
@@ -224,7 +224,7 @@ class MovingPlans:
         """Let a plan begin.
 
         :raises UnknownPlan: if there is none.
-        :raises IllegalStep: if it is not proposed, or the mode lets nobody.
+        :raises IllegalStep: if it is not proposed, or the mode only shows plans.
         :raises ClusterError: if it cannot be done now.
         :raises NotLeading: if this process does not act.
         """
@@ -235,7 +235,7 @@ class MovingPlans:
         return self._by_hand(uuid, _E.APPROVE)
 
     def stop(self, uuid: str) -> model.Plan:
-        """End a plan; what moves already is not called back.
+        """End a plan; moves that have begun are not called back.
 
         :raises UnknownPlan: if there is none.
         :raises IllegalStep: if it has ended.
@@ -458,7 +458,7 @@ class MovingPlans:
         return self._looking.pinned(looked, moved) is not looked.known
 
     def _may_repack(self, now: float) -> bool:
-        """Whether it is long enough since a plan packed all anew."""
+        """Whether it is long enough since a plan repacked all."""
         return not any(
             each.goal is _G.REPACK and each.state is not _S.EXPIRED
             for each in self._plans.since(now - self._rules.repack_s)
@@ -467,9 +467,9 @@ class MovingPlans:
     def _tenants(
         self, snapshot: cluster.ClusterSnapshot, looked: observation.Looked
     ) -> tenants.Tenants | None:
-        """What servers want of CPUs; those that moved lately stay anyway.
+        """Wants of servers for CPUs; those that moved lately stay anyway.
 
-        Nothing while agents have not seen long enough what moves came to.
+        ``None`` while agents have not seen for long enough how moves ended.
         """
         if self._lacking is None:
             return None

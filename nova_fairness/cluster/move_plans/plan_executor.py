@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves are carried out, one step after the other.
+"""Migration plans are carried out, one step after the other.
 
-A move is written as begun before Nova is asked. Whoever finds it so, after a
-crash or when Nova gave no answer, looks at Nova's own migrations before
+A move is written as begun before Nova is asked. After a crash, or when Nova
+gave no answer, it is in doubt: Nova's own migrations are looked at before
 anything is repeated.
 """
 
@@ -42,9 +42,9 @@ _HARMLESS = frozenset({_C.SERVER_GONE, _C.ELSEWHERE})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is done at once.
+    """Limits of how much is done at once.
 
-    :ivar cloud: live migrations in the whole cloud, whoever asked, >= 1.
+    :ivar cloud: live migrations in the whole cloud, by any caller, >= 1.
     :ivar host: that go to or leave one host, >= 1.
     :ivar longest_s: after which a live migration is ended; 0 for never.
     """
@@ -59,7 +59,7 @@ class Moving:
 
     :param plans: where they are.
     :param nova: where servers are looked at, and asked to move.
-    :param mobility: says what became of moves.
+    :param mobility: says how moves ended.
     :param limits: how much is done at once.
     :param clock: seconds of the epoch.
     """
@@ -80,7 +80,7 @@ class Moving:
         self._cancelled: set[tuple[str, int]] = set()
 
     def watch(self, plan: model.Plan, epoch: int) -> model.Plan:
-        """See what became of moves that were begun.
+        """Look up the state of moves that were begun.
 
         :returns: the plan as it is now.
         :raises StoreError: if something cannot be written.
@@ -161,7 +161,7 @@ class Moving:
         return count
 
     def _running(self, plan: model.Plan) -> Iterable[tuple[str, str]]:
-        """Hosts of live migrations that run, whoever asked for them."""
+        """Hosts of live migrations that run, by any caller."""
         seen = {
             each.server: (each.source, each.target)
             for each in self._mobility.under_way(self._clock())

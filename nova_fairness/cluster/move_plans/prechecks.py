@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether a move can begin, looked at just before, and what became of one."""
+"""Whether a move can begin, checked just before, and how one ended."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class Room:
         return self._zones.get(target) == zone
 
     def takes(self, target: str) -> bool:
-        """Whether servers may come to a host."""
+        """Whether a host takes more servers."""
         row = self._rows.get(target)
         return row is not None and bool(self._layout.hosts.takes[row])
 
@@ -93,9 +93,9 @@ def judge(
     """Say whether a move that is pending can begin now.
 
     :param server: as Nova says just now; ``None`` if it is gone.
-    :param services: likewise, by name of the host.
+    :param services: as Nova says just now, by name of the host.
     :param is_last: whether no move before it in its plan is still to end:
-        then nothing more makes room for it.
+        then nothing else makes room for it.
     """
     if server is None or not server.host:
         return Verdict(_E.SKIP, _C.SERVER_GONE)
@@ -120,7 +120,7 @@ def _judged_there(
     room: Room,
     is_last: bool,
 ) -> Verdict:
-    """What the new host says to a move that its server could make."""
+    """Verdict of the new host on a move that its server could make."""
     if service is None or not (service.enabled and service.up):
         text = service.reason if service else ''
         return Verdict(_E.SKIP, _C.HOST_CLOSED, text)
@@ -142,7 +142,7 @@ def became(
     migrations: Iterable[live_migrations.Migration],
     now: float,
 ) -> Verdict:
-    """Say what became of a move for which Nova was, or may have been, asked.
+    """Say how a move ended for which Nova was, or may have been, asked.
 
     :param server: as Nova says just now; ``None`` if it is gone.
     :param migrations: of the server, the newest first.
@@ -170,7 +170,7 @@ def became(
 
 
 def _unseen(move: model.Move, server: nova.Server, now: float) -> Verdict:
-    """What became of a move of which Nova shows no migration."""
+    """Verdict on a move that was begun and has no migration in Nova."""
     if server.task:
         return Verdict(None, _C.ASKED, server.task)
     if server.host == move.target:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was charged when, as it is stored: the ledger can be worked out anew.
+"""Charges as they are stored: the ledger can be computed from them again.
 
 A row is written before the ledger is, with the version that the ledger gets
 by it. A process that dies in between leaves a row that counts for nothing,

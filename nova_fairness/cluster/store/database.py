@@ -30,10 +30,10 @@ _AWAY = (
 )
 
 _PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
-"""What oslo.db lets pass where a transaction begins or ends."""
+"""Errors that oslo.db lets pass where a transaction begins or ends."""
 
 _NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
-"""What drivers raise for a lock that is not given up, a full disk, a server
+"""Errors of drivers for a lock that is not given up, a full disk, a server
 that goes down. oslo.db names the others, such as a table that is missing."""
 
 _MOST_ROWS = 500
@@ -41,7 +41,7 @@ _MOST_BYTES = 4 * 2**20
 """Of one statement, beyond its first row: MariaDB takes 16 MiB by default."""
 
 _MOST_UNREAD = 100
-"""Rows that cannot be read of which note is taken."""
+"""Most rows that are noted as unreadable."""
 
 _TIME = {
     'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
@@ -193,7 +193,7 @@ class Tables:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def only(self, table: sa.Table) -> dict[str, Any]:
-        """The row of a table of one; one that was lost begins anew."""
+        """The row of a table of one; a lost one is replaced by a new one."""
         rows = self.select(sa.select(table))
         if not rows:
             LOG.error(

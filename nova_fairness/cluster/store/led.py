@@ -20,7 +20,7 @@ def _nobody(*_: object, **__: object) -> None:
 
 
 def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
-    """Tell somebody whose failure undoes nothing: what is told is done."""
+    """Call a listener whose failure undoes nothing: the change is done."""
 
     def tell(*given: _Told.args, **named: _Told.kwargs) -> None:
         try:
@@ -46,5 +46,5 @@ class Led(Generic[_Told]):
         self._changed: Callable[_Told, None] = _nobody
 
     def listen(self, changed: Callable[_Told, None]) -> None:
-        """Tell somebody of all that is done through this object."""
+        """Notify a listener of all changes through this object."""
         self._changed = safely(changed)

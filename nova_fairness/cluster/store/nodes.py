@@ -71,7 +71,7 @@ class Nodes(led.Led[[partition.Node]]):
         return frozenset(row['cloud'] for row in self._tables.select(query))
 
     def add(self, host: partition.Host, epoch: int, now: float) -> None:
-        """Add a host of which nobody knows yet where it stands.
+        """Add a host whose side is not known yet.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -110,7 +110,8 @@ class Nodes(led.Led[[partition.Node]]):
         :param node: as it was when this was decided.
         :param epoch: of the leader that decided it.
         :param now: seconds of the epoch of time.
-        :param until: time to live that comes with it, likewise.
+        :param until: time to live that comes with it, seconds of the epoch of
+            time.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it took a step meanwhile.
         :raises Deposed: if that leader no longer leads.
@@ -224,7 +225,7 @@ def _row(node: partition.Node) -> dict[str, Any]:
 
 
 def _node(row: Mapping[str, Any]) -> partition.Node:
-    """Hosts that nobody describes are fixed: who reads them says otherwise."""
+    """A node of a row. It is fixed, unless the reader knows its description."""
     return partition.Node(
         partition.Host(
             row['host'], row['batch'], row['cloud'], row['cores'], True

@@ -38,9 +38,9 @@ _EMPTYING = frozenset(
 
 
 class Plans(led.Led[[model.Plan | None, model.Plan]]):
-    """The table of plans of moves.
+    """The table of migration plans.
 
-    Who listens is told of a plan as it was, ``None`` for a new one, and as it
+    Listeners are told of a plan as it was, ``None`` for a new one, and as it
     is.
     """
 
@@ -102,9 +102,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         return found[0][1] if found else None
 
     def open(self) -> list[model.Plan]:
-        """Plans of which something is to be done or measured, the oldest
-        first.
-        """
+        """Plans with work or a measurement left, the oldest first."""
         query = (
             sa.select(_PLANS)
             .where(_PLANS.c.is_open.is_(True))

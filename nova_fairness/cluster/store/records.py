@@ -26,12 +26,12 @@ _ROWS = 30_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Room:
-    """Room that is promised to a request.
+    """Room that is reserved for a request.
 
     :ivar hosts: names, one per server.
     :ivar leaving: UUIDs of servers that leave for it.
-    :ivar at: when it was promised, seconds of the epoch.
-    :ivar until: when the promise ends, likewise.
+    :ivar at: when it was reserved, seconds of the epoch.
+    :ivar until: when the reservation ends, seconds of the epoch.
     """
 
     hosts: tuple[str, ...]
@@ -66,7 +66,7 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Used:
-    """What accounts used, the longer ago the less it counts.
+    """Use of accounts, decayed: the longer ago, the less it counts.
 
     :ivar at: seconds of the epoch that is charged up to; 0 if nothing was.
     :ivar parts: of the cloud by class of Placement, by account.
@@ -108,7 +108,7 @@ class Charge:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Given:
-    """What was set of accounts while the service ran.
+    """Settings of accounts that were made while the service ran.
 
     :ivar accounts: JSON types by name of the account and of its field.
     :ivar version: number of writes.
@@ -120,7 +120,7 @@ class Given:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Promised:
-    """Starts that owners were told, and what became of them.
+    """Estimated starts that owners were told, and their outcomes.
 
     :ivar promises: fields of :class:`.calibration.Promise`, by UUID.
     :ivar past: fields of :class:`.calibration.Outcome`, the oldest first.
@@ -169,7 +169,7 @@ class Traded:
 class Leader:
     """The process that acts.
 
-    :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
+    :ivar epoch: > 0, larger with every takeover; 0 if no process ever led.
     :ivar holder: name of the process; '' if the last one gave the lease back.
     :ivar since: when it said so last, seconds of the epoch of time.
     """
@@ -391,7 +391,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
 
 
 def _told(row: Mapping[str, Any]) -> reason.Why:
-    """What its owner was told; a newer version may have written another."""
+    """Reason that the owner was told; one of a newer version is not known."""
     try:
         return why_of(row)
     except (exception.BadReason, ValueError, TypeError, LookupError):

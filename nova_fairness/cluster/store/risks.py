@@ -25,7 +25,7 @@ class Risks(led.Led[[risk.Risk]]):
         return dict(self._tables.made('risks', 'server', rows, _risk))
 
     def add(self, new: risk.Risk, epoch: int) -> None:
-        """Write one of which nothing is known.
+        """Write a warning for a server that has none.
 
         :param epoch: of the leader that decided it.
         :raises Deposed: if that leader no longer leads.

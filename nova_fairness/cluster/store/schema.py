@@ -22,8 +22,8 @@ _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
     """Bring the tables to a revision; nothing is done if they are there.
 
-    What is killed half way is done by the next call: each change looks whether
-    it is made already.
+    The next call completes an upgrade that was killed half way: each change
+    looks whether it is made already.
 
     :param engine: of the database.
     :param revision: of the scripts.

@@ -2,9 +2,9 @@
 
 """Held messages are unreadable on disk: they hold tokens and passwords.
 
-The file of keys has one key a line. The first one seals; all of them open,
-so that a new key is put before the old ones, messages are sealed anew, and
-the old keys are then taken out.
+The file of keys has one key a line. The first one seals; all of them open. To
+replace a key, an operator puts the new one before the old ones, messages are
+sealed again, and the old keys are then taken out.
 """
 
 import base64
@@ -52,7 +52,7 @@ class Sealer:
         ]
 
     def opaque(self, *parts: str) -> str:
-        """A name that says nothing to whoever has no key.
+        """A name that says nothing without the key.
 
         It is the same for the same parts as long as the last key of the file
         is the same.
@@ -63,7 +63,7 @@ class Sealer:
     def proofs(self, *parts: str) -> list[str]:
         """One such name for each key of the file.
 
-        What has all of them is known while any of these keys is there.
+        They can be checked while any of these keys is there.
         """
         told = msgpack.packb(_encoded(parts))
         return [

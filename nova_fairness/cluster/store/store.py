@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages, requests and who leads: what must survive every process.
+"""Messages, requests and the leader: state that must survive every process.
 
-Nothing here trusts a lease. Taking over makes a new epoch; every change of a
-request names the epoch of the one who decided it and the version that it was
-decided on, in the statement that makes the change. Who was deposed, or
-decided on what is no longer so, changes nothing. A statement of an old leader
+Nothing here trusts a lease. Taking over makes a new epoch. Every change of a
+request names the epoch of the leader that decided it and the version that it
+was decided on, in the statement that makes the change. A deposed leader, or a
+decision on an outdated version, changes nothing. A statement of an old leader
 that the database began before the takeover may still end after it: then the
 new leader's own decision on that request is the one that is outdated.
 """
@@ -95,7 +95,7 @@ class Store:
         return self._sealer.proofs(*parts)
 
     def listen(self, changed: Changed) -> None:
-        """Tell somebody of all that is done through this object."""
+        """Notify a listener of all changes through this object."""
         self._changed = led.safely(changed)
 
     def hold(self, cast: cast_module.Cast) -> bool:
@@ -176,7 +176,7 @@ class Store:
 
         :param after: the UUID that was given last, '' at first.
         :param most: how many at most.
-        :returns: the last UUID; ``None`` if there are no more.
+        :returns: the last UUID; ``None`` if all are sealed.
         :raises SealBroken: if no key opens one.
         """
         query = (
@@ -244,7 +244,7 @@ class Store:
         return [records.record_of(row) for row in self._tables.select(query)]
 
     def left_over(self, most: int, turn: int = 0) -> list[records.Record]:
-        """Requests that need their message no more, and still have it.
+        """Requests that still have their message and do not need it any more.
 
         :param most: how many at most; projects take turns.
         :param turn: another number lets others be first.
@@ -268,7 +268,7 @@ class Store:
     def remove_ended(self, before: float, most: int) -> int:
         """Remove requests that ended, and what is known of their messages.
 
-        Those whose message is still kept stay: somebody has to clean up.
+        Those whose message is still kept stay: they have to be cleaned up.
 
         :param before: seconds of the epoch; later ones stay.
         :param most: how many of each table at most.
@@ -403,8 +403,8 @@ class Store:
     ) -> None:
         """Tell owners other reasons; states and versions stay.
 
-        :param news: of whom; one that is no longer in its state and version
-            is told nothing.
+        :param news: requests and reasons; a request that is no longer in its
+            state and version is told nothing.
         :raises Deposed: if that leader no longer leads.
         """
         rows = [records.told(request, why) for request, why in news]
@@ -490,7 +490,7 @@ class Store:
             self._explain(request, epoch)
 
     def used(self) -> records.Used:
-        """What accounts used."""
+        """Use of accounts."""
         row = self._tables.only(_LEDGER)
         return records.Used(
             row['at'],
@@ -519,7 +519,7 @@ class Store:
         )
 
     def given(self) -> records.Given:
-        """What was set of accounts while the service ran."""
+        """Settings of accounts that were made while the service ran."""
         row = self._tables.only(_SHARES)
         accounts = {
             name: _loaded(given)
@@ -542,7 +542,7 @@ class Store:
         self._settings.write(self._settings.read(), written, epoch)
 
     def promised(self) -> records.Promised:
-        """Starts that owners were told, and what became of them."""
+        """Estimated starts that owners were told, and their outcomes."""
         row = self._tables.only(_PROMISES)
         try:
             kept = json.loads(row['kept'])
@@ -604,7 +604,7 @@ class Store:
 
 
 def _loaded(given: str) -> Any:
-    """What was set of an account; ``None`` if it cannot be read."""
+    """Settings of an account; ``None`` if they cannot be read."""
     try:
         return json.loads(given)
     except ValueError:

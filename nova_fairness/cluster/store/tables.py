@@ -110,7 +110,7 @@ LEAVES = sa.Table(
 )
 """One row for each time that a server was to leave.
 
-How far it has left and what became of it are one row, so that one statement
+How far it has left and how that ended are one row, so that one statement
 writes both. It leaves for one reason at a time: the key is made of the server
 and its turn, and a turn begins when the one before has ended.
 """
@@ -189,7 +189,7 @@ SETTINGS = sa.Table(
     sa.Column('given', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row for each account of which something was set."""
+"""One row for each account with settings."""
 
 PROMISES = sa.Table(
     'promises',
@@ -362,7 +362,7 @@ def change_request(
 
 
 def tell_requests(epoch: int) -> sa.Update:
-    """Tell reasons to those of whom rows of parameters say what they are."""
+    """Write reasons to requests; each row of parameters names both."""
 
     def given(name: str) -> sa.BindParameter[Any]:
         return sa.bindparam(name)

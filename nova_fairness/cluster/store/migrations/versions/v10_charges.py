@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was charged when."""
+"""Charges of accounts, with their times."""
 
 import sqlalchemy as sa
 
@@ -11,7 +11,7 @@ down_revision = '9_budgets'
 
 
 def upgrade() -> None:
-    """What was charged before is known by the ledger alone."""
+    """Add the table. The ledger alone knows earlier charges."""
     text = changes.long_text()
     changes.create_table(
         'charges',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Room that is promised to requests, and for whom servers leave."""
+"""Reservations of requests, and preemptors of servers that leave."""
 
 import sqlalchemy as sa
 

@@ -11,5 +11,5 @@ down_revision = '13_nodes'
 
 
 def upgrade() -> None:
-    """Of what was asked for before nobody said it."""
+    """Add the column. Earlier requests have no choice of an action."""
     changes.add_column('requests', sa.Column('leaves_by', sa.String(32)))

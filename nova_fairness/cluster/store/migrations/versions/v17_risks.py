@@ -11,7 +11,7 @@ down_revision = '16_plans'
 
 
 def upgrade() -> None:
-    """Nobody is told anything yet."""
+    """Add the table. No owner has a warning yet."""
     changes.create_table(
         'risks',
         sa.Column('server', sa.String(36), primary_key=True),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A row for each account of which something is set, and for each project."""
+"""A row for each account with settings, and for each project."""
 
 from collections.abc import Callable
 import hashlib
@@ -22,7 +22,7 @@ _Parts = dict[str, Any]
 def upgrade() -> None:
     """Divide two rows that grew with all accounts and processes.
 
-    Whatever was interrupted can be done again: old rows are emptied last.
+    After an interruption it can be done again: old rows are emptied last.
     """
     for table, name, content in (
         ('account_settings', 'account', 'given'),
@@ -64,7 +64,7 @@ def _accounts(given: Any) -> _Parts:
 
 
 def _projects(kept: Any) -> _Parts:
-    """What processes were charged before begins where they are next seen."""
+    """Meters of projects. Each process is charged from when it is next seen."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
 
     def own(project: str) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts used, the longer ago the less it counts."""
+"""Use of accounts, decayed: the longer ago, the less it counts."""
 
 import sqlalchemy as sa
 

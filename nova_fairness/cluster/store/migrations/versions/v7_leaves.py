@@ -14,7 +14,7 @@ down_revision = '6_band'
 
 
 def upgrade() -> None:
-    """What was asked for before has no end."""
+    """Add time limits and evictions. Earlier requests have no end."""
     _shares()
     changes.add_column('requests', sa.Column('time_limit_s', sa.Double))
     changes.add_column(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Starts that owners were told, and what became of them."""
+"""Estimated starts that owners were told, and their outcomes."""
 
 import sqlalchemy as sa
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts used of their budgets."""
+"""Spent parts of the budgets of accounts."""
 
 import sqlalchemy as sa
 
@@ -11,7 +11,7 @@ down_revision = '8_promises'
 
 
 def upgrade() -> None:
-    """Of what was used before nobody has spent anything."""
+    """Add the columns. Earlier use counts for no budget."""
     text = changes.long_text()
     changes.add_column(
         'ledger',
