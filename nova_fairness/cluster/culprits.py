@@ -2,11 +2,11 @@
 
 """Finds which of many inputs make something fail, with bounded work.
 
-Whoever works on all inputs at once, such as a planner, cannot say on which one
-it failed. So it is run on halves of them, and on halves of those halves that
-fail alone; a single one that fails is found with about as much work as two
-runs on all. Where both halves work alone and fail together, the last one is
-found that the others cannot be with.
+Code that works on all inputs at once, such as a planner, cannot say on which
+one it failed. So it is run on halves of them, and on halves of those halves
+that fail alone. A single culprit is found with about as much work as two runs
+on all. Where both halves work alone and fail together, the search finds the
+last input that the others cannot be with.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What happens to requests, counted and told."""
+"""Events of requests, counted and told."""
 
 import collections
 from collections.abc import Callable
@@ -91,11 +91,11 @@ class BorderWatch:
 
 
 class PlanWatch:
-    """Sees every change that this process makes of a plan of moves.
+    """Sees every change that this process makes of a migration plan.
 
     :param store: where changes are made.
-    :param planned: that makes them; ``None`` if nobody does.
-    :param post: takes what is told; it never waits.
+    :param planned: that makes them; ``None`` if there is none.
+    :param post: takes notices; it never waits.
     :param host: that tells it.
     """
 

@@ -31,19 +31,19 @@ _Fields = dict[str, dict[str, Any]]
 _LONGEST = 500
 
 MOST = 1000
-"""Accounts of users of one project of which something is set."""
+"""Most accounts of users of one project that may have settings."""
 
 
 class Accounts:
     """The share tree of this moment.
 
-    What is set is judged each time by the code that judged it when it was
-    set: an account of which something cannot be used is set aside, the others
-    go on.
+    Settings are checked each time by the code that checked them when they
+    were made. An account with a setting that cannot be used is set aside; the
+    others go on.
 
-    :param store: of what was set.
+    :param store: of settings.
     :param written: says what the file has.
-    :param most: users of one project of which something may be set.
+    :param most: users of one project that may have settings.
     """
 
     def __init__(
@@ -71,17 +71,17 @@ class Accounts:
     def present(self) -> tuple[cluster.Account, ...]:
         """All that are named.
 
-        Of an account of which it cannot be read what was set the file counts;
-        nothing of it starts: see :meth:`unreadable`.
+        If the settings of an account cannot be read, the file counts for it,
+        and nothing of it starts: see :meth:`unreadable`.
 
-        :raises StoreError: if it cannot be read what was set.
+        :raises StoreError: if settings cannot be read.
         """
         return tree_module.overlaid(
             self._written(), self._usable(self._given())
         )
 
     def _given(self) -> Mapping[str, Mapping[str, Any]]:
-        """What was set; as it was known last if the rows cannot be read."""
+        """Settings of accounts; the last known ones if rows cannot be read."""
         self._unreadable = {}
         try:
             self._last = dict(self._store.given().accounts)
@@ -96,7 +96,7 @@ class Accounts:
         return self._unreadable
 
     def _usable(self, given: Mapping[str, Mapping[str, Any]]) -> _Fields:
-        """What was set, typed; of what cannot be used why not."""
+        """Settings as typed fields, or the reason why they cannot be used."""
         before, known = self._known
         if given != before:
             known = {name: _judged(name, own) for name, own in given.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be set of accounts, in the form that calls and the store have.
+"""Settings of accounts, in the form that calls and the store have.
 
 Times are numbers of seconds, amounts objects by resource class, and windows
 lists of objects with ``begins``, ``lasts`` and ``zone``.

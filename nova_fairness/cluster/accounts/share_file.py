@@ -194,7 +194,7 @@ def _misplaced_users(
 ) -> Iterator[tree.Fault]:
     """Users that are not below the projects that their names say.
 
-    What they use would be charged to others.
+    Their use would be charged to others.
     """
     parents = {each.name: each.parent for each in accounts}
     for each in accounts:

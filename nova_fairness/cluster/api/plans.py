@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be asked for of plans of moves, and how they are told."""
+"""Calls about migration plans, and their answers."""
 
 import dataclasses
 import datetime as dt

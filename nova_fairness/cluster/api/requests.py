@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users and operators can ask the cluster service for."""
+"""Calls of users and operators to the cluster service."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -289,7 +289,7 @@ class Operations(
         return {'preemption': queue.turn_facts(found, audience, project or '')}
 
     def border(self) -> interface.Answer:
-        """What both sides of the border have and want."""
+        """Hosts and wants of both sides of the border."""
         moving = self._moving()
         nodes = moving.nodes().values()
         aimed = self._store.nodes.aimed().hosts

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be asked for of groups with spending rates."""
+"""Calls about groups with spending rates."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence

@@ -117,8 +117,8 @@ class CloudSide:
 
         :param host: its name in Nova.
         :param text: why, for people who look there.
-        :raises CloudRefused: if Nova has no such host, or if it was closed, and
-            not by this service.
+        :raises CloudRefused: if Nova has no such host, or if it was closed by
+            another.
         :raises CloudAway: if it is not known whether it was done.
         """
         service = self._service(host)

@@ -233,7 +233,7 @@ class Partitioning:
 
         :param host: name of the machine.
         :raises UnknownHost: if there is none.
-        :raises IllegalStep: if it is fixed, on its way, or its side is not known.
+        :raises IllegalStep: if it is fixed, on its way, or of unknown side.
         :raises ClusterError: if it cannot be done now.
         :raises NotLeading: if this process does not act, or has not looked.
         """
@@ -439,7 +439,7 @@ class Partitioning:
         plan: partition.Plan,
         epoch: int,
     ) -> None:
-        """Spare servers whose host stays; forget hosts that no file describes."""
+        """Spare servers whose host stays; forget hosts without description."""
         found, _ = self._store.nodes.all()
         machines = {
             name

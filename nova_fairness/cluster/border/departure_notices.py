@@ -44,7 +44,7 @@ class Telling:
         self._nova = nova.Nova(api)
 
     def forget(self) -> None:
-        """Read again before anything is told: another process told meanwhile."""
+        """Read again before anything is told: another process has led."""
         self._told = None
 
     def tell(self, snapshot: partition.Snapshot, now: float) -> list[str]:

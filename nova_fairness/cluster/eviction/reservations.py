@@ -92,9 +92,9 @@ def standing(
     """Reservations that hold, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is
-    checked only on hosts where a server turned out to stay since the reservation.
+    checked only on hosts where a victim began to stay since the reservation.
 
-    :param back: when servers that were to leave came to stay, seconds of the
+    :param back: when servers that were to leave began to stay, seconds of the
         epoch, by UUID.
     :param closed: hosts that keep no reservation.
     """

@@ -68,7 +68,7 @@ def seen_whole(
 def sends(
     plans: Iterable[model.Plan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
-    """Memory that moving servers sent, as multiples of the memory they have."""
+    """Memory that moving servers sent, in times of the memory they have."""
     sent = {
         move.server: move.sent_mb
         for plan in sorted(plans, key=lambda each: each.made_at)

@@ -224,7 +224,7 @@ class MovingPlans:
         """Let a plan begin.
 
         :raises UnknownPlan: if there is none.
-        :raises IllegalStep: if it is not proposed, or the mode only shows plans.
+        :raises IllegalStep: if it is not proposed, or plans are only shown.
         :raises ClusterError: if it cannot be done now.
         :raises NotLeading: if this process does not act.
         """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Placement has allocated to preemptible servers, now.
+"""Amounts that Placement has allocated to preemptible servers now.
 
-What a server asked for when it came says nothing of what it has since it was
-resized. Of servers that changed it is read again at once, some in each look,
-and of all others in turn. Until then the least counts that it may be: what a
-preemptible server has is left out of what its project uses, and nobody hides
-use behind more than there is.
+After a resize, a server has other amounts than its request asked for. The
+allocations of servers that changed are read again at once, some in each look,
+and those of all others in turn. Until then the least possible amount counts:
+the amounts of preemptible servers are left out of the use of their project, so
+a higher amount than the true one would hide use.
 
 While a server is resized or moves, Placement has room on both hosts, one part
 in the name of the migration. That part is not the server's, so it counts as
@@ -43,7 +43,7 @@ Amounts = tuple[tuple[str, int], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Claim:
-    """What was read.
+    """Allocation of a server as it was read.
 
     :ivar server: as it was then.
     :ivar amounts: by class, sorted.

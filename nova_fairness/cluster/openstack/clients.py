@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asking Placement, Nova and Keystone; what failures mean to callers."""
+"""Calls of Placement, Nova and Keystone, and errors for their failures."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What reading an answer raises that is not what it should be."""
+"""Errors that reading a malformed answer raises."""
 
 _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
@@ -110,10 +110,10 @@ class Api:
     :param adapter: of keystoneauth.
     :param service: its type, for the microversion.
     :param version: microversion.
-    :param newer: others by which is read, by what paths begin with, where
-        the service knows them.
+    :param newer: newer microversions, by the beginning of the paths that are
+        read with them, where the service knows them.
 
-    :ivar before: called before each call; what it raises is raised.
+    :ivar before: called before each call; an error that it raises is raised.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Api:
 
 
 def _said(answer: Any) -> str:
-    """What Keystone tells of a refusal; '' if it is not of its form."""
+    """Message of Keystone about a refusal; '' if it is not of its form."""
     try:
         return str(answer.json()['error']['message'])
     except (LookupError, TypeError, ValueError):
@@ -340,7 +340,7 @@ def environment_read_once(session: Any) -> Any:
 
 
 def _adapter(config: Any, service: str, **more: Any) -> Any:
-    """Not the SDK's own, which asks nobody once its connection is gone."""
+    """An adapter that outlives its connection; the SDK's own does not."""
     return keystone_adapter.Adapter(
         environment_read_once(config.get_session()),
         service_type=config.get_service_type(service),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Glance says of images that are kept of servers before they go.
+"""Images in Glance that are kept of servers before they go.
 
-Anybody may give an image of their own any property: one that is not ours must
-not let a server be deleted, nor become what its owner starts again. So ours
-have a proof beside the UUID that others read, too.
+Any user may set any property on an image of their own. Such an image must not
+let a server be deleted, nor be the one that the owner starts again. So our
+images have a proof beside the UUID, which others can read, too.
 """
 
 from collections.abc import Callable

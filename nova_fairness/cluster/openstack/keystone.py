@@ -2,9 +2,9 @@
 
 """The share tree as Keystone has it: domains, and the projects below them.
 
-Keystone is asked now and then. What it said last counts while it does not
-answer, and where what it says cannot be a tree. A project that it deleted
-stays in the tree for as long as the ledger knows what it used.
+Keystone is asked now and then. Its last answer counts while it does not
+answer, and where a new answer cannot be a tree. A project that it deleted
+stays in the tree for as long as the ledger knows its use.
 """
 
 from collections.abc import Callable
@@ -70,11 +70,11 @@ class Keystone:
 
 
 class Mirror:
-    """Accounts of Keystone, with what a file says of them.
+    """Accounts of Keystone, with the settings that a file has for them.
 
     :param keystone: asked for accounts.
     :param written: says what the file has.
-    :param used: names of accounts of which the ledger knows something.
+    :param used: names of accounts that the ledger knows.
     :param monotonic: seconds that never go back.
     """
 
@@ -137,7 +137,7 @@ class Mirror:
     def _vanished(
         self, found: Mapping[str, cluster.Account]
     ) -> dict[str, cluster.Account]:
-        """Accounts that Keystone had, and of which the ledger knows."""
+        """Accounts that Keystone no longer has, and that the ledger knows."""
         named = {each.name for each in self._written()}
         gone = {}
         for name in sorted(self._used()):

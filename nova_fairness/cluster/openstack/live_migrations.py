@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova says of live migrations and server groups, and ending one."""
+"""Live migrations and server groups of Nova, and ending a migration."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -50,22 +50,22 @@ class Migration:
 
     @property
     def is_done(self) -> bool:
-        """Whether the server came to its new host."""
+        """Whether the server arrived on its new host."""
         return self.status in _WELL
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody ended it."""
+        """Whether it was cancelled."""
         return self.status == 'cancelled'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a live migration is.
+    """Progress of a live migration.
 
     :ivar number: of the migration.
-    :ivar sent_mb: memory that was sent, MB; what was written meanwhile is
-        sent again.
+    :ivar sent_mb: memory that was sent, MB; pages that were written meanwhile
+        are sent again.
     """
 
     number: int
@@ -98,7 +98,7 @@ class Mobility:
         return sorted(found, key=lambda each: -each.number)
 
     def under_way(self, now: float) -> list[Migration]:
-        """All live migrations that have not ended, whoever asked for them.
+        """All live migrations that have not ended, by any caller.
 
         :param now: seconds of the epoch.
         :raises CloudError: if they cannot be read.
@@ -183,7 +183,7 @@ def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
 
 
 def _binding(group: Mapping[str, Any]) -> list[request_model.Group]:
-    """A group with its rule; none if the rule binds nobody."""
+    """A group with its rule; none if the rule binds no servers."""
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')
     if rule is None:

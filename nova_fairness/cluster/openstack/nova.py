@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova says of hosts, servers and server groups."""
+"""Hosts, servers and server groups of Nova."""
 
 import collections
 from collections.abc import Collection
@@ -62,7 +62,7 @@ UNKNOWN = 'UNKNOWN'
 """Status of a server whose cell does not answer; it lies where it lay."""
 
 _LOOKED_AT_ONCE = 20
-"""Servers that a full list lacked, of which it is looked in one call."""
+"""Servers that are looked up in one call because a full list lacked them."""
 
 _SILENT = 3
 """Servers without an answer after which the others are left alone for now."""
@@ -83,7 +83,7 @@ _ASKED = {
     leaving.Action.SHELVE: 'shelve',
 }
 STARTS = {'SHUTOFF': 'os-start', 'SUSPENDED': 'resume'}
-"""What lets a server run again on its host, by its status."""
+"""Actions that let a server run again on its host, by its status."""
 
 _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
@@ -278,9 +278,9 @@ class Nova:
             return found
 
     def disable(self, service: Service, reason: str) -> None:
-        """Let no more servers start on a host; those that run go on.
+        """Let no new servers start on a host; those that run go on.
 
-        :param reason: that is to stand there; cut to what Nova takes.
+        :param reason: that is to stand there; cut to the length Nova takes.
         :raises CloudError: if it is not known that it was done.
         """
         body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
@@ -311,7 +311,7 @@ class Nova:
         :param now: seconds of the epoch; clocks may differ by a minute.
         :param built: UUIDs of those that are being built, to leave out all
             others that are to be: in a queue many wait, and each list has
-            them all. ``None`` for all; who is left out stays as it was.
+            them all. ``None`` for all; a server left out stays as it was.
         :raises CloudError: if they cannot be read.
         """
         is_whole = (
@@ -347,7 +347,7 @@ class Nova:
     def _stand_in(self, uuids: Iterable[str]) -> None:
         """Keep servers that cannot be read as they were, or as unknown ones.
 
-        One that is there and of which nothing is known must not look deleted.
+        An unknown server that exists must not look deleted.
         """
         for uuid in uuids:
             self._servers.setdefault(
@@ -623,9 +623,9 @@ class Nova:
         return self._groups.unreadable
 
     def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
-        """What one server of each flavor needs, by its name.
+        """Amounts that one server of each flavor needs, by its name.
 
-        What extra specs change is not seen.
+        Changes by extra specs are not seen.
 
         :param project: that may use them; '' for those that all may use,
             ``None`` for all flavors.

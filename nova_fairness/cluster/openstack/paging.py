@@ -20,10 +20,10 @@ _Found = Sequence[Mapping[str, Any]]
 
 
 class Ends:
-    """Where a list of servers is read, if Nova fails for some of its rows.
+    """Position in a list of servers, if Nova fails for some of its rows.
 
     A page for which it fails is read in smaller ones up to the row, and the
-    list then from its other end. What both ends do not reach is not read.
+    list then from its other end. Rows that neither end reaches are not read.
 
     :ivar limit: of the next page, >= 1.
     """
@@ -120,7 +120,7 @@ def listed(
     :param path: with a query or without.
     :param key: of the list in each answer; each item has an ``id``.
     :param after: gives the query for the next page.
-    :raises CloudAway: if there is no such list, or it comes to no end.
+    :raises CloudAway: if there is no such list, or it does not end.
     :raises CloudError: if it cannot be read.
     """
     path += f'{"&" if "?" in path else "?"}limit={PAGE}'

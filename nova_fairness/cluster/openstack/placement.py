@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Placement has of every host, and room that is kept in it."""
+"""State of every host in Placement, and room that is kept in it."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ class Tree:
 
     @property
     def offers(self) -> frozenset[str]:
-        """Classes of which servers can have something."""
+        """Classes that servers can have some of."""
         return frozenset(
             name for name, (have, *_) in self.amounts.items() if have > 0
         )
@@ -89,15 +89,15 @@ class Placement:
 
     A provider's generation grows with every change of its inventories, traits
     and aggregates, and with new allocations, but not when one is deleted. So
-    what is in use is read again of those that are said to have less, and of
-    all others in turn: until then a host seems fuller than it is, never
-    emptier. What projects use is read again in the same way, and what a user
-    of them uses where that user's servers changed, or all of them together do
-    not use what the project does.
+    the use of a provider is read again if it is said to have less, and that
+    of all others in turn: until then a host seems fuller than it is, never
+    emptier. The use of projects is read again in the same way. The use of a
+    user is read again if that user's servers changed, or if the use of all
+    users together is not that of the project.
 
     :param api: of Placement.
 
-    :ivar unreadable: roots of which a part could not be read last, and why:
+    :ivar unreadable: roots with a part that could not be read last, and why:
         they are in no answer, so that they take nothing.
     :ivar is_whole: whether all providers that were listed were read.
     """
@@ -177,7 +177,7 @@ class Placement:
         return below
 
     def used(self, project: str, user: str = '') -> Mapping[str, int]:
-        """What a project has allocated, by class.
+        """Amounts that a project has allocated, by class.
 
         :param user: whose part of it alone; '' for all.
         :raises CloudError: if it cannot be read.
@@ -194,7 +194,7 @@ class Placement:
     def used_by(
         self, project: str, users: Collection[str]
     ) -> dict[str, Mapping[str, int]]:
-        """What users of a project have allocated, by class, by user.
+        """Amounts that users of a project have allocated, by class, by user.
 
         :param users: all that have servers.
         :raises CloudError: if it cannot be read.
@@ -258,7 +258,7 @@ class Placement:
         return bool(found and found.get('allocations'))
 
     def allocated(self, server: str) -> dict[str, int]:
-        """What a server has allocated on all hosts, by class.
+        """Amounts that a server has allocated on all hosts, by class.
 
         :raises CloudError: if it is not known.
         """
@@ -317,7 +317,7 @@ class Placement:
     ) -> _Known | None:
         """One provider; ``None`` if it vanished meanwhile.
 
-        :param anew: whether its use is read although its generation is known.
+        :param anew: if true, its use is read although its generation is known.
         """
         known = self._known.get(uuid)
         is_old = known is None or known.generation != generation
@@ -441,7 +441,7 @@ def _name(listed: Any, key: str) -> str:
 
 
 def _root(listed: Any) -> str:
-    """Whatever a provider that cannot be read says of its root."""
+    """Root of a provider, even if the rest cannot be read; '' if none."""
     found = listed if isinstance(listed, dict) else {}
     return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 

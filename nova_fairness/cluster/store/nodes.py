@@ -225,7 +225,7 @@ def _row(node: partition.Node) -> dict[str, Any]:
 
 
 def _node(row: Mapping[str, Any]) -> partition.Node:
-    """A node of a row. It is fixed, unless the reader knows its description."""
+    """A node of a row: fixed, unless its reader knows a description."""
     return partition.Node(
         partition.Host(
             row['host'], row['batch'], row['cloud'], row['cores'], True

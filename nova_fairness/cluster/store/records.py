@@ -391,7 +391,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
 
 
 def _told(row: Mapping[str, Any]) -> reason.Why:
-    """Reason that the owner was told; one of a newer version is not known."""
+    """Reason that the owner was told; ``NOT_PLANNED`` if it is unknown."""
     try:
         return why_of(row)
     except (exception.BadReason, ValueError, TypeError, LookupError):

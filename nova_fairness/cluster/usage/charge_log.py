@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Records of what was charged: written, read, and worked out anew.
+"""Records of charges: written, read, and used to compute the ledger again.
 
-Only what changed since the charge before is written. A charge that does not
-begin where the one before ends, the first of each process, and one a day, say
-what the ledger had at their begin: from each of these on it can be worked out
-anew.
+Only changes since the charge before are written. Some charges also have the
+ledger at their beginning: those that do not begin where the one before ends,
+the first one of each process, and one a day. From each of these on the ledger
+can be computed again.
 """
 
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ def recorded(
 def difference(
     store: store_module.Store, half_life_s: float
 ) -> tuple[float, int]:
-    """How far the ledger is from what it is worked out anew.
+    """Difference between the ledger and the one computed from its records.
 
     :param half_life_s: seconds after which use counts half, > 0.
     :returns: the largest difference of any account in any class, part of the

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts are charged: what they have or use, for as long.
+"""Charges accounts for what they have or use, and for how long.
 
-The ledger in the store says up to when everything is charged, and who leads
-moves it forward: after a restart or another takeover nothing is charged
-twice, and what was not seen is charged as what is there now, for an hour at
+The ledger in the store says up to when everything is charged, and the leader
+moves it forward. After a restart or another takeover nothing is charged twice.
+Time that was not seen is charged with the present amounts, for an hour at
 most.
 """
 
@@ -214,7 +214,7 @@ class Charging:
         kept: records.Used,
         epoch: int,
     ) -> ledger_module.Ledger:
-        """The ledger at this moment; what it is charged is recorded first."""
+        """The ledger at this moment; its new charges are recorded first."""
         if ledger.at > now:
             LOG.warning(WENT_BACK, ledger.at - now)
             return dataclasses.replace(ledger, at=now)
@@ -232,7 +232,7 @@ class Charging:
     def _current(
         self, view: snapshot_module.View, classes: tuple[str, ...]
     ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
-        """What every account has allocated with all below it, and is charged.
+        """Allocated and charged amounts of every account with all below it.
 
         The second is the same as the first unless it is measured.
         """
@@ -255,7 +255,7 @@ class Charging:
         users: Iterable[tuple[str, str]],
         classes: tuple[str, ...],
     ) -> dict[str, _Floats]:
-        """What accounts are charged with all below them, (c,), by name."""
+        """Charged amounts of accounts with all below them, (c,), by name."""
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
         counts = measured_module.charged(
             self._charge,
@@ -294,7 +294,7 @@ def _allocated(
     snapshot: cluster.ClusterSnapshot,
     users: Mapping[tuple[str, str], cluster.Amounts],
 ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
-    """What accounts have themselves, and in preemptible servers, (c,)."""
+    """Amounts of accounts themselves, and in preemptible servers, (c,)."""
     own: dict[str, _Floats] = {
         name: amounts.astype(np.float64)
         for name, amounts in snapshot.used.items()

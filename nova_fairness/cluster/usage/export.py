@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was charged, as a table for other programs."""
+"""Charges as a table for other programs."""
 
 from collections.abc import Iterable
 import contextlib

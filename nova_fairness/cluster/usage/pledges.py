@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with one pledge for both sides: what they used, and their shares.
+"""Groups with one pledge for both sides: their use, and their shares.
 
-Now and then the batch system is asked what jobs had since it was asked last,
-also by whoever begins after a crash: nothing is charged twice, nothing is
-left out. What is to be given is written before it is given, so that shares as
-they were found are never taken for shares that were given.
+Now and then the batch system is asked for the use of jobs since the last time.
+The next leader after a crash asks in the same way: nothing is charged twice,
+nothing is left out. Shares are written to the store before they are given, so
+that shares as they were found are never taken for shares that were given.
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ LOG = logging.getLogger(__name__)
 
 EVERY_S = 300.0
 """Between two looks at accounts, usually: half-lives are hours to months, and
-Slurm reckons anew every 300 s (PriorityCalcPeriod)."""
+Slurm computes shares again every 300 s (PriorityCalcPeriod)."""
 
 LONGEST_S = 7 * 86400.0
-"""What jobs had longer ago is not asked for any more."""
+"""Use of jobs that is older is not asked for any more."""
 
 
 class Pledging:
@@ -67,7 +67,7 @@ class Pledging:
         return pledges.counted(snapshot, beside) if beside else snapshot
 
     def forget(self) -> None:
-        """Another process acts: look anew before anything counts again."""
+        """Read accounts again before anything counts: another process led."""
         self._looked_at = self._beside = None
         self.standings, self._told, self._uncharged = (), (), ()
 
@@ -118,8 +118,9 @@ class Pledging:
         epoch: int,
         kept: pledges.Kept,
     ) -> list[str]:
-        """Charge, remember, give; what is wrong with that.
+        """Charge groups, store and give shares.
 
+        :returns: sentences about what failed.
         :raises BatchError: if the batch system does not say what it has.
         """
         shares = self._batch.shares()
@@ -170,7 +171,7 @@ class Pledging:
         snapshot: cluster.ClusterSnapshot,
         hosts: Sequence[partition.Host],
     ) -> dict[str, float]:
-        """What accounts used of the cloud alone, as parts of the hosts."""
+        """Use that accounts have of the cloud alone, as parts of the hosts."""
         use = {
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
             for name, parts in self._store.used().parts.items()

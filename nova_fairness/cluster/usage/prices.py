@@ -67,7 +67,7 @@ def of_others(
 ) -> list[market.Price]:
     """Prices as a project may read them, by names that only it is given.
 
-    What the project spends itself does not count: a rate that it sets for one
+    The project's own spending does not count: a rate that it sets for one
     server would tell on which host that is. Amounts are rounded down, and
     servers with the lowest rate do not count: prices would tell how many there
     are.

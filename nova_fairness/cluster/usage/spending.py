@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rates of groups of servers, and what their owners are charged.
+"""Rates of groups of servers, and charges of their owners.
 
 Agents say how much CPU time the processes of their own VMs have had since they
-began, and ask for the rates. What a server had since its agent said so last is
-charged once, at the rate of that moment, and never more than its CPUs times
-the time since then. How far each was charged is in the store, in one row with
-the sums of its project: after a restart or another takeover it goes on there,
-and nothing is charged twice or left out. Rates only change after what was
-charged at the old ones is stored.
+began, and ask for the rates. New CPU time of a server is charged once, at the
+rate of that moment, and never more than its CPUs times the time since its
+agent's last answer. The store has how far each server was charged, in one row
+with the sums of its project. After a restart or another takeover charging goes
+on there: nothing is charged twice or left out. Rates only change after charges
+at the old ones are stored.
 """
 
 from collections.abc import Callable
@@ -91,10 +91,10 @@ class Trading:
     def see(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
-        """Work out rates anew, and store what was charged if it is time to.
+        """Compute rates again, and store charges if it is time to.
 
         :param epoch: of the leader.
-        :raises StoreError: if it cannot be stored; all is read anew then.
+        :raises StoreError: if it cannot be stored; all is read again then.
         """
         with self._lock:
             if epoch != self._epoch:
@@ -145,7 +145,7 @@ class Trading:
 
         :param epoch: of the leader.
         :raises IllegalStep: if the project has too many.
-        :raises StoreError: if it cannot be stored; all is read anew then.
+        :raises StoreError: if it cannot be stored; all is read again then.
         """
         with self._lock:
             self._read()
@@ -259,9 +259,9 @@ class Trading:
     ) -> None:
         """Charge a server up to what its CPUs can have had since last time.
 
-        What is beyond that is charged later, or never if it is not true. What
-        is known from a time to come, as the clock was set back, counts from
-        now: that the time between is charged twice is not possible.
+        More than that is charged later, or never if it is not true. If the
+        clock was set back, a meter may have a time to come. It then counts
+        from now, so that the time between is not charged twice.
         """
         uuid, now = server.uuid, self._seen_at
         known = self._meters.get(uuid)

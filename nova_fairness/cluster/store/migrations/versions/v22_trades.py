@@ -64,7 +64,7 @@ def _accounts(given: Any) -> _Parts:
 
 
 def _projects(kept: Any) -> _Parts:
-    """Meters of projects. Each process is charged from when it is next seen."""
+    """Groups and sums of projects. Meters begin when processes are seen."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
 
     def own(project: str) -> dict[str, dict[str, Any]]:
