@@ -35,7 +35,8 @@ _TASKS = {
 def is_answer(leave: leaving.Leave, server: nova.Server) -> bool:
     """Whether a server that was told is done with its work.
 
-    Retirement also takes a shutdown as the answer, which needs no password.
+    A shutdown, which needs no password, is an answer too: of a server that
+    retires, and of one that ran when chosen and comes back by itself.
     """
     retires = (
         leave.cause is leaving.Cause.RETIRES and server.status == 'SHUTOFF'

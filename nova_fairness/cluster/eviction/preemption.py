@@ -71,14 +71,14 @@ class Rules:
 
     :ivar actions: that let a server leave, one after the other until its room
         is free.
-    :ivar lasts_s: after which a promise ends that was not kept.
-    :ivar again_s: between two times that a server is asked to start again,
-        and for which one is left alone, however short servers need run, that
-        has its room still after the last action.
-    :ivar in_vain_s: a request that ends sooner after others were to leave for
-        it, or never ran, had its room in vain: none leave for its project for
-        as long, twice as long after the second in a day, and so on. 0: they
-        leave as if nothing was.
+    :ivar lasts_s: after which a reservation ends that was not kept.
+    :ivar again_s: between two times that a server is asked to start again.
+        A server that still has its room after the last action is left alone
+        for as long, however short servers need run.
+    :ivar in_vain_s: a request that ends sooner than this after others were to
+        leave for it, or never ran, had its room in vain. Then no servers
+        leave for its project for as long, twice as long after the second in a
+        day, and so on. 0: they leave as if nothing was.
     :ivar notice_s: from when servers are told until they leave.
     :ivar per_hour: most servers that leave in an hour, >= 1: for as many more
         as did at once, others wait longer; ``None`` if they do not.
