@@ -34,15 +34,15 @@ EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
 
 CLEARLY_OFF = 0.2
-"""Noise alone never makes a kernel's service differ so much (natural logarithm)
-from the weight."""
+"""Noise alone never makes a kernel's service differ so much (natural
+logarithm) from the weight."""
 
 FARTHEST_OFF = 1.5
 """More than this (natural logarithm) no kernel is off."""
 
 STILL_WAITS = 0.95
-"""A VM that has more than this part of its wants does not show what service its
-weight yields."""
+"""A VM that has more than this part of its wants does not show what service
+its weight yields."""
 
 Scalars = usage_model.Scalars
 Mask = resources.Mask
