@@ -186,7 +186,7 @@ class Run(NamedTuple):
 
 
 def runs(charges: Iterable[Charge]) -> Iterator[Run]:
-    """Charges as few runs of each account as there can be.
+    """Charges, in as few runs of each account as there can be.
 
     :param charges: in the order in which they were made.
     """
