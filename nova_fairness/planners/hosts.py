@@ -28,7 +28,7 @@ MOST = 2**31 - 1
 """The largest amount that Placement knows."""
 
 _OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
-"""Classes that every host of Nova has: if none has any, hosts are being set
+"""Classes that every host of Nova has: if none does, hosts are being set
 up, and Nova knows as little as the plan."""
 
 

@@ -370,9 +370,7 @@ def remembered(
     give: Mapping[str, int],
     shares: Mapping[str, pledge.BatchShare],
 ) -> Kept:
-    """Remember shares before they are set.
-
-    After a crash, the next leader knows the shares that were found.
+    """Remember shares before they are set, so that a new leader can go on.
 
     :param stands: of all groups; others are forgotten once they are restored.
     :param give: see :func:`to_give` and :func:`to_restore`.
