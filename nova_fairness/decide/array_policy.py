@@ -151,7 +151,7 @@ class ArrayPolicy(policy.Policy):
         return result
 
     def _frozen(self, kept: Memories, keys: Sequence[str]) -> policy.Memory:
-        """Memory in JSON types; what is not known is left out."""
+        """Memory in JSON types; unknown values are left out."""
         vms: dict[str, dict[str, Any]] = {key: {} for key in keys}
         node: dict[str, Any] = {}
         for name, field in self.FIELDS.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What must be written so that the present state becomes the wanted one."""
+"""Changes that turn the present state into the wanted one."""
 
 from collections.abc import Mapping
 import types

@@ -2,9 +2,9 @@
 
 """Contention on a node: the VMs that wait, and for what.
 
-A weight divides only what somebody waits for, and it works only for a VM
-that wants more. All arithmetic takes many nodes at once: an agent has one, a
-simulator thousands.
+A weight divides a resource only among VMs that wait for it, and it works only
+for a VM that wants more. All arithmetic takes many nodes at once: an agent has
+one, a simulator thousands.
 """
 
 import dataclasses
@@ -27,24 +27,24 @@ Judged = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
 
 JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
-"""Controls of which an agent knows enough to judge; no other is contended."""
+"""Controls that an agent knows enough of to judge; no other is contended."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Load:
-    """What the VMs of one or more nodes used, and for what they waited.
+    """Use and stalls of the VMs of one or more nodes.
 
     :ivar node: (n,) index of each VM's node.
     :ivar vcpus: (n,) >= 1.
     :ivar used: (n, r) finite, >= 0, amounts of the interval.
     :ivar stall: (n, c) part of the interval, 0..1, in which the VM waited for
-        what the control steers; NaN where nobody tells.
+        the resource of the control; NaN where that is not known.
     :ivar ready: (n,) whether the VM runs and its usage is known.
     :ivar cpus: (m,) number of each node's CPUs, > 0.
     :ivar supply: (m, r) >= 0, of each node in the interval.
     :ivar interval_s: length of the interval, seconds, > 0.
-    :ivar busy: (m, c) part of the capacity, 0..1, that anybody used, the host
-        included; NaN where only the VMs' own use is known.
+    :ivar busy: (m, c) part of the capacity, 0..1, in use, the host included;
+        NaN where only the VMs' own use is known.
     :ivar waiting: who waits for a CPU; ``None`` if that is not judged over
         intervals: then this one alone counts.
     """
@@ -64,9 +64,9 @@ class Load:
 def judged(
     load: Load, controls: tuple[resources.Control, ...] = JUDGED
 ) -> tuple[resources.Mask, resources.Mask]:
-    """Judge who wants more on each node.
+    """Judge which VMs want more on each node.
 
-    :param controls: that are judged; of the others nobody wants more.
+    :param controls: that are judged; of the others no VM wants more.
     :returns: (m, c) whether a node's VMs compete, (n, c) whether each VM
         wants more.
     """
@@ -133,7 +133,7 @@ def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
 
 
 def _alone(load: Load) -> usage_model.Waiting:
-    """Judge by one interval, of which nothing before is known."""
+    """Judge by one interval, without any before."""
     column = resources.CONTROLS.index(resources.Control.CPU)
     cpus = load.cpus[load.node]
     now = waiting_module.Interval(
@@ -184,7 +184,7 @@ def compete(
     wanting: resources.Mask,
     having: resources.Mask,
 ) -> resources.Mask:
-    """Tell where somebody waits, and somebody else has something, (m,).
+    """Tell where one VM waits, and another has something, (m,).
 
     :param node: (n,) index of each VM's node.
     """

@@ -2,10 +2,10 @@
 
 """Whether VMs get the parts of the CPU that their weights promise.
 
-A kernel may take a weight and not follow it, as one does whose scheduler was
-replaced. What VMs had in an interval is therefore compared with two divisions
-of the same CPU time: by weight, and as if there were no weights. Where both
-come to the same nothing can be told.
+A kernel may take a weight and not follow it, for example if its scheduler was
+replaced. Therefore the use of VMs in an interval is compared with two
+divisions of the same CPU time: by weight, and as if there were no weights.
+Where both are the same nothing can be told.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ class Competition:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was seen lately of how far weights are followed.
+    """Recent evidence of how far weights are followed.
 
     :ivar mean: 0..1.
     :ivar count: intervals that told something.

@@ -30,8 +30,8 @@ LACKING = 0.05
 lacks more than noise counts, ..."""
 
 UNMET = 1.1
-"""... or so many times what its users have, where they have nearly all that
-there is: what the host itself needs is nobody's."""
+"""... or so many times the use of its users, where they have nearly all that
+there is: users cannot have what the host itself needs."""
 
 SHARP = 0.05
 """Where what was worked out leaves users further apart than this (part of
@@ -41,8 +41,8 @@ STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
 
 PER_ROUND_S = 0.1
-"""CPU time for the search in a round; what is not finished by then goes on
-in the next one."""
+"""CPU time for the search in a round; an unfinished search goes on in the next
+one."""
 
 AFFORDABLE = 0.3
 """Part of a plugin's deadline that a step of the search may take; the next one
@@ -110,8 +110,8 @@ class Course:
     ) -> 'Course':
         """Make a round: one step, and as many more as there is time for.
 
-        What users want and who is where may change at any time: the search
-        goes on from where it is. While next to nothing changes, what was
+        The wants and places of users may change at any time: the search goes
+        on from where it is. While next to nothing changes, the end that was
         found stays.
 
         :param longest_s: that a step may take.
@@ -182,9 +182,9 @@ def searched(
 def _carried(
     before: Search, knowledge: foresight_model.Knowledge
 ) -> maxmin.Begin | None:
-    """From where to go on with other knowledge.
+    """Where to go on with other knowledge.
 
-    Who is new begins in the middle of all.
+    New users begin in the middle of all.
     """
     if before.knowledge is knowledge or before.at is None:
         return before.at
@@ -230,10 +230,10 @@ def _owners(
     nodes: usage_model.Indices,
     users: usage_model.Indices,
 ) -> usage_model.Indices:
-    """Say where what is weighed was before, in the order of
-    :class:`_Heaviness`; -1 for what is new.
+    """Earlier rows of the weighed cells or users, in the order of
+    :class:`_Heaviness`; -1 for new ones.
 
-    :param nodes: of :func:`_places`; likewise ``users``.
+    :param nodes: of :func:`_places`; so are ``users``.
     """
     if new.weigh_users is not None:
         before, _ = grouping.present(old.user)
@@ -251,7 +251,7 @@ def _owners(
 def _supply(
     knowledge: foresight_model.Knowledge,
 ) -> tuple[usage_model.Scalars, resources.Mask]:
-    """What users can have of each node, and whether they want more."""
+    """Amounts of each node that users can have, and whether they want more."""
     wanted = knowledge.wanted[:, CPU_TIME]
     whole = knowledge.supply[:, CPU_TIME]
     asked = np.bincount(knowledge.node, wanted, len(whole))

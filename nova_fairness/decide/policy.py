@@ -19,9 +19,8 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 Memory = Mapping[str, Any]
-"""What a policy remembers: JSON types only, string keys, never changed in
-place. Values per VM belong under the incarnation's key, so that they end
-with it."""
+"""Memory of a policy: JSON types only, string keys, never changed in place.
+Values per VM belong under the incarnation's key, so that they end with it."""
 
 
 class Preset(enum.Enum):
@@ -70,8 +69,8 @@ class Policy(abc.ABC):
     """One sentence for operators."""
 
     kind: ClassVar[pairing.Kind | None] = None
-    """What it does with heaviness; ``None``: nobody is warned of metrics that
-    are not for it."""
+    """Kind of reaction to heaviness; ``None``: no warning for metrics that do
+    not suit it."""
 
     preset: ClassVar[Preset] = Preset.DEFAULT
 

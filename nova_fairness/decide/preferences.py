@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an owner gives to each of the owner's own VMs.
+"""Preferences of an owner among its own VMs.
 
-The policy says what a user's VMs on a node have together. How much of it each
-of them gets is the owner's business: in proportion to its size times the
-preference that the owner states. What the user has in all stays the same, so
-nobody gains or loses by what another owner prefers.
+The policy sets the service of all VMs of a user on a node together. The owner
+decides how much of it each of them gets: in proportion to its size times the
+preference that the owner states. The total of the user stays the same, so
+preferences of one owner change nothing for another.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from nova_fairness.model import instance
 from nova_fairness.model import usage as usage_model
 
 SMALLEST = 0.01
-"""Least preference; 1 is what a VM has of which nothing is said."""
+"""Least preference; a VM without one has 1."""
 
 LARGEST = 100.0
 """Greatest preference."""

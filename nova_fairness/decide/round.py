@@ -2,8 +2,8 @@
 
 """A round of the decide room in arrays, of one node or of many.
 
-Who competes, what a policy wants, and what it may have. The agent asks about
-its node, a simulator about all nodes at once.
+It judges which VMs compete, asks a policy for weights, and bounds them. The
+agent asks about its node, a simulator about all nodes at once.
 """
 
 from collections.abc import Callable
@@ -41,12 +41,12 @@ def judged(
     controls: tuple[resources.Control, ...],
     weights: allocation.Weights,
 ) -> tuple[resources.Mask, resources.Mask]:
-    """Judge who wants more on nodes of which only the load is known.
+    """Judge which VMs want more on nodes with only the load known.
 
     An agent, which sees devices and classes, asks each control's scale
     instead.
 
-    :param controls: that are judged; of the others nobody wants more.
+    :param controls: that are judged; of the others no VM wants more.
     :param weights: (n, c) in force.
     :returns: (m, c) whether a node's VMs compete, (n, c) whether each VM
         wants more.
@@ -87,7 +87,7 @@ def decided_at_once(
     memory: array_policy.Memories,
     elapsed_s: float,
 ) -> tuple[allocation.Weights, array_policy.Memories]:
-    """Run a policy on many nodes and judge what it returns, likewise.
+    """Run a policy on many nodes and judge its result as :func:`decided`.
 
     :raises PluginMisbehaved: as :func:`decided` does.
     """
@@ -142,8 +142,8 @@ def bounded(
     First a weight moves from its previous value by a factor of at most
     ``largest_step``. Then it is cut to ``1 / sqrt(ratio) .. sqrt(ratio)``.
     All weights of a node lie in that one interval, those a policy holds
-    included, so no two can be further apart than the ratio, whoever moved
-    and whatever the step allowed. It lies around 1 because a VM that nobody
+    included, so no two can be further apart than the ratio, whichever moved
+    and whatever the step allowed. It lies around 1 because a VM that was not
     judged yet has 1.
 
     The bound holds for weights; kernel units also carry the number of vCPUs
@@ -151,10 +151,11 @@ def bounded(
     weights are places in a range.
 
     :param weights: (n, c) finite, > 0.
-    :param previous: (n, c) finite, > 0: what was really applied last.
+    :param previous: (n, c) finite, > 0: the weights really applied last.
     :param max_weight_ratio: largest / smallest weight, >= 1, of all controls
         or (c,) of each.
-    :param largest_step: factor per round, >= 1, likewise.
+    :param largest_step: factor per round, >= 1, of all controls or (c,) of
+        each.
     :returns: (n, c), new.
     :raises ValueError: if a limit is below 1.
     """

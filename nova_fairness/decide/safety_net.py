@@ -2,15 +2,15 @@
 
 """Whether users are worse off with the weights of a node than without them.
 
-A policy may give somebody less on one node on purpose, who has plenty on
-others. So users are compared by how heavy they are cloud-wide: what the
-weights in force gave them, against what the same VMs would have had of the
-same CPU time with neutral weights. It does harm to take from users and to give
-to heavier ones. Where that lasts, the node returns to neutral for a while,
-whatever the cause.
+A policy may give a user less on one node on purpose because it has plenty on
+others. So users are compared by how heavy they are cloud-wide: with the
+service under the weights in force, and with the service that the same VMs
+would have had of the same CPU time with neutral weights. It does harm to take
+from users and to give to heavier ones. Where that lasts, the node returns to
+neutral for a while, whatever the cause.
 
-What a kernel gives otherwise than weights say it is taken to give with neutral
-weights, too: a node with neutral weights does no harm.
+Where a kernel's service differs from the weights, it is taken to differ with
+neutral weights, too: a node with neutral weights does no harm.
 
 All arithmetic takes many nodes at once: an agent has one, a simulator
 thousands.
@@ -85,7 +85,7 @@ class Division:
     counts: Mask
 
     def gained(self) -> Scalars:
-        """What VMs had more than they would have had neutral, (n,)."""
+        """Amounts that VMs had beyond those with neutral weights, (n,)."""
         had = np.where(self.counts, self.had, 0.0)
         wanted = np.where(self.counts, np.maximum(self.wanted, had), 0.0)
         whole = grouping.sum_by(self.node, had, self.nodes)
@@ -156,11 +156,11 @@ class Past:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Verdict:
-    """What was found of an interval.
+    """Judgement of an interval.
 
-    :ivar harm: (m,) part of all they have that the user lacks who is harmed
-        most by weights, beyond what others gain; 0 where nobody is.
-    :ivar harmed: (m,) index of that user; -1 where nobody is.
+    :ivar harm: (m,) largest lack of a user by weights, as a part of all its
+        amounts, beyond the gain of others; 0 where no user is harmed.
+    :ivar harmed: (m,) index of that user; -1 where there is none.
     :ivar neutral: (m,) whether the node's weights are to be neutral now.
     :ivar returned: (m,) whether that begins now.
     :ivar past: to be remembered.
@@ -177,7 +177,7 @@ def judge(now: Division, past: Past, weigh: Weigh) -> Verdict:
     """Judge an interval.
 
     :param past: of the same nodes, as this function returned it last.
-    :param weigh: is asked only if somebody has clearly less than without
+    :param weigh: is asked only if a user has clearly less than without
         weights.
     """
     harm, harmed = _harm(now, now.gained(), weigh)

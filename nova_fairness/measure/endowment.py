@@ -23,7 +23,7 @@ Column = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Placement:
-    """What the rules see: the sizes of the VMs and where they run.
+    """Input of the rules: the sizes of the VMs and their nodes.
 
     :ivar vcpus: (n,) >= 1.
     :ivar memory_bytes: (n,) > 0, of the flavor.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users have and want on every node: what foresight begins with."""
+"""Use and wants of users on every node: the input of foresight."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ from nova_fairness.model import usage as usage_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
-    """What users have on nodes: rows as in :class:`.Knowledge`.
+    """Endowment, use and wants of users on nodes, rows as :class:`.Knowledge`.
 
     The simulator has a row for each VM, until it adds them up.
 
@@ -56,7 +56,7 @@ class Weighing:
 
     @property
     def of_users(self) -> foresight_model.Weigh | None:
-        """Weigh users by what they use in all, if the metric needs no more."""
+        """Weigh users by their total use, if the metric needs only that."""
         return of_users(self.metric, self.quota, self.supply)
 
     def instances(self, used: resources.Vector) -> metric_base.Heaviness:
@@ -95,7 +95,7 @@ def of_users(
     quota: resources.Vector,
     supply: resources.Vector,
 ) -> foresight_model.Weigh | None:
-    """Weigh users by what they use in all, if the metric needs no more.
+    """Weigh users by their total use, if the metric needs only that.
 
     :param quota: (u, r) amounts of the interval.
     :param supply: (r,) as metrics are given it, with overcommit.
@@ -160,7 +160,7 @@ def knowledge(
     name: str,
     of_all: metric_base.Totals,
 ) -> foresight_model.Knowledge:
-    """What a policy may know of a view.
+    """Knowledge that a policy may take from a view.
 
     :param interval_s: of the result, seconds.
     :param name: of the metric.
@@ -189,11 +189,11 @@ def of_cells(
     grades: resources.Vector,
     name: str,
 ) -> foresight_model.Knowledge:
-    """What a policy may know of cells.
+    """Knowledge that a policy may take from cells.
 
     :param user: (n,) index of each cell's user among all there are.
     :param supply: (m, r) of each node.
-    :param one_cpu: (m,) what one CPU of each does in the interval, > 0.
+    :param one_cpu: (m,) CPU time of one CPU of each in the interval, > 0.
     :param grades: (n, 2g) of :func:`.grades.graded`.
     :param name: of the metric.
     """
@@ -217,8 +217,8 @@ def of_cells(
 def told(view: report.View, interval_s: float, name: str) -> Cells:
     """Put the users of nodes one below the other, as reports tell them.
 
-    What somebody wants is bounded by what their VMs could have of a node, so
-    that nobody gains by telling more.
+    A user's wants are bounded by the amounts that its VMs could have of a
+    node, so that no user gains by reporting more.
 
     :param interval_s: of the result, seconds.
     :param name: of the metric.
@@ -248,7 +248,7 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
 
 
 def _grades(tables: list[report.UserTable]) -> resources.Vector:
-    """What was told of vCPUs, (n, 2g); zero where nobody tells."""
+    """Reported grades of vCPUs, (n, 2g); zero where a report has none."""
     untold = np.zeros((1, 2 * report.GRADES))
     return np.concatenate(
         [

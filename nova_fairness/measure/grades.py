@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much of their vCPUs VMs want: what a kernel weighs, by what is wanted.
+"""How much of their vCPUs VMs want: sizes that a kernel weighs, by wants.
 
 A kernel gives VMs by their vCPUs, whatever they want of them. So ten vCPUs
 that want a tenth each and one that wants all of it are not the same, although
@@ -8,12 +8,12 @@ they want as much. The VMs of a user on a node are sorted by how much of a vCPU
 they want, and divided into grades of VMs that want alike: of few kinds of VMs
 each is told, of many next to nothing is lost.
 
-What a user gets of a node at a level ``x`` is ``f(x) = sum(min(wanted, x *
-vcpus))``. It is a concave function with a bend at what each VM wants of a
-vCPU. Grades replace it by one with fewer bends, which is nowhere smaller.
-Bends are chosen so that all pieces are equally far off: as many in an interval
-as the integral of the square root of the second derivative says (C. de Boor,
-"Good approximation by splines with variable knots", 1973).
+At a level ``x`` a user gets ``f(x) = sum(min(wanted, x * vcpus))`` of a node.
+It is a concave function with a bend at the want of each VM per vCPU. Grades
+replace it by one with fewer bends, which is nowhere smaller. Bends are chosen
+so that all pieces are equally far off: as many in an interval as the integral
+of the square root of the second derivative says (C. de Boor, "Good
+approximation by splines with variable knots", 1973).
 """
 
 import numpy as np
@@ -72,8 +72,8 @@ def _grade(
     """Number of each VM's grade; rows are sorted by cell, then by part.
 
     A gap between two VMs has a length by which grades are laid out: first the
-    square root of what is lost if both are in one grade. Then gaps of grades
-    that lose more than others become longer. What lost least counts.
+    square root of the loss if both are in one grade. Then gaps of grades that
+    lose more than others become longer. The layout with the least loss counts.
     """
     first = np.ones(len(cell), dtype=np.bool_)
     first[1:] = cell[1:] != cell[:-1]

@@ -24,17 +24,17 @@ Heaviness = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demands:
-    """What the instance stage sees: the VMs of one or more nodes.
+    """Input of the instance stage: the VMs of one or more nodes.
 
-    :ivar usage: (n, r) finite, >= 0: what each VM used in the interval.
+    :ivar usage: (n, r) finite, >= 0: use of each VM in the interval.
     :ivar endowment: (n, r) finite, >= 0: its part of its node.
     :ivar supply: (r,) of all known nodes in the same interval, with
-        overcommit where configured; zero where nobody has the resource.
-    :ivar node: (n,) index of the VM's node; credit for what is left unused
-        is given within a node.
+        overcommit where configured; zero where no node has the resource.
+    :ivar node: (n,) index of the VM's node; credit for unused endowment is
+        given within a node.
     :ivar user_count: number of users of the cloud, >= 1.
-    :ivar rates: (n,) > 0: what is spent for a unit of each VM's use; ``None``
-        if nobody says: then for all as much.
+    :ivar rates: (n,) > 0: spending for a unit of each VM's use; ``None`` if
+        unknown: then the same for all.
     """
 
     usage: resources.Vector
@@ -47,7 +47,7 @@ class Demands:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Totals:
-    """What the user stage sees: sums over all nodes, one row per user.
+    """Input of the user stage: sums over all nodes, one row per user.
 
     :ivar instance_heaviness: (u,) sum over the user's VMs.
     :ivar usage: (u, r) sum over the user's VMs.
@@ -77,7 +77,7 @@ def norm(supply: resources.Vector, user_count: int) -> resources.Vector:
     :param supply: (r,) >= 0.
     :param user_count: >= 1.
     :returns: (r,) finite; zero where the supply is zero, because a resource
-        that nobody has can make nobody heavy.
+        that no node has can make no user heavy.
     """
     usable = supply > 0
     safe = np.where(usable, supply, 1.0)

@@ -3,8 +3,8 @@
 """Since when VMs do next to nothing.
 
 An idle guest wakes up now and then, writes its log, is backed up at night.
-What counts is therefore the mean of an hour; a VM that did as much as an hour
-allows is busy at once.
+Therefore the mean of an hour counts; a VM that did as much as an hour allows
+is busy at once.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ WINDOW_S = 3600.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What a VM may do and be idle, on average.
+    """Work that an idle VM may do, on average.
 
     :ivar cpus: part of each of its vCPUs, > 0.
     :ivar rate: bytes per second that it reads, writes and sends, > 0.
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Work:
-    """What a VM did in some time.
+    """Work of a VM in some time.
 
     :ivar cpu_s: CPU seconds of each vCPU, those that it waited for included.
     :ivar moved: bytes that it read, wrote and sent.
@@ -61,14 +61,14 @@ class Quiet:
 
     @classmethod
     def anew(cls, now: float) -> 'Quiet':
-        """A VM of which nothing is known from before."""
+        """A VM with no past."""
         return cls(now, now, now)
 
     def after(self, work: Work, now: float, limits: Limits) -> 'Quiet':
         """How long it has been idle after it did something more.
 
-        Who was out of sight for a window, or whose clock went back, begins
-        anew.
+        A VM that was out of sight for a window, or whose clock went back,
+        starts again.
 
         :param work: since :attr:`seen`.
         """

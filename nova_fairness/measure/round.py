@@ -2,9 +2,9 @@
 
 """A round of the measure room in arrays, of one node or of many.
 
-What VMs want, what a metric is asked, and how heavy it finds everybody. The
-agent runs this on its own VMs and on what other nodes report, a simulator on
-the VMs of all nodes.
+It finds the wants of VMs, the input of a metric, and the heaviness of all VMs
+and users. The agent runs this on its own VMs and on reports of other nodes, a
+simulator on the VMs of all nodes.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ class Past:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judgement:
-    """What was found of an interval.
+    """Wants and waits of VMs in an interval.
 
     :ivar wanted: (n, r) amounts of the interval, at least the newest usage.
     :ivar waiting: who waits for a CPU.
@@ -131,7 +131,7 @@ def demands(
     users: int,
     rates: usage_model.Scalars | None = None,
 ) -> metric_base.Demands:
-    """What the instance stage is asked.
+    """Input of the instance stage.
 
     :param usage: (n, r) amounts of the interval.
     :param endowment: (n, r) of :func:`.endowment.endowments`.
@@ -139,7 +139,7 @@ def demands(
     :param supply: (r,) of all known nodes, without overcommit.
     :param overcommit: (r,) factors > 0.
     :param users: that are known.
-    :param rates: (n,) > 0; ``None`` if nobody says.
+    :param rates: (n,) > 0; ``None`` if unknown.
     """
     return metric_base.Demands(
         usage=usage,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running a metric, and judging what it returns.
+"""Running a metric, and judging its result.
 
-A metric may be anybody's code. Whatever it does wrong becomes
+A metric may be foreign code. Any fault of it becomes
 :class:`~nova_fairness.exception.PluginMisbehaved`; its arguments are
-read-only, so that it cannot change what others see. The deadline is the
+read-only, so that it cannot change those of others. The deadline is the
 caller's: nothing here knows the time.
 """
 

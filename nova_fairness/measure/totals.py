@@ -21,7 +21,7 @@ _NO_WEIGHTS: Mapping[str, float] = types.MappingProxyType({})
 
 
 class Combined(NamedTuple):
-    """What all nodes together say.
+    """Totals of all nodes together.
 
     :ivar users: ids, sorted; row order of ``totals``.
     :ivar totals: of the users; its supply includes overcommit.
@@ -48,7 +48,7 @@ def by_user(
     :param endowment: (n, r).
     :param usage: (n, r).
     :param wanted: (n, r) of :func:`.wants.wanted`, if it is to be told.
-    :param grades: (u, 2g) of :func:`.grades.of_node`, likewise.
+    :param grades: (u, 2g) of :func:`.grades.of_node`, if they are to be told.
     :returns: totals by user id, sorted by id.
     """
     index, count = owners.user_index, len(owners.users)

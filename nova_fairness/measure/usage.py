@@ -43,16 +43,16 @@ def between(
     are smoothed, ``old x (1 - d) + new x d`` (paper, section 5.1.2), as
     rates, so that rounds of different length weigh alike; the first known
     interval of a VM, and the one in which it ceases to be paused, is taken
-    whole. Space-shared entries are the present
-    values, or the last one known.
+    whole. Space-shared entries are the present values, or the last ones
+    known.
 
     :param before: the earlier reading.
     :param after: the later one; its rows are the rows of the result.
     :param speed_factor: weighted seconds per second of one CPU, > 0.
-    :param past: what this function returned last; ``None`` at first.
+    :param past: result of this function in the last round; ``None`` at first.
     :param decay_factor: weight d of the new interval, 0 < d <= 1.
-    :returns: usage of the interval; not known are VMs that are not in both
-        readings or of which no counter could be read.
+    :returns: usage of the interval; VMs that are not in both readings, or
+        with a counter that could not be read, are not known.
     :raises ValueError: if ``after`` is not later than ``before`` or a factor
         is out of range.
     """
@@ -163,10 +163,10 @@ def _known(
 def counted(
     used: usage_model.Usage, apart: frozenset[str]
 ) -> usage_model.Usage:
-    """Leave out what VMs used that others must not feel.
+    """Leave out the use of VMs that others must not feel.
 
     :param apart: keys of these VMs.
-    :returns: rows as in ``used``; theirs as of VMs of which nothing is known.
+    :returns: rows as in ``used``; theirs as of VMs without known usage.
     """
     if not apart:
         return used

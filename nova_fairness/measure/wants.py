@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs would use if there were plenty.
+"""Wants of VMs: their use if there were plenty.
 
 Where a node is short of CPUs, a VM that waits for a part *s* of the time runs
 and thinks in the rest of it: with plenty it would use ``used / (1 - s)``, and
-at most what its vCPUs can. Everywhere else it wants what it uses. The newest
-interval counts: what a VM wants needs no smoothing, since it does not follow
-from its weight.
+at most the time of its vCPUs. Everywhere else its want is its use. The newest
+interval counts: wants need no smoothing, since they do not follow from
+weights.
 
-Where a kernel does not tell who waits for a CPU, a VM of a full node that
-uses neither nothing nor nearly all of its vCPUs is taken to want all of them.
+Where a kernel does not report which VMs wait for a CPU, a VM of a full node
+that uses neither nothing nor nearly all of its vCPUs is taken to want all of
+them.
 
-Only waiting for the CPU is told VM by VM, so that of all else VMs are taken
-to want what they use. To tell too much does no harm, because nobody is given
-more than they use; to tell too little keeps them from what they lack.
+Only waiting for the CPU is known VM by VM, so that for all other resources
+the want is taken to be the use. Too large a want does no harm, because no VM
+is given more than it uses; too small a want keeps a VM from amounts that it
+lacks.
 """
 
 import numpy as np
@@ -75,8 +77,8 @@ def of_begun(
 ) -> resources.Vector:
     """Take VMs that began to run within the interval to want all CPU time.
 
-    What they used of a part of it does not tell what they want, and to tell
-    too much does no harm.
+    Their use of a part of it does not show their wants, and too large a want
+    does no harm.
 
     :param wanted: (n, r) amounts of the interval.
     :param began: (n,) whether a VM was paused when the interval began.
@@ -91,11 +93,11 @@ def of_begun(
 def lasting(
     wanted: resources.Vector, used: resources.Vector, before: resources.Vector
 ) -> resources.Vector:
-    """Leave out what was wanted in one interval only.
+    """Leave out wants of one interval only.
 
-    Whatever makes a host busy for a moment makes its VMs wait, and what they
-    would use of a plenty cannot be told from that alone. Who rested for a
-    moment wants what they wanted before that.
+    Anything that makes a host busy for a moment makes its VMs wait, and their
+    use of a plenty cannot be told from that alone. A VM that rested for a
+    moment keeps the want that it had before.
 
     :param wanted: (n, r) in the newest interval.
     :param used: (n, r) in the newest interval, at most ``wanted``.

@@ -3,11 +3,11 @@
 """One of the ways in which Nova would hold a server, for every request.
 
 Nova asks Placement for dedicated CPUs and then, for the same server, for
-shared ones. It takes what it finds. A plan has one way for each request: the
-first for which hosts have room now. If none have, it is the way of which all
-hosts hold most when they are empty, and of equal ones the first; that stays
-the same while others start and end, so that a reservation does not change
-hosts. What is counted, charged and kept is that of the way.
+shared ones. It takes the first that it finds. A plan has one way for each
+request: the first for which hosts have room now. If none have, it is the way
+in which all hosts hold most servers when they are empty, and of equal ones the
+first; that stays the same while others start and end, so that a reservation
+does not change hosts. The amounts of that way are counted, charged and kept.
 
 A server that asks for a class that no host has is left to Nova: Nova alone
 knows whether something else gives it, and tells its error at once if nothing
@@ -29,7 +29,7 @@ from nova_fairness.planners import hosts as hosts_module
 def chosen(snapshot: cluster.ClusterSnapshot) -> cluster.ClusterSnapshot:
     """The cloud with one way for each request; done again, it changes nothing.
 
-    Whoever has a promise has the way of the hosts that were promised.
+    A preemptor has the way of the hosts of its reservation.
     """
     if not any(_is_open(each) for each in snapshot.requests):
         return snapshot
@@ -47,10 +47,10 @@ def passed(
     waiting: Iterable[tuple[request_model.Request, reason.Why]],
     snapshot: cluster.ClusterSnapshot,
 ) -> list[cluster.Action]:
-    """Send what nothing but the lack of a class keeps.
+    """Pass requests to Nova that only the lack of a class keeps.
 
     Others that are to start together with it wait: without it they can start
-    in the next plan, and nobody gets past the queue with its help.
+    in the next plan, and no request gets past the queue with its help.
 
     :param waiting: requests, with one way each, and why they wait.
     """

@@ -28,13 +28,13 @@ MOST = 2**31 - 1
 """The largest amount that Placement knows."""
 
 _OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
-"""Classes of which every host of Nova has some: if none has, hosts are being
-set up, and Nova knows as little as the plan."""
+"""Classes that every host of Nova has: if none does, hosts are being set
+up, and Nova knows as little as the plan."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
-    """What one server needs, and the hosts that could ever give it.
+    """Amounts that one server needs, and the hosts that could ever give them.
 
     :ivar columns: (k,) classes it asks for.
     :ivar amounts: (k, 1) of them, > 0.

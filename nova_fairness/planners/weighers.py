@@ -81,7 +81,7 @@ def emptiest(seen: Candidates) -> Fractions:
 
 
 def random_fit(seen: Candidates) -> Fractions:
-    """Any, drawn anew for every server, and the same for the same one."""
+    """Any host, drawn for every server, and the same for the same server."""
     with np.errstate(over='ignore'):
         mixed = (seen.keys ^ np.uint64(seen.salt)) * _ODD
         mixed = (mixed ^ (mixed >> _BITS)) * _ODD
@@ -139,11 +139,11 @@ def chosen(
 ) -> hosts_module.Rows:
     """The row of the host that a rule takes for one server.
 
-    :param free: (c, p) what is left.
+    :param free: (c, p) free amounts.
     :param shape: of the server.
     :param salt: see :func:`salt_of`.
     :param allowed: (p,) hosts that may be taken; all without it.
-    :returns: one row; none if nobody has room.
+    :returns: one row; none if no host has room.
     """
     index = hosts_module.fitting(free, shape, allowed)
     if len(index) > 1:

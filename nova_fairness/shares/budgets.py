@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Budgets: what accounts may use in a period, and what is left of it.
+"""Budgets: amounts that accounts may use in a period, and their rest.
 
 Use is counted in units, a weighted sum of resource classes (as Slurm's
-``TRESBillingWeights``), times seconds. Servers count until their end from the
-moment on at which they start: who starts within a budget stays within it.
-What they leave of that, as they end sooner, is there again.
+``TRESBillingWeights``), times seconds. A server is charged until its end from
+the moment on at which it starts: one that starts within a budget stays within
+it. A server that ends sooner gives the rest of its charge back.
 
 Amounts are of two periods, (2,): of the one that goes on, and of the next.
 Servers without an end count in both for as long as these last.
@@ -33,7 +33,7 @@ HOUR_S = 3600.0
 
 
 class Period(enum.Enum):
-    """After which budgets begin anew, by the calendar of UTC."""
+    """Time after which budgets are full again, by the calendar of UTC."""
 
     DAY = 'day'
     WEEK = 'week'
@@ -64,12 +64,12 @@ class Period(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What budgets are counted in.
+    """Units and period of budgets.
 
-    :ivar period: after which they begin anew.
-    :ivar weights: units that one of a class counts as, >= 0; what is not
-        named counts for nothing.
-    :ivar preemptible: part of what preemptible servers have that counts, 0
+    :ivar period: after which they are full again.
+    :ivar weights: units that one of a class counts as, >= 0; a class that is
+        not named counts for nothing.
+    :ivar preemptible: part of the use of preemptible servers that counts, 0
         to 1.
     """
 
@@ -120,7 +120,7 @@ def opened(
 
 
 class Lack(NamedTuple):
-    """What an account lacks.
+    """Amount that an account lacks.
 
     :ivar account: its name.
     :ivar asked_s: unit-seconds that are needed in one of the periods.

@@ -2,7 +2,7 @@
 
 """Ceilings: the most that an account and all below it may have at once.
 
-What preemptible servers have does not count: they have limits of their own.
+Preemptible servers do not count: they have limits of their own.
 """
 
 from collections.abc import Iterable
@@ -36,9 +36,9 @@ class Over(NamedTuple):
 
 
 class Ceilings:
-    """What accounts have of what they may have, while a plan is made.
+    """Use of accounts under their ceilings, while a plan is made.
 
-    :param snapshot: says which accounts there are, and what runs.
+    :param snapshot: has the accounts and the running servers.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:

@@ -65,7 +65,7 @@ _LATEST_S = (_LAST.replace(tzinfo=dt.UTC) - _EPOCH).total_seconds()
 class Line:
     """A line that was read; made by :func:`read`.
 
-    :ivar minutes: of the hour, rising, likewise the others.
+    :ivar minutes: of the hour; these and all below rise.
     :ivar hours: of the day.
     :ivar days: of the month; empty if all are.
     :ivar months: of the year.
@@ -86,7 +86,7 @@ class Line:
 
         :param zone: of the times.
         :param now: seconds of the epoch, as the result.
-        :returns: ``None`` if there is none, or nobody can say it.
+        :returns: ``None`` if there is none, or it cannot be found.
         """
         if not _EARLIEST_S < now < _LATEST_S:
             return None
@@ -170,7 +170,7 @@ class Line:
 
 @functools.lru_cache(maxsize=1024)
 def read(text: str) -> Line:
-    """Read a line; what was read before is kept.
+    """Read a line; lines that were read before are kept.
 
     :raises ValueError: if it is none, or never comes.
     """

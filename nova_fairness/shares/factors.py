@@ -144,16 +144,16 @@ def _divided(amount: Floats, by: Floats) -> Floats:
 def dominant_share(
     use: Floats, nominal: Floats, lendable: Floats, weight: Floats
 ) -> Floats:
-    """Largest part of what is lent that each has borrowed, (a,), per mille.
+    """Largest part of lent amounts that each has borrowed, (a,), per mille.
 
     Kueue's dominant resource share (KEP-1714): over the classes the largest
     ``1000 x max(0, use - nominal) / lendable``, divided by the weight.
 
-    :param use: (a, c) with what is asked for.
+    :param use: (a, c) with the amounts asked for.
     :param nominal: (a, c) own part.
-    :param lendable: (c,) what all could lend; a class of which nothing can be
-        lent does not count.
-    :param weight: (a,) >= 0; who borrows at weight 0 is at infinity.
+    :param lendable: (c,) amounts that all could lend; a class without any
+        does not count.
+    :param weight: (a,) >= 0; a borrower of weight 0 is at infinity.
     """
     borrowed = np.maximum(use - nominal, 0.0)
     part = np.zeros(borrowed.shape)
@@ -185,15 +185,15 @@ def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
 
 
 def distribution(amounts: Floats, desired: Floats) -> Floats:
-    """What each has too much, (a,), -1 to 1: current minus desired part.
+    """Excess of each, (a,), -1 to 1: current minus desired part.
 
     Cloud Scheduler's ``diff_types``: the current part is the product of the
     sums of the classes that count, divided by the sum of these products. It
-    distorts: who has twice of two classes counts four times.
+    distorts: twice as much of two classes counts four times.
 
-    :param amounts: (a, k) sums of what counts, such as servers or a class.
-    :param desired: (a,) part of the cloud, 0 to 1; who is not desired at all
-        has 1 too much.
+    :param amounts: (a, k) sums of each class that counts, or of servers.
+    :param desired: (a,) part of the cloud, 0 to 1; without a desired part the
+        excess is 1.
     """
     current = amounts.prod(axis=1)
     total = current.sum()

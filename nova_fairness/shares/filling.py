@@ -16,7 +16,7 @@ def fill(
 ) -> tuple[Scalars, Scalars]:
     """Divide one resource of every node.
 
-    Whoever wants less than its proportional part gets what it wants, and the
+    A VM that wants less than its proportional part gets all its wants, and the
     rest is divided among the others, until no part is too large any more.
 
     :param capacity: (m,) >= 0.
@@ -24,7 +24,7 @@ def fill(
     :param demand: (n,) finite, >= 0.
     :param shares: (n,) > 0.
     :returns: (n,) parts, and the (m,) levels: a part per share that is not
-        bounded by demand; infinite where all get what they want.
+        bounded by demand; infinite where all get all their wants.
     """
     nodes = len(capacity)
     level = np.full(nodes, np.inf)

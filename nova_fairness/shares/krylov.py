@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Linear systems of which only the product with a vector is known.
+"""Linear systems with only the product with a vector known.
 
 BiCGSTAB (H. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant
 of Bi-CG for the solution of nonsymmetric linear systems", SIAM J. Sci. Stat.

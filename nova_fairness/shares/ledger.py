@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts used, the longer ago the less it counts.
+"""Use of accounts; the longer ago, the less it counts.
 
-Use is a part of what the cloud had at that time, per resource class. It
+Use is a part of the cloud's capacity at that time, per resource class. It
 follows ``u <- b u + (1 - b) now`` with ``b = 0.5^(dt / half-life)``, so that
-who always used a tenth of the cloud stands at 0.1, at any length of the steps
-(Slurm's multifactor priority; Kueue, KEP-4136). It is kept for every account
-of the share tree, not summed up anew: what a user used who is gone still
-counts for the project.
+an account that always used a tenth of the cloud stands at 0.1, at any length
+of the steps (Slurm's multifactor priority; Kueue, KEP-4136). It is kept for
+every account of the share tree, not summed up again: the use of a user who is
+gone still counts for the project.
 """
 
 from collections.abc import Iterable
@@ -61,10 +61,10 @@ class Ledger:
         that no time counts twice.
 
         :param now: seconds of the epoch.
-        :param current: (c,) what each account uses since :attr:`at`, >= 0,
-            with all below it.
-        :param capacity: (c,) what the cloud has, >= 0; a class of which it
-            has nothing is not used.
+        :param current: (c,) use of each account since :attr:`at`, >= 0, with
+            all below it.
+        :param capacity: (c,) of the cloud, >= 0; a class without capacity is
+            not used.
         :raises BadLedger: if an amount is negative or no number.
         """
         _check(current)
@@ -89,12 +89,12 @@ class Ledger:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """What an account used for a while.
+    """Use of an account for a while.
 
     :ivar account: name.
     :ivar start: seconds of the epoch.
     :ivar end: seconds of the epoch, >= ``start``.
-    :ivar part: (c,) part of what the cloud had then, >= 0.
+    :ivar part: (c,) part of the cloud's capacity then, >= 0.
     """
 
     account: str
@@ -111,7 +111,7 @@ def recomputed(
     Each record counts ``0.5^((now - end) / h) - 0.5^((now - start) / h)`` of
     its part: the sum of the steps within it.
 
-    :param records: in any order; what is after ``now`` does not count.
+    :param records: in any order; the time after ``now`` does not count.
     :param now: seconds of the epoch.
     :param half_life_s: seconds after which use counts half, > 0.
     :raises BadLedger: see :class:`Ledger`; or if a record ends before it
@@ -148,7 +148,7 @@ class Charge:
 
 
 def replayed(charges: Iterable[Charge], half_life_s: float) -> Ledger:
-    """The ledger worked out anew from what was charged.
+    """The ledger worked out again from all charges.
 
     Only the opening of the first one counts.
 
@@ -186,7 +186,7 @@ class Run(NamedTuple):
 
 
 def runs(charges: Iterable[Charge]) -> Iterator[Run]:
-    """What was charged, as few runs of each account as there can be.
+    """Charges, in as few runs of each account as there can be.
 
     :param charges: in the order in which they were made.
     """

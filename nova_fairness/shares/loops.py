@@ -37,15 +37,15 @@ BELIEF = 0.02
 loops."""
 
 DOUBT = 4.0
-"""How much more what a slope leaves unexplained counts against it: whoever
+"""How much more the unexplained part of a slope counts against it: a VM that
 wants something else all the time shows no slope."""
 
 FORGETTING = 1 / 8
 """Part of the changes that is forgotten with each new one."""
 
 ALWAYS = 0.95
-"""Whoever runs or waits for this part of the time has work left: it lacks
-what it waits for, whatever its slope."""
+"""A VM that runs or waits for this part of the time has work left: it lacks
+the time that it waits for, whatever its slope."""
 
 NEVER = 0.999
 """Longer stalls than this tell nothing."""
@@ -56,10 +56,10 @@ class Changes:
     """Memory of VMs, (n,) each.
 
     :ivar used: CPUs in the interval before; NaN if unknown.
-    :ivar stall: likewise.
+    :ivar stall: in the interval before; NaN if unknown.
     :ivar moved: sum of the squared changes of the time not waited.
-    :ivar followed: sum of their products with the changes of what was used.
-    :ivar varied: sum of the squares of these.
+    :ivar followed: sum of their products with the changes of use.
+    :ivar varied: sum of the squared changes of use.
     """
 
     used: Scalars

@@ -5,7 +5,7 @@
 A kernel gives a VM that wants more ``level x size x weight``, with one level
 for all VMs of a node. The division sought is the one in which the lightest
 have as much as any weights can give them, then the next, and so on: on every
-node all who compete are equally heavy, but for those at the least weight,
+node all competing owners are equally heavy, but for those at the least weight,
 who are heavier, and those who have all they want.
 
 It is found as the end of a sequence. With a *sharpness* ``1/e`` every weight
@@ -13,8 +13,8 @@ is ``exp(-t/e)`` of its owner's heaviness ``t``, within the bounds. For each
 ``e`` that is a system of equations, which Newton's method solves; the smaller
 ``e``, the nearer to equal heaviness. Each solution is the begin of the next.
 As in interior point methods bounds are rounded off, so that the number of
-steps does not grow with the number of nodes. What comes out does not depend
-on who had how much before.
+steps does not grow with the number of nodes. The result does not depend on the
+division before.
 """
 
 import dataclasses
@@ -83,7 +83,7 @@ class Rows:
     supply: Floats
 
     def short(self) -> Bools:
-        """Tell of which nodes more is wanted than they have, (m,)."""
+        """Tell which nodes have less than their VMs want, (m,)."""
         asked = np.bincount(self.node, self.wanted, len(self.supply))
         return np.asarray((self.supply > 0) & (asked > self.supply))
 
@@ -122,9 +122,9 @@ class Begin:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Division:
-    """What was found.
+    """Result of the search.
 
-    :ivar got: (n,) what each row gets, at most what it wants.
+    :ivar got: (n,) amount of each row, at most its want.
     :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
         nodes that are not short.
     :ivar sharpness: last ``e`` that was solved; with rows that are others

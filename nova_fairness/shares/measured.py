@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts are charged: what they have allocated, or what they used.
+"""Charges of accounts: for their allocations, or for their use.
 
-Agents measure what users use of CPU time and memory; of all else, and of those
-whom no agent knows, only what is allocated is known.
+Agents measure the use of CPU time and memory by users. For all other classes,
+and for users that no agent knows, only the allocation is known.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 RESOURCES: Mapping[str, str] = {'VCPU': 'cpu_time', 'MEMORY_MB': 'memory'}
-"""What agents measure of a resource class of Placement."""
+"""Resource that agents measure for a resource class of Placement."""
 
 
 class Charge(enum.Enum):

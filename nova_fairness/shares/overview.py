@@ -36,7 +36,7 @@ def standings(
     """Accounts with those below each after it, siblings by name.
 
     :param snapshot: of the cloud.
-    :param project: of which alone, with all below it; ``None`` for all.
+    :param project: only this one, with all below it; ``None`` for all.
     """
     accounts = tree_module.completed(
         snapshot.accounts, snapshot.used.keys() - {''}, _users(snapshot)

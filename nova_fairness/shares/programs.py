@@ -98,7 +98,7 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Choice:
-    """What was chosen.
+    """A choice of numbers, and its cost.
 
     :ivar chosen: (c,) whole numbers.
     :ivar cost: of it.
@@ -166,7 +166,7 @@ _OUT_OF_TIME = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sorts:
-    """Sets are of sorts, of each of which there are only so many.
+    """Sorts of sets, and how many sets there are of each.
 
     :ivar most: (q,) sets of each sort.
     :ivar cost: (q,) of a set of each sort, >= 0.

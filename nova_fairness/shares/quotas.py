@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Quotas: what accounts own, lend and borrow, in every resource class.
+"""Quotas: amounts that accounts own, lend and borrow, by resource class.
 
-An account has a nominal part beside those of the accounts below it. What it
-does not lend is kept for it, used or not; all else it lends to everybody, by
-way of its parent, as long as nobody below it asks for it. What those below it
-use beyond that comes from its parent, as much as it may borrow. At the top is
-all that the cloud has and nobody keeps (Kueue: ``pkg/cache/resource_node.go``
-of its scheduler; here the top never lends what the cloud does not have).
+An account has a nominal quota beside those of the accounts below it. The part
+that it does not lend is kept for it, used or not. It lends all else to every
+account, by way of its parent, as long as no account below it asks for it. Use
+below it beyond that comes from its parent, up to its borrowing limit. At the
+top are all amounts of the cloud that no account keeps (Kueue:
+``pkg/cache/resource_node.go`` of its scheduler; here the top never lends more
+than the cloud has).
 
 Amounts are int64, (c,) by resource class.
 """
@@ -45,9 +46,9 @@ class Over(NamedTuple):
 
 
 class Later(NamedTuple):
-    """How it is once something was given back.
+    """State once something was given back.
 
-    :ivar left: (c,) of what nobody keeps.
+    :ivar left: (c,) of the amounts that no account keeps.
     :ivar use: (a, c) of accounts, in the order of their tree.
     """
 
@@ -67,18 +68,18 @@ class _Reach(NamedTuple):
 
 
 class Quotas:
-    """What accounts have of what they own and may borrow, during a plan.
+    """Amounts that accounts own and may borrow, during a plan.
 
     :param accounts: of the share tree.
     :param kept: (c,) nominal parts of projects that are never lent, beside
         those of their accounts.
-    :param used: (c,) what projects have.
-    :param supply: (c,) what the cloud has.
+    :param used: (c,) amounts that projects use.
+    :param supply: (c,) amounts of the cloud.
     :param classes: resource classes, the columns.
 
-    :ivar shared: (c,) what nobody keeps, >= 0.
+    :ivar shared: (c,) amounts that no account keeps, >= 0.
     :ivar left: (c,) of that; below 0 if more is in use.
-    :ivar takes: number of times that somebody took more.
+    :ivar takes: number of times that a project took more.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Quotas:
         asked: cluster.Amounts,
         later: Later | None = None,
     ) -> cluster.Amounts:
-        """What would come from the top, (..., c), if a project took more.
+        """Amounts from the top, (..., c), if a project took more.
 
         :param asked: (..., c).
         :param later: from :meth:`after`; now without it.
@@ -156,9 +157,8 @@ class Quotas:
         """Number of accounts that more for a project is borrowed beyond.
 
         0 if it is within the nominal part of its own account, 1 if of the one
-        above. Who asks at fewer steps comes first: what they ask for was lent
-        to those who ask at more, or to those who ask for nothing that anybody
-        owns.
+        above. Fewer steps come first: that amount was lent to requests with
+        more steps, or to requests for amounts that no account owns.
 
         :param asked: (n, c) by different ones.
         :returns: (n,).
@@ -171,7 +171,7 @@ class Quotas:
         return np.where(has_owner, steps, len(self._names))
 
     def owner(self, project: str, asked: cluster.Amounts) -> str | None:
-        """The account that owns what a project asks for; ``None``: nobody."""
+        """The account that owns the asked amounts; ``None`` if none does."""
         [step] = self.steps(project, asked[np.newaxis])
         path = self._path(project)
         return self._names[path[step]] if step < len(path) else None
@@ -227,7 +227,7 @@ class Quotas:
         self.left = self.left - asked
 
     def after(self, returned: Mapping[str, cluster.Amounts]) -> Later:
-        """What there is once projects gave something back.
+        """State once projects gave something back.
 
         :param returned: (c,) by project, at most what it has.
         """

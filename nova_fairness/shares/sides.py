@@ -29,8 +29,8 @@ def adjusted(
     :param pledges: (g,) parts of both sides together, >= 0.
     :param batch: (g,) decayed use of the batch system, >= 0.
     :param cloud: (g,) the same of the cloud, in the same unit.
-    :param least: part of its pledge that is left to whoever used the cloud
-        alone, above 0 to 1.
+    :param least: part of its pledge that is left to a group that used the
+        cloud alone, above 0 to 1.
     """
     both = batch + cloud
     kept = np.divide(batch, both, out=np.ones(len(both)), where=both > 0)
@@ -42,7 +42,7 @@ def adjusted(
 def whole(parts: Floats, total: int) -> Whole:
     """Numbers that add up to a total, (g,), each at least 1 (Hamilton).
 
-    Who has the largest remainder gets what is left; the first of equals.
+    The rest goes to the largest remainders; of equals, to the first.
 
     :param parts: (g,) that add up to 1.
     :param total: at least one for each.
@@ -61,11 +61,11 @@ def reduced(
     """Shares of LSF by slots that groups have in the cloud, (g,).
 
     Partition Director: ``(round(share T / sum) - reduction) / d``, rounded,
-    with ``d = T / sum``. There ``T`` is a constant of the program, and who has
-    more slots in the cloud than were pledged gets a share below 0; here it is
-    an argument, and 0 is the least.
+    with ``d = T / sum``. There ``T`` is a constant of the program, and a group
+    with more slots in the cloud than were pledged gets a share below 0; here
+    it is an argument, and 0 is the least.
 
-    :param shares: (g,) >= 0, of which one at least is above.
+    :param shares: (g,) >= 0, at least one above 0.
     :param slots: ``T`` of both sides together, > 0.
     :param cloud: (g,) slots of the cloud, >= 0.
     :param exempt: (g,) groups that keep the share that they have. There they

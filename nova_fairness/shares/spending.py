@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What groups of servers spend, and what their accounts have left.
+"""Spending of groups of servers, and the funds that their accounts have left.
 
 All is counted in whole numbers, so that sums are exact: rates in thousandths
 of currency for a CPU-hour, use in microseconds of a CPU, and money in units of
-their product, of which :data:`UNIT` are one of the currency.
+their product; one of the currency is :data:`UNIT` of them.
 """
 
 import collections
@@ -30,12 +30,12 @@ def in_force(
     """Rates of servers, thousandths, by UUID.
 
     The rate of a group is divided among as many servers as it is for, or as
-    it has if these are more. Nobody has less than the lowest: who is in no
-    group, and whose funds are empty, has just that.
+    it has if these are more. No server has less than the lowest: one that is
+    in no group, or belongs to a user without funds, has just that.
 
     :param groups: by project and name.
     :param running: servers.
-    :param empty: accounts of users whose funds are.
+    :param empty: accounts of users without funds.
     :param lowest: rate, >= 1.
     """
     listed = list(running)
@@ -55,7 +55,7 @@ def in_force(
 
 
 class Funds:
-    """What accounts may spend, and what was spent.
+    """Funds of accounts, and their spending.
 
     :param accounts: of the share tree.
     :param spent: units by account of a user.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The share tree: who has which part of the cloud.
+"""The share tree: the parts of the cloud that accounts have.
 
 Accounts are domains, projects, groups and users; each has a share, which
-counts beside those of its siblings. Shares count among those who want
+counts beside those of its siblings. Shares count among accounts that want
 something: an account whose whole branch wants nothing takes nothing from its
-siblings, so that many small accounts dilute nobody.
+siblings, so that many small accounts dilute no other.
 """
 
 from collections.abc import Callable
@@ -96,9 +96,9 @@ class Tree:
         return found
 
     def summed(self, own: Floats) -> Floats:
-        """What accounts and everybody below them have, (a, ...).
+        """Sums of accounts with all accounts below them, (a, ...).
 
-        :param own: (a, ...) what each has itself.
+        :param own: (a, ...) amounts of each itself.
         """
         total = own.copy()
         for at in range(len(self) - 1, -1, -1):
@@ -112,10 +112,10 @@ class Tree:
         return _over_siblings(self.share, self.parent)
 
     def among_siblings(self, wants: Bools) -> Floats:
-        """Part of what its parent has, (a,), 0 to 1; 0 who wants nothing.
+        """Part of its parent's part, (a,), 0 to 1; 0 if it wants nothing.
 
         Siblings that want and have no share between them divide by number:
-        nobody else is there to take it.
+        there is no other to take it.
 
         :param wants: (a,) who wants something itself.
         """
@@ -196,7 +196,7 @@ def overlaid(
     accounts: Iterable[cluster.Account],
     given: Mapping[str, Mapping[str, Any]],
 ) -> tuple[cluster.Account, ...]:
-    """Accounts of which some fields are others.
+    """Accounts with some fields replaced.
 
     One that is not among them stands where :func:`completed` would place it.
 

@@ -6,9 +6,9 @@ A VM does less than it wants as soon as it waits, idle time or not: most
 programs run, wait for something, and run again (a closed loop), and the
 longer they wait for a CPU, the less often they come round. But an idle guest
 waits, too, when it wakes up on a busy host, a lone busy one waits for QEMU's
-other threads, and a moment in which the host does something makes everybody
-wait. So a VM counts as waiting if that is significant against what VMs of a
-busy node wait where nobody lacks anything, and not in one interval only.
+other threads, and a moment in which the host does something makes all VMs
+wait. So a VM counts as waiting if its stall is significant against the stalls
+of VMs of a busy node where none lacks anything, and not in one interval only.
 
 All arithmetic takes many nodes at once. CPU time is in CPUs here: 1 is one
 CPU for the whole interval.
@@ -58,21 +58,21 @@ FORGETTING = 1 / 32
 
 RUNNABLE = 0.7
 """Part of an interval for which a VM ran or waited for a CPU, from which it is
-busy, and one interval is enough: it had something to do all the time. Who had
-idle time may have been late for a moment only, and is asked for a second
-one."""
+busy, and one interval is enough: it had something to do all the time. A VM
+with idle time may have been late for a moment only, so a second interval
+decides."""
 
 BUSY_WITH_STALL = 0.85
 """Part of a node's capacity from which stalls mean contention.
 
-Below that the VMs wait for something else than each other: a quota, or a
-few CPUs to which they are pinned. What the host itself does counts, because
-VMs that compete with it for the rest compete with each other.
+Below that the VMs do not wait for each other but for a quota, or for a few
+CPUs to which they are pinned. The host's own use counts, because VMs that
+compete with it for the rest compete with each other.
 """
 
 BUSY_WITHOUT_STALL = 0.9
-"""The same where the kernel tells no stalls and utilisation is the only
-sign; higher, because a node can be that busy while nobody waits."""
+"""The same where the kernel reports no stalls and utilisation is the only
+sign; higher, because a node can be that busy while no VM waits."""
 
 SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
@@ -101,17 +101,17 @@ ALL = 0.999
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interval:
-    """What the VMs of one or more nodes did in one interval.
+    """Use and stalls of the VMs of one or more nodes in one interval.
 
     :ivar node: (n,) index of each VM's node.
     :ivar used: (n,) CPUs, >= 0.
     :ivar stall: (n,) part of the interval, 0..1, in which each waited for a
-        CPU; NaN where the kernel does not tell.
+        CPU; NaN where the kernel does not report it.
     :ivar most: (n,) CPUs that each could use.
     :ivar ready: (n,) whether the VM runs and its usage is known.
     :ivar cpus: (m,) of each node, > 0.
-    :ivar busy: (m,) part of them, 0..1, that anybody used, the host included;
-        NaN where only the VMs' own use is known.
+    :ivar busy: (m,) part of them, 0..1, in use, the host included; NaN where
+        only the VMs' own use is known.
     """
 
     node: Indices
@@ -132,8 +132,8 @@ class Past:
         became short.
     :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
     :ivar mean: (n,) of the stall in these.
-    :ivar variance: (n,) likewise.
-    :ivar changes: of what they use with how long they wait.
+    :ivar variance: (n,) of the stall in these.
+    :ivar changes: of their use with their stalls.
     """
 
     late: Mask
@@ -175,9 +175,9 @@ class Past:
     ) -> tuple[Scalars, Scalars]:
         """The stalls that are too long for noise.
 
-        What is known of a VM is mixed with what is known of its node, and
-        that with what is known before. What others wait lowers bounds and
-        raises none.
+        The noise of a VM is mixed with the noise of its node, and that with
+        the noise assumed at first. Stalls of others lower bounds and raise
+        none.
 
         :param steady: (n,) whether a VM is one vCPU that was busy.
         :returns: (n,) from which a VM begins to wait, and (n,) from which it
@@ -205,10 +205,10 @@ class Past:
         return begin.clip(LEAST), np.minimum(mean, begin).clip(NOTHING)
 
     def learned(self, stall: Scalars, quiet: Mask) -> 'Past':
-        """Add an interval to what is known of the noise.
+        """Add an interval to the noise.
 
         :param stall: (n,) of that interval.
-        :param quiet: (n,) of whom it is noise.
+        :param quiet: (n,) whether a VM's stall is noise.
         """
         kept = self.count * (1 - FORGETTING)
         count = kept + quiet
@@ -223,11 +223,11 @@ class Past:
 
 
 def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
-    """What VMs would use of a plenty if they are closed loops.
+    """Use of VMs if they had plenty, as closed loops.
 
-    Who waits for a part *s* of the time runs and thinks in the rest of it,
-    and would do so all the time: ``used / (1 - s)``, at most what its vCPUs
-    can.
+    A VM that waits for a part *s* of the time runs and thinks in the rest of
+    it, and would do so all the time: ``used / (1 - s)``, at most the capacity
+    of its vCPUs.
 
     :param used: (n,) >= 0.
     :param stall: (n,) 0..1.

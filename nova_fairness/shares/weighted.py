@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nodes give with some weights, and how heavy owners are then.
+"""Division on nodes with some weights, and the heaviness of owners then.
 
 Rows are those of :mod:`.maxmin`, of nodes that are short; rates, weights and
 heaviness are logarithms.
@@ -140,7 +140,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rates:
-    """What rows get per size; all are logarithms.
+    """Rates of rows per size; all are logarithms.
 
     :ivar wish: (p,) without bounds.
     :ivar least: (m,) at the least weight.
@@ -205,9 +205,9 @@ def _filled(nodes: Nodes, lower: Floats, level: Floats) -> Floats:
 
 
 def settled(nodes: Nodes, point: Point) -> tuple[Floats, Floats]:
-    """What rows get and the logarithms of their weights, (p,) each.
+    """Amounts of rows and the logarithms of their weights, (p,) each.
 
-    Weights are those of the point; who gets what, a kernel says.
+    Weights are those of the point; amounts are as a kernel divides.
     """
     top = (point.rates.least + nodes.reach)[nodes.node]
     log = (point.rates.wish - top).clip(-nodes.reach, 0.0)

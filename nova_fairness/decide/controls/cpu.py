@@ -256,7 +256,7 @@ class CpuScale(scale.Scale):
         return not vm.dedicated_cpus
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
-        """What the flavors say, or the number of vCPUs."""
+        """Bases of the flavors, or the numbers of vCPUs."""
         return np.array(
             [float(base(item.instance, self._units)) for item in facts.vms]
         )

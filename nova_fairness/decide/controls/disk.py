@@ -30,7 +30,7 @@ BASES: Mapping[str, int] = types.MappingProxyType(
         'io.weight': 100,
     }
 )
-"""What each file of a control group says of a VM that nobody ever set."""
+"""Value of each file of a control group for a VM that was never set."""
 
 SMALLEST: Mapping[str, int] = types.MappingProxyType({'blkio.weight': 10})
 """Least value that a file takes; 1 where it is not named."""
@@ -42,7 +42,7 @@ whose disks are on devices of both kinds."""
 THESIS = (100, 1000)
 
 LOWEST_RATE = 1 << 20
-"""Bytes per second below which nobody is ever throttled: a guest that cannot
+"""Bytes per second below which no VM is ever throttled: a guest that cannot
 write its log is not slow, it is broken."""
 
 BUSY = 0.9
@@ -62,7 +62,7 @@ rival, fifty that each move a fiftieth are."""
 
 
 def file_units(weight: float, file: str, preset: policy.Preset) -> int:
-    """What a file gets for a weight.
+    """Value of a file for a weight.
 
     :param weight: finite, > 0.
     :param file: one of :data:`BASES`.
@@ -86,7 +86,7 @@ def file_weight(value: int, file: str, preset: policy.Preset) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Traffic:
-    """What VMs moved on one device in an interval; rows as the VMs'.
+    """Traffic of VMs on one device in an interval; rows as the VMs'.
 
     :ivar read: (n,) bytes per second, >= 0.
     :ivar written: (n,) bytes per second, >= 0.
@@ -106,17 +106,18 @@ def throttles(
     wanting: usage_model.Indices,
     headroom: float = 0.05,
 ) -> Mapping[int, Rates]:
-    """Divide what a saturated device just delivered in proportion to weights.
+    """Divide the recent rate of a saturated device in proportion to weights.
 
-    The measure is what the device did in the last interval, reading and
-    writing apart, plus some headroom, so that limits never become the reason
-    why a device does less. A VM that used less than its part is not
-    throttled, and what it leaves the others share; neither is the one with
-    the largest weight, so that the device always has somebody to serve.
+    The measure is the rate of the device in the last interval, reading and
+    writing apart, plus some headroom, so that throttles never become the
+    reason why a device does less. A VM that used less than its part is not
+    throttled, and the others share the rest of its part. The VM with the
+    largest weight is not throttled either, so that the device always has a VM
+    to serve.
 
     :param weights: (n,) finite, > 0.
-    :param wanting: rows of the VMs that compete for the device; fewer than
-        two have nobody to be throttled for.
+    :param wanting: rows of the VMs that compete for the device; one alone is
+        never throttled.
     :param headroom: part of the delivered rate, >= 0.
     :returns: rates by row, only of VMs that must give way.
     """
@@ -204,7 +205,7 @@ def judged(
 ) -> contention.Judged:
     """Judge the disks of many nodes, a device for each.
 
-    Nobody sees who of its users waits: all of them want more.
+    It cannot be seen which of its users wait: all of them want more.
     """
     column = resources.CONTROLS.index(resources.Control.DISK)
     steered = resources.RESOURCES.steered_by(resources.Control.DISK)

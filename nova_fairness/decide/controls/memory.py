@@ -32,7 +32,8 @@ that comes back from a pause faults for a moment; one whose memory does not
 fit faults all the time."""
 
 STALL = 0.05
-"""Part of an interval in which a VM waits for memory, likewise."""
+"""Part of an interval in which a VM waits for memory, from which it wants
+more."""
 
 RECLAIM_RATE = 1024 * 1024.0
 """Bytes per second that the node takes away, from which it is short. Some
@@ -46,12 +47,13 @@ class Rules:
     """Protected memory of a VM, and how far it may grow.
 
     :ivar minimum_bytes: protected of every VM that holds so much, >= 0.
-    :ivar floor_part: part of the flavor's memory, 0..1, likewise.
-    :ivar headroom: part of what a VM holds, >= 0, that is protected on top,
-        so that it can grow until the next round.
-    :ivar unspared_part: part of the node's memory, 0..1, that is promised to
-        nobody. Were all of it, the kernel would take from the host's own
-        programs first, and then from those who are spared, too.
+    :ivar floor_part: part of the flavor's memory, 0..1, protected of every VM
+        that holds so much.
+    :ivar headroom: part of a VM's held memory, >= 0, that is protected on
+        top, so that it can grow until the next round.
+    :ivar unspared_part: part of the node's memory, 0..1, that is never
+        protected. Were all of it, the kernel would take from the host's own
+        programs first, and then from protected VMs, too.
     """
 
     minimum_bytes: int = 128 * _MIB
@@ -65,7 +67,7 @@ DEFAULT_RULES = Rules()
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demand:
-    """What VMs of a node have of its memory, and could have.
+    """Memory that VMs of a node hold, and could hold.
 
     :ivar held_bytes: (n,) resident and swapped out, NaN if unknown: then a
         VM counts as holding all of its flavor's.
@@ -85,11 +87,11 @@ def protections(
 ) -> Bytes:
     """Divide a node's memory among its VMs.
 
-    Parts are in proportion to weight x the flavor's memory, but nobody is
-    given more than it holds (with headroom), nor less than its floor: what
-    one does not need, the others share. If the floors alone are more than
-    the node has, they are what is given. A part of the node's memory is left
-    out, see :attr:`Rules.unspared_part`.
+    Parts are in proportion to weight x the flavor's memory, but no VM is
+    given more than it holds (with headroom), nor less than its floor. The
+    others share the memory that one does not need. If the floors alone are
+    more than the node has, each VM gets its floor. A part of the node's memory
+    is left out, see :attr:`Rules.unspared_part`.
 
     The preset ``THESIS`` gives the place in the range 10 MiB .. the flavor's
     memory instead, never less than the floor.
@@ -193,7 +195,7 @@ def judge(pressure: pressure_model.Pressure) -> tuple[bool, resources.Mask]:
 def judged(
     load: contention.Load, _weights: usage_model.Scalars
 ) -> contention.Judged:
-    """Judge the memory of many nodes, of which stalls alone are known.
+    """Judge the memory of many nodes by stalls alone.
 
     A VM lacks memory only where its node takes some away.
     """
@@ -205,18 +207,18 @@ def judged(
 
 
 def _at_least(values: pressure_model.Scalars, bound: float) -> resources.Mask:
-    """Compare; what is not known is not enough."""
+    """Compare; a value that is not known is not enough."""
     return np.asarray(np.where(np.isfinite(values), values, -1.0) >= bound)
 
 
 class MemoryScale(scale.Scale):
-    """Bytes of each VM that are spared when memory is short.
+    """Bytes of each VM that are protected when memory is short.
 
-    What a VM gets depends on what it holds, so bytes say nothing of a weight
-    and the last one counts.
+    The service of a VM depends on the memory that it holds, so bytes say
+    nothing of a weight and the last one counts.
 
     :param capacity_bytes: that VMs may use together.
-    :param rules: what is never taken from a VM.
+    :param rules: bounds of the memory that is never taken from a VM.
     """
 
     control = resources.Control.MEMORY

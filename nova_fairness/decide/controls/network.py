@@ -38,8 +38,8 @@ BUSY = 0.85
 
 FILLED = 0.85
 """Part of its own rate from which a VM on a busy link wants more. One that
-leaves more of it unused is held back by nobody: its class has the rate in any
-case."""
+leaves more of it unused is not held back by others: its class has the rate in
+any case."""
 
 UNRATED = 0.05
 """Part of the capacity from which a VM without a class of its own wants more:
@@ -143,7 +143,7 @@ def _filled(
 
 
 def moved(amounts: resources.Vector) -> Bytes:
-    """What VMs moved, one column per direction.
+    """Traffic of VMs, one column per direction.
 
     :param amounts: (n, r) of a usage.
     """

@@ -28,16 +28,17 @@ Judgement = tuple[bool, resources.Mask]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
-    """What a round knows.
+    """State of VMs and kernel in a round.
 
     :ivar usage: rows of all arrays.
     :ivar preset: of the policy in force.
-    :ivar present: what the kernel holds, kernel units by knob.
+    :ivar present: values in the kernel, kernel units by knob.
     :ivar exempt: keys of incarnations that are left alone.
     :ivar tolerance: by control, part of a value by which the kernel's may
         differ from the wanted one.
     :ivar pressure: ``None`` if it is not known.
-    :ivar best_effort: keys of incarnations that get what nobody else wants.
+    :ivar best_effort: keys of incarnations that get only what all others
+        leave.
     """
 
     usage: usage_model.Usage
@@ -55,7 +56,7 @@ class Facts:
 
     @functools.cached_property
     def apart(self) -> resources.Mask:
-        """(n,) whether each VM gets what nobody else wants."""
+        """(n,) whether each VM gets only what all others leave."""
         return np.array(
             [item.key in self.best_effort for item in self.vms], np.bool_
         )
@@ -77,7 +78,7 @@ class Facts:
         return {}
 
     def units(self, control: resources.Control) -> list[int | None]:
-        """What the kernel holds of each VM, ``None`` if unknown."""
+        """Value in the kernel of each VM, ``None`` if unknown."""
         if control not in self._units:
             self._units[control] = [
                 self.present.get(knob) for knob in self.knobs(control)
@@ -87,10 +88,11 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Last:
-    """What was decided for a VM last.
+    """The last decision about a VM.
 
     :ivar weight: > 0.
-    :ivar units: that it came to; ``None`` if the VM was not steered.
+    :ivar units: kernel units of the weight; ``None`` if the VM was not
+        steered.
     """
 
     weight: float
@@ -117,7 +119,7 @@ class Scale(abc.ABC):
         return ()
 
     def sizes(self, facts: Facts) -> usage_model.Scalars:
-        """What a weight of 1 stands for: (n,), > 0, in any unit."""
+        """Size that a weight of 1 stands for: (n,), > 0, in any unit."""
         return np.ones(len(facts.vms))
 
     def rows(self, facts: Facts) -> list[int]:
@@ -155,14 +157,14 @@ class Scale(abc.ABC):
     ) -> usage_model.Scalars:
         """Weights in force, (n,).
 
-        The kernel has whole units. Where it got what the last weights came
-        to, those are more exact; where it did not, because a write failed
-        or was too small a change, what the kernel has is right.
+        The kernel has whole units. Where it has the units of the last weights,
+        these weights are more exact. Where it has others, because a write
+        failed or was too small a change, the kernel's are right.
 
-        :param held: what this agent, or one before it, applied last; ``None``
-            for VMs that are not steered: those stay neutral, because a
-            weight that nothing answers to would only grow.
-        :param last: what was decided last, by row.
+        :param held: last value that this agent, or one before it, applied;
+            ``None`` for VMs that are not steered: those stay neutral, because
+            a weight without effect would only grow.
+        :param last: the last decision, by row.
         :returns: (n,) finite, > 0.
         """
         weights = np.ones(len(held))

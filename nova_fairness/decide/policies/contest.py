@@ -81,11 +81,11 @@ class Contest:
         return np.asarray(sums / np.maximum(users, 1))
 
     def error(self, heaviness: Scalars, log: Scalars, at_top: Mask) -> Scalars:
-        """Heaviness of VMs beyond that of what they compete with.
+        """Heaviness of VMs beyond that of their competitors.
 
-        That is the mean over the contenders' parts of what is divided: to
-        whom goes what a VM leaves, and from whom comes what it takes. So
-        it counts also who is at a bound, and can only take or only give.
+        That is the mean over the contenders' parts of the divided resource: a
+        VM leaves amounts to these, and takes amounts from these. So contenders
+        at a bound count, too, though they can only take or only give.
 
         A light VM whose weight is the highest allowed gets more only if all
         others get less. So all but the lightest of these are compared with
@@ -174,7 +174,7 @@ class Contest:
 def _groups(
     keys: tuple[Scalars | usage_model.Indices, ...],
 ) -> usage_model.Indices:
-    """Number the rows of which all keys are equal."""
+    """Number the groups of rows in which all keys are equal."""
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=np.bool_)
     for key in keys:

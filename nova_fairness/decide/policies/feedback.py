@@ -173,8 +173,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
 class _Round:
     """One control in one round, on the nodes where it is contended.
 
-    :ivar contest: who competes with whom.
-    :ivar past: what is remembered, rows of the contest.
+    :ivar contest: the VMs that compete.
+    :ivar past: memory, rows of the contest.
     """
 
     contest: contest.Contest
@@ -216,7 +216,7 @@ def _sizes(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Wanted:
-    """What comes of a round.
+    """Result of a round.
 
     :ivar start: from where.
     :ivar log: (n,) logarithms of the weights wanted.

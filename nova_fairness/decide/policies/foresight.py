@@ -2,11 +2,11 @@
 
 """Policy: go at once to the max-min fair allocation.
 
-Every node works out, from what users want on every node, the allocation in
-which whoever competes is equally heavy, as far as weights reach, and goes
-there. What its own kernel then gives otherwise than foreseen it corrects by
-itself. Rounds do not grow with the number of nodes that users connect, and
-nobody is given what has to be taken back later.
+Every node works out, from the wants of users on every node, the allocation in
+which all competing users are equally heavy, as far as weights reach, and goes
+there. Where its own kernel then gives something else than foreseen, the node
+corrects that by itself. Rounds do not grow with the number of nodes that users
+connect, and no user is given something that has to be taken back later.
 """
 
 from collections.abc import Mapping
@@ -34,14 +34,15 @@ EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
 
 CLEARLY_OFF = 0.2
-"""No noise makes a kernel give somebody so much (natural logarithm) more or
-less than its weight says."""
+"""Noise alone never makes a kernel's service differ so much (natural
+logarithm) from the weight."""
 
 FARTHEST_OFF = 1.5
 """More than this (natural logarithm) no kernel is off."""
 
 STILL_WAITS = 0.95
-"""What has more of what it wants does not show what its weight is worth."""
+"""A VM that has more than this part of its wants does not show what service
+its weight yields."""
 
 Scalars = usage_model.Scalars
 Mask = resources.Mask
@@ -152,9 +153,9 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
 
 def _lasting(off: Scalars, before: Scalars) -> Scalars:
-    """Leave out what was so in one interval only, (p,); NaN as in ``off``.
+    """Leave out offsets of one interval only, (p,); NaN as in ``off``.
 
-    Who rested for a part of an interval is not short of anything.
+    A user that rested for a part of an interval lacks nothing.
     """
     least = np.where(np.abs(off) < np.abs(before), off, before)
     least = np.where(off * before < 0, 0.0, least)
@@ -164,7 +165,7 @@ def _lasting(off: Scalars, before: Scalars) -> Scalars:
 def _useful(
     foresight: foresight_model.Foresight | None,
 ) -> list[foresight_model.View]:
-    """The views of which the end was found."""
+    """The views whose end was found."""
     return [
         view
         for view in (() if foresight is None else foresight.views)
@@ -181,9 +182,9 @@ class _Scene:
     :ivar nodes: their number.
     :ivar log: (p,) logarithms of the weights in force.
     :ivar aim: (p,) logarithms of the weights at the end.
-    :ivar short: (p,) on a node of which more is wanted than it has.
-    :ivar gets: (p,) what each used for its size and weight, a logarithm.
-    :ivar tells: (p,) whether that says what its weight is worth.
+    :ivar short: (p,) on a node whose VMs want more than it has.
+    :ivar gets: (p,) use of each for its size and weight, a logarithm.
+    :ivar tells: (p,) whether that shows the service that its weight yields.
     :ivar vcpus: (p,) >= 1.
     :ivar doing: (p,) CPUs that each wants.
     :ivar reach: how far from neutral a weight can be, a logarithm.
@@ -235,7 +236,7 @@ class _Scene:
         )
 
     def average(self) -> Scalars:
-        """What a VM of that size wants on its node on average, (p,)."""
+        """Average want of VMs of that size on their node, (p,)."""
         count = np.bincount(self.node, self.vcpus, self.nodes)
         total = np.bincount(self.node, self.doing, self.nodes)
         part = total / np.maximum(count, 1.0)

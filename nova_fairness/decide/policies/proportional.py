@@ -18,9 +18,9 @@ class ProportionalPolicy(policy.Policy):
     """``weight = exp(-heaviness)``, with the middle of a node at 1.
 
     It knows neither contention nor the past: kernels divide by weights only
-    what is wanted, so they may stand while nobody wants more. The middle
-    between the lightest and the heaviest is 1, so that all of the ratio that
-    is allowed can be used.
+    among VMs that want something, so weights may stand while no VM wants more.
+    The middle between the lightest and the heaviest is 1, so that all of the
+    ratio that is allowed can be used.
     """
 
     description: ClassVar[str] = (

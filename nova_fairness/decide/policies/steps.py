@@ -26,8 +26,8 @@ ENOUGH = 1.5
 ``fading`` to 1, or more."""
 
 CUT = 0.05
-"""A wanted step up or down of which this much was not applied was cut;
-less was only too small to be written, and is added to the next step."""
+"""A wanted step up or down was cut if this much of it was not applied; less
+was only too small to be written, and is added to the next step."""
 
 AT_END = 0.02
 """A weight this near to where it was cut off is still there."""
@@ -60,7 +60,7 @@ class Start:
         past: Mapping[str, Scalars],
         applied: Scalars,
     ) -> 'Start':
-        """See what came of the last round's wishes."""
+        """Compare the weights wanted in the last round with those applied."""
         short = np.nan_to_num(past['wanted'] - applied)
         cut = who.playing & (np.abs(short) > CUT)
         return cls(
@@ -83,9 +83,9 @@ class Start:
 
 
 def _end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
-    """Find the bounds of weights, of which a policy is not told.
+    """Find the bounds of weights, which a policy is not told.
 
-    :param past: (n,) what was found last, NaN for none.
+    :param past: (n,) bound that was found last, NaN for none.
     :param applied: (n,) logarithms of the weights in force.
     :param cut: (n,) whose last step was cut off at this end.
     :returns: (n,) logarithms, NaN for weights that are not at this end.

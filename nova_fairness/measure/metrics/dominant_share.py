@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dominant resource fairness: the resource of which one uses most counts."""
+"""Dominant resource fairness: the resource that one uses most counts."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ class DominantShareMetric(quota_parts.QuotaMetric):
     )
 
     suits = frozenset({pairing.Kind.EQUALISES})
-    """Whoever uses the own quota has a heaviness of 1, and not the 0 that maps
-    take for the middle."""
+    """A user that uses its own quota has a heaviness of 1, and not the 0 that
+    maps take for the middle."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
         """``max_r usage_r * user_count / supply_r``."""

@@ -14,9 +14,9 @@ from nova_fairness.shares import grouping
 class GreedinessMetric(metric.Metric):
     """The metric of the paper's framework (section 5.2).
 
-    A VM pays for what it uses beyond its endowment. What it leaves unused
-    earns it credit, but only to the extent that others on its node took it:
-    generosity that nobody needs is none. Users follow by the default stage.
+    A VM pays for its use beyond its endowment. Its unused endowment earns it
+    credit, but only to the extent that others on its node took it: generosity
+    that no other VM needs is none. Users follow by the default stage.
     """
 
     description = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What metrics have in common that weigh users by their parts of a quota."""
+"""Common code of metrics that weigh users by their parts of a quota."""
 
 import abc
 
@@ -26,7 +26,7 @@ def parts_of_quota(totals: metric.Totals) -> resources.Vector:
     """``usage_r / quota_r`` of each user's summed usage.
 
     :returns: (u, r) finite; zero where the quota is zero, because a resource
-        to which nobody is entitled can make nobody heavy.
+        to which no user is entitled can make no user heavy.
     """
     entitled = totals.quota > 0
     quota = np.where(entitled, totals.quota, 1.0)

@@ -20,8 +20,8 @@ class SpendingRate(metric.Metric):
     section 3.2). Heaviness is the logarithm of its endowment beside that part:
     0 if both are the same, -1 if the part is e times as large. With the
     policy ``proportional`` it gets just this part while all of the node want
-    what they can get. What VMs use does not count: what one leaves goes to the
-    others anyway.
+    all that they can get. The use of VMs does not count: unused amounts of one
+    go to the others anyway.
     """
 
     description = (
@@ -44,7 +44,7 @@ class SpendingRate(metric.Metric):
         return np.asarray(np.log(entitled / bought))
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """Sums over the user's VMs: nobody is treated by them."""
+        """Sums over the user's VMs: they decide nothing."""
         return totals.instance_heaviness.copy()
 
     def combine(
@@ -52,7 +52,7 @@ class SpendingRate(metric.Metric):
         user_heaviness: metric.Heaviness,
         instance_heaviness: metric.Heaviness,
     ) -> metric.Heaviness:
-        """Treat each VM by its own rate, whoever owns it."""
+        """Treat each VM by its own rate; its owner does not matter."""
         return instance_heaviness.copy()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nobody is heavy."""
+"""A metric that finds all users equally heavy."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from nova_fairness.measure import metric
 class UniformMetric(metric.Metric):
     """Finds all VMs and users equally heavy: 0.
 
-    With it the agent measures and reports but prefers nobody.
+    With it the agent measures and reports but prefers no user.
     """
 
     description = 'Finds all users equally heavy, so that none is preferred.'

@@ -48,7 +48,7 @@ class Window:
 
 
 def target(windows: Iterable[Window], now: float) -> partition.Target | None:
-    """What the calendar says; of windows that overlap, the one begun last.
+    """Target of the calendar; of windows that overlap, the one begun last.
 
     :param windows: the first counts of those that began at once.
     :param now: seconds of the epoch.

@@ -28,15 +28,15 @@ _ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What an operator allows.
+    """Bounds that an operator sets.
 
     :ivar patience_s: seconds that something waits before hosts move for it,
         >= 0.
-    :ivar spare_cores: that a side keeps free beyond what waits there, >= 0.
+    :ivar spare_cores: that a side keeps free beyond its waiting demand, >= 0.
     :ivar stay_s: seconds that a host stays where it is at least, >= 0.
     :ivar most_moving: hosts on their way at once, >= 0.
     :ivar most_per_day: moves of one host within a day, >= 0.
-    :ivar ttl_s: time to live of what runs on a host that is left, seconds,
+    :ivar ttl_s: time to live of work on a host that is drained, seconds,
         > 0.
     :ivar end_vms: delete VMs that are still there then. Else their host stays
         in the cloud. Jobs are never ended.
@@ -58,11 +58,11 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
-    """What one side is to get of the other.
+    """Hosts or cores that one side is to get of the other.
 
     :ivar to: the side.
     :ivar lacks: how much, > 0; cores, or hosts if ``counts_hosts``.
-    :ivar spare: that the other can give; likewise.
+    :ivar spare: amount that the other side can give, in the unit of ``lacks``.
     :ivar counts_hosts: whether a host counts 1, and not its cores.
     :ivar cause: why.
     :ivar text: the same for people.
@@ -76,7 +76,7 @@ class Goal:
     text: str
 
     def worth(self, node: partition.Node) -> float:
-        """What a host counts."""
+        """Amount that a host adds: 1, or its cores."""
         return 1.0 if self.counts_hosts else node.host.cores
 
 
@@ -104,7 +104,7 @@ class Balance:
         return max(short, self.unplaced, 0.0)
 
     def spare(self, kept: float) -> float:
-        """Cores that nobody wants, beyond what is kept; may be negative."""
+        """Cores free beyond all demand and ``kept``; may be negative."""
         return self.capacity - self.used - self.wanted - kept
 
 
@@ -114,12 +114,12 @@ def balance(
     now: float,
     patience_s: float,
 ) -> Balance:
-    """What a side has and wants.
+    """Capacity, use and demand of a side.
 
-    Hosts that somebody else closed, or whose service is down, count for
-    nothing, and so does what goes when it is given notice: it has what nobody
-    else wants. A want that all hosts together could not hold is not counted:
-    no move would help it.
+    Hosts that others closed, or whose service is down, add no capacity. Work
+    that ends on notice is not counted as use: it runs on cores that are
+    otherwise free. A want that all hosts together could not hold is not
+    counted: no move would help it.
 
     :param now: seconds of the epoch.
     :param patience_s: see :class:`Rules`.
@@ -161,8 +161,8 @@ def _unplaced(
 ) -> float:
     """Cores of parts for which single hosts have no room.
 
-    The largest are placed first, each on the host that it fills best. What no
-    host could ever hold does not count.
+    The largest are placed first, each on the host that it fills best. Parts
+    that no host could ever hold do not count.
 
     :param free: cores of each host; below 0 where servers have more than
         their cores.
@@ -257,10 +257,10 @@ def _towards(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Drain:
-    """What it costs to leave a host.
+    """Cost of draining a host.
 
     :ivar lasts_s: seconds until the last of its work is gone.
-    :ivar idle: core-seconds that nobody uses meanwhile.
+    :ivar idle: core-seconds that stay unused until then.
     :ivar moved: number of VMs to be moved or given notice.
     :ivar sure: the end of all of its work is known.
     """

@@ -2,12 +2,13 @@
 
 """Hosts move between batch and cloud as both queues demand.
 
-A plan has at most one action for a host: the next step on its way, or what
-makes its two sides agree with where it stands. A side is opened only when the
-other was seen closed and empty, so a host is never in both, whatever comes
-late or is done twice. While one side gives no answer nothing moves.
+A plan has at most one action for a host: the next step on its way, or one that
+makes its two sides agree with its state. A side is opened only when the other
+was seen closed and empty, so a host is never in both, however late a step
+takes effect, and even if it is done twice. While one side gives no answer
+nothing moves.
 
-What somebody else closed, nobody opens here: to hand a host over, it is closed
+A side that others closed is not opened here: to hand a host over, it is closed
 with a reason that begins with :data:`.partition.MARK`.
 """
 

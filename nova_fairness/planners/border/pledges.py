@@ -28,7 +28,7 @@ from nova_fairness.shares import tree as tree_module
 Floats = npt.NDArray[np.float64]
 
 NEAR = 0.05
-"""Part by which a share may be off before it is given anew."""
+"""A share that is off by at most this part is not adjusted."""
 
 FINE = 100
 """Shares that groups need on average in the batch system."""
@@ -40,10 +40,10 @@ class Kept:
 
     :ivar at: seconds of the epoch up to which use is known; 0 if none is.
     :ivar use: decayed parts of the hosts by account of the share tree.
-    :ivar found: shares in the batch system before any was given, by account
-        there.
-    :ivar given: shares that were given last and before, likewise: one of
-        them is there unless somebody else changed it.
+    :ivar found: shares in the batch system before this service set any, by
+        account there.
+    :ivar given: the last two shares that were set, by account there. The
+        present share is one of them unless another program changed it.
     :ivar version: number of writes.
     """
 
@@ -58,10 +58,11 @@ class Kept:
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """What groups used of the batch side, for the queue.
+    """Use of the batch side by groups, for the queue.
 
     :ivar use: decayed parts of the hosts by account of the share tree.
-    :ivar lacks: parts that they have now and ``use`` lacks, likewise.
+    :ivar lacks: parts that they have now and ``use`` lacks, by account of
+        the share tree.
     :ivar hosts: names of the hosts in Nova.
     """
 
@@ -72,13 +73,13 @@ class Beside:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a group stands.
+    """Use and shares of a group.
 
     :ivar group: names.
     :ivar pledge: part of both sides among all groups, 0 to 1.
     :ivar batch: decayed use of the batch system, as a part of the hosts.
     :ivar cloud: the same of the cloud.
-    :ivar part: of the use of all groups, 0 to 1; 0 if nobody used anything.
+    :ivar part: of the use of all groups, 0 to 1; 0 if no group used anything.
     :ivar share: that it is to have in the batch system.
     :ivar found: that it had there before.
     """
@@ -159,7 +160,7 @@ def used(
 
 
 def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
-    """What a part of the hosts is as a part of the cloud, (c,), 0 to 1.
+    """Capacity of the hosts as a part of the cloud's, (c,), 0 to 1.
 
     :param hosts: their names in Nova.
     """
@@ -206,7 +207,7 @@ def of_cloud(
 ) -> dict[str, float]:
     """Use of the cloud as parts of the hosts, by account.
 
-    What is scarcest counts, by the weights of the classes.
+    The scarcest class counts, by the weights of the classes.
 
     :param use: (c,) decayed parts of the cloud, without the batch side.
     """
@@ -225,7 +226,7 @@ def faults(
     shares: Mapping[str, pledge.BatchShare],
     kept: Kept,
 ) -> list[str]:
-    """What keeps shares from being adjusted; sentences.
+    """Reasons why shares cannot be adjusted, as sentences.
 
     :param accounts: of the share tree.
     :param shares: of the batch system.
@@ -274,9 +275,9 @@ def standings(
     kept: Kept,
     cloud: Mapping[str, float],
 ) -> tuple[Standing, ...]:
-    """Where groups stand, and which shares they are to have.
+    """Use of groups, and the shares that they are to have.
 
-    :param groups: of which :func:`faults` says nothing.
+    :param groups: those without :func:`faults`.
     :param shares: of the batch system.
     :param cloud: see :func:`of_cloud`.
     """
@@ -313,7 +314,10 @@ def _parts(amounts: Floats) -> Floats:
 def _found(
     account: str, shares: Mapping[str, pledge.BatchShare], kept: Kept
 ) -> int:
-    """The share that an account had; what somebody else gave it counts."""
+    """The share that an account had before this service set one.
+
+    A share that another program set since counts as that share.
+    """
     present = shares[account].share
     if account in kept.found and present in kept.given.get(account, ()):
         return kept.found[account]
@@ -345,7 +349,10 @@ def to_restore(
     shares: Mapping[str, pledge.BatchShare],
     kept: Kept,
 ) -> dict[str, int]:
-    """Shares that accounts of no group get back; what others gave stays."""
+    """Shares to restore, of accounts that are in no group now.
+
+    A share that another program set since stays.
+    """
     named = {each.batch for each in groups}
     return {
         name: share
@@ -363,7 +370,7 @@ def remembered(
     give: Mapping[str, int],
     shares: Mapping[str, pledge.BatchShare],
 ) -> Kept:
-    """Remember shares before they are given: whoever gives them goes on.
+    """Remember shares before they are set, so that a new leader can go on.
 
     :param stands: of all groups; others are forgotten once they are restored.
     :param give: see :func:`to_give` and :func:`to_restore`.

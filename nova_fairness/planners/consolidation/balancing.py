@@ -27,7 +27,8 @@ class Tolerance:
     """When hosts are even enough.
 
     :ivar spread: a host gives if it uses this much more than all do on
-        average, as a part of the host in the class of which it has most.
+        average, as a part of the host in the class in which it exceeds that
+        most.
     """
 
     spread: float = 0.1

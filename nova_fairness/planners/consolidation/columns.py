@@ -194,7 +194,7 @@ class _Search:
         return None
 
     def whole(self, known: _Hosts | None) -> _Hosts | None:
-        """The best whole numbers of all patterns; what is known if none."""
+        """The best whole numbers of all patterns, or ``known`` without any."""
         task, (of, patterns) = self._task, _arrays(self._found)
         row, column = np.nonzero(patterns.T)
         kinds = len(task.counts)

@@ -2,9 +2,10 @@
 
 """Places for items that have none, also where smaller ones make room.
 
-Baadal (Kumar and Dalal 2014) empties a host by first fit decreasing; what fits
-nowhere takes the place of smaller servers, which look for one in turn, up to
-a few levels. A request that fits nowhere is placed likewise.
+Baadal (Kumar and Dalal 2014) empties a host by first fit decreasing. An item
+that fits on no host takes the place of smaller servers, which look for one in
+turn, up to a few levels. A request that fits on no host is placed in the same
+way.
 """
 
 from collections.abc import Iterable
@@ -28,12 +29,12 @@ _Displaced = tuple[int, Rows]
 class Depth:
     """How far the search for a place goes.
 
-    :ivar levels: of items that make room for each other, >= 0; with 1 what
-        is moved makes nobody move.
+    :ivar levels: of items that make room for each other, >= 0; with 1 a moved
+        item makes no other move.
     :ivar breadth: ways to make room that are tried at each level, >= 1.
-    :ivar anew: most hosts that are packed anew for a request; 0 for none.
-    :ivar tight: most hosts that are packed anew by patterns for a request
-        that finds no room else; 0 for none.
+    :ivar anew: most hosts that are repacked for a request; 0 for none.
+    :ivar tight: most hosts that are repacked by patterns for a request that
+        finds no room else; 0 for none.
     """
 
     levels: int = 3
@@ -68,7 +69,7 @@ def crowd(
     anew: int,
     fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
 ) -> bool:
-    """Pack the hosts with most room anew, with items that lie nowhere.
+    """Repack the hosts with most room, with items that lie on no host.
 
     :param layout: is as before if they find no place.
     :param allowed: (p,) hosts that may be taken.
@@ -94,8 +95,8 @@ def largest_first(
 ) -> list[int]:
     """The order in which items look for a place.
 
-    Of those that are as large whoever has least choice of hosts comes first:
-    others would take their places.
+    Of items of equal size, the one with the least choice of hosts comes first:
+    others would take its places.
 
     :param allowed: (p,) hosts that may be taken.
     """

@@ -52,7 +52,7 @@ def item_of(
     apart: request.Group | None,
     classes: tuple[str, ...],
 ) -> Item:
-    """What would be a server; for all of a group it is one."""
+    """An item for a future server; there is one for all of a group."""
     amounts = np.zeros(len(classes), dtype=np.int64)
     amounts[shape.columns] = shape.amounts[:, 0]
     return Item(uuid, shape, apart, amounts)
@@ -170,7 +170,7 @@ class Layout:
     def over(self) -> Fractions:
         """(p,) How much more hosts use than all do on average.
 
-        As a part of the host, in the class of which it has most beyond that.
+        As a part of the host, in the class in which it exceeds that most.
         """
         parts = self.used * self.inverse
         if not parts.size:
@@ -219,7 +219,7 @@ class Layout:
         return int(np.count_nonzero(self.permitted(n, allowed)[shape.rows]))
 
     def keeps_apart(self, n: int, row: int, more: int = 0) -> bool:
-        """Whether the group of an item lets it come to a host.
+        """Whether the group of an item allows it on a host.
 
         :param more: of its group that are on their way there.
         """
@@ -229,7 +229,7 @@ class Layout:
         return bool(self._apart[group.uuid][row] + more < group.per_host)
 
     def holds(self, n: int) -> cluster.Amounts:
-        """(p,) How many like an item may come to each host, room or not."""
+        """(p,) How many like an item each host may get, room or not."""
         item = self.items[n]
         most = np.full(len(self.hosts.names), len(self.items))
         if item.apart is not None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers packed by patterns: what a host of each sort can hold.
+"""Servers packed by patterns: sets of servers that a host of each sort holds.
 
 Hosts are of one sort if they have the same room for the same servers, beside
-what stays on them. There may be few sorts of hosts and kinds of servers; what
-is of others is packed by filling one host after the other.
+those that stay on them. There may be few sorts of hosts and kinds of servers;
+servers and hosts beyond these are packed by filling one host after the other.
 """
 
 import collections
@@ -29,7 +29,7 @@ def fill(
 ) -> bool:
     """Put items that lie nowhere on as few hosts as can be.
 
-    :param rows: hosts that may be taken; whoever has no pattern takes them in
+    :param rows: hosts that may be taken; items without a pattern take them in
         this order.
     :returns: whether all found a place; else some did.
     """

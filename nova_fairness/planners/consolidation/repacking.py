@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All servers packed anew, and hosts chosen so that few have to move.
+"""All servers repacked, and hosts chosen so that few have to move.
 
-First fit decreasing, one host filled after the other, and patterns of what a
-host can hold; emptying one host after the other is one more way. Of those that
-need the fewest hosts, and have an order, the one that sends least is taken:
-not always the cheapest that there is. It is a rare thing to do, as once a week
-(Baadal), since nearly everything may move.
+First fit decreasing, one host filled after the other, and patterns of servers
+that fill a host; emptying one host after the other is one more way. Of those
+that need the fewest hosts, and have an order, the one that sends least is
+taken: not always the cheapest that there is. It is a rare thing to do, as once
+a week (Baadal), since nearly everything may move.
 """
 
 import collections
@@ -41,7 +41,7 @@ def repack(
     rules: rules_module.Rules = rules_module.USUAL,
     search_s: float = 0.0,
 ) -> rules_module.Plan:
-    """Pack all servers anew if that needs fewer hosts.
+    """Repack all servers if that needs fewer hosts.
 
     Nothing is moved if there is no order in which each finds room.
 
@@ -103,7 +103,7 @@ def _at_home(layout: layout_module.Layout, at: Rows) -> Rows:
 def _emptied(
     snapshot: cluster.ClusterSnapshot, rules: rules_module.Rules, fewest: int
 ) -> list[tuple[int, Rows]]:
-    """What emptying one host after the other leads to, if it is as good.
+    """Result of emptying one host after the other, if it is as good.
 
     It moves less than packing all servers where it needs as few hosts.
     """
@@ -170,11 +170,11 @@ def _cheapest(
 def tighten(
     layout: layout_module.Layout, new: list[int], allowed: Marks, anew: int
 ) -> bool:
-    """Pack the hosts with most room anew by patterns, with new items.
+    """Repack the hosts with most room by patterns, with new items.
 
-    :param layout: of which nothing but these was changed yet; it is as
-        before if they find no place.
-    :param new: items that lie nowhere, and may lie on any host.
+    :param layout: unchanged yet but for these items; it is as before if they
+        find no place.
+    :param new: items that lie on no host, and may lie on any.
     :param allowed: (p,) hosts that may be taken.
     :param anew: number of hosts.
     """
@@ -219,7 +219,7 @@ def _packings(
 def _searched(
     snapshot: cluster.ClusterSnapshot, longest_s: float
 ) -> tuple[list[tuple[int, Rows]], bool]:
-    """What an integer program finds, and whether nothing is better."""
+    """Packings by an integer program, and whether nothing is better."""
     layout = layout_module.Layout(snapshot, weighers.fullest)
     try:
         found = optimum.fewest(snapshot, longest_s)
@@ -317,7 +317,7 @@ def _exchanged(
 def _bound(
     layout: layout_module.Layout, alike: list[list[int]], packed: Rows
 ) -> Marks:
-    """(p,) Hosts with somebody who may not lie on all that are like them."""
+    """(p,) Hosts with an item that may not lie on all hosts of their kind."""
     kinds = layout.hosts.kinds
     bound = np.zeros(len(kinds), dtype=bool)
     for items in alike:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every goal keeps to, and the plan that a changed layout makes."""
+"""Bounds of every goal, and the plan that a changed layout makes."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -18,15 +18,15 @@ _AT_ONCE = waves_module.AtOnce()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What operators choose.
+    """Bounds that operators choose.
 
-    :ivar rule: says which of the hosts with room a server is put on.
+    :ivar rule: chooses the host of a server among those with room.
     :ivar depth: how far room is made.
     :ivar at_once: how many moves run at the same time.
     :ivar dearest_mb: most memory that is sent to empty one host, or for one
         request, MB; ``None`` for any.
-    :ivar partial: whether a host that cannot be emptied gives what fuller
-        hosts take.
+    :ivar partial: whether servers of a host that cannot be emptied move to
+        fuller hosts as far as these take them.
     :ivar spare: hosts that are kept empty and ready, >= 0.
     """
 
@@ -47,11 +47,11 @@ USUAL = Rules()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """Moves, and what they come to.
+    """Moves, and their results.
 
     :ivar moves: in the order in which they are to be done.
     :ivar busy: number of hosts in use before and after.
-    :ivar off: names of empty hosts that nobody needs afterwards, beside
+    :ivar off: names of empty hosts that are not needed afterwards, beside
         those that are kept ready.
     :ivar is_whole: whether everything was tried; not if a search ended for
         want of time: then heuristics may have made the plan.

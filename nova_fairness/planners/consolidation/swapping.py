@@ -21,7 +21,7 @@ _HOSTS, _SETS, _LEAVE = 8, 16, 3
 """Hosts that are tried, sets of servers of each, and servers of a set."""
 
 _MOST = 16
-"""Servers of a host of which sets are made, the cheapest."""
+"""Servers of a host that sets are made of, the cheapest."""
 
 
 def ways(
@@ -32,8 +32,8 @@ def ways(
 ) -> Iterator[int]:
     """Put an item that lies nowhere on one host after the other.
 
-    Each time it lies there, its place is yielded; what leaves the host lies
-    elsewhere then. The layout is as before after each.
+    Each time it lies there, its place is yielded; servers that leave the host
+    lie elsewhere then. The layout is as before after each.
 
     :param new: the item.
     :param allowed: (p,) hosts that it may be put on.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What moves bring: hosts in use, and how unevenly they are used."""
+"""Results of moves: hosts in use, and how unevenly they are used."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -19,8 +19,8 @@ class Figures:
 
     :ivar busy: names of hosts on which something is in use.
     :ivar spread: how much more the fullest host uses than all do on average,
-        as a part of the host in the class of which it has most; 0 without
-        hosts.
+        as a part of the host in the class in which it exceeds that most; 0
+        without hosts.
     """
 
     busy: frozenset[str]

@@ -3,9 +3,9 @@
 """Moves in an order in which every one of them finds room.
 
 While a server moves it has room on both hosts. Moves that run at the same
-time are a *wave*; what leaves a host is free for those of the next wave. Where
-moves keep each other from beginning, as where two would change places, one
-server can make a detour: it waits on a third host.
+time are a *wave*; room that they leave on a host is free for those of the next
+wave. Where moves keep each other from beginning, as where two would change
+places, one server can make a detour: it waits on a third host.
 """
 
 import collections
@@ -59,10 +59,10 @@ Step = tuple[int, int]
 
 
 def changed(before: Rows, after: Rows) -> list[Step]:
-    """Items that lie elsewhere afterwards; those that came are left out.
+    """Items that lie elsewhere afterwards; new ones are left out.
 
     :param before: (n,) rows of their hosts.
-    :param after: (n,) likewise.
+    :param after: (n,) rows of their hosts.
     """
     moved = (after != before) & (before != layout_module.NOWHERE)
     return [(int(n), int(after[n])) for n in np.flatnonzero(moved)]
@@ -112,7 +112,7 @@ def straight(
 ) -> list[list[Step]]:
     """The same waves, in which servers go twice only if others need that.
 
-    What a detour made room for may have gone another way since.
+    A server that a detour made room for may have gone another way since.
     """
     legs: dict[int, list[int]] = {}
     for number, wave in enumerate(found):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far estimates of starts were off, and the next ones told by that.
+"""Errors of earlier estimates of starts, and corrections of the next ones.
 
 The first estimate that the owner of a request is told is a promise. Once the
-request starts, or gives up, it is known how long it took. What is not foreseen
-(:mod:`.estimates`) makes starts later than was estimated, in one cloud more
-than in another: waits are corrected by what was seen. How far a start was off
+request starts, or gives up, its wait is known. Events that are not foreseen
+(:mod:`.estimates`) make starts later than was estimated, in one cloud more
+than in another: waits are corrected by these errors. The error of a start
 counts as a part of the estimated wait, of a short one as a part of
-:data:`_SHORT_S`, as what a short wait is off by does not grow with it. The
+:data:`_SHORT_S`, as the error of a short wait does not grow with it. The
 correction of ``p90`` is the ninth decile of these parts, with one more that is
 larger than all, so that the next is within it nine times of ten if it is like
 those before it (split conformal prediction: Lei et al., Distribution-free
@@ -34,13 +34,13 @@ _SHORT_S = 60.0
 
 
 class Promise(NamedTuple):
-    """What was told of a request first.
+    """First estimate that the owner of a request was told.
 
     :ivar made_at: seconds of the epoch.
     :ivar raw_p50_s: estimated wait from then on, before it was corrected.
     :ivar raw_p90_s: the same by which it would start nine times of ten.
-    :ivar p50_s: what was told instead.
-    :ivar p90_s: likewise.
+    :ivar p50_s: ``raw_p50_s`` corrected, as it was told.
+    :ivar p90_s: ``raw_p90_s`` corrected, as it was told.
     """
 
     made_at: float
@@ -51,7 +51,7 @@ class Promise(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a promise.
+    """Outcome of a promise.
 
     :ivar took_s: wait from the promise on; at least that of a request which
         gave up.
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """Promises and what became of them.
+    """Promises and their outcomes.
 
     :ivar promises: by UUID of requests that wait.
     :ivar past: the oldest first.
@@ -95,10 +95,9 @@ class Calibration:
     def promised(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> 'Calibration':
-        """With promises to those who have none yet.
+        """With promises to requests that have none yet.
 
-        :param estimates: as they were made; what is told of them is worked
-            out here.
+        :param estimates: as they were made; they are corrected here.
         :param now: seconds of the epoch at which they were made.
         """
         told = self.told(estimates, now)
@@ -122,11 +121,11 @@ class Calibration:
         started: Mapping[str, float],
         gave_up: Mapping[str, float],
     ) -> 'Calibration':
-        """With what became of some promises; others' UUIDs are left out.
+        """With the outcomes of some promises; other UUIDs are left out.
 
         :param started: when requests started, seconds of the epoch, by UUID.
-        :param gave_up: when others stopped waiting. Whoever did before the
-            promised time tells nothing: they might have started in time.
+        :param gave_up: when others stopped waiting. One that did so before the
+            promised time is no outcome: it might have started in time.
         """
         left, past = dict(self.promises), list(self.past)
         for uuid, at in [*started.items(), *gave_up.items()]:

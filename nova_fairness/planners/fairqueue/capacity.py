@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What hosts have left while a plan is made, and who fits where.
+"""Room that hosts have left while a plan is made, and which units fit.
 
-A server goes where a rule of :mod:`.weighers` says; unless another one is
-chosen, where the least is left over, so that large requests find large room.
-Where room is kept for the first that does not fit, others get what they
-give back in time, and of the rest what will be left beside it. Room may be
-kept twice, for two moments: :data:`FIRM` and :data:`LOOSE`. Servers of groups
-are placed by :mod:`.groups`. Arrays have a column per host of
-:class:`hosts.Hosts`.
+A server goes to the host that a rule of :mod:`.weighers` chooses; by default
+the one on which least is left over, so that large requests find large room.
+Where room is kept for the first unit that does not fit, others get the amounts
+that they give back in time, and of the rest the amounts that will be left
+beside it. Room may be kept twice, for two moments: :data:`FIRM` and
+:data:`LOOSE`. Servers of groups are placed by :mod:`.groups`. Arrays have a
+column per host of :class:`hosts.Hosts`.
 """
 
 import collections
@@ -100,10 +100,10 @@ class Room:
         return too_many(unit, found.fit)
 
     def may_hold(self, unit: order.Unit) -> bool:
-        """Tell whether all could leave but those that a unit lies beside.
+        """Tell whether a unit fits once all but members of its group left.
 
-        Members of its server group bind it as long as they run. What is too
-        large to be looked at as a whole counts as what has no room.
+        Members of its server group bind it as long as they run. A unit that is
+        too large to be tried as a whole counts as one without room.
         """
         if unit.group is None:
             return True
@@ -139,7 +139,7 @@ class Room:
     def _emptied(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> Placement | None:
-        """Hosts for a unit if nobody but members of its group ran."""
+        """Hosts for a unit if only members of its group ran."""
         empty = self._capacity - self._beside(unit.group)
         limit = self._limit(unit)
         return self._spread(unit, self._placed(unit, empty, limit, prefer))
@@ -248,7 +248,7 @@ class Room:
         ) + times * self._counted(np.concatenate(placement))
 
     def _left(self, binds: int) -> cluster.Amounts:
-        """What those may take that some of what is kept binds."""
+        """Free amounts for units that some of the reservations bind."""
         if not binds:
             return self._free
         if binds not in self._open:
@@ -264,9 +264,9 @@ class Room:
         self._open[binds][:, rows] = left
 
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
-        """Tell whether hosts that were promised have room for a unit now.
+        """Tell whether reserved hosts have room for a unit now.
 
-        A host may take nobody for a while.
+        A host may take no servers for a while.
         """
         left = self._free.copy()
         for each, rows in zip(unit.requests, placement, strict=True):
@@ -313,11 +313,11 @@ class Room:
     def keep(
         self, unit: order.Unit, returned: cluster.Amounts | None = None
     ) -> hosts_module.Rows:
-        """Let nobody else start on the hosts that come closest to a unit.
+        """Keep the hosts that come closest to a unit for it alone.
 
         They are as many as would hold it when they are empty.
 
-        :param returned: (c, p) what hosts are known to get back.
+        :param returned: (c, p) amounts that hosts are known to get back.
         :returns: their rows; none if no hosts would hold it.
         """
         first = functools.partial(self._nearness, returned)
@@ -352,9 +352,9 @@ class Room:
         job: groups.Job,
         index: hosts_module.Rows,
     ) -> hosts_module.Fractions:
-        """Rank hosts: what they will lack for good, then what they lack now.
+        """Rank hosts: first by their lasting lack, then by their lack now.
 
-        What is known to be given back is not what keeps a server from a host.
+        Amounts that are known to be given back are no lasting lack.
 
         :param index: of the hosts in the rows of the job's shape.
         """
@@ -371,7 +371,7 @@ class Room:
         return ranks
 
     def forget(self) -> None:
-        """Keep hosts for nobody any more."""
+        """Keep no hosts for any unit."""
         self._spare.clear()
         self._kept = 0
         self._open.clear()

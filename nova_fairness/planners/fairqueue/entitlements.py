@@ -2,13 +2,13 @@
 
 """Guaranteed and shared parts of projects, in every resource class.
 
-A project's guaranteed part is its own, used or not. What the cloud has
-beyond all guaranteed parts is shared, and what a project has beyond its
-guaranteed part is taken from it (the private and the shared quota of
-Synergy). What accounts own and do not lend is guaranteed to all below them.
+A project's guaranteed part is its own, used or not. Amounts of the cloud
+beyond all guaranteed parts are shared. A project's use beyond its guaranteed
+part is taken from them (the private and the shared quota of Synergy). Amounts
+that accounts own and do not lend are guaranteed to all below them.
 
-What preemptible servers have counts for neither part: they run in what others
-leave, up to a limit of their own.
+Use of preemptible servers counts for neither part: they run in amounts that
+others leave, up to a limit of their own.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ class _Kept(NamedTuple):
 
 
 class _Asking:
-    """What units of a project ask for, and what is known of all at once.
+    """Amounts that units of a project ask for, and facts about all at once.
 
     All but the first two is forgotten once something was taken.
 
@@ -91,7 +91,7 @@ class _Asking:
 
 
 class Parts:
-    """What every project has and may have, while a plan is made.
+    """Use and limits of every project, while a plan is made.
 
     :param snapshot: of the cloud.
     """
@@ -135,9 +135,9 @@ class Parts:
     def owners_first(
         self, units: Sequence[order.Unit]
     ) -> Iterator[order.Unit]:
-        """Units in turn, but before others those who ask for what they own.
+        """Units in turn, those that ask for amounts that they own first.
 
-        What is taken meanwhile counts: the next one may own less by then.
+        Takes in between count: a later unit may own less by then.
 
         :param units: preemptible ones last.
         """
@@ -168,10 +168,11 @@ class Parts:
         return known.steps[row]
 
     def owe(self, unit: order.Unit) -> bool:
-        """Let nobody borrow before a unit that may not start.
+        """Forbid others to borrow before a unit that may not start.
 
-        That holds where an account may borrow no more, and what the unit asks
-        for is owned below it: others there have borrowed it.
+        That holds where an account has reached its borrowing limit, and the
+        amount that the unit asks for is owned below it: others there have
+        borrowed it.
 
         :returns: whether others may owe more now.
         """
@@ -229,7 +230,7 @@ class Parts:
         """Limits that units of a project are over, (n, 2c + 1).
 
         The ceiling and the shared part in each class, and whether an account
-        above may borrow no more.
+        above has reached its borrowing limit.
         """
         asked, excess = known.asked, self._excess_of(project, known)
         within = self._quotas.within(project, asked)
@@ -383,8 +384,8 @@ class Parts:
     ) -> tuple[cluster.Amounts, cluster.Amounts]:
         """Amounts left beside a unit that starts later, (c,) twice.
 
-        :returns: of the shared part, and below its project's ceiling; what
-            is missing is negative.
+        :returns: of the shared part, and below its project's ceiling; missing
+            amounts are negative.
         """
         later = self._quotas.after(
             {
@@ -408,7 +409,7 @@ class Parts:
         )
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
-        """(c,) what a unit asks for; classes that nobody has left out."""
+        """(c,) asked amounts of a unit, without classes that no host has."""
         known, row = self._known(unit)
         one: cluster.Amounts = known.asked[row]
         return one
@@ -422,7 +423,7 @@ class Parts:
         return total
 
     def _excess(self, unit: order.Unit) -> cluster.Amounts:
-        """What comes from the shared part if a unit starts."""
+        """Amounts that the shared part loses if a unit starts."""
         if unit.is_preemptible:
             return self._none()
         known, row = self._known(unit)
@@ -456,7 +457,7 @@ class Parts:
         return self._used[project]
 
     def _own(self, project: str, is_preemptible: bool) -> cluster.Amounts:
-        """What a project has of a kind, (c,)."""
+        """Use of a project by servers of one kind, (c,)."""
         if is_preemptible:
             return self._lent.get(project, self._none())
         return self._use(project)
@@ -481,7 +482,7 @@ class Parts:
 
 
 def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
-    """Sum up the cloud: of a host that takes nobody, only what is in use."""
+    """Sum up the cloud; a host that takes no servers counts by its use."""
     takes = np.array([each.takes for each in snapshot.providers], dtype=bool)
     there = np.where(
         takes[:, np.newaxis],

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Units that are alike: what keeps one keeps all of them.
+"""Units that are alike: a reason that keeps one keeps all of them.
 
-Of thousands that wait most are alike, and a plan need not ask for each again
-what keeps it. In a round everything only gets less, so whoever could not start
-once cannot later. Why may be another reason then, but of a round in which
-something starts no reasons are told: another one follows.
+Of thousands that wait most are alike, and a plan need not look for the reason
+of each again. In a round everything only gets less, so a unit that could not
+start once cannot later. Its reason may be another one then, but a round in
+which something starts reports no reasons: another one follows.
 """
 
 from collections.abc import Iterable

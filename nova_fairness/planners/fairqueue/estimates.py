@@ -2,16 +2,15 @@
 
 """When requests are expected to start: the planner run forward.
 
-Every sample is one way in which the cloud may go on. How long its servers
-last, and those that it starts, is drawn from the lifetimes of their kind that
-are longer than their age (:mod:`.expected_ends`); servers of which nothing is
-expected stay. Whenever servers end, the planner says who starts. A request
-has an estimate if it started in nine of ten samples.
+Every sample is one way in which the cloud may go on. The remaining time of its
+servers, and of those that it starts, is drawn from the lifetimes of their kind
+that are longer than their age (:mod:`.expected_ends`); servers without an
+expectation stay. Whenever servers end, the planner plans starts. A request has
+an estimate if it started in nine of ten samples.
 
-What comes later is not foreseen: requests that others ask for, and changes of
-limits. What starts counts as used at once, and what it used goes on counting
-once it ended; what was used before does not fade, as half-lives are longer
-than most waits.
+Later events are not foreseen: new requests, and changes of limits. A start
+counts as use at once, and its use goes on counting once it ended; earlier use
+does not fade, as half-lives are longer than most waits.
 """
 
 from collections.abc import Callable
@@ -39,7 +38,9 @@ FOLLOWED = 50
 """Requests at most, those that are next; others have no estimate."""
 
 PLANS = 100
-"""Plans at most in one sample; who has not started by then has not in it."""
+"""Plans at most in one sample; a request that no plan started by then did not
+start in it.
+"""
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
@@ -49,10 +50,10 @@ Kept = Callable[[float], float]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delays:
-    """What passes between a server's end and the next one's start.
+    """Time between a server's end and the next one's start.
 
     :ivar seen_s: seconds until a plan knows of an end, >= 0.
-    :ivar build_s: seconds until what a plan starts runs, >= 0.
+    :ivar build_s: seconds until a planned start runs, >= 0.
     """
 
     seen_s: float = 0.0
@@ -79,9 +80,9 @@ _HOPELESS = frozenset(
         reason.Reason.WINDOW_CLOSED,
     }
 )
-"""Reasons that no end of a server changes, or of which it is not foreseen:
-what a server that ends sooner leaves of a budget. Windows tell themselves when
-they open."""
+"""Reasons that the end of a server does not change. It may change a budget,
+which gets back the rest of the charge of a server that ends early, but that is
+not foreseen. Windows tell themselves when they open."""
 
 
 def forward(
@@ -230,7 +231,7 @@ class _Course:
                 self._start(request, host, at)
 
     def _next(self) -> float | None:
-        """Let servers end until a moment at which somebody may start."""
+        """Let servers end until a moment at which a request may start."""
         while self._held and self._ends:
             at = self._ends[0][0]
             while self._ends and self._ends[0][0] == at:
@@ -286,10 +287,10 @@ class _Course:
             heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 
     def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
-        """What a server has is taken, or given back.
+        """Take a server's amounts, or give them back.
 
         :param sign: 1 or -1.
-        :param counts: part of it by which what its accounts have changes.
+        :param counts: part of it that changes the use of its accounts.
         """
         amounts = sign * self._vector(each.amounts)
         row = self._rows[each.host]

@@ -2,12 +2,12 @@
 
 """When servers are expected to end, by how long others like them lasted.
 
-Servers of one project with as many CPUs and as much memory are alike. What is
-expected is a quantile of the lifetimes of those that got older than this one
-is now. Of a kind of which fewer than :data:`LEAST` ended nothing is expected,
-nor of one that is older than all before it: it never ends in the plan. Where
-it is known when a server is ended, it ends by then. *Firm* are ends that are
-known so; others are guessed.
+Servers of one project with as many CPUs and as much memory are alike. The
+expectation is a quantile of the lifetimes of those that got older than this
+one is now. A kind with fewer than :data:`LEAST` ended servers has none, and
+neither has a server that is older than all before it: it never ends in the
+plan. Where it is known when a server is ended, it ends by then. Ends that are
+known so are *firm*; others are guessed.
 """
 
 import bisect
@@ -140,7 +140,7 @@ def _joined(tables: Sequence[_Table]) -> _Table:
 
 
 class _Alike(NamedTuple):
-    """What servers have in common of which the same is expected."""
+    """Key of servers with the same expectation."""
 
     project: str
     amounts: tuple[tuple[str, int], ...]

@@ -19,10 +19,10 @@ from nova_fairness.planners.fairqueue import order
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What was found for a request.
+    """Hosts for a request, or its lack.
 
     :ivar hosts: names, one per server; empty if there is no room for all.
-    :ivar why: what it lacks; ``None`` if it lacks nothing, or only what is
+    :ivar why: its lack; ``None`` if it lacks nothing, or only room that is
         kept for others.
     """
 

@@ -2,17 +2,17 @@
 
 """Hosts for servers that bind each other: all of them, or none.
 
-Servers that are alike are one *job*. One job alone is simple. Of several, each
-of which takes what another one could need:
+Servers that are alike are one *job*. One job alone is simple. With several,
+each takes room that another one could need:
 
 * the rule of placement is followed, the largest job first; most have room;
 * if not, and one server of the unit at most goes to a host, a flow says
   exactly who has room: hosts are sources of one, whatever they have;
 * if hosts may take several, an integer program does, as long as there are at
   most :data:`PAIRS` pairs of a job and a host; of hosts that are alike as many
-  are looked at as there are servers. Of what is larger only the hosts that
-  could take most are looked at, and the search ends after :data:`NODES`: what
-  is found then is right, and if nothing is, nothing is known.
+  are looked at as there are servers. With more pairs only the hosts that could
+  take most are looked at, and the search ends after :data:`NODES`: a placement
+  that is found then is right, and if none is, nothing is known.
 """
 
 from collections.abc import Callable
@@ -270,7 +270,7 @@ def _lines(
     job: Rows,
     row: Rows,
 ) -> programs.Rows:
-    """What binds servers of a job on a host.
+    """Constraints on servers of a job on a host.
 
     :param job: (e,) of each pair.
     :param row: (e,) of its host.
@@ -296,7 +296,7 @@ def _checked(
     jobs: Sequence[Job],
     limit: cluster.Amounts,
 ) -> Found | None:
-    """What the solver chose, in whole numbers; ``None`` if it is wrong."""
+    """Choice of the solver, in whole numbers; ``None`` if it is wrong."""
     left = free.copy()
     taken = np.zeros_like(left)
     for job, rows in zip(jobs, found, strict=True):
@@ -350,7 +350,7 @@ class _Lines:
 
         :param row: (e,) that entries stand in, numbered in the block.
         :param lower: of all rows of the block; ``None`` for no bound.
-        :param upper: likewise.
+        :param upper: of all rows of the block.
         """
         which, place = np.unique(row, return_inverse=True)
         self._row.append(self._count + place.reshape(-1))

@@ -18,7 +18,7 @@ from nova_fairness.model import request as request_model
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """What starts together or not at all.
+    """Requests that start together or not at all.
 
     :ivar requests: one, or all that wait of one server group.
     """
@@ -78,7 +78,7 @@ def first(
 
 
 def key_of(each: request_model.Request) -> tuple[str, ...]:
-    """What requests have in common that start together."""
+    """Key that requests share if they start together."""
     if each.group is None:
         return (each.uuid,)
     return (each.project, each.group.uuid, each.band.value)
@@ -117,13 +117,13 @@ class Order(abc.ABC):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Numbers that say why requests stand where they do (``sprio``).
+        """Numbers that explain the places of requests in a queue (``sprio``).
 
         Owners read those of their own requests: a factor tells of the
         request, its user and its project, never of another project.
 
-        :returns: finite numbers by name, by UUID of the request; what is not
-            named has none.
+        :returns: finite numbers by name, by UUID of the request; a request
+            that is not named has none.
         """
         return {}
 
@@ -168,9 +168,9 @@ def factors(
     now: float,
     order: Order,
 ) -> Mapping[str, cluster.Factors]:
-    """What an order says of requests, checked: :meth:`Order.factors`.
+    """Factors of requests by an order, checked: :meth:`Order.factors`.
 
-    :raises PluginMisbehaved: if it failed, or told what is no number.
+    :raises PluginMisbehaved: if it failed, or returned anything but numbers.
     """
     name = type(order).__name__
     try:

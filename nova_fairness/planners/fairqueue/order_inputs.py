@@ -63,7 +63,7 @@ class Standing:
         self._told: dict[str, cluster.Factors] = {}
 
     def asked(self, request: request_model.Request) -> Floats:
-        """What a request asks for, (c,), of all its servers."""
+        """Amounts that a request asks for, (c,), of all its servers."""
         each = cluster.vector(dict(request.demand.amounts), self.classes)
         return each.astype(np.float64) * len(request.servers)
 
@@ -73,9 +73,9 @@ class Standing:
         return asked * self._counts
 
     def uses(self, request: request_model.Request) -> cluster.Factors:
-        """What a request's project and its user used of their shares.
+        """Use by a request's project and its user, in times of their shares.
 
-        Who has no share is not told how often it was used.
+        Accounts without a share are left out.
         """
         account = request.account
         if account not in self._told:

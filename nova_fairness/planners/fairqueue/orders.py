@@ -36,18 +36,17 @@ _LARGEST_WEIGHT = 1e9
 
 @dataclasses.dataclass(frozen=True)
 class FairTree(order_module.Order):
-    """From the top down, always to whom has least of their share.
+    """From the top down, first the account that has least of its share.
 
     Slurm's fair tree in turns: on each level the account with the least
-    ``use / share`` comes first, and below it again; what it starts is added
-    to its use in thought, and stays there: what an account has counts as if it
-    had always had it, so that with a long half-life one user is not first for
-    many cycles (Kueue's entry penalty). Nothing below one account comes before
-    anything below another that has less of its share.
+    ``use / share`` comes first, and below it again. A start is added to the
+    account's use in thought, and stays there: present use counts as if the
+    account had always had it, so that with a long half-life one user is not
+    first for many cycles (Kueue's entry penalty). Nothing below one account
+    comes before anything below another that has less of its share.
 
-    :ivar charge: part of the cloud that a start adds, of what the request
-        asks for, 0 to 1; 0 orders by what was used alone, as Slurm
-        does.
+    :ivar charge: part of the cloud that a start adds, of the amount that the
+        request asks for, 0 to 1; 0 orders by past use alone, as Slurm does.
     """
 
     description = (
@@ -154,7 +153,7 @@ class _TreeOfTurns:
         return taken
 
     def _part(self, taken: request_model.Request) -> list[float]:
-        """What a start is charged, (c,) as parts of the cloud."""
+        """Charge of a start, (c,) as parts of the cloud."""
         key = taken.demand.amounts, len(taken.servers)
         if key not in self._asked:
             part = self._charge * self._standing.asked_part(taken)
@@ -235,7 +234,7 @@ class _ByPriority(order_module.Order):
     def _summands(
         self, standing: order_inputs.Standing, waiting: Requests, now: float
     ) -> Mapping[str, cluster.Factors]:
-        """What the number of each request is the sum of, by UUID."""
+        """Factors whose sum is the number of each request, by UUID."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -456,7 +455,7 @@ class _Projects:
 
 
 class DominantShare(_ByProject):
-    """First whoever has borrowed least, with what is asked for (Kueue)."""
+    """First the project that borrowed least, with this request (Kueue)."""
 
     description = (
         'First those who have borrowed least beyond their nominal quota, as '
@@ -475,16 +474,16 @@ class DominantShare(_ByProject):
 
 @dataclasses.dataclass(frozen=True)
 class Distribution(_ByProject):
-    """First whoever is furthest below the part desired (Cloud Scheduler).
+    """First the project furthest below its desired part (Cloud Scheduler).
 
-    Of whom nothing is desired comes last, whatever they have.
+    Projects without a desired part come last, whatever they have.
 
-    What a project has is ``VCPUs^vcpus x MEMORY_MB^memory x DISK_GB^disk``;
+    The use of a project is ``VCPUs^vcpus x MEMORY_MB^memory x DISK_GB^disk``;
     a class that the cloud does not have does not count.
 
     :ivar vcpus: power, 0 to 3; 0: they do not count.
-    :ivar memory: likewise.
-    :ivar disk: likewise.
+    :ivar memory: power, 0 to 3; 0: it does not count.
+    :ivar disk: power, 0 to 3; 0: it does not count.
     """
 
     description = (

@@ -1,44 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Guaranteed parts start at once; what is beyond waits for its turn.
+"""Guaranteed parts start at once; all beyond waits for its turn.
 
 Preemptible requests come after all others, and have parts of their own.
 
-A plan is made in rounds. In a round, every unit that fits into what its
-project is guaranteed starts if there is room for it. All others are gone
-through in order: who fits starts; the first that would fit but for what is in
-use now gets a reservation: its part of what is shared, room below its
-project's ceiling, and hosts. Those behind use what is left. Rounds follow
-until one starts nothing, so that a state in which nothing is to be done stays
-as it is.
+A plan is made in rounds. In a round, every unit that fits into its project's
+guaranteed part starts if there is room for it. All others are tried in order.
+A unit that fits starts. The first unit that only present use keeps from
+fitting gets a reservation: its part of the shared amounts, room below its
+project's ceiling, and hosts. Units behind it use the rest. Rounds follow until
+one starts nothing, so a plan for the state that results would start nothing
+either.
 
-Those who ask for what they own, and others borrow now, come before those who
-borrow, and get the reservation: who lends gets it back first.
+Units that ask for amounts that their accounts own and others borrow now come
+before units that borrow, and get the reservation: lenders get their own back
+first.
 
 A request that is held takes part in nothing: it has no reservation and keeps
-no other back. Those that operators put first are before all others of their
-band, also before guaranteed parts and before those who ask for what they own.
+no other back. Requests that operators put first are before all others of their
+priority class, also before guaranteed parts and before lenders.
 
-Whoever room is made for has a promise: it starts on its hosts as soon as they
-are free, and nobody else does; or on others, if they have room that nobody
-else takes.
+A preemptor has a reservation of its own. It starts on its hosts as soon as
+they are free, and no other unit does. It may start on other hosts if they have
+room that no other unit takes.
 
 If enough servers are known to end, a reservation is for the first moment at
-which they leave room for it. Others start on what is reserved if they are
-known to end before, or leave enough beside it (EASY backfill): nobody but
-guaranteed parts delays it. If not enough are known to end, or only after long,
-what is expected of servers counts likewise. Where nothing is, and once a
-request has waited for long for what was only expected, the hosts that come
-closest to its need are kept for it alone: those that lack least once all have
-left that are known to. Nobody but guaranteed parts starts there, so what it
-lacks on the host that comes closest only gets less: if servers end, it starts,
-however wrong the ends were that were expected.
+which they leave room for it. Other units start on the reserved hosts if they
+are known to end before, or leave enough beside it (EASY backfill). Only
+guaranteed parts may delay it. If not enough servers are known to end, or only
+after long, expected ends count in the same way. Where no end is expected, and
+once a request has waited for long for expected ends, the hosts that come
+closest to its need are kept for it alone. These lack least once all servers
+with known ends have left. Only guaranteed parts start there, so the lack on
+the closest host can only fall. If servers end, the request starts, however
+wrong the expected ends were.
 
-What an empty cloud does not hold gets no reservation, and keeps nobody back.
-Of a server group that it does not hold as a whole, the part that it does, the
-oldest first, is a unit of its own; see :mod:`.divisions`. A unit that members
-of its group are in the way of, which run, has a reservation only if it is
-known, or for a while expected, when they end: they are its owner's own.
+A unit that an empty cloud does not hold gets no reservation, and keeps no
+other back. If the cloud does not hold a server group as a whole, the part that
+it does hold, the oldest first, is a unit of its own; see :mod:`.divisions`. A
+unit that running members of its own group block has a reservation only if the
+ends of these are known, or for a while expected: they belong to the same
+owner.
 """
 
 import collections
@@ -288,7 +290,7 @@ class _Rounds:
         why: reason.Why | reason.Lazy,
         left_out: Mapping[str, reason.Why],
     ) -> reason.Why:
-        """What a unit is told: too many when the plan began stays too many."""
+        """The reason of a unit; one left out at first keeps that reason."""
         first = unit.requests[0].uuid
         if first in left_out and first not in self.reserved:
             return left_out[first]
@@ -301,7 +303,7 @@ class _Rounds:
     ) -> list[order_module.Unit]:
         """Units as another plan finds them, once parts of groups started.
 
-        Who was left out waits for members of its group from then on.
+        Units that were left out wait for members of their group from then on.
 
         :param before: those with units that started.
         """
@@ -351,11 +353,11 @@ class _Rounds:
     def _keep_promises(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Start those with a promise whose hosts are free; the others wait.
+        """Start preemptors whose hosts are free; the others wait.
 
-        What they wait for is nobody else's.
+        The hosts of a preemptor that waits stay reserved for it alone.
 
-        :returns: units without a promise.
+        :returns: units without a preemptor's reservation.
         """
         if not self._snapshot.promised:
             return units
@@ -542,7 +544,7 @@ class _Rounds:
     ) -> list[_Kept]:
         """Reserve room for when it is expected to be free, before it is known.
 
-        Who waited for long for what was expected gets hosts for itself.
+        A unit that waited for long for expected ends gets hosts for itself.
 
         :param known: when room is known to be free, seconds of the epoch.
         """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Units that room was promised to, while a plan is made.
+"""Preemptors and their reservations, while a plan is made.
 
-What is promised to a unit is nobody else's. Requests of its server group that
-come later have no part in it, and take none of it away. Where other hosts have
-room that nobody who waits may use before it, a unit starts there instead: then
-nobody need leave for it.
+A preemptor's reservation is for it alone. Later requests of its server group
+have no part in it, and take none of it away. Where other hosts have room that
+no waiting unit may use before it, a preemptor starts there instead: then no
+victim need leave for it.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from nova_fairness.planners.fairqueue import order
 
 
 class Promises:
-    """What was promised, and to whom.
+    """Reservations of preemptors.
 
     :param snapshot: of the cloud.
     :param room: that is left.

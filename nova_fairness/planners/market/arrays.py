@@ -42,7 +42,7 @@ class Type:
 
 
 class Field:
-    """What a plan is made of.
+    """Input of a plan, in arrays.
 
     :param given: the market.
     :param now: seconds of the epoch.
@@ -56,7 +56,7 @@ class Field:
     :ivar amounts: (n, c).
     :ivar at: (n,) rows of their hosts.
     :ivar types: of those that may move, the dearest and largest first.
-    :ivar room: (c, p) what hosts have for them.
+    :ivar room: (c, p) room of hosts for them.
     :ivar staying: (k, p) sum of the rates of the others.
     """
 
@@ -146,7 +146,7 @@ class Field:
     def _shape(
         self, n: int, now: float, hold_s: float, known: set[str]
     ) -> hosts_module.Shape | None:
-        """What a server needs; ``None`` if it stays where it is."""
+        """Shape of a server; ``None`` if it stays where it is."""
         each, bid = self.running[n], self.bids[n]
         if (
             bid.demand is None
@@ -192,9 +192,9 @@ class Field:
 
 
 def level(prices: Floats, supply: Floats) -> Floats:
-    """Prices beside what is supplied, of the dearest class.
+    """Prices beside the supply, of the dearest class.
 
-    Where nothing is supplied there is no level: nobody can be put there.
+    A host without supply has no level: no server can be put there.
 
     :param prices: (k, ...).
     :param supply: (k, ...).

@@ -20,8 +20,8 @@ _TRIES = 16
 def grouped(field: arrays.Field) -> tuple[Counts, int]:
     """Make groups.
 
-    What finds no room because others went first is put before them, and all
-    is made anew, a few times.
+    A type that finds no room because others went first is put before them,
+    and all groups are made again, a few times.
 
     :returns: (p, t) servers of each type in the group of each host, and the
         type of one that found no room to the end, or -1.

@@ -42,9 +42,9 @@ def placed(field: arrays.Field, counts: grouping.Counts, slack: float) -> Rows:
 
 
 def costs(field: arrays.Field, counts: grouping.Counts) -> Floats:
-    """What leaves each host, if a group comes there.
+    """Cost of the servers that leave each host for a group.
 
-    Of a type of which the host has more than the group, the cheapest leave.
+    If the host has more of a type than the group, the cheapest leave.
 
     :param counts: (g, t).
     :returns: (p, g) sums of the costs of moves.

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where servers lie so that what their owners spend buys as much everywhere.
+"""Places of servers at which spending of owners buys as much everywhere.
 
 The proportional-share market of Rajagopalan (2012), for hosts of different
 size and several resources. A plan is made of the market alone: groups do not
-depend on who lies where now, so of the state that it leads to it makes none.
-Where moves cannot lead all the way, the state that they reach is judged: every
-plan lowers the mean level by the margin at least, so plans come to an end.
+depend on the present hosts of servers, so for the state that a plan leads to
+the next plan has no moves. Where moves cannot lead all the way, the state that
+they reach is judged: every plan lowers the mean level by the margin at least,
+so moves end at last.
 """
 
 import dataclasses
@@ -23,11 +24,11 @@ from nova_fairness.planners.market import placing
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What operators choose.
+    """Bounds that operators choose.
 
     :ivar margin: part by which the mean level must fall before anything is
-        moved, 0 to 1. Groups are made anew by each plan: the smaller it is,
-        the more is moved for little.
+        moved, 0 to 1. Each plan makes new groups: the smaller it is, the more
+        is moved for little.
     :ivar slack: part by which a rate may buy less on the host where a group
         goes than on the one that it was made for, >= 0; the larger, the
         fewer moves.
@@ -150,7 +151,7 @@ def _stands(
     at: arrays.Rows,
     prices: arrays.Floats,
 ) -> dict[str, market.Stand]:
-    """What all have, by UUID."""
+    """Result for all servers, by UUID."""
     paid = field.buys * field.rate[:, np.newaxis]
     part = paid / np.where(paid > 0, prices[:, at].T, 1.0)
     shares = part * field.hosts.capacity[field.sold][:, at].T

@@ -36,7 +36,7 @@ class Entries(NamedTuple):
     lack: candidates.Rows
 
     def of(self, host: int) -> OnHost:
-        """What there is on one of the hosts."""
+        """Entries and lacks of one of the hosts."""
         some = slice(int(self.first[host]), int(self.first[host + 1]))
         return OnHost(
             self.lack[some.start].tolist(),
@@ -54,8 +54,8 @@ def entries(
 ) -> Entries | None:
     """Entries by host; the bound is that of the fractional knapsack.
 
-    Of every class that is missing a party brings a part, at most all of it;
-    whoever makes room brings at least one of each.
+    A candidate brings a part of every missing class, at most all of it; the
+    victims together bring at least all of each.
     """
     field, asked = pool.field, np.flatnonzero(piece.amounts > 0)
     found = pool.entries(piece, rows, may)

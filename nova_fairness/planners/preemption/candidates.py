@@ -24,18 +24,18 @@ Rows = hosts_module.Rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Field:
-    """Hosts with what is left of them, and the parties on them.
+    """Hosts with their free amounts, and the candidates on them.
 
-    What one party has on one host is an *entry*: (e,).
+    A candidate's amounts on one host are an *entry*: (e,).
 
-    :ivar free: (c, p) what is left of hosts, negative where too much is used.
-    :ivar party: (e,) whose entry it is.
+    :ivar free: (c, p) free amounts of hosts, negative where too much is used.
+    :ivar party: (e,) candidate of each entry.
     :ivar row: (e,) of its host.
-    :ivar amounts: (e, c) what is free there once it leaves.
-    :ivar servers: (v,) UUIDs of each party.
+    :ivar amounts: (e, c) that become free there once it leaves.
+    :ivar servers: (v,) UUIDs of each candidate.
     :ivar owner: (v,) number of the account that it belongs to.
     :ivar since: (v,) when the oldest server of each began, seconds.
-    :ivar price: (v,) what it costs if it leaves, > 0; prices add up.
+    :ivar price: (v,) cost if it leaves, > 0; prices add up.
     :ivar level: (o,) how much owners use, in times of their share.
     :ivar step: (v,) by how much its owner's level falls if it leaves.
     :ivar now: seconds of the epoch.
@@ -70,11 +70,11 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Need:
-    """What starts together or not at all, if there is room.
+    """Pieces that start together or not at all, if there is room.
 
     :ivar pieces: the largest first.
     :ivar limit: (p,) most of all pieces on each host.
-    :ivar may: (v,) parties that may leave for it.
+    :ivar may: (v,) candidates that may leave for it.
     """
 
     pieces: tuple[Piece, ...]
@@ -121,9 +121,9 @@ class Pool:
         self.here[party] = False
 
     def put_back(self, party: int) -> bool:
-        """One party stays after all, if nobody has its room.
+        """Keep one victim after all, if its room was not taken.
 
-        :returns: whether it does.
+        :returns: whether it stays.
         """
         entries = np.flatnonzero(self.field.party == party)
         rows, amounts = self.field.row[entries], self.field.amounts[entries]
@@ -139,7 +139,7 @@ class Pool:
         self.free[:, row] -= piece.amounts
 
     def carry_out(self, need: Need, choice: Choice) -> None:
-        """What was chosen has left, and what is needed has its room."""
+        """Remove the victims of a choice, and place the pieces of its need."""
         for party in choice.parties:
             if self.here[party]:
                 self.leave(party)
@@ -177,7 +177,7 @@ class Pool:
 
 
 def price(field: Field, choices: Sequence[Choice | None]) -> float:
-    """What all choices cost together."""
+    """Cost of all choices together."""
     left = sorted({v for each in choices if each for v in each.parties})
     return float(field.price[left].sum())
 
@@ -187,7 +187,7 @@ def assigned(
     rows: Sequence[tuple[tuple[int, ...], ...]],
     parties: Iterable[int],
 ) -> list[Choice]:
-    """Choices of which each party leaves for the first need on its host.
+    """Choices in which each victim leaves for the first need on its host.
 
     :param rows: of hosts, for every piece of every need.
     :param parties: that leave for all together.

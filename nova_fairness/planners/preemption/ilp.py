@@ -2,9 +2,9 @@
 
 """The least price of all needs at once, as an integer program.
 
-Variables are parties that leave (0 or 1) and servers of each piece on each
-host. Rows: every server has a host; no host has more than is free and left; a
-need has no more on a host than its limit.
+Variables are candidates that leave (0 or 1) and servers of each piece on each
+host. Rows: every server has a host; no host holds more than its free room and
+that of its victims; a need has at most its limit on a host.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,9 @@ def best(
 ) -> list[candidates.Choice] | None:
     """Choices for all needs of the least price there is.
 
-    :returns: ``None`` if not all can have room, or if different parties may
-        leave for different needs: then who leaves for whom counts.
+    :returns: ``None`` if not all can have room, or if different candidates
+        may leave for different needs: then the preemptor of each victim
+        matters.
     """
     if not needs or any((each.may != needs[0].may).any() for each in needs):
         return None

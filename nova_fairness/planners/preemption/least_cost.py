@@ -2,13 +2,13 @@
 
 """The victims of this product: those that cost least.
 
-A price has in it who is over their share, work that is lost, and the number of
-servers; see :mod:`.pricing`. What is small is chosen exactly, by an integer
-program over all needs at once. What is large is chosen one server after the
-other: the best host is found by bounds, the best parties on it by branch and
-bound; at the end whoever is not needed stays. The same is done from the last
-need to the first. Both are improved by :mod:`.local_search`, and the cheaper
-one counts.
+A price depends on the excess of its account over its share, on lost work, and
+on the number of servers; see :mod:`.pricing`. A small problem is solved
+exactly, by an integer program over all needs at once. A large one is solved
+one server after the other: the best host is found by bounds, the best victims
+on it by branch and bound; at the end victims that are not needed stay. The
+same is done from the last need to the first. Both are improved by
+:mod:`.local_search`, and the cheaper one counts.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _EQUAL_HOSTS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Least(victims.OneByOne):
-    """Whoever costs least.
+    """The victims that cost least.
 
     :ivar exact: largest number of variables of the integer program, >= 0; 0
         never asks it.
@@ -141,7 +141,7 @@ def _without_needless(
     needs: Sequence[candidates.Need],
     field: candidates.Field,
 ) -> list[candidates.Choice | None]:
-    """The same choices; parties whose room nobody has stay.
+    """The same choices without the victims whose room is not used.
 
     The dearest are put back first.
     """

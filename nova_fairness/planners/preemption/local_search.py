@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that room is made for change hosts as long as that costs less.
+"""Preemptors change hosts as long as that costs less.
 
-What leaves one host for all that is put there is found exactly, as in
-:mod:`.bounds`. A step puts one server on another host, or two on each other's;
-it is taken if all hosts together then cost less (local search). The number of
-looks is bounded: what is large stays as it is found.
+The victims on one host for all servers that are put there are found exactly,
+as in :mod:`.bounds`. A step puts one server on another host, or two on each
+other's; it is taken if all hosts together then cost less (local search). The
+number of looks is bounded: a large problem stays as it is found.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def improved(
 ) -> list[candidates.Choice]:
     """Choices that cost the same or less.
 
-    :param needs: all of which may have the same parties.
+    :param needs: all with the same candidates.
     :param choices: with room for all needs.
     """
     search = _Search(needs, field)
@@ -159,7 +159,7 @@ class _Search:
         return {row: tuple(those) for row, those in found.items()}
 
     def _price(self, layout: _Layout) -> float | None:
-        """What a layout costs; ``None`` if it cannot be."""
+        """Cost of a layout; ``None`` if it cannot be."""
         total = 0.0
         for row, those in self._by_row(layout).items():
             found = self._at(row, those)

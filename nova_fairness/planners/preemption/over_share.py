@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far accounts are over their shares, and who may leave for whom.
+"""How far accounts are over their shares, and evictions that follow.
 
-What an account uses is its history, what it was granted since, and what its
-preemptible servers have now. Its level is that beside its part of the cloud
-by shares, in the class of which it uses most by the weights of the classes
+The use of an account is its ledger, its grants since, and the present amounts
+of its preemptible servers. Its level is that beside its part of the cloud by
+shares, in the class that it uses most by the weights of the classes
 (:func:`counts`): 1 is exactly its share.
 """
 
@@ -26,10 +26,10 @@ _HIGHEST = 7
 
 
 def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
-    """What parts of the cloud count as, by class, (c,), 0 to 1.
+    """Weights of parts of the cloud, by class, (c,), 0 to 1.
 
-    The weights by which use is charged, beside the largest of them: what is
-    weighed most counts as it is. 0 for all if none has a weight.
+    They are the weights by which use is charged, divided by the largest: the
+    class of largest weight counts as it is. 0 for all if none has a weight.
     """
     weights = snapshot.counts
     largest = weights.max(initial=0.0)
@@ -77,8 +77,8 @@ class Levels:
     def grades(self) -> Floats:
         """How far accounts are over their shares, (a,), for a comparison.
 
-        From the top of the tree down, as Slurm's fair tree goes: whoever is
-        in a branch that is further over its share is, too. A whole number is
+        From the top of the tree down, as Slurm's fair tree goes: an account in
+        a branch that is further over its share is so, too. A whole number is
         a level twice as high at the top; below it counts an eighth each.
         """
         with np.errstate(divide='ignore'):
@@ -101,16 +101,16 @@ class Levels:
     ) -> Marks:
         """Tell which preemptible servers may leave for a preemptible request.
 
-        Where the paths of the two accounts part, the branch of the one who
-        asks must be lower with what is asked for than the branch of the other
-        without what leaves, so many times as the margin says. So two never
-        take each other's room in turns: for the way back the levels would have
-        to be the other way round (Kueue's rule of the final share, KEP-1714).
+        Where the paths of the two accounts part, the branch of the preemptor
+        with its request must be lower than the branch of the victim's account
+        without the victim, so many times as the margin says. So two never take
+        each other's room in turns: for the way back the levels would have to
+        be the other way round (Kueue's rule of the final share, KEP-1714).
 
         :param place: of the account that asks.
         :param asked: (c,) part of the cloud, as :func:`counts` says.
-        :param owners: (v,) places of those whose servers would leave.
-        :param lost: (v, c) part that each would lose, likewise.
+        :param owners: (v,) places of the victims' accounts.
+        :param lost: (v, c) part that each would lose, as :func:`counts` says.
         :param margin: >= 1.
         """
         mine, theirs = self._branches(place, owners)
@@ -143,7 +143,7 @@ class Levels:
 
     @staticmethod
     def _over(use: Floats, part: Floats) -> Floats:
-        """Use in times of a part, of whom it is most; infinite without."""
+        """Largest use in times of its part; infinite without a part."""
         most = use.max(axis=-1, initial=0.0)
         none = np.where(most > 0, np.inf, 0.0)
         level: Floats = np.divide(most, part, out=none, where=part > 0)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queue's plan, and who makes room for what it cannot start.
+"""The queue's plan, and evictions for requests that it cannot start.
 
-First the queue plans. Then whatever may leave is taken out in thought, and the
-queue plans anew: what starts only now is what room can be made for. For that
-the fewest leave, by price; all others stay where they are. Whoever room is
-made for keeps it: hosts are promised until it runs, so that nobody else, and
-no victim that waits again, takes them.
+First the queue plans. Then all candidates are removed in thought, and the
+queue plans again: the requests that start only now can be preemptors. For
+these the fewest victims leave, by price; all other servers stay where they
+are. A preemptor has a reservation: its hosts are kept until it runs, so that
+no other request, and no victim that waits again, takes them.
 
 A preemptible request may have the room of another only by shares; see
 :meth:`.over_share.Levels.may_leave_for`.
@@ -96,15 +96,15 @@ def plan(
     victims: victims_module.Victims = LEAST,
     rules: Rules = USUAL,
 ) -> cluster.Plan:
-    """Say who starts, and who makes room for whom.
+    """Plan starts, and evictions with their preemptors.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
     :param queue: the queue's planner.
-    :param victims: chooses who leaves.
+    :param victims: chooses victims.
     :param rules: when.
     :raises PluginMisbehaved: as the queue does, or if the plugin failed or
-        chose what makes no room.
+        chose victims that make no room.
     """
     snapshot = alternatives.chosen(snapshot)
     first = queue(snapshot, now)
@@ -166,10 +166,10 @@ class _Making:
                 self._make([unit])
 
     def large(self) -> None:
-        """Let more leave at once than may in an hour, after a quiet hour.
+        """After a quiet hour, let more victims leave than may in an hour.
 
-        So the first that needs that many starts, too; nobody leaves for
-        others until as much time passed as these would have taken.
+        So the first unit that needs that many starts, too. No server leaves
+        for another unit until as much time passed as these would have taken.
         """
         quiet = self._left == self._rules.per_hour and not self.actions
         for unit in self._large if quiet else ():
@@ -199,7 +199,7 @@ class _Making:
                 self._by_shares(unit)
 
     def _by_shares(self, unit: order_module.Unit) -> None:
-        """Make room for a preemptible unit, if whoever leaves may."""
+        """Make room for a preemptible unit, if victims may leave for it."""
         asked, place = self._asked(unit), self._place(unit)
         lost = pricing.lost(self._snapshot, self.parties)
         owners = np.array([e.place for e in self.parties], dtype=np.intp)
@@ -216,7 +216,7 @@ class _Making:
 
     @property
     def _is_tried_out(self) -> bool:
-        """Whether no more is tried in this plan."""
+        """Whether this plan has tried enough."""
         tried = self._made + sum(self._failed.values())
         return self._made >= self._units or tried >= _TRIES * self._units
 
@@ -252,7 +252,7 @@ class _Making:
     def waiting(
         self, before: Mapping[str, cluster.Waiting]
     ) -> dict[str, cluster.Waiting]:
-        """What those are told for whom room is made, or cannot be yet."""
+        """Reasons of preemptors, and of requests that get no room yet."""
         told = {
             uuid: before[uuid]._replace(why=why)
             for uuid, why in self.told.items()
@@ -268,7 +268,7 @@ class _Making:
 
     @property
     def _is_some(self) -> bool:
-        """Whether somebody may leave, or does."""
+        """Whether there are candidates, or victims that leave now."""
         return bool(self.parties or self._snapshot.leaving)
 
     def _listed(self) -> list[pricing.Party]:
@@ -301,9 +301,9 @@ class _Making:
         lost: candidates.Floats,
         choice: candidates.Choice,
     ) -> bool:
-        """Tell whether all that leave may, also those of one branch together.
+        """Tell whether all victims may leave, also all of one branch together.
 
-        What a branch loses is at most what all lose.
+        The loss of a branch is at most the loss of all.
         """
         parties = list(choice.parties)
         total = np.tile(lost[parties].sum(axis=0), (len(parties), 1))
@@ -549,9 +549,9 @@ def _leaving(
 def _after(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
-    """The cloud once the queue's plan is carried out, and promises are kept.
+    """The cloud once the queue's plan is run and reservations are used.
 
-    Whoever has a promise runs, and whoever leaves for it is gone.
+    Preemptors run, and the victims that leave for them are gone.
     """
     given = {each.request: each.hosts for each in plan.actions}
     gone = _leaving(snapshot, given)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of preemptible servers: what the cloud makes of them.
+"""Prices of preemptible servers: their value to the cloud.
 
-What a server costs that leaves is the work that is lost: its part of the
-cloud, of the class that counts most, times the seconds since it began. To take
-from an account that is less over its share than the one furthest over it costs
-as much as a stretch of lost work for each step between the two, and each
-server a minute of one host.
+The cost of a victim is the work that is lost: its part of the cloud, of the
+class that counts most, times the seconds since it began. To take from an
+account that is less over its share than the one furthest over it costs as much
+as a stretch of lost work for each step between the two, and each server a
+minute of one host.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _EACH_S = 60.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Party:
-    """What leaves together.
+    """Servers that leave together.
 
     :ivar servers: by UUID.
     :ivar place: of the account that they belong to.
@@ -43,9 +43,9 @@ def parties(
     now: float,
     least_s: float,
 ) -> list[Party]:
-    """What may leave at all, in an order of its own.
+    """All candidates, in an order of its own.
 
-    All servers of a group may, or none.
+    All servers of a group may leave, or none.
 
     :param least_s: seconds that each must have run.
     """
@@ -138,7 +138,7 @@ def lost(
 def _parts(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> tuple[candidates.Rows, candidates.Floats]:
-    """Whose each server is, (s,), and the part of the cloud it has, (s, c).
+    """Candidate of each server, (s,), and its part of the cloud, (s, c).
 
     As :func:`.over_share.counts` says.
     """

@@ -320,7 +320,7 @@ def _first_fit(
     order: Iterator[int],
     pool: candidates.Pool,
 ) -> victims.Found | None:
-    """Take parties out until a host has room; who is not needed stays."""
+    """Add victims until a host has room; those that are not needed stay."""
     tried, gone = pool.copy(), []
     for v in order:
         tried.leave(v)

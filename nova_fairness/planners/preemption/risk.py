@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that would make room next, if somebody asked for more.
+"""Servers that would be the next victims, if a request asked for more.
 
-They are those that cost least for what they free, of owners that are over
-their shares, and only while requests wait for room: the same prices as of
-those that are chosen, see :mod:`.pricing`.
+They are those that cost least for the room that they free, of owners that are
+over their shares, and only while requests wait for room: the same prices as of
+victims, see :mod:`.pricing`.
 """
 
 from collections.abc import Iterator
@@ -110,8 +110,8 @@ def _least_level(
 ) -> float:
     """Level above which owners are at risk, at least their share.
 
-    For preemptible requests only those leave that are further over by the
-    margin than whoever asks.
+    For preemptible requests only servers of owners leave that are further over
+    by the margin than the owner of the request.
     """
     if not all(each.is_preemptible for each in waiting):
         return 1.0

@@ -30,10 +30,10 @@ class Victims(abc.ABC):
         needs: Sequence[candidates.Need],
         field: candidates.Field,
     ) -> Sequence[candidates.Choice | None]:
-        """Choose hosts and parties for needs, the next one first.
+        """Choose hosts and victims for needs, the next one first.
 
-        What was chosen for a need has left, and has room, before the next.
-        The result depends on the arguments only.
+        The victims of a need have left, and the need has room, before the next
+        one. The result depends on the arguments only.
 
         :returns: one per need; ``None`` where there can be no room.
         """

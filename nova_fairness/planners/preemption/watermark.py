@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A part of the cloud stays free, before anybody asks for it.
+"""A part of the cloud stays free, before any request asks for it.
 
 Preemptible requests start only as long as so much is free without them (the
 upper mark). If others use it up, preemptible servers leave until a smaller
-part is free again (the lower mark). In between nothing is done, so that nobody
-starts and leaves in turns. Cloud Scheduler and Aardvark have one mark.
+part is free again (the lower mark). In between nothing is done, so that no
+server starts and leaves in turns. Cloud Scheduler and Aardvark have one mark.
 
 Amounts are those of the whole cloud, in each resource class.
 """
@@ -98,7 +98,7 @@ def leaving(
 ) -> tuple[str, ...]:
     """Servers that leave so that a part is free again.
 
-    Whoever leaves already counts as gone, and whoever starts as there.
+    Victims that leave already count as gone, and planned starts as running.
 
     :param snapshot: of the cloud.
     :param made: the plan of the moment.
@@ -168,7 +168,7 @@ def needless(
 def why(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> reason.Why:
-    """The reason, of the class of which least is free."""
+    """The reason, with the class that has the least free part."""
     capacity = _capacity(snapshot)
     spare = _spare(snapshot, made, part)
     ratio = np.divide(
@@ -241,7 +241,7 @@ def _capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
 def _amounts(
     request: request_model.Request, snapshot: cluster.ClusterSnapshot
 ) -> candidates.Floats:
-    """What one server of a request needs, (c,)."""
+    """Amounts that one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
     one = cluster.vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)

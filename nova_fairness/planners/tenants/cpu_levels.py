@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What owners get of all CPUs, and what they would get after a move.
+"""CPU time of owners over all hosts, now and after a move.
 
-The *level* of an owner is what all its servers get, as a part of what they
-would get if the whole cloud were one host that is divided by shares; at most
-1. What hosts give is foreseen by the weights that their kernels hold.
+The *level* of an owner is the CPU time of all its servers, as a part of the
+time that they would get if the whole cloud were one host that is divided by
+shares; at most 1. The division on hosts is foreseen by the weights that their
+kernels hold.
 """
 
 import dataclasses
@@ -30,12 +31,12 @@ BREADTH = 32
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What moves of one server to several hosts come to.
+    """Results of moves of one server to several hosts.
 
     :ivar rows: (j,) of the hosts.
-    :ivar level: (j,) of the one who is to be helped, afterwards.
-    :ivar lowest: (j,) level of the worst-off of those who get less than
-        before; 1 where nobody does.
+    :ivar level: (j,) of the owner who is to be helped, afterwards.
+    :ivar lowest: (j,) level of the worst-off of the owners who get less than
+        before; 1 where there is none.
     """
 
     rows: Rows
@@ -105,7 +106,7 @@ class Field:
         return float(gives / self.ideal[owner])
 
     def outcomes(self, n: int, owner: int, allowed: Rows) -> Outcomes:
-        """What moves of an item come to for an owner.
+        """Results of moves of an item, for an owner.
 
         :param allowed: rows of hosts that have room for it.
         """
@@ -136,7 +137,7 @@ class Field:
         self.foresee()
 
     def foresee(self) -> None:
-        """Work out anew what servers get."""
+        """Work out again what CPU time servers get."""
         self.got, _ = filling.fill(
             self.capacity, self.layout.at, self.wanted, self._weight
         )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers move so that the owner who gets least of what is due gets more.
+"""Servers move so that the owner who gets least of its entitlement gets more.
 
-Weights divide a host; they do not help who shares a host with too many while
-others have room. So one server after the other moves, of anybody: the one by
-which the worst-off owner gains most, beside what the move costs. Nobody who
-gets less by it ends as low as that owner was, so that levels of all, in their
-order, only grow, and nothing goes to and fro.
+Weights divide a host; they do not help an owner who shares a host with too
+many while others have room. So one server after the other moves, of any owner:
+the one by which the worst-off owner gains most, beside the cost of the move.
+No owner who gets less by it ends as low as that owner was, so that levels of
+all, in their order, only grow, and nothing goes to and fro.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ _AT_ONCE = waves.AtOnce()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What operators choose.
+    """Bounds that operators choose.
 
     :ivar margin: by which the level of an owner must rise, by all moves for
         it together, 0 to 1.
@@ -39,7 +39,7 @@ class Rules:
     :ivar seen_s: seconds for which an agent must have seen a server before it
         is moved.
     :ivar most: moves of a plan; ``None`` for any number.
-    :ivar effort: servers that are tried at most; a plan is what was found
+    :ivar effort: servers that are tried at most; the plan has the moves found
         until then.
     :ivar at_once: how many moves run at the same time.
     """
@@ -72,11 +72,11 @@ class Help:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """Moves, and what they come to.
+    """Moves, and their results.
 
     :ivar plan: the moves.
     :ivar helped: owners, in the order in which they were helped.
-    :ivar worst: level of the worst-off owner before and after; 1 if nobody
+    :ivar worst: level of the worst-off owner before and after; 1 if no owner
         lacks anything.
     :ivar is_whole: whether everything was tried.
     """
@@ -123,7 +123,7 @@ class _Helping:
         self._helped: list[Help] = []
 
     def plan(self) -> Plan:
-        """Help as long as somebody can be helped."""
+        """Help as long as a move helps an owner."""
         before = self._worst()
         while self._pass():
             pass
@@ -216,7 +216,7 @@ class _Helping:
     def _gained(self, n: int, owner: int) -> tuple[int, float]:
         """The best host for an item, and by how much the lowest rises.
 
-        That is the owner, or whoever gets less by it and ends lower.
+        The lowest is the owner, or one who gets less by it and ends lower.
         """
         field = self._field
         allowed = self._takes.copy()
