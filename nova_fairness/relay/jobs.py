@@ -5,13 +5,15 @@
 Three jobs, each with a connection and a thread of its own, so that a store
 which does not answer holds up only the messages that are to wait:
 
-:class:`Sorter` reads the messages to conductor. It puts casts that are to wait
-    into a queue of their own, and sends everything else on, in order.
+:class:`Sorter`
+    reads the messages to conductor. It puts casts that are to wait into a
+    queue of their own, and sends everything else on, in order.
 
 :class:`Keeper`
     takes from that queue into the store.
 
-:class:`Watcher` logs messages that no queue takes.
+:class:`Watcher`
+    logs messages that no queue takes.
 
 A message is acknowledged after the broker confirmed it elsewhere or the store
 has it, so that none is lost. Messages in between when a relay died come again:
