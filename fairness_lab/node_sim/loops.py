@@ -14,10 +14,10 @@ of them waits; as if they did so independently, that is ``1 - (r / d) ** k``.
 Open loop: work comes at a rate of its own, and work that is not done is done
 later. Let *c* be what the VM receives while it has work. It has some for
 ``r / c`` of the time and runs in *r* of it: it waits for ``r / c * (1 - c)``.
-Where *c* is what the others leave, ``r / c`` is the part of time in which a queue
-with processor sharing and several classes of work is not empty of one, for
-every distribution of the sizes of requests (F. P. Kelly, *Reversibility and
-Stochastic Networks*, 1979, section 3.3).
+Where *c* is what the others leave, ``r / c`` is the part of time in which a
+queue with processor sharing and several classes of work is not empty of one,
+for every distribution of the sizes of requests (F. P. Kelly, *Reversibility
+and Stochastic Networks*, 1979, section 3.3).
 """
 
 import dataclasses
