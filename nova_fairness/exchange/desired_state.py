@@ -308,7 +308,7 @@ class DesiredState:
         seen: desired_module.Desired,
         before: desired_module.Desired | None,
     ) -> bool:
-        """Tell whether a state replaces another: it is newer, or valid."""
+        """Tell whether a state replaces another, older or invalid, one."""
         if before is None or seen.is_newer_than(before):
             return True
         return seen != before and not self._is_good(before)

@@ -133,9 +133,11 @@ class Account:
         class; sorted, each class once.
     :ivar nominal: what it owns beside what those below it own, by resource
         class; sorted, each class once; a class that is not named is 0.
-    :ivar borrowing_limit: most that it and all below it may borrow, as above;
-        a class that is not named has no limit.
-    :ivar lending_limit: most that it and all below it may lend, as above.
+    :ivar borrowing_limit: most that it and all below it may use beyond what
+        they own, by resource class; sorted, each class once; a class that is
+        not named has no limit.
+    :ivar lending_limit: most that others may use of what they own, by resource
+        class; sorted, each class once.
     :ivar vanished: whether it is there only for what it used.
     :ivar fault: why something that was set of it cannot be used; ''
         if all can. Nothing below it starts until it is set again.

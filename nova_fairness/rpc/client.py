@@ -90,7 +90,7 @@ class FairnessClient:
 
         :param request_id: 1 to :data:`protocol.LONGEST_NAME` printable
             characters; agents write it into their logs.
-        :param user_id: user who made the request, as long at most; empty if
+        :param user_id: who made the request, in the same form; empty if
             unknown.
         """
         other = copy.copy(self)

@@ -44,7 +44,8 @@ _LONGEST_WAIT_S = 0.25
 _NO_WAIT_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.0005
 _TIDY_EVERY_S = 1.0
-"""A key with all its connections is checked again this often at most."""
+"""A key that has as many connections as it may have is checked again this
+often at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
