@@ -137,7 +137,7 @@ class Account:
         they own, by resource class; sorted, each class once; a class that is
         not named has no limit.
     :ivar lending_limit: most that others may use of what they own, by resource
-        class; sorted, each class once.
+        class; sorted, each class once; a class that is not named has no limit.
     :ivar vanished: whether it is there only for what it used.
     :ivar fault: why something that was set of it cannot be used; ''
         if all can. Nothing below it starts until it is set again.
