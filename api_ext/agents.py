@@ -31,7 +31,7 @@ _NOBODY = 'No agent answers: nothing is known of the hosts.'
 
 @dataclasses.dataclass(frozen=True)
 class Told(Generic[T]):
-    """What hosts said.
+    """Answers of hosts.
 
     :ivar by_host: of those that answered, sorted by host.
     :ivar missing: why the others' answers are missing, sorted by host.
@@ -41,7 +41,7 @@ class Told(Generic[T]):
     missing: Mapping[str, str]
 
     def require_any(self) -> None:
-        """Go on if somebody answered.
+        """Go on if any host answered.
 
         :raises Unavailable: otherwise.
         """

@@ -48,10 +48,10 @@ def _split(environ: Mapping[str, Any]) -> re.Match[str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """What requests are answered with.
+    """Services that answer requests.
 
     :ivar connect: gives the agents of this process.
-    :ivar connect_requests: gives what asks the cluster service.
+    :ivar connect_requests: gives the client of the cluster service.
     :ivar max_limit: most items of a page.
     :ivar locate: finds instances, where Nova can.
     :ivar wall: seconds since the epoch of Unix.
@@ -87,8 +87,8 @@ class Application:
     def answer(self, request: webob.Request, context: Any) -> webob.Response:
         """Answer a request that is ours.
 
-        :param context: of oslo.context, which says who asks; ``None`` for
-            nobody.
+        :param context: of oslo.context, which says who asks; ``None`` if not
+            known.
         """
         headers: dict[str, str] = {}
         try:
@@ -142,8 +142,7 @@ class Application:
     ) -> None:
         """Go on if one of the rules of a route allows it.
 
-        Who is refused is told the rule of what they asked for, as far as
-        that can be read.
+        A refusal names the rule of the request, as far as that can be read.
 
         :raises Forbidden: otherwise.
         """
@@ -176,10 +175,10 @@ class Application:
 def _route(
     request: webob.Request, caller: enforcement.Caller
 ) -> tuple[routes.Route, Mapping[str, str]]:
-    """Find who answers.
+    """Find the route of a request.
 
     :returns: the route, and what stands in the places of its path.
-    :raises Fault: if nobody does, or not with this method.
+    :raises Fault: if there is none, or not with this method.
     """
     match = _split(request.environ)
     if match is None:

@@ -20,7 +20,7 @@ Answer = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """Whose an instance is, where, and how, as Nova knows it.
+    """Owner, host and state of an instance, as Nova knows them.
 
     :ivar host: ``None`` while that is not sure; empty if it is on none.
     :ivar state: Nova's, such as ``stopped``; empty if it is not told.
@@ -45,7 +45,7 @@ class Locate(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What somebody wants to know or to have done.
+    """A request of a caller, checked and split.
 
     :ivar names: from the URL, by their place in it; ``me`` is replaced.
     :ivar query: parameters by name.
@@ -54,7 +54,7 @@ class Asked:
     :ivar connect: gives the agents; :class:`faults.Unavailable` if it cannot.
     :ivar max_limit: most items of a page.
     :ivar now_s: seconds since the epoch of Unix.
-    :ivar connect_requests: gives what asks the cluster service.
+    :ivar connect_requests: gives the client of the cluster service.
     """
 
     caller: enforcement.Caller

@@ -53,7 +53,7 @@ class PerProcess(Generic[T]):
         self._processes: dict[int, _Process[T]] = {}
 
     def __call__(self) -> T:
-        """What this process has.
+        """The connection of this process.
 
         :raises Unavailable: if it cannot be made; the log says why, and
             the next request tries again.

@@ -28,12 +28,12 @@ class Enforcement:
     def allows(
         self, rule: str, target: Mapping[str, Any], context: Any
     ) -> bool:
-        """Tell whether somebody may do something.
+        """Tell whether a caller may do something.
 
         A token without a scope may do nothing, and one of a domain only what
-        rules for domains allow: a role in one domain is none in the cloud.
-        What a token or a target does not have equals nothing: oslo.policy
-        would write it ``None`` and compare that.
+        rules for domains allow: a role in one domain is none in the cloud. A
+        field that a token or a target lacks equals nothing: oslo.policy would
+        write it ``None`` and compare that.
 
         :param target: what the rule may refer to.
         :param context: of oslo.context.
@@ -56,7 +56,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scope(creds: Mapping[str, Any]) -> str:
-    """What a token is for, as oslo.policy names it; '' for nothing."""
+    """Scope of a token, as oslo.policy names it; '' without one."""
     for key, scope in (
         ('system_scope', 'system'),
         ('domain_id', 'domain'),

@@ -39,7 +39,7 @@ class BadRequest(Fault):
 
 
 class Unauthorized(Fault):
-    """Nobody knows who asks."""
+    """The caller is not known."""
 
     code = 401
     key = 'unauthorized'

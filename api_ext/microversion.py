@@ -2,8 +2,8 @@
 
 """Reads the headers by which clients ask for a version of Nova's API.
 
-The interface has no versions of its own; what clients send anyway is
-accepted, and what is no version is refused.
+The interface has no versions of its own. A version that clients send anyway is
+accepted, and a value that is no version is refused.
 """
 
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ Numbers = Iterable[float | None]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What one host tells of one owner."""
+    """Numbers of one host about one owner."""
 
     heaviness_quotas: float | None
     instances_count: int
@@ -27,7 +27,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What one host tells of all owners that it knows.
+    """Numbers of one host about all owners that it knows.
 
     :ivar scope: :data:`DOMAIN` if the numbers are of all hosts together,
         :data:`HOST` if they are of this one.
@@ -65,7 +65,7 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, Part]:
 
 
 def number(value: Any) -> float | None:
-    """Take a number of an agent; what JSON cannot write is not known."""
+    """Take a number of an agent; one that JSON cannot write is not known."""
     if value is None or not math.isfinite(value):
         return None
     return float(value)

@@ -52,8 +52,8 @@ class Route:
     :ivar path: with places for names, such as ``/fairness/hosts/{host}``.
     :ivar answers: makes the answer.
     :ivar answer: its schema.
-    :ivar rules: one of which must allow it; without one, the handler asks
-        when it knows what is asked for.
+    :ivar rules: one of these must allow it; without one, the handler asks when
+        it knows the request.
     :ivar rule_of: gives, of a body, the one rule that is meant.
     :ivar faults: their codes.
     """
@@ -440,10 +440,10 @@ ROUTES: Sequence[Route] = (
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a path leads to.
+    """The routes of a path.
 
     :ivar by_method: routes.
-    :ivar names: what stands in the places of each route, by its name.
+    :ivar names: values in the places of each route, by its name.
     """
 
     by_method: Mapping[str, Route]

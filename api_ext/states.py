@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Sentences about an instance of which no agent can know anything."""
+"""Sentences about an instance that no agent can know."""
 
 from collections.abc import Mapping
 from typing import Any

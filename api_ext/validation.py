@@ -53,10 +53,10 @@ class Judge:
 class Reader:
     """Reads answers of another process, which may be of another release.
 
-    What the schema does not name is left out, at every level: a newer release
-    may say more, and nobody has decided yet who may read it. What it names may
-    be missing, but for what the answer is good for nothing without. What is
-    there must be as the schema says, but for words of a closed list: a newer
+    Properties that the schema does not name are left out, at every level: a
+    newer release may say more, and it is not decided yet who may read it.
+    Properties that it names may be missing, except those in ``needs``. All
+    others must be as the schema says, except words of a closed list: a newer
     release may have more of them.
 
     :param schema: of JSON Schema 2020-12.
@@ -69,7 +69,7 @@ class Reader:
         self._judge = Judge({**_lenient(schema), 'required': needs})
 
     def read(self, value: Any, what: str) -> Any:
-        """What of a value the schema names.
+        """The part of a value that the schema names.
 
         :param what: how messages call it.
         :raises BadRequest: saying where it is wrong and what was expected.
@@ -105,7 +105,7 @@ def _lenient(schema: Any) -> Any:
 
 
 def _pruned(value: Any, schema: Schema) -> Any:
-    """What of a value a schema names."""
+    """The part of a value that a schema names."""
     if isinstance(value, list):
         items = schema.get('items', {})
         return [_pruned(each, items) for each in value]

@@ -63,7 +63,7 @@ class ExchangeError(FairnessError):
 
 
 class ReportRefused(ExchangeError):
-    """What a peer sent is not used.
+    """A message of a peer is not used.
 
     :param reason: one word out of a few, by which refusals are counted.
     :param message: what was wrong and what was expected.
@@ -75,7 +75,7 @@ class ReportRefused(ExchangeError):
 
 
 class RpcError(FairnessError):
-    """A call to an agent did not come to what was asked for."""
+    """A call to an agent failed."""
 
 
 class HostNotReached(RpcError):
@@ -246,7 +246,7 @@ class StoreError(ClusterError):
 
 
 class StoreAway(StoreError):
-    """The database does not answer; what was asked for may be done or not."""
+    """The database does not answer; the request may be done or not."""
 
 
 class SchemaMismatch(StoreError):
@@ -278,15 +278,15 @@ class Unreadable(RelayError):
 
 
 class BrokerAway(RelayError):
-    """The broker does not answer; what was sent last may be there or not."""
+    """The broker does not answer; the last message may be there or not."""
 
 
 class NobodyListens(BrokerAway):
-    """What was sent is nowhere: no queue takes it."""
+    """The sent message is nowhere: no queue takes it."""
 
 
 class StillUsed(RelayError):
-    """What was to be removed holds messages, or somebody receives from it."""
+    """A queue to be removed holds messages or has a consumer."""
 
 
 class StillWaiting(ClusterError):

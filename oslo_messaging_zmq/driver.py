@@ -2,9 +2,9 @@
 
 """An oslo.messaging driver without a broker: ``zmq+redis://``.
 
-Calls, casts and fanouts go directly from process to process over ZeroMQ;
-Redis only says who listens where. Notifications, which must be stored until
-somebody reads them, are kept in Redis.
+Calls, casts and fanouts go directly from process to process over ZeroMQ; Redis
+only says who listens where. Notifications must be stored until they are read,
+so they are kept in Redis.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _NATIVE = ('select', 'socket', 'thread', 'time')
 
 @dataclasses.dataclass(slots=True)
 class _Process:
-    """What one process has of a driver: a child makes its own.
+    """The parts of a driver in one process: a child makes its own.
 
     :param lock: held while the others are made. It is of this process, as
         one that was held during a fork would be so for ever.
@@ -57,8 +57,8 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
     :raises InvalidTransportURL: the URL is not understood.
     :raises ConfigurationError: of oslo.messaging, when the keys cannot be
         used, or eventlet has patched this process. Without keys and without
-        ``insecure`` the first message to send and the first listener raise
-        it: a transport of notifications alone talks with nobody but Redis.
+        ``insecure`` the first message to send and the first listener raise it:
+        a transport of notifications alone talks only with Redis.
     """
 
     carries_bytes = True
@@ -99,8 +99,8 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
 
         :returns: what the endpoint of a call returned.
         :raises MessagingTimeout: a call got no answer in time.
-        :raises MessageUndeliverable: ``at_least_once`` was asked for and
-            nobody listens.
+        :raises MessageUndeliverable: ``at_least_once`` was asked for and there
+            is no listener.
         :raises MessageDeliveryFailure: the message cannot be sent.
         """
         kind = messages.CALL if wait_for_reply else messages.CAST
@@ -251,8 +251,8 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
 def _require_native_threads(url: oslo_messaging.TransportURL) -> None:
     """Refuse a process that eventlet has patched.
 
-    Whatever green thread blocks stops all others there: answers, addresses
-    and leases would be late without anybody knowing why.
+    There, one green thread that blocks stops all others: answers, addresses
+    and leases would be late without a visible cause.
     """
     patcher = sys.modules.get('eventlet.patcher')
     if patcher is None:

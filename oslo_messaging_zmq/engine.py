@@ -27,9 +27,9 @@ class Engine:
 
     :param settings: of the driver.
     :param matchmaker: knows who listens.
-    :param exception_modules: of which remote exceptions are raised again.
+    :param exception_modules: modules whose remote exceptions are raised again.
     :param name: of the driver in the log.
-    :raises ConfigurationError: there are no keys, and nobody allowed that.
+    :raises ConfigurationError: there are no keys, and ``insecure`` is not set.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ class MessagingError(Exception):
 
 
 class BadMessage(MessagingError):
-    """What somebody sent is no message of the driver."""
+    """A received message is not of the driver's format."""
 
 
 class UnsendableMessage(MessagingError):

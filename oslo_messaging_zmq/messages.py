@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What travels between peers, as bytes: pure reading and writing.
+"""Messages between peers, as bytes: pure reading and writing.
 
 Every message is one msgpack array whose first elements are the version of
 this format and the kind of the message::
@@ -14,10 +14,10 @@ a mapping must be text. A body with such things travels as JSON, like in
 other drivers (keys become text): ``JSON`` is added to the kind, and the body
 is one byte string, in place of ``message`` or ``result``.
 
-Nothing is ever made of a message but plain containers, numbers and text, so
-reading one runs no code of its sender. Reading is bounded: the size is looked
-at first, no container may claim more elements than the message has bytes, and
-msgpack's reader takes at most 1024 containers within each other.
+A message becomes only plain containers, numbers and text, so reading one runs
+no code of its sender. Reading is bounded: the size is looked at first, no
+container may claim more elements than the message has bytes, and msgpack's
+reader takes at most 1024 containers within each other.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 @dataclasses.dataclass(slots=True)
 class Request:
-    """What a client asks of a listener.
+    """A request of a client to a listener.
 
     :param kind: ``CALL``, ``CAST`` or ``FANOUT``.
     :param msg_id: what the answer refers to; '' where none is expected.
@@ -83,10 +83,10 @@ class Request:
 
 @dataclasses.dataclass(slots=True)
 class Answer:
-    """What a listener says about a call.
+    """An answer of a listener to a call.
 
     :param kind: ``REPLY``, ``HEARTBEAT`` or ``REFUSED``; a refused call was
-        not executed and may be sent to somebody else.
+        not executed and may be sent to another listener.
     :param failure: a serialised exception, or None.
     """
 

@@ -3,7 +3,7 @@
 """Tasks from any thread for the one thread that owns sockets.
 
 That thread waits for its sockets and for a descriptor that a task makes
-readable. While it works anyway nobody needs to wake it.
+readable. While it works anyway it need not be woken.
 """
 
 import collections
@@ -22,7 +22,7 @@ Task = Callable[[], None]
 
 
 class TaskQueue:
-    """What one thread is to do next."""
+    """Queue of the next tasks of one thread."""
 
     __slots__ = (
         '_asleep',

@@ -21,7 +21,7 @@ _METHOD = 'get_status'
 
 _Told = agents_module.Told[paging.Item]
 _Chosen = tuple[_Told, list[paging.Item], str | None]
-"""What was told, what of it is listed, and the name of the page's end if more
+"""The answers, the items of the page, and the name of the page's end if more
 follows."""
 
 

@@ -24,7 +24,7 @@ _SILENT = 'The agents that may know instance {} do not answer.'
 
 
 def show(asked: asked_module.Asked) -> asked_module.Answer:
-    """Show one instance, to whoever may see it."""
+    """Show one instance, if the caller may see it."""
     uuid = asked.names['uuid'].lower()
     owner = _owner(asked, uuid)
     if owner is not None and not states.runs(owner):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users and projects have in common."""
+"""Common code of users and projects."""
 
 from collections.abc import Callable
 from collections.abc import Mapping

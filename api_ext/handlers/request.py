@@ -46,7 +46,7 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def show(asked: asked_module.Asked) -> asked_module.Answer:
-    """Show one request, to whoever may see it."""
+    """Show one request, if the caller may see it."""
     return {'request': _item(asked, asked.names['uuid'].lower())}
 
 
@@ -183,7 +183,7 @@ def set_group(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def _payer(asked: asked_module.Asked) -> str:
-    """The project whose group is changed, by whoever may."""
+    """The project whose group is changed; the caller must be allowed to."""
     project = asked.body.get('project_id') or asked.caller.project_id
     if project is None:
         raise faults.BadRequest('The token has no project.')
@@ -208,7 +208,7 @@ def preemptions(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def show_preemption(asked: asked_module.Asked) -> asked_module.Answer:
-    """Show when a server had to make room, to whoever may see it."""
+    """Show when a server had to make room, if the caller may see it."""
     return {'preemption': _preemption(asked, asked.names['uuid'].lower())}
 
 
@@ -252,11 +252,11 @@ def _require_manager(
 ) -> None:
     """See to it that the caller may change an account.
 
-    One of the rules must allow it; the first one for all accounts, or each for
-    those right below what is the caller's.
+    One of the rules must allow it. The first rule may allow it for all
+    accounts, and each rule for accounts right below one of the caller's.
 
-    Whoever manages an account divides it among those below it; its own part
-    is others' matter.
+    The manager of an account divides it among those below it, but may not
+    change the account's own share.
 
     :param parent: says which account is above that of no user; '' for none
         that counts.

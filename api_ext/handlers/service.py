@@ -132,7 +132,7 @@ def part(said: Any, key: str) -> Any:
 
 
 def checked(item: Any, reader: validation.Reader) -> dict[str, Any]:
-    """What the service said, as far as it is described.
+    """The answer of the service, as far as it is described.
 
     :raises Unavailable: if it is not as described.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What may be told of hosts, and to whom."""
+"""Facts about hosts, and who may read them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What changes hosts: one rule per action."""
+"""Rules of changes to hosts: one per action."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the rules are made of."""
+"""Parts of the rules."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What hosts are told to do."""
+"""Actions on hosts."""
 
 from api_ext.schemas import parts
 
@@ -25,7 +25,7 @@ METHODS = {
     'resume': 'resume',
     'reset': 'reset',
 }
-"""What agents call each action."""
+"""Name of each action at agents."""
 
 CHOOSING = ('set-metric', 'set-policy')
 

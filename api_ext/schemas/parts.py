@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What many answers are made of."""
+"""Common parts of answers."""
 
 from collections.abc import Mapping
 import types

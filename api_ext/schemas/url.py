@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What stands in URLs."""
+"""Parts of URLs."""
 
 from api_ext.schemas import parts
 

@@ -128,7 +128,7 @@ class Batch:
         return int(self._used.sum())
 
     def set_open(self, row: int, is_open: bool) -> None:
-        """Let jobs start on a host, or no more."""
+        """Set whether jobs may start on a host."""
         self._changed |= is_open
         self._open[row] = is_open
 
@@ -137,7 +137,7 @@ class Batch:
         return bool(self._open[row])
 
     def work(self, row: int) -> tuple[partition.Work, ...]:
-        """What runs on a host."""
+        """Work that runs on a host."""
         return tuple(
             partition.Work(f'{n}', float(part.cores), part.limit_at)
             for n, part in self._by_host[row].items()

@@ -66,7 +66,7 @@ class Cloud(engine.Simulation):
             self._hosts.set_takes(row, False)
 
     def set_open(self, row: int, is_open: bool) -> None:
-        """Let servers start on a host, or no more."""
+        """Set whether servers may start on a host."""
         self._hosts.set_takes(row, is_open)
         if is_open and self._waiting:
             self._unplanned_s = min(self._unplanned_s, self._use.at_s)
@@ -86,7 +86,7 @@ class Cloud(engine.Simulation):
         return float(self._use.area[:, world_module.VCPU].sum())
 
     def work(self, now_s: float) -> dict[int, list[partition.Work]]:
-        """What runs, by host."""
+        """Work that runs, by host."""
         found: dict[int, list[partition.Work]] = {}
         for n, running in self._running.items():
             cores = self._cores(n)
@@ -118,7 +118,7 @@ class Cloud(engine.Simulation):
     def clear(self, row: int, uuids: Collection[str], now_s: float) -> None:
         """Move servers to other hosts, one after the other, or tell them.
 
-        Who has no room elsewhere stays.
+        Servers without room elsewhere stay.
         """
         done_s = max(
             [now_s, *(each.at_s for each in self._moving if each.row == row)]
@@ -143,7 +143,7 @@ class Cloud(engine.Simulation):
                 self.fate[n] = engine.Fate.ENDED
 
     def use_by_project(self, now_s: float) -> dict[str, float]:
-        """Decayed parts of all hosts, in the class of which most is used.
+        """Decayed parts of all hosts, in the class with the most use.
 
         :param now_s: up to which everything has happened.
         """

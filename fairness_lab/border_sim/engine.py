@@ -53,7 +53,7 @@ class Border:
     """One run.
 
     :param world: what is simulated.
-    :param mover: moves the border; ``None`` for nobody.
+    :param mover: moves the border; ``None`` for a fixed one.
     :param order: of the queue.
 
     :ivar batch: one side.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run of both sides came to."""
+"""Results of a run of both sides."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -26,7 +26,7 @@ SETTLED_HALF_LIVES = 2
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What a run came to.
+    """Results of a run.
 
     :ivar summary: JSON.
     :ivar tables: columns by name, by name of the table.
@@ -58,9 +58,9 @@ class Judge:
         self._rows.append(moment)
 
     def result(self, border: engine.Border) -> Judged:
-        """All that it came to.
+        """All results of a run.
 
-        :param border: that has come to its end.
+        :param border: whose run has ended.
         """
         work = _work(self._world, border)
         summary = {
@@ -103,7 +103,7 @@ def _error(parts: workload.Floats, pledges: workload.Floats) -> float:
 
 
 def _work(world: world_module.World, border: engine.Border) -> Json:
-    """Core-hours that were of use; what was lost is apart."""
+    """Core-hours that were of use, and lost ones apart."""
     cloud = border.cloud.core_seconds - border.cloud.wasted.sum()
     hours = {
         'batch': float(border.batch.area.sum()) / workload.HOUR_S,
@@ -120,7 +120,7 @@ def _work(world: world_module.World, border: engine.Border) -> Json:
 
 
 def _moves(world: world_module.World, border: engine.Border) -> Json:
-    """Moves that came to their end, and per host and day."""
+    """Moves that ended, and their number per host and day."""
     days = world.cloud.duration_s / workload.DAY_S
     by_day = [
         len(list(group))

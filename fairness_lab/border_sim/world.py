@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that are shared by a batch system and a cloud, and what both do.
+"""Hosts that a batch system and a cloud share, and the work of both.
 
-Times are seconds since the begin. What runs and waits in the cloud is a
+Times are seconds since the begin. The work of the cloud is a
 :class:`.workload.Cloud` of all hosts; jobs are a stream of the same kind,
 whose servers are parts of a job that start together.
 """

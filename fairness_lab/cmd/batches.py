@@ -34,7 +34,8 @@ class Asked:
 
     :ivar scenarios: names or paths.
     :ivar metrics: names; empty for what each scenario says.
-    :ivar policies: names of policies and references; empty likewise.
+    :ivar policies: names of policies and references; empty for what each
+        scenario says.
     :ivar overrides: YAML by key of the scenarios.
     :ivar choice: what else is asked of every run.
     """

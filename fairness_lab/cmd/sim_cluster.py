@@ -342,4 +342,4 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     'cluster tenants': _tenants,
     'cluster border': _border,
 }
-"""What to do, by command."""
+"""Functions by command."""

@@ -139,7 +139,7 @@ def _table(result: Result) -> str:
 
 
 def picture(directory: pathlib.Path, result: Result) -> bytes:
-    """Draw runs over time, and what all fixed borders come to.
+    """Draw runs over time, and the results of all fixed borders.
 
     :returns: a PNG image.
     """

@@ -124,7 +124,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
 
 
 def scenarios(results: Sequence[Result]) -> str:
-    """What was run, by scenario: its text, its settings."""
+    """Scenarios of the runs: text and settings of each."""
     first: dict[str, Result] = {}
     for result in results:
         first.setdefault(str(result.get('scenario')), result)

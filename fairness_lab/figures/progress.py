@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a program that takes long shows on the terminal."""
+"""Progress of a long program on the terminal."""
 
 from collections.abc import Mapping
 import sys
@@ -10,11 +10,11 @@ from rich import console as rich_console
 from rich import progress as rich_progress
 
 _PLAIN_EVERY_S = 10.0
-"""Seconds between plain lines, where nobody looks at a terminal."""
+"""Seconds between plain lines, without a terminal."""
 
 
 class Bar:
-    """A moving bar where somebody looks at a terminal, nothing elsewhere."""
+    """A moving bar on a terminal, nothing elsewhere."""
 
     def __init__(self) -> None:
         self._console = rich_console.Console(

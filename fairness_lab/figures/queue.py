@@ -83,7 +83,7 @@ def run(side: Run) -> bytes:
 
 
 def compare(sides: Sequence[Run]) -> bytes:
-    """Draw the errors of all runs over time, and bars of what they came to.
+    """Draw the errors of all runs over time, and bars of their results.
 
     :returns: a PNG image.
     """
@@ -139,7 +139,8 @@ _COMPARED = (
     _Bar('Wait, p95 [h]', _number(1 / HOUR_S, 'waiting', 'p95_s')),
     _Bar('Work lost [%]', _number(100, 'made_room', 'lost_part')),
 )
-"""What runs are compared by; what is 0 for all is left out."""
+"""Measures that runs are compared by; those that are 0 for all are left
+out."""
 
 
 def _curve(

@@ -196,7 +196,7 @@ def _cell(
 
 
 def _clouds(results: Sequence[Result]) -> Iterator[str]:
-    """What was simulated, cloud by cloud."""
+    """Settings of the simulated clouds, cloud by cloud."""
     first = {result['scenario']: result for result in reversed(results)}
     for name, result in reversed(first.items()):
         settings = [

@@ -191,7 +191,7 @@ def _run_of_pairs(side: panel.Side) -> bytes:
 
 
 def _run_of_nodes(side: panel.Side) -> bytes:
-    """Draw one run: parts of each node over time, weights, who knew whom."""
+    """Draw one run: parts of each node over time, weights, and knowledge."""
     nodes = list(side.result['nodes'])
     rows = math.ceil(len(nodes) / COLUMNS)
     figure = style.figure(13, 4.4 + 4 * rows)

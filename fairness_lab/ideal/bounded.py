@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What weights of a bounded ratio can reach, in a linear program.
+"""Best allocation of weights with a bounded ratio, by a linear program.
 
 A kernel gives a VM that wants more ``level x size x weight``, with one level
 for all VMs of a node. With weights from ``1`` to ``ratio`` times the least
@@ -122,7 +122,7 @@ def _ended(
     counts: Floats,
     solver: filling.Solver,
 ) -> Floats:
-    """Make turns until nobody changes sides.
+    """Make turns until no VM changes sides.
 
     :returns: (u, r) parts of the quotas.
     :raises SolverFailed: if turns do not end.
@@ -252,7 +252,7 @@ def _with_bounds(
 
 
 def _worth(program: program_module.Program, bounds: _Bounds) -> Floats:
-    """What leaves least unused: a column's parts of what is scarce."""
+    """Worth of columns: the parts of scarce resources that they use."""
     cells = program.limits.row < len(bounds.watched)
     return np.bincount(
         program.limits.column[cells],
@@ -382,7 +382,7 @@ class _OneResource:
         self.quota = wishes.quota[:, place]
 
     def parts(self, log: Floats) -> Floats:
-        """What users have of their quotas with these weights."""
+        """Parts of their quotas that users have with these weights."""
         got, _ = shares_filling.fill(
             self.capacity, self.node, self.demand, self.size * np.exp(log)
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs want, as columns and limits of a linear program.
+"""Wants of VMs, as columns and limits of a linear program.
 
 A column is the progress, 0..1, of VMs that are alike: of those of one user
 on one node with one resource, or of one VM that uses several resources in
@@ -20,7 +20,7 @@ Bools = program_module.Bools
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wishes:
-    """Demands of VMs: of whom, how much, of what and where.
+    """Demands of VMs: owner, amount, resource and node.
 
     :ivar capacity: (m, r) of each node, amounts of one unit of time.
     :ivar demand: (n, r) finite, >= 0: what each VM would use if it could.

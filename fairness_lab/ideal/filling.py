@@ -2,13 +2,13 @@
 
 """Lexicographic max-min by progressive filling, of entities and of users.
 
-The poorest entity is raised as far as possible, then the next poorest, and
-so on. One level is found by Newton's method: at a level that is too high the
-solver's prices name the entities that compete for what there is not enough
-of, and how much lower the level must be for them. They can have no more,
-whatever the others get, and are done; so is whoever has all they want.
-Columns with a price keep their end in every best solution, so that the rest
-falls into smaller parts that know nothing of each other.
+The poorest entity is raised as far as possible, then the next poorest, and so
+on. One level is found by Newton's method: at a level that is too high the
+solver's prices name the entities that compete for scarce resources, and how
+much lower the level must be for them. They cannot have more, whatever the
+others get, and are done; so are entities that have all they want. Columns with
+a price keep their end in every best solution, so that the rest falls into
+smaller parts that know nothing of each other.
 
 Users are raised twice: their shares first, then their parts of each resource.
 """
@@ -31,9 +31,9 @@ _SAME = 1e-8
 """Relative distance below which two levels are one."""
 
 _SLACKS = (1e-6, 1e-5, 1e-4, 1e-3)
-"""By so much less than its floor an entity may have, because floors come
-from solutions that are exact to less than this. What was found with many
-floors can be out of reach by a little more; then the next is tried."""
+"""An entity may have less than its floor by this much, because floors come
+from solutions that are exact to less than this. A result with many floors can
+be out of reach by a little more; then the next value is tried."""
 
 _PRICED = 1e-6
 """Part of the largest price below which something has none."""
@@ -45,7 +45,7 @@ _MOST_STEPS = 200
 
 
 class Model(Protocol):
-    """What of a solver is used; see :class:`.highs.Model`."""
+    """The part of a solver that is used; see :class:`.highs.Model`."""
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
         """Set other bounds of a row."""

@@ -2,9 +2,9 @@
 
 """The best possible allocation: lexicographic max-min over users.
 
-What an all-knowing divider could give: nobody's share can be raised without
-lowering that of somebody who has no more. Free of the weights, or within
-what weights of a bounded ratio can reach.
+The allocation of an all-knowing divider: no user's share can be raised without
+lowering the share of a user who has no larger one. It is free of the weights,
+or within reach of weights with a bounded ratio.
 """
 
 from collections.abc import Callable
@@ -83,14 +83,14 @@ def ideal(
 ) -> Ideal:
     """Divide every node so that users are lexicographically max-min fair.
 
-    What a user has of other resources than those that make the share is
-    divided in the same way, after the shares.
+    The amounts of resources that do not make the share are divided in the same
+    way, after the shares.
 
-    The largest of several parts is not concave, so that for ``dominant``
-    the resource that counts is fixed for each user: at first that of which
-    they want the largest part of their quota (dominant resource fairness).
-    A user who ends with a larger part of another resource changes to it, as
-    long as the sorted shares become better.
+    The largest of several parts is not concave, so that for ``dominant`` the
+    resource that counts is fixed for each user: at first the one whose demand
+    is the largest part of their quota (dominant resource fairness). A user who
+    ends with a larger part of another resource changes to it, as long as the
+    sorted shares become better.
 
     :param share: ``dominant``, ``asset`` or the name of a resource.
     :param max_weight_ratio: of weights that reach the allocation, >= 1;
@@ -180,7 +180,7 @@ def _divided(
 
 
 class Remembered:
-    """Finds the ideal anew only when what is wanted has changed.
+    """Finds the ideal again only when the wants have changed.
 
     :param share: as in :func:`ideal`.
     :param max_weight_ratio: as in :func:`ideal`.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What would be fair: max-min allocations of nodes' CPUs (pure).
+"""Fair allocations: max-min allocations of nodes' CPUs (pure).
 
-An allocation is max-min fair if nobody's part can grow without taking from
-somebody who has no more. Parts are found by filling: whoever wants less than
-an equal part gets what they want, and the rest is divided among the others.
+An allocation is max-min fair if no user's part can grow without taking from a
+user who has no larger part. Parts are found by filling: a user who wants less
+than an equal part gets all of it, and the rest is divided among the others.
 """
 
 from collections.abc import Callable
@@ -48,8 +48,8 @@ def fill_up(
 ) -> dict[str, float]:
     """Divide a capacity so that the poorest, what they had included, rise.
 
-    Everybody who gets something and wants more ends at one level of
-    ``(had + got) / weight``; whoever had more than that gets nothing.
+    All who get something and want more end at one level of
+    ``(had + got) / weight``; those who had more than that get nothing.
 
     :param capacity: to divide, >= 0.
     :param demand: what each one wants at most, >= 0.
@@ -112,7 +112,7 @@ class Cloud:
         return {user: self.user_weight.get(user, 1.0) for user in users}
 
     def wanted(self, node: str) -> dict[str, dict[str, float]]:
-        """What each VM on a node wants, by user and VM."""
+        """Demand of each VM on a node, by user and VM."""
         found: dict[str, dict[str, float]] = {}
         for vm, wanted in self.demand.items():
             if self.node[vm] == node:
@@ -123,12 +123,12 @@ class Cloud:
 def allocate(cloud: Cloud) -> dict[str, float]:
     """Divide nodes among users, and each user's part among their VMs.
 
-    Users are equal in what they have on all nodes together. A node cannot
-    give what it does not have and leaves nothing unused that somebody wants
-    there, so each node is filled up in turn from the poorest on, what they
-    have elsewhere included, until no node changes anything any more. That
-    is where the sum of ``total^2 / weight`` over the users is least, which
-    for such divisions is the max-min fair one.
+    Users are equal in what they have on all nodes together. A node cannot give
+    what it does not have and leaves nothing unused that a user wants there, so
+    each node is filled up in turn from the poorest on, what they have
+    elsewhere included, until no node changes anything any more. That is where
+    the sum of ``total^2 / weight`` over the users is least, which for such
+    divisions is the max-min fair one.
 
     :returns: CPUs that each VM gets: max-min between the users by weight,
         and between the VMs of a user on one node equally.
@@ -172,10 +172,10 @@ def bounded(
 ) -> dict[str, float]:
     """Most that each user can get when weights are bounded.
 
-    The kernel shares the CPU in proportion to vCPUs x weight, whoever owns a
-    VM. The best that can be done for one user on a node is the largest
-    weight for all of their VMs and the smallest, ``1 / ratio`` of it, for
-    all others; and nobody is given more there than their max-min part.
+    The kernel shares the CPU in proportion to vCPUs x weight, without regard
+    to owners. The best for one user on a node is the largest weight for all of
+    their VMs and the smallest, ``1 / ratio`` of it, for all others. No user is
+    given more there than their max-min part.
 
     :param fair: CPUs of each VM, of :func:`allocate`.
     :param vcpus: of each VM, >= 1.

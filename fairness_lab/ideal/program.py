@@ -145,7 +145,7 @@ def with_fixed(program: Program, fixed: Bools, value: Floats) -> Program:
 
 
 def parts(program: Program) -> Iterator[Part]:
-    """Split a program where no row connects; drop what raises nobody.
+    """Split a program where no row connects; drop useless parts.
 
     Entities without a column are in no part: they have their base.
     """

@@ -45,7 +45,7 @@ def worst(share: Floats, ideal: Floats) -> Floats:
 
 
 def distance(share: Floats, ideal: Floats) -> Floats:
-    """What would have to change hands, as part of all shares, (k,).
+    """The amount that would have to change hands, as part of all shares, (k,).
 
     Half of the sum of differences, because what one lacks another has.
     """
@@ -89,9 +89,9 @@ def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
 def overshoot(share: Floats, ideal: Floats) -> float:
     """Largest distance of a user beyond their ideal.
 
-    What counts is the excess on the other side of the ideal from where the
-    stretch began, for users who began further off than :data:`WITHIN`: as
-    part of the ideal, or of the way to it where that was longer.
+    Only the excess counts on the other side of the ideal from where the
+    stretch began, and only users who began further off than :data:`WITHIN`. It
+    is a part of the ideal, or of the way to it where that was longer.
     """
     some = ideal[0] > NEGLIGIBLE
     if not some.any():

@@ -30,7 +30,7 @@ Column = Sequence[str] | npt.NDArray[Any]
 def whole(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     """New directory under another name; rename it at the end.
 
-    Whatever goes wrong, nothing is left behind.
+    After any error, nothing is left behind.
 
     :param directory: that must not exist, or be empty.
     :raises SimError: if it does, or cannot be written.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a simulated run is judged by: an observer that compares with ideals."""
+"""Measures of a simulated run: an observer that compares with ideals."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence

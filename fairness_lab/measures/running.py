@@ -50,7 +50,7 @@ class Choice:
     """Options of a run beside the scenario.
 
     :ivar metric: name; ``None`` for the scenario's.
-    :ivar policy: name of a policy or reference; ``None`` likewise.
+    :ivar policy: name of a policy or reference; ``None`` for the scenario's.
     :ivar share: which share is compared with the ideal.
     :ivar parameters: attributes of the policy that are set to numbers.
     :ivar kind: of the tables, ``csv`` or ``parquet``.

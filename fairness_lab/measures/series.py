@@ -139,7 +139,7 @@ Row = Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """What was written round by round.
+    """Values that were written round by round.
 
     :ivar ideals: of users: round, time_s, user, share, ideal, bounded_ideal,
         and ``<resource>.part`` of the quota for each resource.
@@ -153,7 +153,7 @@ class Series:
 
 
 NOTHING = Series((), (), ())
-"""Of a run of which nothing was written."""
+"""The series of a run that wrote nothing."""
 
 
 def read(directory: pathlib.Path) -> Series:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What a run comes to: who wanted and received how much, settled."""
+"""Results of a run: what each user wanted and received, settled."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -35,7 +35,7 @@ LARGEST_DIFFERENCE = 0.1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """What one user got.
+    """Part of one user, in the laboratory and the simulator.
 
     :ivar recording: name of the recorded run.
     :ivar scenario: name of the scenario.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a real kernel tells of each kind of load, beside the simulator.
+"""Readings of a real kernel for each kind of load, beside the simulator.
 
 ``run_delay`` of the vCPUs' threads is all that agents know of what VMs lack.
-How long the simulator's VMs wait follows from how work comes to them
+How long the simulator's VMs wait follows from the way of their work
 (:mod:`.loops`). The laboratory's recording of ``kinds-of-load`` says how true
 that is.
 """
@@ -27,14 +27,14 @@ from fairness_lab.scenario import programs
 from nova_fairness.model import resources
 
 RECORDING = 'kinds-of-load-without'
-"""Name of the recorded run; nobody steers in it."""
+"""Name of the recorded run; it has no agents that steer."""
 
 _FILE = programs.LABORATORY.folder / 'kinds-of-load.yaml'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Told:
-    """What one VM did.
+    """Use and waits of one VM.
 
     :ivar vm: its name.
     :ivar wanted: CPUs that it would use of a plenty, as it was told.
@@ -53,7 +53,7 @@ class Told:
 
     @property
     def judged(self) -> float:
-        """What it wants if it is a closed loop, CPUs."""
+        """CPUs that it wants if it is a closed loop."""
         return self.used / (1 - self.waited)
 
 

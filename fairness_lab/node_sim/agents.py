@@ -24,10 +24,10 @@ _CPU = resources.CONTROLS.index(resources.Control.CPU)
 
 
 class Fleet:
-    """What all agents remember, and what they do in a round.
+    """Memory and actions of all agents in a round.
 
     :param cloud: the nodes and VMs.
-    :param setup: what the agents are.
+    :param setup: of the agents.
     """
 
     def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
@@ -49,7 +49,7 @@ class Fleet:
         return self._knowledge.of_users()
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
-        """Meet VMs that start, or are started anew elsewhere.
+        """Meet VMs that start, or start again elsewhere.
 
         :param at_s: when their counters were read for the first time;
             ``None``: not yet.

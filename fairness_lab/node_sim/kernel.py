@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulated kernels: what weights come to, and what VMs then receive."""
+"""Simulated kernels: effects of weights, and amounts that VMs receive."""
 
 import dataclasses
 
@@ -93,7 +93,7 @@ def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
 
 
 def found(vcpus: npt.NDArray[np.int64]) -> Units:
-    """What a VM is found with."""
+    """Units that a VM has at first."""
     return _fitting(neutral(vcpus))
 
 
@@ -129,7 +129,7 @@ def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """What happened in some time of constant demand and weights.
+    """Results of some time of constant demand and weights.
 
     :ivar received: (n, r) per second, and bytes of memory.
     :ivar stall: (n, c) part of the time, 0..1, for which each VM waited.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What agents know of each other: reports, their ways and their ages.
+"""Knowledge of agents about each other: reports, their ways and ages.
 
 Where reports neither tarry nor get lost all nodes know the same, and one sum
-over all VMs serves thousands of nodes. Where they do, each node adds up what
-reached it.
+over all VMs serves thousands of nodes. Where they do, each node adds up the
+reports that reached it.
 """
 
 import abc
@@ -184,7 +184,7 @@ class Searches:
         normal: resources.Vector,
         vcpus: model.Scalars,
     ) -> foresight_model.Knowledge:
-        """What reports tell; the same while little changes.
+        """The knowledge from reports; the same object while little changes.
 
         :param told: a row for each VM, where it was, in any order.
         :param vcpus: (n,) of these VMs.
@@ -304,7 +304,7 @@ class Knowledge(abc.ABC):
         """Let a tick pass at which no agent acts."""
 
     def fresh(self, tick: int) -> resources.Mask:
-        """Tell of which nodes the newest report counts, (m,)."""
+        """Tell which nodes have a newest report that counts, (m,)."""
         known = self.last != NEVER
         return np.asarray(known & (tick - self.last <= self.max_age))
 
@@ -331,7 +331,7 @@ class Knowledge(abc.ABC):
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:
-        """What nodes provide in a round, (r,)."""
+        """Supply of nodes in a round, (r,)."""
         whole = self.cloud.capacity[nodes].sum(axis=0)
         return resources.RESOURCES.over(whole, self.cloud.interval_s)
 

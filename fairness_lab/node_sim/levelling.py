@@ -3,9 +3,9 @@
 
 """Raising all VMs of a node to one level of greediness: pure arrays.
 
-The allocators of earlier work on the framework (Poullie et al.) give every
-VM of a node what makes it as greedy as the others, and stop raising those
-that use a resource of which all is given away. Many nodes at once.
+The allocators of earlier work on the framework (Poullie et al.) give every VM
+of a node an amount that makes it as greedy as the others, and stop raising
+those that use a resource without a rest. Many nodes at once.
 """
 
 import dataclasses

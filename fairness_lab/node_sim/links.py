@@ -100,7 +100,8 @@ class Linked(knowledge.Knowledge):
 
         :param acting: (k,) nodes that acted at this tick.
         :param age: ticks for which reports count; of all or (k, m).
-        :returns: :data:`.knowledge.NEVER` for nodes of which none counts.
+        :returns: :data:`.knowledge.NEVER` for nodes without a report that
+            counts.
         """
         arrived = self._arrived[acting]
         counts = (arrived != knowledge.NEVER) & (tick - arrived <= age)

@@ -2,8 +2,8 @@
 
 """How simulated VMs go on working: closed loops, open loops, pools of threads.
 
-Kernels tell for how long VMs waited, and that follows from how work comes to
-them. *d* is the part of its vCPUs that a VM wants, *r* what it receives.
+Kernels tell for how long VMs waited, and that follows from the way of their
+work. *d* is the part of its vCPUs that a VM wants, *r* what it receives.
 
 Closed loop: it runs, waits for input, and runs again. The longer it waits for
 a CPU, the less work it gets; it waits for ``1 - r / d`` of the time.
@@ -11,13 +11,13 @@ a CPU, the less work it gets; it waits for ``1 - r / d`` of the time.
 Pool: several such loops on *k* vCPUs. Pressure counts the time in which any
 of them waits; as if they did so independently, that is ``1 - (r / d) ** k``.
 
-Open loop: work comes at a rate of its own, and what is not done is done
+Open loop: work comes at a rate of its own, and work that is not done is done
 later. Let *c* be what the VM receives while it has work. It has some for
 ``r / c`` of the time and runs in *r* of it: it waits for ``r / c * (1 - c)``.
 Where *c* is what the others leave, ``r / c`` is the part of time in which a
 queue with processor sharing and several classes of work is not empty of one,
-whatever the sizes of requests are distributed like (F. P. Kelly,
-*Reversibility and Stochastic Networks*, 1979, section 3.3).
+for every distribution of the sizes of requests (F. P. Kelly, *Reversibility
+and Stochastic Networks*, 1979, section 3.3).
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _ALL = 1 - 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tick:
-    """What the CPUs did for VMs in some time.
+    """CPUs that VMs wanted and received in some time.
 
     :ivar node: (n,) index of each VM's node.
     :ivar wanted: (n,) CPUs that each wanted.
@@ -69,7 +69,7 @@ class Tick:
         return np.where(some, working * (1 - rate / self.vcpus), starved)
 
     def _rate(self) -> model.Scalars:
-        """What each VM receives while it has work, (n,) CPUs."""
+        """CPUs that each VM receives while it has work, (n,)."""
         nodes = len(self.cpus)
         used = np.bincount(self.node, self.received, nodes)
         left = (self.cpus - used).clip(0.0)[self.node] + self.received
@@ -97,7 +97,7 @@ class Backlog:
         self._left = np.zeros(len(loops.open))
 
     def clear(self, rows: model.Indices) -> None:
-        """Forget what was left to VMs that start anew."""
+        """Forget the backlog of VMs that start again."""
         self._left[rows] = 0.0
 
     def wanted(

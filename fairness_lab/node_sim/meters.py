@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What agents read on their nodes, and what they make of it: usage, load."""
+"""Readings of agents on their nodes, and their results: usage, load."""
 
 import dataclasses
 
@@ -23,7 +23,7 @@ from nova_fairness.shares import waiting
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Readings:
-    """What agents can read on their nodes.
+    """Values that agents can read on their nodes.
 
     :ivar node: (n,) where each VM is, or :data:`.model.ABSENT`.
     :ivar counters: (n, r) cumulative, CPU time in seconds; present memory.
@@ -40,7 +40,7 @@ class Readings:
 
 
 class Meters:
-    """What all agents remember of what they read, as arrays.
+    """Memory of all agents of their readings, as arrays.
 
     :param cloud: the nodes and VMs.
     :param decay_factor: part of the newest interval in the usage, in (0, 1].
@@ -84,7 +84,7 @@ class Meters:
     def usage(
         self, rows: model.Indices, node: model.Indices, readings: Readings
     ) -> usage_model.Usage:
-        """What the VMs used since their agents' last round.
+        """Use of the VMs since their agents' last round.
 
         CPU time is measured in seconds and weighed afterwards, because nodes
         differ in speed.

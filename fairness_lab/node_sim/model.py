@@ -68,7 +68,7 @@ class Setup:
     :ivar metric: name of the metric.
     :ivar policy: name of the policy or reference; ``none`` for no agents.
     :ivar metric_plugin: the metric.
-    :ivar policy_plugin: the policy; ``None`` if nobody steers.
+    :ivar policy_plugin: the policy; ``None`` if weights are not steered.
     :ivar allocator: a reference instead of weights.
     :ivar decay_factor: part of the newest interval in the usage, in (0, 1].
     :ivar max_weight_ratio: largest to smallest weight of a node, >= 1.
@@ -81,7 +81,7 @@ class Setup:
         the last.
     :ivar links: how reports travel; ``None``: all know all at once.
     :ivar view_max_age: rounds after which a report does not count, > 0.
-    :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
+    :ivar equal_vms: VMs weigh the same with any number of vCPUs.
     :ivar safety_net: whether nodes whose weights do harm return to neutral.
     :ivar stands_for: rows of the demand for which each one counts in the time
         that a step of the search takes: a small cloud that searches as slowly
@@ -157,4 +157,4 @@ class Observer(Protocol):
         """Look at a round; copy what is kept."""
 
     def result(self) -> Mapping[str, Any]:
-        """What goes into ``result.json``: JSON types."""
+        """Content of ``result.json``: JSON types."""

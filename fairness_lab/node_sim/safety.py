@@ -23,10 +23,10 @@ _TIME = resources.RESOURCES.index('cpu_time')
 
 
 class SafetyNet:
-    """What all agents remember of what their weights did.
+    """Memory of all agents of the effects of their weights.
 
     :param cloud: the nodes and VMs.
-    :param setup: what the agents are.
+    :param setup: of the agents.
     :param knowledge: of the nodes, from which users are weighed.
     """
 

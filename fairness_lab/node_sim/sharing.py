@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the kernels of many nodes divide what their VMs want: pure arrays.
+"""How the kernels of many nodes divide resources: pure arrays.
 
-Time-shared resources go out in proportion to shares, to nobody more than it
-wants, and nothing stays idle that somebody wants (weighted max-min, the
-fluid limit of CFS, BFQ, iocost and HTB). Memory is held under protection.
+Time-shared resources are divided in proportion to shares. No VM gets more than
+it wants, and nothing stays idle that a VM wants (weighted max-min, the fluid
+limit of CFS, BFQ, iocost and HTB). Memory is held under protection.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ class Coupled:
     ) -> tuple[resources.Vector, resources.Vector]:
         """Received and wished amounts, (n, r).
 
-        :param held: (n, r) of which only space-shared columns count.
+        :param held: (n, r); only its space-shared columns count.
         """
         columns = self._scarce()
         offers = self._offers_of_memory(held)
@@ -90,7 +90,7 @@ class Coupled:
         )
 
     def _scarce(self) -> Indices:
-        """Columns of which some node has less than is wanted."""
+        """Columns whose demand exceeds the capacity of some node."""
         timed = np.flatnonzero(resources.RESOURCES.time_shared)
         nodes = len(self._capacity)
         return np.array(
@@ -127,9 +127,9 @@ class Coupled:
         return np.where(self._coupled[:, column], limit, 1.0)
 
     def turn(self, offers: resources.Vector, column: np.intp | int) -> None:
-        """Divide one resource among those whom the others let have it.
+        """Divide one resource among VMs that the others do not hold back.
 
-        :param offers: (n, r), of which one column is replaced.
+        :param offers: (n, r); one column is replaced.
         """
         _, level = filling.fill(
             self._capacity[:, column],
@@ -147,7 +147,7 @@ class Coupled:
     def _final(
         self, offers: resources.Vector, columns: Indices
     ) -> tuple[resources.Vector, resources.Vector]:
-        """What fits, also where the turns have not quite settled."""
+        """Amounts that fit, also where the turns have not quite settled."""
         wished = self._demand.copy()
         for column in np.flatnonzero(resources.RESOURCES.time_shared):
             wished[:, column] *= self._limit(offers, column)
@@ -231,11 +231,11 @@ def divide(
 ) -> Divided:
     """Divide all resources of every node.
 
-    A VM that uses resources together (Leontief) is as fast as the scarcest
-    of them lets it be, and leaves of the others what it cannot use. Then
-    every VM that wants more has a resource of which all is used and of which
-    nobody gets more per share. The levels where this holds are found by
-    turns, one resource after the other.
+    A VM that uses resources together (Leontief) is as fast as the scarcest of
+    them lets it be, and leaves of the others what it cannot use. Then every VM
+    that wants more has a resource that is used up and that no other VM has
+    more of per share. The levels where this holds are found by turns, one
+    resource after the other.
 
     :param capacity: (m, r).
     :param node: (n,) index of each VM's node.

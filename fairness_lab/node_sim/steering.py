@@ -42,10 +42,10 @@ class Scene:
 
 
 class Steering:
-    """What all agents decided, and what their kernels hold, as arrays.
+    """Decisions of all agents, and values of their kernels, as arrays.
 
     :param cloud: the nodes and VMs.
-    :param setup: what the agents are.
+    :param setup: of the agents.
     """
 
     def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What those get who try to get more than their turn.
+"""Gains of users who try to get more than their turn.
 
-An attack changes what one party asks for: the first user of the first project,
-or that whole project. Everybody else asks for the same. The gain is what the
-party has allocated with the attack, divided by what it has without.
+An attack changes the requests of one party: the first user of the first
+project, or that whole project. All others ask for the same. The gain is the
+party's allocation with the attack, divided by the one without.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Floats = workload.Floats
 Indices = workload.Indices
 
 SHORT_S = 600.0
-"""What servers of an attack live that are deleted and asked for again."""
+"""Lifetime of an attack's servers that are deleted and asked for again."""
 
 IDS = 4
 """Users or projects that one party seems to be."""
@@ -49,10 +49,10 @@ class Attack:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What an attack brought, and what others lost.
+    """Gain of an attack, and losses of others.
 
-    :ivar honest: mean part of the cloud that the party has without the
-        attack, in the class of which it has most.
+    :ivar honest: mean part of the cloud that the party has without the attack,
+        in the class that is its largest.
     :ivar attacked: the same with it.
     :ivar neighbours_lose: by what part the other users of its project have
         less; 0 if there are none.
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def gain(self) -> float:
-        """What the party gets, divided by what it gets when honest."""
+        """Allocation of the party, divided by the honest one."""
         return self.attacked / self.honest if self.honest else math.inf
 
 

@@ -4,10 +4,10 @@
 
 Requests are asked for, start, end and are deleted at their moments. Plans are
 made at cycles, as the service makes them; a cycle is left out if nothing
-happened since the last one that could start somebody: a good state plans
-nothing. What users have allocated is charged exactly, but for what
-preemptible servers have. Those are told, leave after the notice without what
-they had done, and wait again with their age.
+happened since the last one that could start a request: a good state plans
+nothing. Allocations of users are charged exactly, except those of preemptible
+servers. Those are told, leave after the notice without what they had done, and
+wait again with their age.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ arithmetic, at the speed of an array."""
 
 
 class Fate(enum.IntEnum):
-    """What became of a request."""
+    """The fate of a request."""
 
     COMING = 0
     WAITING = 1
@@ -57,7 +57,7 @@ class Fate(enum.IntEnum):
 
 
 class _Event(enum.IntEnum):
-    """What can happen, in the order in which it does if it is at once."""
+    """Events, in their order if they are at once."""
 
     END = 0
     LEAVE = 1
@@ -281,7 +281,7 @@ class Simulation:
         self._fresh[user] *= self._use.used[user] - self._use.lent[user] > 0
 
     def _make_way(self, n: int, at_s: float) -> None:
-        """Let a request's servers leave, if somebody waits for that still."""
+        """Let a request's servers leave, if their room is still wanted."""
         if n not in self._placed:
             return
         running = self._running[n]
@@ -338,7 +338,7 @@ class Simulation:
         self._fresh_at = now_s
 
     def _leave(self, n: int, at_s: float, fate: Fate) -> None:
-        """Let a request wait no more."""
+        """End the wait of a request."""
         del self._waiting[n]
         self.leaving.promised.pop(f'{n:08d}', None)
         stream = self._cloud.stream
@@ -380,7 +380,7 @@ class Simulation:
             self._unplanned_s = now_s + self._cloud.cycle_s / 2
 
     def _needs_plans(self) -> bool:
-        """Whether somebody waits, or may have to leave before anybody does."""
+        """Whether a request waits, or a server may have to leave before."""
         return bool(self._waiting) or self._cloud.marks.lower > 0
 
     def _make_room(self, action: cluster.Action, now_s: float) -> None:

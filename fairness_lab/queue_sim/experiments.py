@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Baadal published of packing, with the planners of this product.
+"""Baadal's published packing, with the planners of this product.
 
 Its requests are not published: sizes and mix are those that it tells of, and
 numbers are drawn.
@@ -106,8 +106,8 @@ def refusals(seed: int) -> list[Row]:
     """10,000 requests on 20 hosts, with and without rescue, on average.
 
     How many of them change the size of a server is not published. One refusal
-    more or less changes all that comes after it: requests are drawn anew some
-    times.
+    more or less changes all that comes after it: requests are drawn again
+    several times.
     """
     tried = {
         'without': packing.Strategy(),

@@ -2,9 +2,9 @@
 
 """Owners who lack CPUs while others have room, and servers that move for them.
 
-The node simulator runs the cloud with agents that steer weights; what servers
-wanted and got over some rounds is what plans are made of. Between two spells
-of rounds servers move, by some way to choose them.
+The node simulator runs the cloud with agents that steer weights; plans are
+made of the wants and uses of servers over some rounds. Between two spells of
+rounds servers move, by some way to choose them.
 """
 
 from collections.abc import Callable
@@ -167,7 +167,7 @@ class Cloud:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spell:
-    """What was seen in some rounds; (n,) means, CPUs, but for the last.
+    """Observations of some rounds; (n,) means, CPUs, but for the last.
 
     :ivar wanted: by servers.
     :ivar got: by them.
@@ -294,7 +294,7 @@ def run(seed: int, name: str) -> tuple[list[Floats], int]:
 
 
 def tables(seed: int, count: int = SEEDS) -> dict[str, list[Row]]:
-    """What ways to choose come to, on average over clouds.
+    """Results of the ways to choose, on average over clouds.
 
     :param seed: of the first cloud.
     :param count: of clouds.

@@ -11,7 +11,7 @@ from nova_fairness.model import cluster
 
 
 class Hosts:
-    """What hosts have, and what is allocated on them.
+    """Capacity of hosts, and allocations on them.
 
     :param capacity: (h, c) of each.
 
@@ -26,7 +26,7 @@ class Hosts:
         self._row = {name: row for row, name in enumerate(names)}
 
     def set_takes(self, row: int, takes: bool) -> None:
-        """Let servers start on a host, or no more."""
+        """Set whether servers may start on a host."""
         providers = list(self.providers)
         providers[row] = dataclasses.replace(providers[row], takes=takes)
         self.providers = tuple(providers)

@@ -2,13 +2,13 @@
 
 """How fair a run was, and how long requests waited.
 
-At every moment what is allocated is divided anew, in thought: by shares among
-those who want something, to nobody more than they want, and what one project
-leaves to the others (weighted max-min), then in the same way among its users.
-That is what each was *entitled* to; the ideal gives out exactly as much as the
-order did, so that the error of shares says nothing of utilisation. Amounts
-are parts of the cloud in the class of which somebody has most (the dominant
-share).
+At every moment all allocations are divided again, in thought. They are divided
+by shares among those who want something. No project gets more than it wants,
+and the rest of one goes to the others (weighted max-min). Each project's part
+is divided in the same way among its users. The result is the *entitlement* of
+each. The ideal gives out exactly as much as the order did, so that the error
+of shares says nothing of utilisation. Amounts are parts of the cloud in the
+class that is the owner's largest (the dominant share).
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ Json = dict[str, Any]
 Columns = dict[str, Any]
 
 _LEAST_SHARE = 1e-9
-"""What a share of 0 counts: only what nobody else wants."""
+"""Value of a share of 0: its owner gets only leftovers."""
 
 _NEVER = float('nan')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a run came to.
+    """Results of a run.
 
     :ivar summary: numbers, by name; ``None`` where there is none.
     :ivar tables: columns by name, by table: ``series``, ``projects``,
@@ -48,7 +48,7 @@ class Judgement:
 
 
 class Judge:
-    """Looks at moments and says what they came to.
+    """Looks at moments and gives the results.
 
     :param cloud: that was simulated.
     """
@@ -103,7 +103,7 @@ class Judge:
         self._last = moment
 
     def result(self, simulation: engine.Simulation) -> Judgement:
-        """What the run came to, after its last moment."""
+        """Results of the run, after its last moment."""
         series = dict(zip(_SERIES, np.array(self._rows).T, strict=True))
         waits = _Waits(self._cloud, simulation)
         summary = {
@@ -132,7 +132,7 @@ class Judge:
     def _ideal(
         self, moment: moments.Moment, held: Floats
     ) -> tuple[Floats, Floats]:
-        """What projects (p,) and users (u,) are entitled to."""
+        """Entitlements of projects (p,) and users (u,)."""
         both = moment.used + moment.wanted
         entitled, _ = filling.fill(
             np.array([held.sum()]),
@@ -192,7 +192,7 @@ class Judge:
         }
 
     def _made_room(self, simulation: engine.Simulation) -> Json | None:
-        """What servers lost that left; ``None`` if none ever could."""
+        """Losses of evicted servers; ``None`` if none could be evicted."""
         stream = self._cloud.stream
         if not stream.is_preemptible.any():
             return None
@@ -335,7 +335,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 def _error(held: Floats, entitled: Floats) -> float:
-    """Part of what somebody has that others should have, 0 to 1."""
+    """Part of the allocations that others should have, 0 to 1."""
     if not (held.sum() > 0 and entitled.sum() > 0):
         return 0.0
     apart = held / held.sum() - entitled / entitled.sum()

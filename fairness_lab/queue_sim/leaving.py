@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers of a simulated cloud that were told to leave, and for whom."""
+"""Evictions in a simulated cloud, and their preemptors."""
 
 from collections.abc import Iterable
 
@@ -17,11 +17,11 @@ _SAVED = 100
 """Key under which it is drawn who saves their work."""
 
 _ANYBODY = 'anybody'
-"""For whom servers leave so that a part of the cloud is free."""
+"""The preemptor of servers that leave so that a part of the cloud is free."""
 
 
 class Leaving:
-    """Servers that leave, and for whom.
+    """Servers that leave, and their preemptors.
 
     :param requests: number of them.
 
@@ -44,7 +44,7 @@ class Leaving:
         self._told_s += [now_s] * len(action.leaving)
 
     def free(self, servers: Iterable[str], now_s: float) -> None:
-        """Tell servers to leave, whoever comes into their room."""
+        """Tell servers to leave, without a preemptor."""
         told = list(servers)
         self._told.update(dict.fromkeys(told, _ANYBODY))
         self._told_s += [now_s] * len(told)
@@ -52,7 +52,7 @@ class Leaving:
     def forget(self, server: str) -> bool:
         """A server was told, and leaves or stays.
 
-        :returns: whether somebody waits for its room.
+        :returns: whether its room is still waited for.
         """
         request = self._told.pop(server, '')
         return request in self.promised or request == _ANYBODY

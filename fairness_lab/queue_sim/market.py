@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was published of a market of spending rates, with our planner beside.
+"""A published market of spending rates, with our planner beside.
 
 Rajagopalan (2012) tells of 20 requests of four classes that came in two rounds
 to 10 nodes of 8 cores, and of 4 and 8 migrations, but not in what order they
-came. With the classes in turn it comes to just these numbers; other orders are
+came. With the classes in turn the numbers are exactly these; other orders are
 drawn.
 """
 
@@ -41,7 +41,7 @@ _ORDER, _WHICH, _RATE = range(3)
 _DRAWN = 200
 _CHANGES = 100
 _RULES = planner.Rules(margin=0.0)
-"""Whatever is the better is done, as it was published."""
+"""Every better plan is carried out, as it was published."""
 
 _NEW = 1e-6
 """Cost of moving what has no node yet: it starts where the plan says."""

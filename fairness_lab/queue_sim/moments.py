@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users of a simulated cloud have and want, at one moment and so far."""
+"""Amounts that users of a simulated cloud have and want, now and so far."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ class Moment:
 
 
 class Use:
-    """What users have and want, (u, c), and what they had, times seconds."""
+    """Amounts that users have and want, (u, c), and had, times seconds."""
 
     def __init__(self, users: int, classes: int) -> None:
         amounts = np.zeros((3, users, classes), dtype=np.int64)

@@ -32,7 +32,7 @@ _DEPTH = displacement.Depth()
 
 
 class Kind(enum.IntEnum):
-    """What a request asks for."""
+    """The kind of a request."""
 
     START = 0
     RESIZE = 1
@@ -40,7 +40,7 @@ class Kind(enum.IntEnum):
 
 
 class Sizes(enum.Enum):
-    """What servers ask for, each class for itself, of hosts of 16 and 16."""
+    """Sizes of servers, each class for itself, of hosts of 16 and 16."""
 
     POWERS = 'powers'
     """1, 2, 4 or 8, all as often: a half of a host at most."""
@@ -78,8 +78,8 @@ class Strategy:
 
     :ivar rule: of placement.
     :ivar every: requests after which hosts are emptied; 0 for never.
-    :ivar has_rescue: whether room is made for what fits nowhere.
-    :ivar has_repack: whether all is packed anew besides, each time.
+    :ivar has_rescue: whether room is made for servers that fit nowhere.
+    :ivar has_repack: whether all is packed again besides, each time.
     :ivar depth: how far room is made.
     :ivar is_one: whether all hosts count as one: then nothing is refused
         because of where servers are.
@@ -95,7 +95,7 @@ class Strategy:
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What it came to.
+    """Results of a strategy.
 
     :ivar busy: hosts in use after each request.
     :ivar refused: starts and changes of size that found no room.

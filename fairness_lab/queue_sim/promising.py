@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimates of starts in a simulated cloud, and what became of them."""
+"""Estimates of starts in a simulated cloud, and their outcomes."""
 
 import dataclasses
 from typing import Any
@@ -47,7 +47,7 @@ class Promising:
             self._calibration = self._calibration.promised(made, now_s)
 
     def leave(self, uuid: str, at_s: float, is_started: bool) -> None:
-        """Take in that a request waits no more."""
+        """Note that a request does not wait any longer."""
         gone, nobody = {uuid: at_s}, dict[str, float]()
         self._calibration = (
             self._calibration.settled(gone, nobody)

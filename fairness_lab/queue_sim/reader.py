@@ -132,7 +132,7 @@ def read_asked(
 ) -> tuple[workload.Owners, workload.Stream]:
     """Read owners of hosts and their requests: ``projects`` or ``trace``.
 
-    :param section: all other keys of which were read.
+    :param section: whose other keys were all read.
     :param hosts: (h, c) capacity.
     :param days: length of the run.
     :param seed: of what is drawn.

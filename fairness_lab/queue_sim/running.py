@@ -36,7 +36,7 @@ def run(
     meter: running.Meter | None = None,
     victims: str = VICTIMS,
 ) -> Json:
-    """Run a cloud under an order and write what it came to.
+    """Run a cloud under an order and write the results.
 
     :param order: name of the plugin; its numbers have their defaults.
     :param directory: that exists.

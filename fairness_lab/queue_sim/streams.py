@@ -35,14 +35,14 @@ class Spread(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What projects of one kind ask for.
+    """Requests of projects of one kind.
 
     :ivar name: of the project; with a number if there are several.
     :ivar count: of projects.
     :ivar share: of each, >= 0.
     :ivar users: of each, >= 1.
     :ivar demand: part of the cloud that each would hold on average if all it
-        asks for started at once, in the class of which it asks for most; > 0.
+        asks for started at once, in the class of its largest demand; > 0.
     :ivar sizes: what is asked for, with how often beside the others, > 0.
     :ivar lifetime_s: mean.
     :ivar spread: of lifetimes.

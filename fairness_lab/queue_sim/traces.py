@@ -84,7 +84,7 @@ FROM vm LEFT JOIN (
 ) kind ON kind.vmTypeId = vm.vmTypeId
 ORDER BY vm.rowid
 """
-"""What a type needs is that on the first machine that has it: SQLite takes
+"""The needs of a type are those on the first machine that has it: SQLite takes
 the other columns from the row with the least."""
 
 MOST_SERVERS = 10_000
@@ -94,7 +94,7 @@ _KIB_PER_MIB = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """What a scenario says of its trace.
+    """Settings of a scenario's trace.
 
     :ivar path: of the file.
     :ivar shares: by project; those not named have 1.

@@ -20,7 +20,7 @@ Indices = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
 CLASSES = ('MEMORY_MB', 'VCPU')
-"""What servers of simulated clouds need."""
+"""Resource classes that servers of simulated clouds need."""
 
 MIB_PER_GIB = 1024
 DAY_S = 86400.0
@@ -32,7 +32,7 @@ RESIZED_AFTER_S = 600.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """What a request asks for.
+    """Size of a request.
 
     :ivar vcpus: of each server, >= 1.
     :ivar memory_mib: of each server, >= 1.
@@ -52,7 +52,7 @@ class Size:
 
     @property
     def demand(self) -> request_model.Demand:
-        """What one server needs."""
+        """Demand of one server."""
         amounts = (self.memory_mib, self.vcpus)
         return request_model.Demand(tuple(zip(CLASSES, amounts, strict=True)))
 
@@ -128,7 +128,7 @@ class Stream:
     limit_s: Floats | None = None
 
     def without_preemptible(self) -> 'Stream':
-        """The same, if nobody had asked for preemptible servers."""
+        """The same stream without requests for preemptible servers."""
         rows = ~self.is_preemptible
         columns = ('asked_s', 'lifetime_s', 'deleted_s', 'user', 'size')
         kept = {name: getattr(self, name)[rows] for name in columns}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run must show: expectations of a scenario, and how they came out.
+"""Expectations of a scenario for a run, and their outcomes.
 
-An expectation names one of :data:`.kinds.KINDS`, says of whom, and gives
-bounds.
+An expectation names one of :data:`.kinds.KINDS`, names the subjects, and
+gives bounds.
 """
 
 from collections.abc import Iterable
@@ -53,11 +53,11 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Runs:
-    """A set of runs; what is empty or ``None`` leaves no run out.
+    """A set of runs; an empty field or ``None`` leaves no run out.
 
     :ivar agents: with or without agents.
     :ivar metric: names of metrics; a run without agents has none.
-    :ivar policy: names of policies; likewise.
+    :ivar policy: names of policies; a run without agents has none.
     :ivar interval_at_least: seconds of a round.
     """
 
@@ -83,7 +83,7 @@ def _is_of(names: Names, name: str | bool) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a scenario expects of its runs.
+    """An expectation of a scenario for its runs.
 
     :ivar check: key of :data:`.kinds.KINDS`.
     :ivar name: of the check in the results; where there can be several, the

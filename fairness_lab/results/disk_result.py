@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What guests got of their nodes' disks, and how late they woke."""
+"""Use of the nodes' disks by guests, and how late guests woke."""
 
 from collections.abc import Mapping
 import math
@@ -26,9 +26,9 @@ def moved(
 
 
 def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
-    """What each VM moved in a stretch of time.
+    """Data that each VM moved in a stretch of time.
 
-    :returns: by VM; ``None`` if nobody moved anything.
+    :returns: by VM; ``None`` if no VM moved anything.
     """
     length_s = to_s - from_s
     amounts = moved(line, from_s, to_s)
@@ -50,7 +50,7 @@ def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
 
 
 def _fio_parts(line: timeline.Timeline) -> Mapping[str, float]:
-    """What part of its node's disk fio moved in place of each VM."""
+    """Part of its node's disk that fio moved in place of each VM."""
     got = {
         vm: values['bytes_per_s'] for vm, values in line.recording.fio.items()
     }
@@ -87,7 +87,7 @@ def latency(
 ) -> Json | None:
     """How late programs of guests woke, and for how long they waited.
 
-    :returns: by VM that measured it; ``None`` if nobody did.
+    :returns: by VM that measured it; ``None`` if none did.
     """
     found: Json = {}
     for vm in line.places:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be expected of a run: values of its result, by their words."""
+"""Values of a result that can be expected, by their words."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -58,8 +58,8 @@ def _each(
 ) -> Measure:
     """A value of each entry of a section of the result.
 
-    :param known_only: whether, if nobody is named, those are left out of
-        whom nothing is known.
+    :param known_only: whether entries without a value are left out if no names
+        are given.
     """
 
     def measure(result: Result, of: Names, _to: Names) -> Iterator[Measured]:
@@ -432,4 +432,4 @@ KINDS: Mapping[str, Kind] = {
         _numbered(_link_rows('link_part', lone=True)),
     ),
 }
-"""What can be expected, by the word that stands in a scenario."""
+"""Kinds of expectations, by the word that stands in a scenario."""

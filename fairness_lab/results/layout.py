@@ -12,7 +12,7 @@ from nova_fairness import exception
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """Where a VM runs, for whom, and how large it is."""
+    """Node, owner and size of a VM."""
 
     node: str
     user: str

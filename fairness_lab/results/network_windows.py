@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs sent and received between changes of the load (no effects).
+"""Traffic of VMs between changes of the load (no effects).
 
-What a VM sent is what arrived at the far end of its node's uplink, and what it
-received is what its own programs got: payload without headers, after whatever
-was dropped on the way.
+A VM's sent traffic is the amount that arrived at the far end of its node's
+uplink. Its received traffic is the amount that its own programs got. Both are
+payload without headers, and without dropped packets.
 """
 
 from collections.abc import Iterator

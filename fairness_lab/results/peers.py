@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run with several nodes shows: rounds, and what healing brought."""
+"""Results of a run with several nodes: rounds, and effects of healing."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ ROUNDS_TO_HEAL = 3
 """Rounds after which all should be as before, once something was healed."""
 
 ROUNDS_JUDGED = 3
-"""What the VMs get is judged over so many rounds after those."""
+"""The VMs' parts are judged over this many rounds after those."""
 
 HEALING = frozenset(
     {

@@ -43,7 +43,7 @@ class Reach:
         )
 
     def groups(self, t_s: float) -> tuple[tuple[str, ...], ...]:
-        """Groups at a moment; who is alone is a group, too."""
+        """Groups at a moment; a single node is a group, too."""
         gone = self._gone(t_s)
         together = tuple(node for node in self._nodes if node not in gone)
         alone = tuple((node,) for node in self._nodes if node in gone)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the kernel says about a VM, read without the agent's code.
+"""The kernel's readings of a VM, without the agent's code.
 
 The laboratory judges the agent, so it reads CPU time and shares itself.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run of a scenario leaves behind, as the results half reads it.
+"""The recording of a run, as the results half reads it.
 
 A recording is a directory::
 
     meta.json                   what was run, where, when
     instances.csv               the lab's own readings, about one a second
-    events.csv                  what happened to whom
+    events.csv                  each event, with its subject
     offered.csv                 how much CPU each guest wanted from when on
     fio.json                    what fio moved after the run, if it was asked
     agents/<node>/rounds.jsonl  the agent's record, one line a round
@@ -100,12 +100,13 @@ META_FIELDS = (
     'options',
     'monotonic_start_s',
 )
-"""What ``meta.json`` must have: the scenario's name and its content, what the
-guests were, the options, and the monotonic clock when the load began. It may
+"""Fields that ``meta.json`` must have: the scenario's name and its content,
+the guests, the options, and the monotonic clock when the load began. It may
 have ``wall_start`` (seconds since the epoch), ``version`` and ``machine``."""
 
 OPTION_FIELDS = ('metric', 'policy', 'interval_s', 'duration_s', 'agents')
-"""What its ``options`` must have; they may have ``max_weight_ratio``."""
+"""Fields that its ``options`` must have; they may have
+``max_weight_ratio``."""
 
 INSTANCE_COLUMNS = (
     't_s',
@@ -137,7 +138,8 @@ waited for a CPU, cumulative; how often a program of the guest woke, by how
 much too late in all, microseconds, and how often by 20 ms or more."""
 
 FIO = 'fio.json'
-"""What fio moved after the run, if it was asked to; see
+"""Data that fio moved after the run, if it was asked to; see
+:meth:`backend.Backend.fio`.
 :meth:`backend.Backend.fio`."""
 
 EVENT_COLUMNS = ('t_s', 'event', 'subject')
@@ -183,7 +185,7 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """One row of ``events.csv``: what happened to whom, when."""
+    """One row of ``events.csv``: time, event and its subject."""
 
     t_s: float
     event: str

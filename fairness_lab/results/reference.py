@@ -145,7 +145,7 @@ def _heaviness(
 def _endowment(
     vm: Mapping[str, Any], vms: Sequence[Mapping[str, Any]], supply: Amounts
 ) -> Amounts:
-    """What a VM is entitled to per second (paper, section 5.2.1)."""
+    """Endowment of a VM per second (paper, section 5.2.1)."""
     result = {name: amount / len(vms) for name, amount in supply.items()}
     vcpus = sum(other['vcpus'] for other in vms)
     result[CPU_TIME] = supply[CPU_TIME] / vcpus * vm['vcpus']

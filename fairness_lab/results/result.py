@@ -123,8 +123,8 @@ def jain(values: Sequence[float]) -> float | None:
     """Jain's index of fairness.
 
     :param values: >= 0.
-    :returns: 1/n (one has all) to 1 (all have the same); ``None`` where
-        nobody has anything.
+    :returns: 1/n (one has all) to 1 (all have the same); ``None`` if all have
+        0.
     """
     squares = math.fsum(value * value for value in values)
     if squares <= 0:

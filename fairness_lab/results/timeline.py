@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a recording says about any stretch of time (no effects).
+"""Values of a recording in any stretch of time (no effects).
 
-CPU and work are read off cumulative counters, demand off the offered load;
-from the demand follows what would have been fair.
+CPU and work are read off cumulative counters, demand off the offered load; the
+fair parts follow from the demand.
 """
 
 import bisect
@@ -33,7 +33,7 @@ class Counter:
     """A cumulative counter that was read now and then.
 
     Between two readings it grows evenly; where it falls, the VM was started
-    anew and counts on from zero.
+    again and counts on from zero.
 
     :param points: time in seconds and value, in the order of time.
     """
@@ -174,14 +174,14 @@ class Timeline:
         return frozen
 
     def offered(self, vm: str, t_s: float) -> float:
-        """What a guest was told to use at a moment, CPUs."""
+        """CPUs that a guest was told to use at a moment."""
         offers = self._offers.get(vm, [])
         place = bisect.bisect_right(offers, t_s, key=lambda item: item.t_s)
         cpu = offers[place - 1].cpu if place else 0.0
         return min(cpu, float(self.places[vm].vcpus))
 
     def demand(self, t_s: float) -> dict[str, float]:
-        """What each VM wanted at a moment, CPUs; 0 if it cannot run."""
+        """CPUs that each VM wanted at a moment; 0 if it cannot run."""
         return {
             vm: self.offered(vm, t_s) if self.runs(vm, t_s) else 0.0
             for vm in self.places

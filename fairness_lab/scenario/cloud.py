@@ -26,7 +26,7 @@ ABSENT = -1
 """Node of a VM that does not exist."""
 
 IDLE_MEMORY_MIB = 64.0
-"""What a guest occupies that was not told to use memory."""
+"""Memory of a guest that was not told to use memory."""
 
 _PHASE = 3
 
@@ -51,7 +51,7 @@ class Changes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loops:
-    """How work comes to VMs; see :mod:`fairness_lab.node_sim.loops`.
+    """How VMs get work; see :mod:`fairness_lab.node_sim.loops`.
 
     :ivar open: (n,) whether it comes at a rate of its own.
     :ivar threads: (n,) vCPUs of a VM that work at once, >= 1.
@@ -67,7 +67,7 @@ class Loops:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cloud:
-    """A scenario: who wants what where; no agents in it.
+    """A scenario: wants of VMs on nodes; no agents in it.
 
     :ivar name: identifier.
     :ivar description: what it shows, for people.
@@ -89,7 +89,7 @@ class Cloud:
     :ivar changes: what happens.
     :ivar silent: (rounds, m) whether a node's agent is down in that round;
         ``None`` if none ever is.
-    :ivar cut: (rounds, m) whether a node hears and is heard by nobody;
+    :ivar cut: (rounds, m) whether a node neither hears others nor is heard;
         ``None`` if none ever is.
     :ivar loops: of the VMs; ``None`` if all are closed loops of one thread.
     """
@@ -198,7 +198,7 @@ def changes(
     """Bring what happens into arrays, in the order of time.
 
     :param vms: all names, in the order of the arrays.
-    :param nodes: likewise.
+    :param nodes: all names, in the order of the arrays.
     """
     ordered = sorted(entries, key=lambda entry: entry.round)
     vm_at = {name: place for place, name in enumerate(vms)}

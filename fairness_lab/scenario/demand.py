@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs want over time, and in which way they want the CPU."""
+"""Wants of VMs over time, and the ways in which they want the CPU."""
 
 import dataclasses
 import enum
@@ -11,12 +11,12 @@ MAXIMUM = math.inf
 
 
 class Load(enum.Enum):
-    """How a VM comes to want the CPU.
+    """Way in which a VM wants the CPU.
 
-    :cvar OPEN: by the clock; what it does not get in time it leaves.
+    :cvar OPEN: by the clock; work that is not done in time is left.
     :cvar CLOSED: a thread on each vCPU runs, waits, and runs again.
-    :cvar POOL: so do a number of threads, on whatever vCPU is free.
-    :cvar CRON: work that comes by the clock, and is done however late.
+    :cvar POOL: a number of threads do the same, on any free vCPU.
+    :cvar CRON: work that starts by the clock, and is done however late.
     """
 
     OPEN = 'open'
@@ -29,7 +29,7 @@ class Load(enum.Enum):
 class Cycle:
     """Running and waiting by turns.
 
-    :ivar load: of which kind.
+    :ivar load: its kind.
     :ivar threads: that do so, each for itself, >= 1.
     :ivar wait_s: how long one waits after it has run, on average; with
         :attr:`Load.CRON` from one begin to the next. > 0, but for
@@ -43,7 +43,7 @@ class Cycle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What a VM wants from a moment on; ``None`` leaves a thing as it was.
+    """Wants of a VM from a moment on; ``None`` leaves a thing as it was.
 
     :ivar at_s: seconds since the load began.
     :ivar cpu: CPUs, or :data:`MAXIMUM`; with a cycle, what it would use of a

@@ -12,8 +12,8 @@ from nova_fairness import exception
 
 Value = yaml.Value
 Members = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By ``vms``, ``users`` and ``nodes``: names that a scenario may say, and
-whom each stands for."""
+"""By ``vms``, ``users`` and ``nodes``: names in a scenario, and the members
+that each stands for."""
 
 
 def expectations(

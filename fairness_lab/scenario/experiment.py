@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the simulator makes of a scenario: rounds, and what changes in them."""
+"""The simulator's form of a scenario: rounds, and changes in them."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def _cloud(scenario: values.Scenario) -> cloud_module.Cloud:
 
 
 def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
-    """Take over from its first load how work comes to a VM, if that says."""
+    """Take the way of a VM's work from its first load, if that says."""
     for step in scenario.load.get(vm.name, ()):
         if step.cycle is not None:
             # Jobs of cron are done late, as open loops are.
@@ -113,7 +113,7 @@ def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Wish:
-    """What a VM wants from a moment on.
+    """Wants of a VM from a moment on.
 
     :ivar at_s: seconds since the begin.
     :ivar demand: (r,) as in :class:`.cloud.Changes`; NaN leaves a thing as it
@@ -135,7 +135,7 @@ def _wishes(
 def _repeated(
     step: demand.Step, end_s: float, interval_s: float
 ) -> Iterator[_Wish]:
-    """What a step stands for, up to the next one."""
+    """Wants of a step, up to the next one."""
     wanted, every_s, for_s = _wanted(step), step.every_s, step.for_s
     if step.cycle is not None and step.cycle.load is demand.Load.CRON:
         period_s = step.cycle.wait_s
@@ -222,7 +222,7 @@ class _VmState:
                 return dataclasses.replace(self, frozen=frozen)
 
     def change(self, when: int, name: str) -> cloud_module.Change:
-        """What the simulator is told."""
+        """The change that the simulator gets."""
         time_shared = resources.RESOURCES.time_shared
         running = np.where(time_shared & self.frozen, 0.0, self.demand)
         return cloud_module.Change(
@@ -233,7 +233,7 @@ class _VmState:
 def _changes(
     scenario: values.Scenario, rounds: int
 ) -> Iterator[cloud_module.Change]:
-    """Tell for each VM what load and events together come to."""
+    """Yield the changes of each VM from load and events together."""
     wishes = {
         steps: tuple(_wishes(steps, scenario))
         for steps in set(scenario.load.values())
@@ -265,7 +265,7 @@ def _round(at_s: float, scenario: values.Scenario) -> int:
 def _spans(
     scenario: values.Scenario, rounds: int, meaning: Mapping[Action, bool]
 ) -> resources.Mask | None:
-    """When something is so of which node: (rounds, m), ``None`` if never."""
+    """Rounds of a state by node: (rounds, m), ``None`` if never."""
     mine = [event for event in scenario.events if event.action in meaning]
     if not mine:
         return None

@@ -333,7 +333,7 @@ class _Drawn:
     def _full(
         self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
     ) -> resources.Vector:
-        """What each VM wants at level 1, (n, r)."""
+        """Wants of each VM at level 1, (n, r)."""
         registry, recipe = resources.RESOURCES, self._recipe
         count = len(vcpus)
         node = self._lives.slot // recipe.vms_per_node

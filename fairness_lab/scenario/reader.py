@@ -2,9 +2,10 @@
 
 """Scenario files: YAML in, a checked scenario out.
 
-Laboratory and simulator read the same files. What only one of them can do,
-the other refuses or, where it says how real machines do a thing, checks and
-passes over. Errors name the file, the line and what was expected there.
+Laboratory and simulator read the same files. Some keys are for only one of
+them. The other refuses these. Keys that say how real machines do a thing are
+checked and passed over. Errors name the file, the line and what was expected
+there.
 """
 
 from collections.abc import Mapping

@@ -42,7 +42,7 @@ class Demand(enum.Enum):
     """A part ``idle`` of the VMs want 2 %, the others all."""
 
     HEAVY_TAILED = 'heavy-tailed'
-    """5 % times a Pareto number of shape ``tail``, at most all, drawn anew
+    """5 % times a Pareto number of shape ``tail``, at most all, drawn again
     after exponentially distributed times."""
 
     MIXED = 'mixed'
@@ -55,7 +55,7 @@ class Demand(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Parameters of what is drawn.
+    """Parameters of random clouds.
 
     :ivar graph: which users are on which nodes.
     :ivar nodes: number of nodes.
@@ -73,9 +73,9 @@ class Recipe:
     :ivar memory_mib: of a VM's flavor, each as likely.
     :ivar user_weights: quota weights of users, each as likely.
     :ivar resources: names of what is wanted beside idle memory.
-    :ivar pressure: what the VMs of a node want of its disk, network and
-        memory at level 1, relative to the capacity; each VM half to one and
-        a half times an even part.
+    :ivar pressure: amounts that the VMs of a node want of its disk, network
+        and memory at level 1, relative to the capacity; each VM half to one
+        and a half times an even part.
     :ivar coupled: part of the VMs that use their resources together.
     :ivar demand: how levels go.
     :ivar on: mean length of a burst, rounds.
@@ -86,7 +86,7 @@ class Recipe:
         the same user begins; lives are geometric.
     :ivar moves: probability that a VM moves in a round, to another node of
         its user.
-    :ivar loop: how work comes to VMs, each as likely; VMs that use resources
+    :ivar loop: way of the VMs' work, each as likely; VMs that use resources
         together are closed loops.
     :ivar threads: of a pool.
     :ivar period: rounds from one job of cron to the next.
@@ -211,7 +211,7 @@ def _wholes(value: Value) -> tuple[float, ...]:
 
 
 def _loops(value: Value) -> tuple[demand_module.Load, ...]:
-    """Read how work comes to VMs: a word, or a list of them."""
+    """Read the way of the VMs' work: a word, or a list of them."""
     if not isinstance(value.node.value, list):
         return (loop(value),)
     found = tuple(loop(item) for item in value.items())
@@ -221,7 +221,7 @@ def _loops(value: Value) -> tuple[demand_module.Load, ...]:
 
 
 def loop(value: Value) -> demand_module.Load:
-    """Read how work comes to a VM that has no jobs of cron."""
+    """Read the way of a VM's work without jobs of cron."""
     return demand_module.Load(value.one_of(_LOOPS))
 
 

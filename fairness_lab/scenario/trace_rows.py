@@ -45,7 +45,7 @@ class Header:
     others: Sequence[str]
 
     def check(self, path: pathlib.Path, found: Sequence[str]) -> None:
-        """Refuse columns that are missing, or that nobody knows.
+        """Refuse columns that are missing or unknown.
 
         :raises BadTrace: if there are some.
         """

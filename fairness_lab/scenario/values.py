@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a scenario says: frozen values, no effects."""
+"""Contents of a scenario: frozen values, no effects."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -70,7 +70,7 @@ class NodeSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who has VMs.
+    """An owner of VMs.
 
     :ivar name: of the user, and of the project.
     :ivar weight: part of the supply that the user is entitled to, relative
@@ -109,7 +109,7 @@ class Vm:
     :ivar disks: of a real guest, ``/dev/vda`` first.
     :ivar nics: number of network interfaces of a real guest.
     :ivar coupled: names of the resources that a simulated VM uses together.
-    :ivar loop: how work comes to a simulated VM whose load does not say.
+    :ivar loop: way of a simulated VM's work if its load does not say.
     :ivar threads: that do this work, in a pool.
     :ivar extra_specs: of its flavor.
     :ivar cputune: elements of ``<cputune>``, such as ``shares``.
@@ -132,7 +132,7 @@ class Vm:
 
 
 class Action(enum.Enum):
-    """What can happen during a run."""
+    """Events during a run."""
 
     START = 'start'
     DESTROY = 'destroy'
@@ -209,7 +209,7 @@ class LinkSpec:
 
 @dataclasses.dataclass(frozen=True)
 class AgentSpec:
-    """What the agents are.
+    """Settings of the agents.
 
     :ivar metric: name of their metric.
     :ivar policy: name of their policy, or of a reference of the simulator.
@@ -333,7 +333,7 @@ class Scenario:
         return sorted({step.at_s for step in steps if step.loads_network})
 
     def to_json(self) -> dict[str, Any]:
-        """What ``meta.json`` keeps of the scenario."""
+        """Content of ``meta.json`` about the scenario."""
         return {
             'name': self.name,
             'description': self.description,

@@ -16,7 +16,7 @@ from nova_fairness import exception
 _T = TypeVar('_T')
 
 _LENGTHS = ('rounds', 'duration')
-"""Keys of which one excludes the other."""
+"""Keys that exclude each other."""
 
 NAME_LENGTH = 40
 """Characters of a name, at most."""
@@ -203,7 +203,7 @@ class Section:
                 )
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for.
+        """Refuse keys that were not read.
 
         :raises BadScenario: naming the first of them and a near one.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What runs a scenario's VMs and agents: the contract."""
+"""Contract of backends: they run a scenario's VMs and agents."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from fairness_lab.scenario import demand
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VmState:
-    """What a VM has used so far.
+    """Use of a VM so far.
 
     :ivar cpu_s: cumulative CPU seconds; ``None`` if not known.
     :ivar cpu_shares: kernel units; ``None`` if not known.

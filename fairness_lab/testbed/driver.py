@@ -34,7 +34,7 @@ READY = 'ready'
 _OF_AGENTS = frozenset(
     {scenario_module.Subject.AGENT, scenario_module.Subject.REDIS}
 )
-"""What does not happen in a run without agents."""
+"""Subjects of events that are left out in a run without agents."""
 
 
 Action = scenario_module.Action
@@ -61,7 +61,7 @@ _AT_ONCE: Mapping[Action, _Do] = {
     Action.START_REDIS: lambda backend, _: backend.redis().start(),
     Action.FLUSH_REDIS: lambda backend, _: backend.redis().flush(),
 }
-"""What events do that are over at once.
+"""Functions of events that are over at once.
 
 A start and a move are not: they take until the guest has booted.
 """

@@ -53,13 +53,13 @@ _ALONE = nova_facts.NoCloud()
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What an agent runs and must release.
+    """The parts of an agent, which it runs and must release.
 
     :ivar memory: where the policies' memory is saved.
     :ivar regime: what is in force; asked before each round.
     :ivar boot_id: of this run.
-    :ivar cloud: of which the node is a part.
-    :ivar best_effort: knows which VMs get what nobody else wants.
+    :ivar cloud: that the node is a part of.
+    :ivar best_effort: knows which VMs get only what is left over.
     :ivar notices: has guests told that they leave; ``None`` if they are not.
     """
 
@@ -191,7 +191,7 @@ def open_record(
 def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
     """Build everything; nothing is started.
 
-    :param cloud: of which the node is a part, if it is of one.
+    :param cloud: that the node is a part of, if any.
     :raises FairnessError: if an option, a plugin or the host cannot be used.
     """
     settings = settings_module.from_conf(conf)
@@ -336,7 +336,7 @@ def _site(
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """What became of a restoration.
+    """The result of a restoration.
 
     :ivar outcomes: of each recorded value.
     :ivar problems: what else went wrong.

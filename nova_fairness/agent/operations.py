@@ -54,7 +54,7 @@ class Sources:
 
 
 class AgentOperations(endpoint.Operations):
-    """What an agent can be asked for, on any thread.
+    """Operations of an agent, on any thread.
 
     :param sources: where answers come from.
     """
@@ -115,7 +115,7 @@ class AgentOperations(endpoint.Operations):
         return self._paused(by, paused=False)
 
     def reset(self) -> endpoint.Answer:
-        """Begin anew with the next round."""
+        """Start from neutral with the next round."""
         self._of.orders.ask_reset()
         return self._answer()
 

@@ -24,13 +24,13 @@ ByControl = Mapping[resources.Control, float]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a round depends on; units as in the options' help.
+    """Settings of a round; units as in the options' help.
 
     :ivar overcommit: (r,) factors on the supply, > 0.
     :ivar controls: what is to be steered, where it can be.
     :ivar pin_vcpus: whether vCPUs are kept on cores.
     :ivar safety_net: whether weights that do harm return to neutral.
-    :ivar max_weight_ratios: those of single controls; likewise the next two.
+    :ivar max_weight_ratios: those of single controls; the next two also.
     """
 
     host: str

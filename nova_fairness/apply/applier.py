@@ -45,7 +45,7 @@ class Applier:
 
     @property
     def kinds(self) -> frozenset[resources.Control]:
-        """What this node can steer, whether it works now or not."""
+        """Controls of this node, whether they work now or not."""
         return frozenset(self._controls)
 
     def availability(
@@ -91,7 +91,7 @@ class Applier:
 
     @property
     def recorded(self) -> allocation.Allocation:
-        """What was found, by knob that was ever written since."""
+        """Found values, by knob that was ever written since."""
         return self._found.values
 
     def problems(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Applier:
         self,
         changes: Sequence[allocation.Change],
     ) -> tuple[control.Outcome, ...]:
-        """Write changes; what new ones replace is on the disk before.
+        """Write changes; values that they replace are on the disk before.
 
         :param changes: one VM's failure is no other's.
         :returns: one outcome per change, in order.
@@ -134,8 +134,8 @@ class Applier:
     ) -> tuple[control.Outcome, ...]:
         """Restore the values that controls had, and clear those records.
 
-        What cannot be written stays recorded; what vanished does not. With
-        the last VM goes what the controls share.
+        A value that cannot be written stays recorded. One whose VM vanished
+        does not. With the last VM goes what the controls share.
 
         :param keys: of incarnations; all that are recorded if ``None``.
         :param kinds: which controls; all unless given.

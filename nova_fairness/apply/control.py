@@ -17,7 +17,7 @@ from nova_fairness.model import resources
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one change.
+    """The result of one change.
 
     :ivar change: what was asked for.
     :ivar error: empty if it was written; otherwise why not.
@@ -48,7 +48,7 @@ class Control(abc.ABC):
         """The smallest and largest value that the kernel accepts."""
 
     def default(self) -> int | None:
-        """Value of a VM that nobody ever set; ``None`` if unknown."""
+        """Value of a VM that was never set; ``None`` if unknown."""
         return None
 
     def availability(self) -> tuple[bool, str]:
@@ -135,11 +135,11 @@ T = TypeVar('T')
 _NONE: tuple[str, ...] = ()
 
 _EXPECTED = (exception.FairnessError, OSError, ValueError)
-"""What a kernel that changes under a control's feet may lead to."""
+"""Errors of a control when the kernel's state changes meanwhile."""
 
 
 class Isolated:
-    """Calls a control; what it raises becomes a text, told once.
+    """Calls a control; its exception becomes a text, told once.
 
     :param item: the control.
     """
@@ -150,12 +150,12 @@ class Isolated:
 
     @property
     def kind(self) -> resources.Control:
-        """What it steers."""
+        """The control's kind."""
         return self._item.kind
 
     @property
     def default(self) -> int | None:
-        """What a VM has that nobody ever set."""
+        """Value of a VM that was never set; ``None`` if unknown."""
         return self._item.default()
 
     def availability(self) -> tuple[bool, str]:

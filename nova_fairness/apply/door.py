@@ -2,8 +2,9 @@
 
 """How a privileged process is started, asked, and let go.
 
-Each module that has entry points for root makes one :class:`Door`. What is
-behind it runs in a process of its own, with the capabilities that
+Each module that has entry points for root makes one :class:`Door`. The code
+behind it runs in a process of its own, with the capabilities that :data:`KEPT`
+names and no others.
 :data:`KEPT` names and no others.
 """
 

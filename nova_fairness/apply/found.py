@@ -28,7 +28,7 @@ _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 @dataclasses.dataclass(frozen=True)
 class _Record:
-    """What the file says.
+    """The content of the file.
 
     :ivar found: value by knob.
     :ivar lost_before: clock ticks since boot; of processes that started
@@ -42,9 +42,9 @@ class _Record:
 class FoundValues:
     """Remembers, before the first write of a knob, what it held.
 
-    The file is replaced as a whole: whoever is killed at any moment leaves
-    the old record or the new one. It belongs to one boot of the machine,
-    because no process outlives that.
+    The file is replaced as a whole: a crash at any moment leaves the old
+    record or the new one. It belongs to one boot of the machine, because no
+    process outlives that.
 
     :param path: of the file; another, ``<path>.lock``, is locked as long as
         this object is open.
@@ -69,11 +69,11 @@ class FoundValues:
         return types.MappingProxyType(self._record.found)
 
     def load(self) -> str:
-        """Take the record over; nobody else can until :meth:`close`.
+        """Take the record over, exclusively until :meth:`close`.
 
         A file that cannot be understood is moved aside to
-        ``<path>.corrupt-<n>``, and :meth:`is_unknown` tells of whom it may
-        have spoken.
+        ``<path>.corrupt-<n>``, and :meth:`is_unknown` tells which VMs it may
+        have named.
 
         :returns: what went wrong with the file, empty if nothing did.
         :raises StateError: if another process has the record, or the
@@ -108,7 +108,7 @@ class FoundValues:
         Those known keep their first value. Costs nothing if all are known.
 
         :raises StateError: if it cannot be written; then nothing of it is
-            remembered, and nobody may write these knobs.
+            remembered, and these knobs must not be written.
         """
         new = {
             knob: value
@@ -144,8 +144,8 @@ class FoundValues:
     def retry(self) -> None:
         """Write what was forgotten, if that could not be written before.
 
-        Values that could not be recorded are not in force: whoever wants to
-        write a knob records its value first, again.
+        Values that could not be recorded are not in force: each write of a
+        knob records its value first, again.
         """
         self.problem = ''
         with contextlib.suppress(exception.StateError):
@@ -192,8 +192,8 @@ class FoundValues:
     def _move_aside(self, error: Exception) -> str:
         """Keep an unusable file for people and begin a new one.
 
-        The new one is written before the old one goes: whoever is killed
-        between these finds the old one again.
+        The new one is written before the old one goes: after a crash between
+        these the old one is still there.
         """
         names = (
             self._path.with_name(f'{self._path.name}.corrupt-{number}')

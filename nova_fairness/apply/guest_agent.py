@@ -24,7 +24,7 @@ _KEEPALIVES_LOST = 3
 class GuestAgents:
     """Agents in the guests of this node.
 
-    :param uri: of libvirt; whoever connects must be allowed to change VMs.
+    :param uri: of libvirt; the connection must be allowed to change VMs.
     :param timeout_s: for which a guest may let one command wait, > 0.
     """
 
@@ -60,7 +60,7 @@ class GuestAgents:
     def _ask(
         self, domain: libvirt.virDomain, command: str, **arguments: Any
     ) -> Any:
-        """Send one command about files; what it returns."""
+        """Send one command about files; return its result."""
         order = {'execute': f'guest-file-{command}', 'arguments': arguments}
         told = libvirt_qemu.qemuAgentCommand(
             domain, json.dumps(order), self._timeout_s, 0

@@ -95,7 +95,7 @@ def _write(
 
 @contextlib.contextmanager
 def _group_of_root(group: str) -> Iterator[int]:
-    """Hold a group that root made; what is opened from there is in it.
+    """Hold a group that root made; a file opened from it is in it.
 
     Users may have groups of their own, and give them any name: one like that
     of a VM would lead to the groups above it, which are others'. A path may

@@ -6,8 +6,8 @@ Everything in :func:`run_as_root` runs in a process of its own that keeps one
 capability, CAP_NET_ADMIN, and lends it to ``tc`` and ``ip``. No command line
 comes from outside: an operation has a name and fields, each field is checked
 here, and the command is put together there. Traffic control is made on taps,
-uplinks of VMs and our own interfaces only. What was made by others is never
-removed or replaced, whoever asks for it.
+uplinks of VMs and our own interfaces only. Objects of others are never removed
+or replaced, whatever the request.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
 
 
 def _is_ours_alone(kernel: state.Kernel, item: Sequence[str | int]) -> bool:
-    """Tell whether nobody else would lose anything by a removal."""
+    """Tell whether a removal takes nothing from others."""
     device = str(item[1])
     if item[0] == 'no-clsact':
         return state.is_our_clsact(kernel.ingress(device))

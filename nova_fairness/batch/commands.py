@@ -12,7 +12,7 @@ def output(
     timeout_s: float,
     failed: type[exception.BatchError] = exception.BatchAway,
 ) -> str:
-    """What a command writes.
+    """Run a command, and return its output.
 
     :param timeout_s: seconds after which it counts as not answering.
     :param failed: raised if it ends with another code than 0.

@@ -109,7 +109,7 @@ class Condor(system.BatchSystem):
 
 
 def seen(slots: str, jobs: str) -> partition.Seen:
-    """What HTCondor says of its slots and jobs.
+    """Parse the slots and jobs of HTCondor.
 
     A host with a slot that cannot be read has no place. A job that cannot be
     read has no known end, and wants nothing.

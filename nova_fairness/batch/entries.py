@@ -67,7 +67,7 @@ class Entries:
         return (*self._faults[:NAMED], rest)
 
     def say(self, sentence: str) -> None:
-        """Add a sentence about an entry of which a part can be read."""
+        """Add a sentence about an entry that can be read in part."""
         self._faults.append(f'{self._system}: {sentence}')
 
 
@@ -93,7 +93,7 @@ def text(value: object) -> str:
 
 
 def words(value: object) -> str:
-    """What somebody wrote, for people; what cannot be written is a ``?``."""
+    """Text for people; a character that cannot be written is a ``?``."""
     return str(value).encode('utf-8', 'replace').decode('utf-8')
 
 

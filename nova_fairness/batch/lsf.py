@@ -52,8 +52,8 @@ _HMS = re.compile(r'(\d+):(\d\d):(\d\d)')
 class Lsf(system.BatchSystem):
     """LSF 10.1, by ``bhosts``, ``bjobs`` and ``badmin``.
 
-    Who runs the commands must be an administrator of LSF, and see the jobs of
-    all (``SECURE_JOB_INFO_LEVEL``).
+    The user that runs the commands must be an administrator of LSF, and see
+    all jobs (``SECURE_JOB_INFO_LEVEL``).
 
     :param timeout_s: seconds in which a command must answer, > 0.
     """
@@ -99,7 +99,7 @@ class Lsf(system.BatchSystem):
 
 
 def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
-    """What LSF says of its hosts and jobs.
+    """Parse the hosts and jobs of LSF.
 
     A host or a job whose record cannot be read is set aside, and named. Such a
     host has no place. Such a job wants nothing; where it may run, the slots
@@ -225,7 +225,7 @@ def _name(job: Record) -> str:
 
 
 def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
-    """What a job has of each of its hosts, as ``4*hostA:hostB``."""
+    """Slots of a job on each of its hosts, as ``4*hostA:hostB``."""
     if job['STAT'] not in _RUNS:
         return
     gone_at, limit = None, _seconds(job['RUNTIMELIMIT'])

@@ -18,7 +18,7 @@ _WITHOUT_ACCOUNTS = (
     'supported accounting_storage plugin',
     'accounting storage is disabled',
 )
-"""What sacctmgr and sacct write where there is no slurmdbd."""
+"""Output of sacctmgr and sacct where there is no slurmdbd."""
 
 _TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
 
@@ -26,11 +26,11 @@ _TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
 class Slurm(system.BatchSystem):
     """Slurm 22.05, by ``sinfo``, ``squeue`` and ``scontrol``.
 
-    Accounts are those of ``slurmdbd``, by ``sacct`` and ``sacctmgr``. To give
-    shares, who runs them must be an administrator of them.
+    Accounts are those of ``slurmdbd``, by ``sacct`` and ``sacctmgr``. To set
+    shares, this user must be an administrator of them.
 
-    ``SLURM_CONF`` is read by the commands. Who runs them must be an operator
-    of Slurm and see the jobs of all (``PrivateData``).
+    ``SLURM_CONF`` is read by the commands. The user that runs them must be an
+    operator of Slurm and see all jobs (``PrivateData``).
 
     :param timeout_s: seconds in which a command must answer, > 0.
     """
@@ -136,7 +136,7 @@ class Slurm(system.BatchSystem):
             raise
 
     def _accounted(self, command: tuple[str, ...]) -> str:
-        """What accounting says.
+        """Output of a command of the accounting.
 
         :raises BatchRefused: if there is none.
         """

@@ -53,7 +53,7 @@ def listed(text: str) -> dict[str, float | None]:
 def accounting(
     text: str, known: Mapping[str, float | None], since: float, now: float
 ) -> pledge.Accounting:
-    """What jobs had that ran between two moments.
+    """Use of jobs that ran between two moments.
 
     A job without an end runs only as long as slurmctld says so: the message of
     its end may have been lost.

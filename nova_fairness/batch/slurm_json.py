@@ -69,7 +69,7 @@ MOST_WANTS = 100_000
 
 
 def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
-    """What Slurm says of its nodes and jobs.
+    """Parse the nodes and jobs of Slurm.
 
     A node or a job whose entry cannot be read is set aside, and named. Such a
     node has no place. Such a job wants nothing; where it may run, what nodes
@@ -300,7 +300,7 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
 
 
 def _want(job: Json, name: str, largest: float) -> partition.Want:
-    """What a job wants, or one task of an array."""
+    """Demand of a job, or of one task of an array."""
     cores, nodes = (
         entries.number(job['cpus']),
         entries.number(job['node_count']),
@@ -315,7 +315,7 @@ def _want(job: Json, name: str, largest: float) -> partition.Want:
 
 
 def _every(job: _Job) -> Iterator[partition.Want]:
-    """What all tasks want that a job stands for."""
+    """Demand of all tasks of a job."""
     if job.want is not None:
         for n in range(min(job.tasks, MOST_TASKS)):
             numbered = job.name + (f'+{n}' if n else '')
@@ -329,7 +329,7 @@ _ELLIPSIS = '...'
 def _tasks(text: str) -> tuple[int, bool]:
     """Number of jobs of an array that one line stands for, as ``1-9:2,20%4``.
 
-    What runs at once at most counts, if that is fewer. Slurm cuts the list at
+    The limit of tasks at once counts, if that is fewer. Slurm cuts the list at
     64 characters, unless SLURM_BITSTR_LEN says otherwise.
 
     :returns: the number, and whether the list is cut and says too few.

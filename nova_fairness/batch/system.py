@@ -36,7 +36,7 @@ class BatchSystem(abc.ABC):
 
     @abc.abstractmethod
     def drain(self, host: str, reason: str) -> None:
-        """Let no more jobs start on a host; those that run go on.
+        """Let no new jobs start on a host; those that run go on.
 
         :param reason: that is to stand there; begins with
             :data:`.partition.MARK`.
@@ -53,13 +53,13 @@ class BatchSystem(abc.ABC):
         """
 
     def accounting(self, since: float, now: float) -> pledge.Accounting:
-        """What jobs had that ran at any time after a moment, or run now.
+        """Use of jobs that run now, or ran at any time after a moment.
 
         A job runs while the batch system lists it as running. One without an
         end in the accounts that does not run is a fault, and is not charged.
 
         :param since: seconds of the epoch.
-        :param now: seconds of the epoch; what began later does not count.
+        :param now: seconds of the epoch; jobs that began later do not count.
         :raises BatchAway: if it gives no answer.
         :raises BatchUnreadable: see :meth:`look`.
         :raises BatchRefused: if it keeps no accounts, as any may.
@@ -91,14 +91,14 @@ class BatchSystem(abc.ABC):
         )
 
     def close(self, host: str, text: str) -> None:
-        """Drain a host, if nobody else did.
+        """Drain a host, if it is not drained already.
 
         :param host: its name in the batch system.
         :param text: why, for people who look there.
         :raises BatchAway: if it gives no answer.
         :raises BatchUnreadable: if its answer cannot be read.
-        :raises BatchRefused: if it has no such host, somebody else closed
-            it, or it refuses.
+        :raises BatchRefused: if it has no such host, the host was closed by
+            others, or it refuses.
         """
         place = self._place(host)
         if place.takes:

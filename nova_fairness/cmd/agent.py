@@ -165,7 +165,7 @@ def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
 
 
 def _holder(name: str) -> str:
-    """Whose an abstract name is, for people."""
+    """The holder of an abstract name, for people."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(_ALONE_WITHIN_S)
         try:
@@ -199,10 +199,10 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
 
 
 def _restore(conf: cfg.ConfigOpts) -> int:
-    """Restore all controls of which a record exists.
+    """Restore all controls that have a record.
 
-    :returns: 0 if all could be restored, else 1; also if nobody knows what
-        all is, because the record cannot be understood.
+    :returns: 0 if all could be restored, else 1; also 1 if the record cannot
+        be understood.
     """
     controls.prepare(conf.config_file or ())
     with be_alone(conf.fairness.connection_uri):
@@ -219,7 +219,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
 
 
 def _withdraw(conf: cfg.ConfigOpts) -> int:
-    """Take the row of an agent that runs no more out of Nova's list."""
+    """Take the row of a stopped agent out of Nova's list."""
     removed = _cloud(conf).withdraw()
     sys.stdout.write(
         plain.lines(

@@ -102,12 +102,12 @@ class ConductorSender(dispatcher.Sender):
         self._link: link.Link | None = None
 
     def connect(self) -> None:
-        """Connect anew: an old connection may be dead without knowing."""
+        """Connect again: an old connection may be dead without knowing."""
         self._close()
         self._link = link.Link(self._url, self._places)
 
     def send(self, cast: cast_module.Cast) -> None:
-        """Send a message; what nobody listens to is not there."""
+        """Send a message; it is lost if no queue takes it."""
         if self._link is None:
             raise exception.BrokerAway('there is no connection')
         delivery = link.Delivery('', cast.key, cast.body, cast.properties, 0)
@@ -118,7 +118,7 @@ class ConductorSender(dispatcher.Sender):
             raise exception.NobodyListens('conductor does not listen')
 
     def is_drained(self) -> bool:
-        """Look at the queues of conductor and of whom it asks."""
+        """Look at the queues of conductor and of the services that it asks."""
         self.connect()
         try:
             return self._link is not None and all(
@@ -195,7 +195,7 @@ def _mirrored(
 def _accounts(
     conf: cfg.ConfigOpts,
 ) -> Callable[[], tuple[cluster.Account, ...]]:
-    """What says which shares there are.
+    """Make the reader of the share tree.
 
     :raises ConfigurationError: if the file cannot be used.
     """
@@ -407,7 +407,7 @@ def _watched(
 
 
 def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
-    """What signs for agents; ``None`` where nobody asks, or nobody has keys.
+    """Make the signer for agents; ``None`` without agents or keys.
 
     :raises ConfigurationError: if the key cannot sign.
     """

@@ -243,7 +243,7 @@ def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:
-    """What hosts say of what they were set to, each sentence once."""
+    """Warnings of hosts about their settings, each sentence once."""
     told = [said.get('warning') for said in answers.by_host.values()]
     return list(dict.fromkeys(text for text in told if text))
 

@@ -57,7 +57,7 @@ TOP = 'top'
 """Makes several calls, again and again."""
 
 ROLLED = ('set-metric', 'set-policy')
-"""What becomes one epoch for all hosts."""
+"""Commands that make one epoch for all hosts."""
 
 NAMED = (*ROLLED, 'prefer', WHY)
 

@@ -335,7 +335,7 @@ def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 
 def _previewed_users(answers: Answers) -> Rows:
-    """Sums over the hosts; who would lose most comes first."""
+    """Sums over the hosts; the largest loss comes first."""
     rows: dict[tuple[str, str], list[Any]] = {}
     for _, one in _previewed(answers):
         for user, told in one['users'].items():
@@ -365,7 +365,7 @@ def _previewed_instances(answers: Answers) -> Rows:
 
 
 def _preview_notes(answers: Answers) -> Iterator[str]:
-    """What makes the numbers less than they seem."""
+    """Reasons why the numbers are less reliable."""
     for host, said in answers.items():
         if said['enforced']:
             yield f'{host} enforces already: weights are at work.'

@@ -137,7 +137,7 @@ def _row(
 def _percent(told: Sequence[Mapping[str, Any]], resource: str) -> str | None:
     """Largest part of the quota that a host knows of, as text.
 
-    Every host adds up all nodes that it knows; who knows most is right.
+    Every host adds up all nodes that it knows; the largest sum is right.
     """
     parts = [one['usage_quotas'].get(resource) for one in told]
     known = [part for part in parts if part is not None]

@@ -20,7 +20,7 @@ Made = Callable[[leaves_module.Leaves, evictor.Leaving], idle_reclaim.Idling]
 
 
 def chosen(conf: cfg.ConfigOpts) -> Made:
-    """What the options say; no agent is asked if nobody leaves for it.
+    """Rules of idle reclaim; agents are asked only if it is on.
 
     :raises ConfigurationError: if they cannot be used, or agents not asked.
     """

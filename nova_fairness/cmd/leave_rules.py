@@ -30,14 +30,14 @@ from nova_fairness.planners.preemption import risk
 from nova_fairness.planners.preemption import watermark
 
 _ALL = 10**9
-"""Servers: whoever may retire is looked at."""
+"""Number of servers: all that may retire are looked at."""
 
 
 @contextlib.contextmanager
 def checked(names: str) -> Iterator[None]:
-    """Say of which options it is that values are out of their range.
+    """Name the options of values that are out of their range.
 
-    Bounds of options let through what is no number.
+    Bounds of options let through values that are not numbers.
     """
     try:
         yield

@@ -33,7 +33,7 @@ def charging(
     store: store_module.Store,
     reader: snapshot.Reader,
 ) -> charging_module.Charging:
-    """What keeps the ledger.
+    """Make the keeper of the ledger.
 
     :raises ConfigurationError: if agents are to be asked and cannot be, or a
         weight is no number of at least 0.
@@ -59,7 +59,7 @@ def charging(
 
 
 def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
-    """What asks any agent which part of the cloud is used.
+    """Make the function that asks agents for used parts of the cloud.
 
     :raises ConfigurationError: if it is to be asked and cannot be.
     """
@@ -88,9 +88,9 @@ def _several(asked: client.FairnessClient) -> list[Any]:
 
 
 def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
-    """What asks agents.
+    """Make the client that asks agents.
 
-    :param option: for which, and what it is.
+    :param option: that needs them, with its value.
     :raises ConfigurationError: if they cannot be asked.
     """
     if not conf.transport_url:
@@ -105,7 +105,7 @@ def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
 
 
 def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
-    """What budgets are counted in.
+    """Period, weights and charge of budgets.
 
     :raises ConfigurationError: if a weight is no number of at least 0.
     """
@@ -150,7 +150,7 @@ def export(conf: cfg.ConfigOpts) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Work the ledger out anew from what was charged.
+    """Compute the ledger again from all charges.
 
     :raises BadLedger: if it is another one.
     """

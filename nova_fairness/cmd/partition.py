@@ -33,7 +33,7 @@ def partitioning(
     made: service.Service,
     stopped: threading.Event,
 ) -> controller.Partitioning | None:
-    """What moves hosts; ``None`` if none are to move.
+    """Make the controller of the border; ``None`` if no hosts move.
 
     :raises ConfigurationError: if the batch system or the file of hosts
         cannot be used.

@@ -37,13 +37,13 @@ _CONTRARY = (
 
 
 class Closing:
-    """Names of hosts on which nothing is to start, whoever says so."""
+    """Names of hosts that take no new work, from all sources."""
 
     def __init__(self) -> None:
         self._parts: list[Callable[[], Collection[str]]] = []
 
     def add(self, part: Callable[[], Collection[str]]) -> None:
-        """Let somebody name some, too."""
+        """Add a source of names."""
         self._parts.append(part)
 
     def __call__(self) -> frozenset[str]:
@@ -52,7 +52,7 @@ class Closing:
 
 
 def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
-    """What operators chose; ``None`` if nothing is planned.
+    """Rules that operators chose; ``None`` if nothing is planned.
 
     :raises ConfigurationError: if choices contradict each other.
     """
@@ -121,7 +121,7 @@ def moving(
     made: service.Service,
     stopped: threading.Event,
 ) -> plan_controller.MovingPlans | None:
-    """What makes plans and carries them out; ``None`` if nobody does.
+    """Make the controller of migration plans; ``None`` if it is off.
 
     :raises ConfigurationError: see :func:`rules`.
     """
@@ -158,7 +158,7 @@ def moving(
 def _shared(
     conf: cfg.ConfigOpts, store: store_module.Store
 ) -> observation.Shared:
-    """Hosts stay stored when the option goes, and nobody moves them then."""
+    """Stored hosts of the border; none if the option is gone."""
     if not conf.fairness_partition.batch:
         return tuple
     return lambda: store.nodes.all()[0].values()
@@ -167,7 +167,7 @@ def _shared(
 def _lacking(
     conf: cfg.ConfigOpts, chosen: plan_controller.Rules
 ) -> agent_reports.Lacking | None:
-    """What asks agents who lacks CPUs; ``None`` if nobody is helped."""
+    """Make the reader of CPU lacks; ``None`` without the goal ``help``."""
     if model.Goal.HELP not in chosen.drafts.goals:
         return None
     asked = ledger.agents(conf, '[fairness_plans] goals = help')

@@ -2,10 +2,10 @@
 
 """``nova-fairness-privileged``: starts a privileged helper of the agent.
 
-The agent starts it as root, by sudo unless it is root itself. It does what
-oslo.privsep's own program does, but for two contexts only, with no more
-capabilities than these need, and without reading any configuration: whoever
-may start it can do nothing else with it.
+The agent starts it as root, by sudo unless it is root itself. It does the same
+as oslo.privsep's own program, but for two contexts only, with only the
+capabilities that these need, and without reading any configuration. A user
+that may start it can do nothing else with it.
 """
 
 import warnings

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands of the queue in front of Nova have in common."""
+"""Common code of the commands of the queue in front of Nova."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -271,7 +271,7 @@ def observed(
 
 
 def _declare(url: str, names: topology.Places) -> None:
-    """Find out now what is declared otherwise; who is away is waited for."""
+    """Find wrong declarations now; only warn if the broker is away."""
     try:
         link.Link(url, names).close()
     except exception.DeclaredOtherwise as error:

@@ -74,7 +74,7 @@ Bound = Callable[[object], upgradecheck.Result]
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """What ``upgrade check`` looks at.
+    """The checks of ``upgrade check``.
 
     :param conf: read when the checks run.
     """

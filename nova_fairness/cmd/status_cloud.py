@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What ``nova-fairness-status`` looks at on every machine of a cloud."""
+"""Checks of ``nova-fairness-status`` for every machine of a cloud."""
 
 import configparser
 import pathlib
@@ -107,7 +107,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('Keys', keys),
     ('HTTP interface', api_paste),
 )
-"""What every machine of the cloud needs, by name."""
+"""Checks for every machine of the cloud, by name."""
 
 
 def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:

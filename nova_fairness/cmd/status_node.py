@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What ``nova-fairness-status`` looks at on a compute node."""
+"""Checks of ``nova-fairness-status`` for compute nodes."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -177,7 +177,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('Traffic control', traffic_control),
     ('Service of Nova', nova_service),
 )
-"""What only a machine with VMs needs, by name."""
+"""Checks for machines with VMs only, by name."""
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``nova-fairness-status`` looks at where requests wait."""
+"""Checks of ``nova-fairness-status`` for the queue."""
 
 from collections.abc import Callable
 import contextlib
@@ -160,7 +160,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('Relay', relay),
     ('Cloud', cloud),
 )
-"""What the queue in front of Nova needs, by name."""
+"""Checks of the queue in front of Nova, by name."""
 
 
 def checks(

@@ -37,7 +37,7 @@ def failure(details: str) -> upgradecheck.Result:
 
 
 def run(check: Check, conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Run a check; what it stumbles over is its result."""
+    """Run a check; an error that it raises is its result."""
     try:
         found = check(conf)
     except (

@@ -42,7 +42,7 @@ class DiskBandwidth:
 
     :ivar read: bytes per second, > 0.
     :ivar write: bytes per second, > 0.
-    :ivar reason: what was assumed of which disk, for the log.
+    :ivar reason: the assumption for each disk, for the log.
     """
 
     read: float

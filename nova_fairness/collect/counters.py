@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every VM of this host has used so far.
+"""Use of every VM of this host so far.
 
 Only the kernel is asked, never a guest's monitor: a VM that hangs or is
 starved of CPU answers as fast as any other. Descriptors are kept between
@@ -36,7 +36,7 @@ _SAME_DIRECTION = frozenset(('direct',))
 
 @dataclasses.dataclass(slots=True)
 class _Counted:
-    """One NIC: what it had counted before its tap was made anew, and last."""
+    """One NIC: its counts before its tap was made again, and the last."""
 
     past: tuple[int, int] = (0, 0)
     last: tuple[int, int] = (0, 0)
@@ -54,7 +54,7 @@ class NetworkTotals:
     """Cumulative traffic of one VM over all its NICs.
 
     A NIC whose tap has gone keeps its last value, and one whose tap was made
-    anew counts on from there: unplugging is no negative traffic.
+    again counts on from there: unplugging is no negative traffic.
     """
 
     __slots__ = ('_nics',)
@@ -108,8 +108,8 @@ class CounterReader:
 
     :param proc: where the process file system is mounted.
     :param mountinfo: file that tells where control groups are mounted.
-    :param net_dev: file with the counters of the interfaces; it belongs to
-        the network namespace of whoever opens it.
+    :param net_dev: file with the counters of the interfaces; it belongs to the
+        network namespace of the process that opens it.
     :param clock: monotonic seconds.
     :param most_descriptors: how many files are kept open at most, four per
         VM; further ones are opened for each reading.
@@ -137,8 +137,8 @@ class CounterReader:
     ) -> sample.Sample:
         """Read the counters of the given VMs.
 
-        :param incarnations: sorted by UUID; what belongs to VMs that are no
-            longer among them is given up.
+        :param incarnations: sorted by UUID; files of VMs that are no longer
+            among them are closed.
         :returns: a row per VM. A row is NaN if the VM has ended, or could
             not be looked at.
         """
@@ -206,7 +206,7 @@ class CounterReader:
         return row, stall_s
 
     def _find(self, vm: instance.Incarnation) -> vm_files.VmFiles:
-        """Find a VM's files; mounts are read anew, since they may change."""
+        """Find a VM's files; mounts are read again, since they may change."""
         if self._mounts is None:
             self._mounts = cgroup.mounts(self._mountinfo.read_text())
         return vm_files.VmFiles(

@@ -73,9 +73,9 @@ class Hypervisor:
     """One open connection to libvirt.
 
     :param uri: connection URI, such as ``qemu:///system``.
-    :param changed: called when something changed, with the UUID of the
-        domain if its XML has to be read anew, ``None`` otherwise; from
-        libvirt's event thread, so it must return at once.
+    :param changed: called when something changed, with the UUID of the domain
+        if its XML has to be read again, ``None`` otherwise; from libvirt's
+        event thread, so it must return at once.
     :raises exception.HypervisorUnavailable: if libvirt does not answer.
     """
 

@@ -31,9 +31,9 @@ _NOBODY: Mapping[str, tuple[str, str]] = types.MappingProxyType({})
 class Inventory:
     """Keeps the list of running VMs fresh.
 
-    Events of libvirt wake the thread, which then lists all domains anew: a
-    lost or doubled event does no harm. The XML of a domain is read and
-    parsed once per incarnation, and again when a device was plugged.
+    Events of libvirt wake the thread, which then lists all domains again: a
+    lost or doubled event does no harm. The XML of a domain is read and parsed
+    once per incarnation, and again when a device was plugged.
 
     :param connection_uri: of libvirt, such as ``qemu:///system``.
     :param reconcile_interval_s: after how many seconds without any event the
@@ -43,7 +43,7 @@ class Inventory:
     :param clock: monotonic seconds.
     :param run: directory into which libvirt writes ``DOMAIN.pid``.
     :param proc: where the process file system is mounted.
-    :param describe: says what the cloud knows of a VM without an owner.
+    :param describe: gives the cloud's facts of a VM without an owner.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Inventory:
 
     @property
     def problem(self) -> str:
-        """What keeps the list from being fresh; empty if nothing does.
+        """The reason why the list is not fresh; empty if it is.
 
         To be asked for once a round.
         """

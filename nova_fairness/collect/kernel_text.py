@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the kernel's text files say: pure parsing.
+"""Contents of the kernel's text files: pure parsing.
 
 Everything that is read every round takes bytes, because decoding would cost
 as much as reading.
@@ -46,8 +46,8 @@ def has_ended(stat: bytes) -> bool:
 def busy_ticks(stat: bytes) -> dict[int, int]:
     """Busy clock ticks of each CPU, from ``/proc/stat``.
 
-    Idle is what the kernel calls idle and iowait; what a hypervisor below
-    took away (steal) is not to be had and counts as busy. Guest time is part
+    Idle is what the kernel calls idle and iowait. Time that a hypervisor below
+    took away (steal) is not available and counts as busy. Guest time is part
     of user time.
 
     :returns: clock ticks since boot by number of the CPU.
@@ -281,7 +281,7 @@ def source_of_mount(mountinfo: str, number: str) -> str | None:
 def reclaimed_pages(vmstat: bytes) -> int:
     """The pages that the kernel took away, from ``/proc/vmstat``.
 
-    What a control group's own limit took is not among them.
+    Pages that a control group's own limit took are not among them.
 
     :raises ValueError: if it does not say.
     """

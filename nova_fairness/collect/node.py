@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What this host has for VMs, found out without disturbing any.
+"""Resources of this host for VMs, found without disturbing any.
 
 Nothing is measured by doing it: a benchmark would take what the VMs need.
 Where the kernel cannot say how fast a device is, a cautious value of its
@@ -136,7 +136,7 @@ def read_node_resources(
         the mean BogoMIPS.
     :param disk_read_bandwidth: bytes per second of all disks; ``None`` for
         an assumption from the class of each.
-    :param disk_write_bandwidth: likewise.
+    :param disk_write_bandwidth: as ``disk_read_bandwidth``.
     :param network_bandwidth: bytes per second in each direction; ``None``
         for the link speed of ``network_interface``.
     :param network_interface: ``None`` for that of the default route.

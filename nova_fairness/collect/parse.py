@@ -146,7 +146,7 @@ def with_owner(
     """A VM, with the owner an operator wrote down if Nova wrote none.
 
     :param owners: (user, project) by UUID or, failing that, domain name.
-    :returns: ``vm`` itself if it has an owner or nobody claims it.
+    :returns: ``vm`` itself if it has an owner or none is written down.
     """
     if vm.user_id != instance.UNOWNED:
         return vm

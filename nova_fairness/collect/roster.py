@@ -21,7 +21,7 @@ Incarnations = Mapping[str, instance.Incarnation]
 """Incarnations by UUID."""
 
 Describe = Callable[[str], instance.Description | None]
-"""What the cloud knows of a VM, by UUID; never blocks."""
+"""The cloud's facts of a VM, by UUID; never blocks."""
 
 
 def nothing_known(_uuid: str) -> instance.Description | None:

@@ -3,8 +3,8 @@
 """A report as a message of JSON primitives, and back.
 
 The names of the resources are sent once, so that a node with another order
-understands them, and one with other resources refuses them by name. What a
-host's messages say time and again is checked once.
+understands them, and one with other resources refuses them by name. Repeated
+contents of a host's messages are checked once.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ Message = dict[str, Any]
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """What a message is put down to.
+    """The sender that a message is attributed to.
 
     :ivar host: as which it was sent.
     """
@@ -156,7 +156,7 @@ costs far less than checking them."""
 
 
 class Decoded(NamedTuple):
-    """What a message says.
+    """The content of a message.
 
     :ivar report: of the sender.
     :ivar lasting: makes the next message of the same host cheaper to read.
@@ -176,7 +176,7 @@ class Short(NamedTuple):
 
     :ivar head: what else is new.
     :ivar lasting: what both say.
-    :ivar numbers: of the users; nobody has looked at them yet.
+    :ivar numbers: of the users, not read yet.
     """
 
     head: Head
@@ -226,7 +226,7 @@ def encode(
 
 
 def head(message: object) -> Head:
-    """What says whether the rest is worth being read.
+    """The part that says whether the rest is worth being read.
 
     :raises ReportRefused: as :func:`decode` does.
     """
@@ -254,7 +254,7 @@ def decode(
     limits: bounds.Bounds,
     before: Lasting | None = None,
 ) -> Decoded:
-    """A report, of a message of which nothing is believed.
+    """A report, from an untrusted message.
 
     :param before: what the host's last message said; it changes nothing but
         the time that this takes.

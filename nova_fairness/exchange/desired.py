@@ -23,7 +23,7 @@ _Word = Annotated[str, msgspec.Meta(max_length=limits.LONGEST_NAME)]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Desired:
-    """What was set, once for all nodes.
+    """The choice of metric and policy for all nodes.
 
     :ivar epoch: 1..LARGEST_EPOCH, one more with every change.
     :ivar metric: name of the metric.
@@ -31,8 +31,8 @@ class Desired:
     :ivar origin: who made the epoch: where peers have keys, the controller,
         otherwise the host on which it was set.
     :ivar signature: of the controller; empty where peers have no keys.
-    :ivar user_id: for whom it was made; empty if nobody said that.
-    :ivar request_id: in which request, likewise.
+    :ivar user_id: user who asked for it; empty if not known.
+    :ivar request_id: request that asked for it; empty if not known.
     """
 
     epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_EPOCH)]
@@ -65,7 +65,7 @@ def _order(choice: Desired) -> tuple[int, str, str, str]:
 
 
 def read(value: object) -> Desired:
-    """What :func:`dataclasses.asdict` wrote; nothing is believed.
+    """Read the output of :func:`dataclasses.asdict`; trust nothing.
 
     :raises ReportRefused: naming what was wrong and what was expected.
     """
@@ -90,7 +90,7 @@ def after(
 ) -> Desired:
     """Make the next epoch.
 
-    :param by: whoever asked for it.
+    :param by: who asked for it.
     :raises ReportRefused: if there is none: an epoch was set too far ahead.
     """
     epoch = 1 if known is None else known.epoch + 1

@@ -18,9 +18,9 @@ How to use it::
     state.status()
     state.stop()
 
-Where peers have keys, a choice counts only if a controller signed it. Who
-else writes one into the store, or says one, is refused: what the node has
-stays, and is written over what was refused.
+Where peers have keys, a choice counts only if a controller signed it. Any
+other choice, from the store or from gossip, is refused: the node keeps its
+own, and writes it over the refused one.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ UNSIGNED = (
 
 
 class DesiredState:
-    """What the whole domain shall use, as far as this node knows.
+    """Desired state of the whole domain, as far as this node knows.
 
     :param host: origin of what is set on this node.
     :param file: survives the agent.
@@ -150,9 +150,9 @@ class DesiredState:
         told to the store when it is back.
 
         :param metric: its name; ``None`` leaves the one of the newest epoch.
-        :param policy: likewise.
+        :param policy: its name; ``None`` leaves the one of the newest epoch.
         :param configured: metric and policy that count if nothing was set.
-        :param by: whoever asked for it.
+        :param by: who asked for it.
         :raises ReportRefused: if there is no further epoch.
         :raises NotAllowed: where peers have keys.
         """
@@ -204,7 +204,7 @@ class DesiredState:
         """Hear gossip; returns at once.
 
         :param trusted: whether to believe it even though the shared store
-            could be asked; what was signed needs no trust.
+            could be asked; a signed state needs no trust.
         """
         if seen is None or not self._beats(seen, self.current()):
             return
@@ -281,7 +281,7 @@ class DesiredState:
     def _looked_up(
         self, shared: desired_store.SharedStore
     ) -> tuple[desired_module.Desired | None, str]:
-        """What the store holds, or why that is refused."""
+        """The content of the store, or why that is refused."""
         try:
             kept = shared.load()
             if kept is not None and kept != self.current():
@@ -298,7 +298,7 @@ class DesiredState:
         other: desired_module.Desired | None,
         known: desired_module.Desired,
     ) -> desired_module.Desired:
-        """What the store shall hold, if it holds something else."""
+        """The new content of the store, if it holds something else."""
         if other is None or not self._is_good(other):
             return known
         return other if other.is_newer_than(known) else known
@@ -308,7 +308,7 @@ class DesiredState:
         seen: desired_module.Desired,
         before: desired_module.Desired | None,
     ) -> bool:
-        """Tell which wins; what is signed, over all that is not or no more."""
+        """Tell whether a state replaces another, older or invalid, one."""
         if before is None or seen.is_newer_than(before):
             return True
         return seen != before and not self._is_good(before)

@@ -35,8 +35,8 @@ class SharedStore(abc.ABC):
     def change(self, change: Change) -> desired_module.Desired:
         """Replace what is kept.
 
-        :param change: called again if somebody else was faster; what it
-            gives may be what is kept already.
+        :param change: called again if another node was faster; it may return
+            the state that is kept already.
         :returns: what is kept now.
         :raises ExchangeError: if it cannot be asked.
         """
@@ -71,7 +71,7 @@ _WRONG_TYPE = 'WRONGTYPE'
 """How Redis' answer begins about a value that is no text."""
 
 _LONGEST = 4095
-"""Bytes of what is kept; more is somebody else's."""
+"""Most bytes of a kept state; more was not written by this service."""
 
 # A value of another type than text is somebody else's and counts as nothing.
 _SWAP = f"""

@@ -2,8 +2,8 @@
 
 """Takes messages of peers in.
 
-A message that says what the one of its host before said, but for its
-numbers, waits until somebody wants to see them.
+A message may differ from the one of its host before in its numbers only. It
+then waits until they are asked for.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ PEER = 'zmq_peer'
 
 
 class SenderKey(msgspec.Struct, frozen=True):
-    """What the transport knows of a sender; empty if it knows no keys."""
+    """A sender's key, from the transport; empty if it knows no keys."""
 
     name: bounds.Name
     role: bounds.Name
@@ -37,7 +37,7 @@ class SenderKey(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, context: Any) -> 'SenderKey':
-        """What the transport wrote into a context.
+        """The sender's key that the transport wrote into a context.
 
         :raises ReportRefused: if that cannot be.
         """
@@ -77,7 +77,7 @@ NO_KEY = SenderKey('', '')
 
 
 _EVERY_DAY = ('own', 'duplicate', 'late')
-"""Refusals that need nobody's attention."""
+"""Refusals that need no attention."""
 
 
 class Intake:

@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What became of messages.
+    """The result of some messages.
 
     :ivar accepted: number of those that count now.
     :ivar refusals: of the others.
@@ -151,7 +151,7 @@ class Ledger:
     """Decides which report of each peer counts; not thread-safe.
 
     Its memory is bounded: by hosts, by rows of users, by boot ids. Numbers
-    that nobody has looked at yet take no more of it than those that were.
+    that are not read yet take as much of it as those that are.
 
     :param host: the node's own name.
     :param boot_id: of its agent's run.
@@ -193,7 +193,7 @@ class Ledger:
         return peer.lasting
 
     def postpone(self, short: codec.Short, now_s: float) -> bool:
-        """Keep a message until somebody wants to see its numbers.
+        """Keep a message until its numbers are asked for.
 
         :param short: made of what expect() gave.
         :param now_s: monotonic clock of this node, seconds.

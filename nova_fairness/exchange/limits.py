@@ -106,7 +106,7 @@ class Bounds:
 
 
 def converted(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """What came from outside as a value of a type; nothing is believed.
+    """Convert an untrusted value from outside to a type.
 
     :param kind: a class whose annotations say what is allowed.
     :param what: name of the value in error messages.

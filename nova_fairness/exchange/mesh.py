@@ -48,8 +48,8 @@ _JOIN_S = 2.0
 class Sender:
     """A place for one message, and a thread that empties it.
 
-    A transport that hangs holds up this thread and nobody else; what was not
-    sent when something newer comes is given up.
+    A transport that hangs holds up only this thread. A message that is not
+    sent when a newer one comes is given up.
 
     :param send: blocks as long as it likes, raises what it likes.
     :param tally: counts ``sent``, ``send_failed`` and ``replaced``.

@@ -52,7 +52,7 @@ SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 def numbers(table: report.UserTable) -> resources.Vector:
     """Put everything but the ids side by side: (u, 2 + 3r + 2g).
 
-    Nobody has vCPUs where it is not told what they want.
+    The numbers of vCPUs are 0 if the wants are not told.
     """
     untold = np.zeros((len(table), 2 * report.GRADES))
     return np.column_stack(
@@ -73,11 +73,11 @@ def text(block: resources.Vector) -> str:
 
 
 class Most:
-    """What the numbers of a node's users may be at most.
+    """Upper bounds of the numbers of a node's users.
 
     Endowments divide the node, so they cannot exceed it. Usage can: a page
-    cache and traffic between VMs are faster than disk and network. What is
-    wanted has no end: whoever uses it knows what nodes have.
+    cache and traffic between VMs are faster than disk and network. Wants have
+    no bound: their readers know what nodes have.
 
     :param what: the sender has.
     :param limits: what is believed.
@@ -292,7 +292,7 @@ _ROWS = 50_000
 
 
 class Unread(NamedTuple):
-    """Numbers of the users of one node that nobody has looked at yet.
+    """Numbers of the users of one node that are not read yet.
 
     :ivar octets: a block, one row at least, in our order of resources.
     :ivar ids: of the users, one for each row.
@@ -358,7 +358,7 @@ def _are_good(portion: list[Unread], limits: bounds.Bounds) -> bool:
 
 
 def _most(portion: list[Unread]) -> resources.Vector:
-    """What the amounts of each node may add up to: (n, 3r)."""
+    """Upper bounds of the sums of each node's amounts: (n, 3r)."""
     rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
     intervals = np.array([[each.interval_s] for each in portion])
     scales = np.where(SCALES, intervals, 1.0)

@@ -21,7 +21,7 @@ LEAST = 1e-6
 """Weight of best-effort VMs: every control gets its lowest value by it."""
 
 IDLE = 0
-"""Units of the CPU of a VM that gets what nobody else wants: ``cpu.idle``."""
+"""CPU units of a VM that gets only leftover CPU time: ``cpu.idle``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

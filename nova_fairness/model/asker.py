@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whoever asked a node for a change."""
+"""The sender of a change to a node."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asker:
-    """Whoever asked; what is not known is empty.
+    """The sender of a change; a field that is not known is empty.
 
     :ivar caller: name of their key.
     :ivar user_id: as the caller says.
-    :ivar request_id: likewise.
+    :ivar request_id: as the caller says.
     """
 
     caller: str = ''

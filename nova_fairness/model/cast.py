@@ -12,7 +12,7 @@ DOUBTFUL = 'nova-fairness-doubtful'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
-    """A message that nobody waits for an answer to.
+    """A message without an answer.
 
     It holds a user's token and passwords: its body and what surrounds it are
     in no text that is made of it.

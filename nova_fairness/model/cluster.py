@@ -59,7 +59,7 @@ class Provider:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inventory:
-    """What providers have of each class.
+    """Capacity and allocations of providers by resource class.
 
     :ivar capacity: (p, c) what can be allocated: (total - reserved) times
         allocation ratio; 0 where a provider has none of a class.
@@ -77,13 +77,13 @@ class Inventory:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a project may have.
+    """Amounts that a project may have.
 
-    :ivar guaranteed: by class, >= 0; what is not named is 0.
-    :ivar ceiling: by class, >= 0; what is not named has none. What
-        preemptible servers have does not count.
-    :ivar preemptible: by class, >= 0, of preemptible servers; what is not
-        named has no end.
+    :ivar guaranteed: by class, >= 0; a class that is not named is 0.
+    :ivar ceiling: by class, >= 0; a class that is not named has none.
+        Preemptible servers do not count.
+    :ivar preemptible: by class, >= 0, of preemptible servers; a class that is
+        not named has no limit.
     """
 
     guaranteed: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
@@ -94,7 +94,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""Of a project that nobody named: nothing guaranteed, no ceiling."""
+"""The limits of a project that is not named: no guarantee, no ceiling."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,7 +121,8 @@ class Account:
     :ivar share: counts beside the shares of its siblings, >= 0.
     :ivar time_limit_s: seconds that servers below it may run, > 0; ``None``
         for no limit of its own.
-    :ivar longest_wait_s: seconds that requests below it may wait, likewise.
+    :ivar longest_wait_s: seconds that requests below it may wait, > 0;
+        ``None`` for no limit of its own.
     :ivar budget_hours: unit-hours that it and all below may use in a period,
         >= 0; ``None`` for no budget of its own.
     :ivar funds: currency that it and all below it may ever spend for their
@@ -130,11 +131,13 @@ class Account:
         at all times.
     :ivar ceiling: most that it and all below it may have at once, by resource
         class; sorted, each class once.
-    :ivar nominal: what it owns beside what those below it own, likewise; what
-        is not named is 0.
+    :ivar nominal: what it owns beside what those below it own, by resource
+        class; sorted, each class once; a class that is not named is 0.
     :ivar borrowing_limit: most that it and all below it may use beyond what
-        they own, likewise; what is not named has no limit.
-    :ivar lending_limit: most that others may use of what they own, likewise.
+        they own, by resource class; sorted, each class once; a class that is
+        not named has no limit.
+    :ivar lending_limit: most that others may use of what they own, by resource
+        class; sorted, each class once; a class that is not named has no limit.
     :ivar vanished: whether it is there only for what it used.
     :ivar fault: why something that was set of it cannot be used; ''
         if all can. Nothing below it starts until it is set again.
@@ -163,16 +166,17 @@ class Account:
 
 @dataclasses.dataclass(frozen=True)
 class Budgets:
-    """What accounts may still use, in this period and the next.
+    """The use that accounts have left, in this period and the next.
 
     :ivar weights: units that one of a resource class counts as.
     :ivar preemptible: part of what preemptible servers have that counts, 0
         to 1.
-    :ivar at: seconds of the epoch; what is used later is still to be paid.
+    :ivar at: seconds of the epoch; later use is still to be paid.
     :ivar ends: of both periods, seconds of the epoch.
-    :ivar left: unit-seconds of both that nobody used or will until their
-        end, by account that has a budget; below 0 of who has more servers
-        than the budget lasts for.
+    :ivar left: unit-seconds of both periods that are not used yet and not
+        taken by running servers until the end of the period, by account that
+        has a budget; below 0 if an account has more servers than the budget
+        lasts for.
     """
 
     weights: Mapping[str, float]
@@ -197,9 +201,9 @@ class Running:
     :ivar band: of priority.
     :ivar group: UUID of its server group, if the rule of that binds; ''
         without.
-    :ivar demand: what a host must have to hold it, with ``amounts``;
-        ``None`` if it may not be moved: it is locked, somebody else moves
-        it, or nobody knows what it needs.
+    :ivar demand: what a host must have to hold it, with ``amounts``; ``None``
+        if it may not be moved: it is locked, it is being moved already, or its
+        needs are not known.
     :ivar bound: server group whose rule a move must keep; ``None`` without.
     :ivar pays: name of the group with a spending rate that it is in; ''
         without.
@@ -242,8 +246,8 @@ class ClusterSnapshot:
     :ivar requests: that have not ended; ``used`` of inventory and projects
         count those whose state is ``reserved`` or later.
     :ivar limits: by project; those not named have :data:`NO_LIMITS`.
-    :ivar used: (c,) allocated by project; those not named use nothing. What
-        preemptible servers have is not in it.
+    :ivar used: (c,) allocated by project; those not named use nothing.
+        Preemptible servers are not counted.
     :ivar members: names of the hosts of its running servers, one per server,
         by UUID of the server group.
     :ivar accounts: the share tree. A user of a project is called as
@@ -252,12 +256,12 @@ class ClusterSnapshot:
     :ivar history: (c,) decayed use by account, with all below it, as a part
         of the cloud, >= 0; those not named used nothing.
     :ivar granted: (c,) what accounts have now and ``history`` does not count
-        yet, likewise.
+        yet, as parts of the cloud, >= 0; those not named have nothing.
     :ivar running: servers on hosts.
     :ivar lifetimes: seconds that servers of a kind lasted which ended, the
         shortest first.
     :ivar promised: names of hosts, one per server, by UUID of a request that
-        others leave for: nobody else starts there.
+        others leave for: no other request starts there.
     :ivar leaving: UUIDs of servers that were told to leave.
     :ivar evicted: number of servers that were told so in the last hour, or
         that count as if they were since too many were at once.
@@ -319,7 +323,7 @@ class ClusterSnapshot:
 
     @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
-        """What preemptible servers have, (c,), by project and user."""
+        """Amounts of preemptible servers, (c,), by project and user."""
         found: dict[tuple[str, str], Amounts] = {}
         for each in self.running:
             if each.band is request.Band.PREEMPTIBLE:
@@ -362,7 +366,7 @@ def _check(name: str, amounts: Amounts, shape: tuple[int, ...]) -> None:
 
 
 class Verb(enum.Enum):
-    """What an action does."""
+    """The kind of an action."""
 
     START = 'start'
     """Keep room on the hosts, then send the request to Nova."""
@@ -399,7 +403,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """What two tries of the same decision have in common."""
+        """A key that is the same for all tries of a decision."""
         return f'{self.verb.value}/{self.request}/{self.version}'
 
 
@@ -418,8 +422,8 @@ class Reservation:
     """Room that is kept for the first that does not fit.
 
     :ivar hosts: names of those where it is kept.
-    :ivar at: when it is expected to be free, seconds of the epoch; ``None``
-        if that is not known: then nobody else starts on these hosts.
+    :ivar at: when it is expected to be free, seconds of the epoch; ``None`` if
+        that is not known: then no other request starts on these hosts.
     """
 
     hosts: tuple[str, ...]
@@ -462,7 +466,8 @@ class Calibrated:
     :ivar by_p90: the same by ``p90``.
     :ivar off_s: median of how long after ``p50`` they started, seconds; below
         0 if before.
-    :ivar late_s: ninth decile of how long after ``p90``, likewise.
+    :ivar late_s: ninth decile of how long after ``p90`` they started, seconds;
+        below 0 if before.
     """
 
     count: int
@@ -474,7 +479,7 @@ class Calibrated:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a planner wants.
+    """The decisions of a planner.
 
     :ivar actions: in the order in which they are to be done.
     :ivar waiting: by UUID of every request that goes on waiting, in order.

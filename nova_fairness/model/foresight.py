@@ -65,7 +65,7 @@ class Knowledge:
     :ivar metric: its name.
     :ivar quota: (u, r) of the users it knows, amounts of the interval.
     :ivar hosts: names of the nodes; empty if their indices are names.
-    :ivar users: names of the users; likewise.
+    :ivar users: names of the users; empty if their indices are names.
     """
 
     node: usage_model.Indices
@@ -167,7 +167,7 @@ class End:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NodeKnowledge:
-    """What one node knows.
+    """The knowledge that one node has.
 
     :ivar knowledge: of all nodes.
     :ivar place: index of this one.
@@ -197,7 +197,7 @@ class View:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Foresight:
-    """What a policy with foresight is given, for VMs of nodes that decide.
+    """Input of a policy with foresight, for VMs of nodes that decide.
 
     :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
     :ivar wanted: (n, r) what they want, at least ``used``.

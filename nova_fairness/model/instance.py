@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a VM is, independent of what it does."""
+"""Description of a VM, independent of its activity."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -51,7 +51,7 @@ class Instance:
     :ivar domain_name: libvirt's name, such as ``instance-00000001``.
     :ivar display_name: the name its owner gave it; may be empty.
     :ivar user_id: who started it, :data:`UNOWNED` if unknown.
-    :ivar project_id: to whom it is charged, :data:`UNOWNED` if unknown.
+    :ivar project_id: the project that pays, :data:`UNOWNED` if unknown.
     :ivar user_name: for people; the id if the domain names none.
     :ivar project_name: for people; the id if the domain names none.
     :ivar flavor: the flavor's name; may be empty.
@@ -82,7 +82,7 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Description:
-    """What the cloud knows of a VM whose domain does not say it.
+    """Facts of the cloud about a VM whose domain does not have them.
 
     Fields as of :class:`Instance`.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a VM lacked of the CPUs of its node, over a history."""
+"""CPU time that a VM lacked on its node, over a history."""
 
 import dataclasses
 

@@ -2,9 +2,9 @@
 
 """How a server leaves: its owner is told, Nova acts, room is free.
 
-The states are one table, :data:`STEPS`. Each is written before what it stands
-for is done, so that whoever finds one after a crash looks at the server
-before anything is done again.
+The states are one table, :data:`STEPS`. Each state is written before its step
+is done. After a crash, the service looks at the server before it does anything
+again.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What can happen to a server that leaves."""
+    """The events of an eviction."""
 
     TELL = 'tell'
     """Its owner was told."""
@@ -63,7 +63,7 @@ class Event(enum.Enum):
     """Nova took the action, or is seen to work on it."""
 
     FREE = 'free'
-    """Its room is seen to be free, whoever freed it."""
+    """Its room is free, whatever freed it."""
 
     GIVE_UP = 'give_up'
     """No action is left, or nothing is left to undo."""

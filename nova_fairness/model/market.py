@@ -109,7 +109,7 @@ class Move:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stand:
-    """What a server has where it lies.
+    """Share and cores of a server on its host.
 
     :ivar host: name.
     :ivar share: by class that is sold: what it gets of the host while all of
@@ -125,7 +125,7 @@ class Stand:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """Moves, and what they come to.
+    """Moves, and their results.
 
     :ivar moves: wave by wave.
     :ivar stands: of all servers on known hosts afterwards, by UUID.
@@ -200,7 +200,7 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Price:
-    """What all servers of a host spend for what they use of it.
+    """Sum of the spending of all servers of a host for one class.
 
     :ivar host: name.
     :ivar resource_class: that is paid for.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a node has."""
+"""The resources of a node."""
 
 import dataclasses
 

@@ -8,17 +8,17 @@ from nova_fairness.model import defaults
 
 
 class Kind(enum.Enum):
-    """What a policy does with heaviness."""
+    """How a policy uses heaviness."""
 
     EQUALISES = 'makes heaviness equal'
     """Moves weights until those who compete are equally heavy."""
 
     MAPS = 'gives every heaviness a weight of its own'
-    """Knows only how heavy somebody is, and not who else is there."""
+    """Knows only one heaviness, and not the other accounts."""
 
 
 ANY: frozenset[Kind] = frozenset(Kind)
-"""What a metric is for that says nothing else."""
+"""The policies for a metric that names none."""
 
 _EXAMPLES = {Kind.EQUALISES: defaults.POLICY, Kind.MAPS: 'thesis'}
 
@@ -32,8 +32,8 @@ def warning(
     :param suits: the kinds of policies that it is for.
     :param policy: its name.
     :param kind: of the policy; ``None`` if that is not known.
-    :returns: a sentence without its full stop; empty if the metric is for
-        such a policy, or nobody knows.
+    :returns: a sentence without its full stop; empty if the metric is for such
+        a policy, or that is not known.
     """
     if kind is None or kind in suits:
         return ''

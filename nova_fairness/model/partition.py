@@ -54,7 +54,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What can happen to a host."""
+    """The events of a host."""
 
     ASK = 'ask'
     """It is to go to the other side."""
@@ -72,7 +72,7 @@ class Event(enum.Enum):
     """It is to stay where it is after all."""
 
     EXPIRE = 'expire'
-    """What ran on it did not end in time."""
+    """Its work did not end in time."""
 
     LOSE = 'lose'
     """The side that it does not belong to uses it."""
@@ -285,7 +285,7 @@ class Node:
 
 
 class Way(enum.Enum):
-    """How what runs on a host comes to leave it."""
+    """How work leaves a host."""
 
     ENDS = 'ends'
     """By itself: it is waited for."""
@@ -303,8 +303,8 @@ class Work:
 
     :ivar name: number of the job or UUID of the VM.
     :ivar cores: that it has there, >= 0.
-    :ivar gone_at: when it is gone at the latest if its host is to be left
-        now, seconds of the epoch; ``None`` if nobody knows.
+    :ivar gone_at: when it is gone at the latest if its host is to be left now,
+        seconds of the epoch; ``None`` if that is not known.
     :ivar way: how it leaves.
     """
 
@@ -316,7 +316,7 @@ class Work:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """What one side says of a host.
+    """State of a host, as one side reports it.
 
     :ivar takes: work may start there.
     :ivar up: the side's own service on the host answers.
@@ -348,8 +348,8 @@ class Want:
     """A job or a request that waits for room.
 
     :ivar name: number of the job or UUID of the request.
-    :ivar cores: all that it needs at once, > 0; what it takes whole hosts for
-        counts whole.
+    :ivar cores: all that it needs at once, > 0; hosts that it takes whole
+        count whole.
     :ivar since: when it began to wait, seconds of the epoch; one that is to
         begin later wants nothing before.
     :ivar part: cores that it needs of one host at once, above 0 to
@@ -387,7 +387,7 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """How many hosts the cloud is to have, whoever wants what.
+    """The number of hosts for the cloud, regardless of demand.
 
     :ivar hosts: number, >= 0.
     :ivar cause: who says so.
@@ -404,7 +404,8 @@ class Snapshot:
     :ivar nodes: hosts and where they stand.
     :ivar batch: what the batch system says; ``None`` if it gives no answer
         that can be read.
-    :ivar cloud: likewise of Nova.
+    :ivar cloud: what Nova says; ``None`` if it gives no answer that can be
+        read.
     :ivar target: by hand; ``None`` to go by calendar and demand.
     :raises BadPartition: if two hosts have one name, or one has no cores; all
         that is wrong is named.
@@ -431,7 +432,7 @@ class Snapshot:
             raise exception.BadPartition('; '.join(wrong))
 
     def place(self, node: Node, side: Side) -> Place | None:
-        """What a side says of a host; ``None`` if it does not know it."""
+        """State of a host on a side; ``None`` if the side does not know it."""
         seen = self.side(side)
         return seen.places.get(_name(node, side)) if seen else None
 
@@ -441,7 +442,7 @@ class Snapshot:
         return seen is not None and seen.is_unclear(_name(node, side))
 
     def side(self, side: Side) -> Seen | None:
-        """What a side says."""
+        """The report of a side."""
         return self.batch if side is Side.BATCH else self.cloud
 
 
@@ -454,7 +455,7 @@ def _twice(names: list[str]) -> list[str]:
 
 
 class Verb(enum.Enum):
-    """What an action does."""
+    """The kind of an action."""
 
     STEP = 'step'
     """Write the node's next state."""
@@ -463,7 +464,7 @@ class Verb(enum.Enum):
     """Let a side start work on the host."""
 
     CLOSE = 'close'
-    """Let a side start no more work on the host; what runs goes on."""
+    """Let a side start no new work on the host; its work goes on."""
 
     CLEAR = 'clear'
     """Move VMs away and give notice to those that go by it."""

@@ -16,7 +16,7 @@ from nova_fairness.model import steps
 
 
 class Goal(enum.Enum):
-    """What a plan is for."""
+    """The goal of a plan."""
 
     CONSOLIDATE = 'consolidate'
     """Fewer hosts are in use."""
@@ -34,7 +34,7 @@ class Goal(enum.Enum):
     """A rate buys as much of every host."""
 
     REPACK = 'repack'
-    """All servers are packed anew, on fewer hosts."""
+    """All servers are packed again, on fewer hosts."""
 
     EMPTY = 'empty'
     """A host that an operator named has nothing left on it."""
@@ -59,7 +59,7 @@ class State(enum.Enum):
     """Its moves were made, or left out for a reason."""
 
     STOPPED = 'stopped'
-    """An operator ended it: no more moves begin."""
+    """An operator ended it: no further moves begin."""
 
     EXPIRED = 'expired'
     """It was not approved or done in time, or is no longer of use."""
@@ -69,7 +69,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What can happen to a plan."""
+    """The events of a plan."""
 
     APPROVE = 'approve'
     BEGIN = 'begin'
@@ -119,7 +119,7 @@ class MoveState(enum.Enum):
     """Nova was not asked for it."""
 
     MOVING = 'moving'
-    """Nova was or is being asked: nobody asks again."""
+    """Nova was or is being asked: it is not asked again."""
 
     MOVED = 'moved'
     """Its server runs on its new host."""
@@ -132,7 +132,7 @@ class MoveState(enum.Enum):
 
 
 class MoveEvent(enum.Enum):
-    """What can happen to a move."""
+    """The events of a move."""
 
     ASK = 'ask'
     """Nova is asked next."""
@@ -164,7 +164,7 @@ MOVE_STEPS: Mapping[MoveState, Mapping[MoveEvent, MoveState]] = (
         }
     )
 )
-"""Transitions of moves, likewise."""
+"""Transitions of moves."""
 
 _MOVE_TABLE = steps.Table('move', MOVE_STEPS)
 
@@ -196,7 +196,7 @@ class Cause(enum.Enum):
     """Its time is over."""
 
     NO_USE = 'no_use'
-    """What it was for, or one of its moves, is no longer so."""
+    """The reason for the plan, or for one of its moves, is gone."""
 
     REPLACED = 'replaced'
     """A plan took its place that matters more."""
@@ -217,10 +217,10 @@ class Cause(enum.Enum):
     """The server was deleted, or lies on no host."""
 
     ELSEWHERE = 'elsewhere'
-    """Somebody else moved the server."""
+    """The server was moved, but not by this service."""
 
     BUSY = 'busy'
-    """Somebody does something with the server."""
+    """The server is busy with another operation."""
 
     LOCKED = 'locked'
     """The server is locked, or may not be moved."""
@@ -250,7 +250,7 @@ class Cause(enum.Enum):
     """Nova tried and could not."""
 
     CANCELLED = 'cancelled'
-    """Somebody ended the live migration."""
+    """The live migration was cancelled."""
 
 
 _SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
@@ -313,7 +313,7 @@ class Move:
     :ivar cause: why it is there; ``None`` at first.
     :ivar text: the same for people, with names.
     :ivar asked_at: when Nova was asked last, seconds of the epoch.
-    :ivar ended_at: when it ended, likewise.
+    :ivar ended_at: when it ended, seconds of the epoch.
     :ivar sent_mb: memory that was sent as far as it was seen, MB.
     :ivar after: number of the newest live migration of the server before Nova
         was asked: a later one is ours, or came in between.
@@ -374,12 +374,12 @@ class Stay:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a plan promises, or what was won by it.
+    """Effects of a plan, expected or measured.
 
     :ivar hosts_before: number of hosts in use before it.
     :ivar hosts_after: the same afterwards.
     :ivar spread_before: how much fuller than all on average the fullest host
-        was, as a part of a host in the class of which it had most.
+        was, as a part of a host in the class that was its fullest.
     :ivar spread_after: the same afterwards.
     :ivar emptied: number of its hosts that have nothing left on them.
     :ivar moves: number of servers that moved.
@@ -405,8 +405,8 @@ class Plan:
     :ivar goal: what it is for.
     :ivar subject: the request, owner or host that it is for; '' without.
     :ivar made_at: when it was proposed, seconds of the epoch.
-    :ivar changed_at: when it came into its state, likewise.
-    :ivar until: when it expires, likewise.
+    :ivar changed_at: when it came into its state, seconds of the epoch.
+    :ivar until: when it expires, seconds of the epoch.
     :ivar moves: in the order in which they are to be made.
     :ivar empties: names of hosts that have nothing on them afterwards.
     :ivar promised: what it is to bring.

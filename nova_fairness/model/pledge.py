@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spent:
-    """What a job has or had, as the accounting of the batch system says.
+    """Cores of a job, as the accounting of the batch system says.
 
     :ivar account: of the batch system.
     :ivar cores: of all its hosts, >= 0.
@@ -23,7 +23,7 @@ class Spent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accounting:
-    """What a batch system's accounting says of its jobs.
+    """Jobs in the accounting of a batch system.
 
     :ivar jobs: what they have or had.
     :ivar faults: sentences about jobs that are not charged.

@@ -90,7 +90,7 @@ class DeviceLoad:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pressure:
-    """What VMs waited for in one interval; rows as in ``incarnations``.
+    """How long VMs waited in one interval; rows as in ``incarnations``.
 
     :ivar interval_s: length, seconds, > 0.
     :ivar incarnations: the VMs.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the cluster service tells of itself and its requests."""
+"""State of the cluster service and its requests, as it reports them."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _HELD = request_model.State.HELD
 
 @dataclasses.dataclass(frozen=True)
 class Preempted:
-    """What became of servers that were to make room, and of whom it was for.
+    """Outcomes of preemptions, and of their preemptors.
 
     :ivar ended: number of them by reason and outcome.
     :ivar notice_s: sum of the notices of those that were not spared.
@@ -60,13 +60,14 @@ class SetAside:
 class Queue:
     """The requests at one moment.
 
-    :ivar leads: whether this process acts; else others know what waits.
+    :ivar leads: whether this process acts; if not, another one knows the
+        queue.
     :ivar seen_at: when the cloud was looked at last, seconds of the epoch;
         ``None`` if it was not.
     :ivar waiting: number of requests that wait, by project and reason.
-    :ivar oldest_at: when the one that waits longest was asked for, seconds
-        of the epoch; ``None`` if nobody waits.
-    :ivar doubtful: requests of which it is not known whether Nova has them.
+    :ivar oldest_at: when the one that waits longest was asked for, seconds of
+        the epoch; ``None`` if none waits.
+    :ivar doubtful: requests in doubt: Nova may have them or not.
     :ivar entered: how often requests came into a state, by its name.
     :ivar waited_s: sum of the waits of all that were released.
     :ivar left: how often servers came into a state of leaving, by its name.
@@ -76,7 +77,7 @@ class Queue:
         irreversible is done.
     :ivar calibrated: how good past estimates of starts were; ``None`` if it
         is not known.
-    :ivar preempted: what became of servers that were to make room.
+    :ivar preempted: outcomes of preemptions.
     :ivar idle: servers that agents see idle for long enough to leave.
     :ivar at_risk: servers that are told that they are among the next to make
         room.
@@ -139,9 +140,9 @@ def facts(
     why: reason.Why,
     audience: reason.Audience = _A.MEMBER,
 ) -> dict[str, Any]:
-    """What answers and notifications say of a request alike, JSON types.
+    """Facts of a request for answers and notifications, JSON types.
 
-    :param audience: of whoever reads it.
+    :param audience: of the reader.
     """
     return {
         'uuid': request.uuid,
@@ -170,7 +171,7 @@ def summary(
 
     :param place: of one that waits; ``None`` of others.
     :param estimate: of its start; ``None`` if none is known.
-    :param audience: of whoever reads it.
+    :param audience: of the reader.
     """
     read = reason.told(why, audience, request.project)
     told = []
@@ -200,10 +201,10 @@ def leave_facts(
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
-    """What answers and notifications say of a server that leaves.
+    """Facts of an eviction for answers and notifications.
 
-    :param audience: of whoever reads it.
-    :param reader: project of whoever reads it; '' for that of the server.
+    :param audience: of the reader.
+    :param reader: project of the reader; '' for that of the server.
     """
     project = reader or leave.project
     sees_request = audience is _A.OPERATOR or leave.for_project == project
@@ -221,9 +222,9 @@ def leave_facts(
 def risk_facts(
     known: risk.Risk, audience: reason.Audience = _A.MEMBER
 ) -> dict[str, Any]:
-    """What answers and notifications say of a server at risk, or not.
+    """Facts of a server's risk for answers and notifications.
 
-    :param audience: of whoever reads it.
+    :param audience: of the reader.
     """
     return {
         'server': known.server,
@@ -238,13 +239,13 @@ def turn_facts(
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
-    """The same with all that is known of whose it is, and how it ended.
+    """Facts of an eviction with the owner and the outcome.
 
     Readers of the project that it made room for learn no name of the server
     and of its owner, and those of its project none of the other one.
 
-    :param audience: of whoever reads it.
-    :param reader: project of whoever reads it; '' for that of the server.
+    :param audience: of the reader.
+    :param reader: project of the reader; '' for that of the server.
     """
     project = reader or leave.project
     sees_all = audience is _A.OPERATOR
@@ -297,7 +298,7 @@ def ending(
 
     :param ends_at: seconds of the epoch; ``None`` for never, or not known.
     :param leaves: how far they have left.
-    :param audience: of whoever reads it.
+    :param audience: of the reader.
     """
     told = []
     if ends_at is not None:
@@ -317,7 +318,7 @@ def risking(
 ) -> list[str]:
     """Sentences that say which servers of a request are at risk, and why.
 
-    :param audience: of whoever reads it.
+    :param audience: of the reader.
     """
     told = []
     for each in risks:

@@ -232,7 +232,7 @@ class Audience(enum.IntEnum):
     metadata and the file that the guest agent writes."""
 
     MEMBER = 2
-    """Whoever may see the request: members of its project."""
+    """Readers who may see the request: members of its project."""
 
     MANAGER = 3
     """Managers of its project."""
@@ -259,14 +259,14 @@ _ALL = Seen(_A.OWNER, _A.OWNER)
 """The request itself, and what ``capacity`` tells every project."""
 
 _PROJECT = Seen(_A.MEMBER, _A.MEMBER)
-"""What a project has and may have."""
+"""Fields with the use and the limits of a project."""
 
 _NAME = Seen(_A.MEMBER, _A.MANAGER)
 """Name of an account above the request."""
 
 _AMOUNT = Seen(_A.MEMBER, _A.OPERATOR)
-"""What an account has and may have: above a project it is the sum of several
-projects."""
+"""Fields with the use and the limits of an account. Above a project these are
+sums over several projects."""
 
 _FOREIGN = Seen(_A.OWNER, _A.OPERATOR)
 """Name of a project for which something is done."""
@@ -380,8 +380,8 @@ _WITHHELD: dict[Reason, str] = {
     ),
     Reason.HOST_LEAVES: 'its host goes to the batch system',
 }
-"""What those read who may not read all fields: made of fields that every
-audience reads, and of the account as far as its name may be read."""
+"""Sentences for readers who may not read all fields. They have only fields
+that every audience reads, and the account as far as its name may be read."""
 
 _ABOVE = 'an account that it belongs to'
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nodes tell each other: totals per user, never per VM."""
+"""Reports between nodes: totals per user, never per VM."""
 
 import bisect
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ class UserTotals:
     :ivar endowment: (r,) sum, amounts of the report's interval.
     :ivar usage: (r,) sum, amounts of the report's interval.
     :ivar instances: number of VMs, >= 1.
-    :ivar wanted: (r,) sum of what they would use if there were plenty,
-        amounts of the report's interval; ``None`` where nobody tells.
+    :ivar wanted: (r,) sum of what they would use if there were plenty, amounts
+        of the report's interval; ``None`` if not reported.
     :ivar grades: (2g,) vCPUs of each grade, then what these want, CPUs;
-        ``None`` where nobody tells.
+        ``None`` if not reported.
     """
 
     instance_heaviness: float
@@ -49,8 +49,8 @@ class UserTable(Mapping[str, UserTotals]):
     :param endowment: (u, r) sums.
     :param usage: (u, r) sums.
     :param instances: (u,) numbers of VMs, >= 1.
-    :param wanted: (u, r) sums; ``None`` where nobody tells.
-    :param grades: (u, 2g) vCPUs, then CPUs wanted; ``None`` likewise.
+    :param wanted: (u, r) sums; ``None`` if not reported.
+    :param grades: (u, 2g) vCPUs, then CPUs wanted; ``None`` if not reported.
     """
 
     __slots__ = (
@@ -133,7 +133,7 @@ class NodeReport:
     """The newest totals of one node.
 
     :ivar host: name of the node.
-    :ivar boot_id: of the agent's run; a change says that it started anew.
+    :ivar boot_id: of the agent's run; a change says that it started again.
     :ivar sequence: number of the round in that run, ascending.
     :ivar interval_s: length of the measured interval, seconds.
     :ivar metric: name of the metric behind ``instance_heaviness``.
@@ -159,7 +159,7 @@ reason it is."""
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class View:
-    """What one node knows of all: the newest usable report of each.
+    """Knowledge of a node: the newest usable report of each node.
 
     :ivar reports: by host, sorted by host; the node's own among them.
     :ivar age_s: seconds since each report arrived, by host.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a user asked Nova for at once, and the way it goes until it ended.
+"""A request: what a user asked Nova for at once, with all its states.
 
 The states are one table, :data:`STEPS`; nothing else says which state may
 follow which. A request is never sent to Nova while another sending of it may
@@ -32,7 +32,7 @@ class State(enum.Enum):
     """Room is kept for it in Placement; nothing was sent."""
 
     SENDING = 'sending'
-    """Its message may have left or not: nobody sends it again."""
+    """Its message may have left or not: it is not sent again."""
 
     STARTING = 'starting'
     """The broker has its message; Nova builds it."""
@@ -54,7 +54,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What can happen to a request."""
+    """The events of a request."""
 
     RESERVE = 'reserve'
     """Room was found and kept."""
@@ -141,7 +141,7 @@ class Origin(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Demand:
-    """What one server needs; equal demands are interchangeable.
+    """The needs of one server; equal demands are interchangeable.
 
     :ivar amounts: resource class of Placement and how much of it, > 0;
         sorted, each class once.
@@ -151,8 +151,8 @@ class Demand:
     :ivar aggregates: a host must be in at least one of every set.
     :ivar host: name of the only host that is wanted; '' for any.
     :ivar without: resource classes that a host must not have.
-    :ivar fallbacks: what Nova asks for in its place next, in order; ``None``
-        if nobody said: then as :attr:`alternatives` says.
+    :ivar fallbacks: demands that Nova asks for in its place next, in order;
+        ``None`` if not known: then as :attr:`alternatives` says.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -235,7 +235,7 @@ def _unpinned(demand: Demand) -> Demand:
 
 
 class Rule(enum.Enum):
-    """How servers of one group want to lie. Soft rules bind nobody."""
+    """How servers of one group want to lie. Soft rules do not bind."""
 
     TOGETHER = 'affinity'
     APART = 'anti-affinity'
@@ -294,7 +294,7 @@ class Hold:
 
     @property
     def why(self) -> reason.Why:
-        """What the owner of the request is told."""
+        """The reason that the owner of the request reads."""
         return reason.why(_HELD_BY[self.by], self.text or _UNSAID)
 
 
@@ -307,7 +307,7 @@ _UNSAID = 'no reason is given'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """What a user asked Nova for at once: all of it starts, or nothing.
+    """A request: all of it starts, or nothing.
 
     :ivar uuid: of the request; of a build its first server's.
     :ivar project: who pays.
@@ -404,7 +404,7 @@ def newest(found: Iterable[Request]) -> dict[str, Request]:
 def account_of(project: str, user: str) -> str:
     """Name of a user's account in the share tree, below the project.
 
-    What is not known is '': written as Python writes it, it would be the name
-    of an account that somebody may have.
+    An id that is not known is '': ``None`` as text would be the name of a
+    possible account.
     """
     return f'{project or ""}/{user or ""}'

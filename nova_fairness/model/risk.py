@@ -12,7 +12,7 @@ from nova_fairness.model import reason
 
 
 class State(enum.Enum):
-    """What the owner of a server is told."""
+    """Whether the owner was notified of a risk or of its end."""
 
     AT_RISK = 'at_risk'
     """It is among the next to make room."""
@@ -23,7 +23,7 @@ class State(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Risk:
-    """A server of which it is, or was, told that it is at risk.
+    """A server that is or was at risk, and its notice.
 
     :ivar server: UUID.
     :ivar project: that it belongs to.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What happened in one round of the node cycle."""
+"""Results of one round of the node cycle."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from nova_fairness.model import usage as usage_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Basis:
-    """What a metric was given besides what :class:`Measured` holds.
+    """Input of a metric besides the fields of :class:`Measured`.
 
     With it, the heaviness of a round can be computed again.
 
@@ -29,7 +29,7 @@ class Basis:
     :ivar user_supply: (r,) of the user stage, with overcommit.
     :ivar user_instance_heaviness: (u,) sums over all known nodes.
     :ivar user_endowment: (u, r) sums over all known nodes.
-    :ivar rates: (n,) of this node's VMs; ``None`` if nobody says.
+    :ivar rates: (n,) of this node's VMs; ``None`` if not known.
     """
 
     supply: resources.Vector
@@ -42,7 +42,7 @@ class Basis:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
-    """What the measure and exchange rooms made of a sample.
+    """Results of the measure and exchange rooms from a sample.
 
     :ivar usage: of this node's VMs; its rows are the rows of all arrays.
     :ivar ownership: users of the whole cloud, owners of this node's VMs.
@@ -54,14 +54,13 @@ class Measured:
     :ivar supply: (r,) of all known nodes in the interval.
     :ivar view: what was known of the nodes.
     :ivar user_usage: (u, r) of all known nodes, amounts of the interval;
-        ``None`` if nobody summed it.
-    :ivar basis: ``None`` if nobody kept it.
+        ``None`` if not summed.
+    :ivar basis: ``None`` if not kept.
     :ivar wanted: (n, r) what VMs would use of a plenty, amounts of the
-        interval; ``None`` if nobody judged it.
-    :ivar waiting: who waits for a CPU; ``None`` if nobody judged it over
-        intervals.
+        interval; ``None`` if not estimated.
+    :ivar waiting: who waits for a CPU; ``None`` if not judged over intervals.
     :ivar knowledge: gives what a policy may know of other nodes; ``None`` if
-        nobody can.
+        nothing can.
     :ivar counted: of ``usage`` what counts for owners; ``None`` if all does.
     """
 
@@ -83,7 +82,7 @@ class Measured:
 
     @property
     def weighed(self) -> usage_model.Usage:
-        """What VMs used as far as it counts for their owners."""
+        """Use of VMs as far as it counts for their owners."""
         return self.usage if self.counted is None else self.counted
 
 
@@ -92,7 +91,7 @@ class SafetyNet:
     """Whether users are worse off with CPU weights than without.
 
     :ivar harm: part of what they have that the user lacks who is harmed most,
-        beyond what others gain; 0 if nobody is.
+        beyond what others gain; 0 if none is.
     :ivar rest: rounds for which CPU weights are still neutral.
     :ivar returned: whether that began in this round.
     """
@@ -104,16 +103,16 @@ class SafetyNet:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Decided:
-    """What the decide room made of it; rows as in :class:`Measured`.
+    """Results of the decide room; rows as in :class:`Measured`.
 
     :ivar contended: (c,) whether the node's VMs compete.
     :ivar wanting: (n, c) whether each VM waits for more.
     :ivar weights: (n, c) after bounds.
     :ivar wanted: kernel units; nothing for VMs that are not steered.
-    :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if
-        nobody asked.
-    :ivar best_effort: keys of incarnations that get what nobody else wants.
-    :ivar safety_net: ``None`` if nobody looked.
+    :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if not
+        asked for.
+    :ivar best_effort: keys of incarnations that get only what is left over.
+    :ivar safety_net: ``None`` if it did not run.
     """
 
     contended: resources.Mask
@@ -127,12 +126,12 @@ class Decided:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Effect:
-    """What CPU weights came to; rows as in :class:`Measured`.
+    """Effect of CPU weights; rows as in :class:`Measured`.
 
     :ivar expected: (n,) part of the CPU time that the steered VMs had which
         each should have by the weights that the kernel holds, 0..1; NaN of
         those that are not steered or not known.
-    :ivar received: (n,) the part that each had, likewise.
+    :ivar received: (n,) the part that each had, 0..1; NaN as above.
     :ivar followed: how far VMs follow their weights, as lately seen: 1 as
         expected, 0 as if there were no weights; ``None`` until there was
         something to see.
@@ -199,9 +198,9 @@ class Round:
     :ivar epoch: of the desired state in force; 0 if metric and policy are
         those of the configuration.
     :ivar paused: whether an operator paused enforcement.
-    :ivar chosen_by: whoever chose metric and policy, where it was not the
+    :ivar chosen_by: who chose metric and policy, if it was not the
         configuration.
-    :ivar paused_by: whoever paused or resumed last.
+    :ivar paused_by: who paused or resumed last.
     :ivar controls: which of them work.
     :ivar effect: of CPU weights; ``None`` if it is not known.
     :ivar idle_since: seconds of the epoch from which on VMs did next to

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What servers want of the CPUs of their hosts, and what they get.
+"""CPUs that servers want of their hosts, and CPUs that they get.
 
 All amounts are means over a history, as agents saw it, in CPUs: 1 is one CPU
 all the time.
@@ -18,7 +18,7 @@ from nova_fairness.model import cluster
 class Want:
     """A server that an agent has seen for a while.
 
-    :ivar owner: whom it belongs to: who is compared, a user or a project.
+    :ivar owner: user or project that it belongs to, and that is compared.
     :ivar wanted: what it would use of a plenty, CPUs, >= 0.
     :ivar got: what it used, CPUs, >= 0.
     :ivar weight: by which its kernel divides CPUs between it and others, > 0.
@@ -49,11 +49,10 @@ class Want:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tenants:
-    """A cloud, and what its servers want of CPUs.
+    """A cloud, and the wants of its servers, in CPUs.
 
     :ivar cloud: with what runs.
-    :ivar wants: by UUID of the server; of others nobody knows anything, and
-        they stay.
+    :ivar wants: by UUID of the server; others are not known, and they stay.
     :ivar cpus: of the hosts that told, > 0, by name; nothing is moved to or
         from others.
     :ivar shares: by owner, > 0; those not named have 1.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs used in one interval, and who they belong to."""
+"""Use of VMs in one interval, and their owners."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -50,7 +50,7 @@ class Usage:
 
     @property
     def newest(self) -> resources.Vector:
-        """What was used in the newest interval alone, (n, r)."""
+        """Use in the newest interval alone, (n, r)."""
         return self.amounts if self.unsmoothed is None else self.unsmoothed
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova knows of instances, asked of its conductor."""
+"""Facts of Nova about instances, asked of its conductor."""
 
 from nova import context
 from nova import exception as nova_exception

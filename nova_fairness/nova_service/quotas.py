@@ -26,7 +26,7 @@ UNLIMITED = -1
 _INTERFACES = ('internal', 'public')
 
 _NO_PROJECT = (exceptions.BadRequest, exceptions.NotFound)
-"""What Nova says to the id of a project that Keystone does not know."""
+"""Errors of Nova for the id of a project that Keystone does not know."""
 
 
 class Api(Protocol):
@@ -68,9 +68,9 @@ def clients(section: str, region: str) -> tuple[Api, Api]:
 class QuotaWeights:
     """Asks for the weight of a user or project; calls may block.
 
-    The weight is the limit divided by the default limit, so whoever has what
-    everybody has weighs 1, as does whoever has no limit at all. That of a
-    user is the sum over the projects in which the user has a role.
+    The weight is the limit divided by the default limit. So a project with the
+    default limit weighs 1, as does one without a limit. The weight of a user
+    is the sum over the projects in which the user has a role.
 
     :param resource: one of :data:`RESOURCES`.
     :param compute: client of Nova's API.
@@ -83,14 +83,14 @@ class QuotaWeights:
         self._identity = identity
 
     def of_project(self, project: str) -> float | None:
-        """Weight of a project; ``None`` if nobody knows it."""
+        """Weight of a project; ``None`` if it is not known."""
         try:
             return _bounded(self._weight(project, {}))
         except _NO_PROJECT:
             return None
 
     def of_user(self, user: str) -> float | None:
-        """Weight of a user; ``None`` if nobody knows the user."""
+        """Weight of a user; ``None`` if the user is not known."""
         projects = self._projects(user)
         if not projects:
             return None

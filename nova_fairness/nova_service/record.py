@@ -4,7 +4,7 @@
 
 Nova calls a service up as long as the count in its row grows at least every
 ``service_down_time`` seconds. The row is written through the conductor, on a
-thread of its own: a conductor that is away delays nobody.
+thread of its own: a conductor that is away delays nothing else.
 """
 
 import logging
@@ -65,13 +65,13 @@ class ServiceRecord:
         self._thread.start()
 
     def stop(self) -> None:
-        """Report no more; a report that hangs is left behind."""
+        """Stop reporting; a report that hangs is left behind."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_END_S)
 
     def remove(self) -> bool:
-        """Take the row out of Nova's list, for an agent that runs no more.
+        """Take the row of a stopped agent out of Nova's list.
 
         :returns: whether there was one.
         :raises StateError: if it is there still.

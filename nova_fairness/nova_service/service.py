@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova is to an agent: told that it runs, and asked beside the rounds."""
+"""Nova beside an agent: it gets reports, and is asked for facts."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -72,8 +72,7 @@ class NovaService:
     def start(self, look_again: Callable[[str], None]) -> None:
         """Begin to report and to ask; returns at once.
 
-        :param look_again: called with the UUID of a domain of which more is
-            known now.
+        :param look_again: called with the UUID of a domain with new facts.
         """
         self._look_again = look_again
         for part in (self._record, self._descriptions, self._weights):

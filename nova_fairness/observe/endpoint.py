@@ -28,13 +28,13 @@ AT_ONCE = 500
 
 
 class Collector(Protocol):
-    """What the endpoint tells."""
+    """The source of the endpoint's answers."""
 
     def collect(self) -> families.Metrics:
         """All metrics."""
 
     def status(self) -> Mapping[str, Any] | None:
-        """What ``/status`` answers, JSON types; ``None`` for nothing yet."""
+        """The answer of ``/status``, JSON types; ``None`` for nothing yet."""
 
 
 class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
@@ -51,7 +51,7 @@ class _BoundedServer(exposition.ThreadingWSGIServer):
     """Closes connections beyond :data:`AT_ONCE`, unanswered."""
 
     request_queue_size = 128
-    """Connections that come at the same time and keep nobody waiting."""
+    """Connections that may come at the same time without a wait."""
 
     def __init__(self, *args: Any) -> None:
         self._free = threading.BoundedSemaphore(AT_ONCE)

@@ -24,8 +24,8 @@ Statistics = Callable[[], peers.Statistics]
 class RoundCollector(registry.Collector):
     """Keeps the newest round and sums what must never be lost.
 
-    Keeping a round costs the cycle one assignment; the numbers are made when
-    somebody asks.
+    Keeping a round costs the cycle one assignment; the numbers are made at
+    each scrape.
 
     :param statistics: asked at every scrape.
     """

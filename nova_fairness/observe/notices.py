@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What of a round is worth a notification, compared with the one before.
+"""Notifications of a round, compared with the one before.
 
 The payloads are documented and versioned; see the page of notifications.
 """
@@ -202,7 +202,7 @@ def _of_knob(
 
 
 def _asked(by: asker.Asker) -> Mapping[str, Any]:
-    """Name whoever asked; what is not known is null."""
+    """Name the sender of a request; a field that is not known is null."""
     return {
         key: value or None for key, value in dataclasses.asdict(by).items()
     }

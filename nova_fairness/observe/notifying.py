@@ -66,9 +66,9 @@ class Postman:
         return {'sent': self._sent, 'dropped': self._dropped}
 
     def stop(self, timeout_s: float = _STOP_S) -> None:
-        """End in bounded time; what is not sent by then is lost.
+        """End in bounded time; notifications that still wait are lost.
 
-        :param timeout_s: seconds to wait for what still is to be sent.
+        :param timeout_s: seconds to wait for notifications that still wait.
         """
         try:
             self._waiting.put_nowait(None)
@@ -97,7 +97,7 @@ _SENDING = ('messaging', 'messagingv2', 'routing')
 
 
 class Notifying:
-    """Tells nobody anything: what an agent does unless it is asked for."""
+    """Sends nothing: the default of an agent."""
 
     def start(self) -> None:
         """Begin to send."""
@@ -165,13 +165,13 @@ def connect(conf: cfg.ConfigOpts) -> Notifying:
 
 
 def postman(conf: cfg.ConfigOpts, publisher: str, most: int) -> Postman | None:
-    """Prepare what ``[oslo_messaging_notifications]`` says.
+    """Prepare the sender of ``[oslo_messaging_notifications]``.
 
     Nothing is started, and no connection made.
 
     :param publisher: who tells.
     :param most: notifications that wait at most.
-    :returns: ``None`` if nobody wants any.
+    :returns: ``None`` if none are wanted.
     :raises ConfigurationError: if it cannot be used.
     """
     group = conf.oslo_messaging_notifications

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a node knows of its peers, as Prometheus metrics."""
+"""Facts of a node about its peers, as Prometheus metrics."""
 
 import collections
 from collections.abc import Mapping

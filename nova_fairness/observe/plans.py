@@ -22,11 +22,12 @@ class Plans:
 
     :ivar entered: number of plans that this process led into a state, by goal
         and state.
-    :ivar moves: number of moves likewise, by state and cause.
+    :ivar moves: number of moves that this process led into a state, by state
+        and cause.
     :ivar seen_at: when hosts and servers were looked at last, seconds of the
         epoch; ``None`` if this process does not act.
     :ivar moving: servers that move now.
-    :ivar resting: hosts that are disabled because nobody needs them.
+    :ivar resting: hosts that are disabled because they are not needed.
     """
 
     entered: Mapping[tuple[str, str], int]

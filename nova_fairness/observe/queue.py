@@ -38,13 +38,13 @@ EVENTS: Mapping[request_model.State, str] = {
 
 
 class QueueCollector(registry.Collector):
-    """Makes the numbers when somebody asks.
+    """Makes the numbers at each scrape.
 
     :param queue: asked at every scrape; ``None`` for a relay alone.
-    :param relay: counts of messages by what became of them, and whether
-        builds are let through; ``None`` for a service alone.
-    :param border: asked likewise; ``None`` if no host moves.
-    :param plans: asked likewise; ``None`` if no server moves.
+    :param relay: counts of messages by their outcome, and whether builds are
+        let through; ``None`` for a service alone.
+    :param border: asked at every scrape; ``None`` if no host moves.
+    :param plans: asked at every scrape; ``None`` if no server moves.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class QueueCollector(registry.Collector):
         self._relay = relay
 
     def status(self) -> Mapping[str, Any] | None:
-        """What ``/status`` answers; ``None`` without a service."""
+        """The answer of ``/status``; ``None`` without a service."""
         if self._queue is None:
             return None
         told = dataclasses.asdict(self._queue())

@@ -44,7 +44,7 @@ def of_round(done: round_model.Round) -> Mapping[str, Any]:
 
 
 def of_controls(done: round_model.Round) -> Mapping[str, Any]:
-    """Say which controls work, and of which VMs something is not steered."""
+    """Say which controls work, and which VMs they cannot steer in full."""
     return {
         kind.value: {
             'works': item.works,

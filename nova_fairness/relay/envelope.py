@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a message of Nova asks for, as oslo.messaging writes it.
+"""The method of a message of Nova, in the form of oslo.messaging.
 
 The body is JSON with a version and, as a text, JSON again. Only messages that
-may have to wait are read at all; what cannot be read goes on as it is.
+may have to wait are read at all; messages that cannot be read go on as they
+are.
 """
 
 from collections.abc import Collection
@@ -17,7 +18,7 @@ def cast_to_hold(
 ) -> tuple[str, str] | None:
     """Tell whether a message is a cast of one of some methods.
 
-    A call is not: somebody waits for its answer.
+    A call is not: its sender waits for an answer.
 
     :param body: as it came.
     :param methods: names.

@@ -2,8 +2,8 @@
 
 """Nova's notifications, as hints that something may be seen.
 
-They may get lost, come late, twice or in another order: whoever is given a
-hint looks for themselves, and looks without one, too.
+They may get lost, come late, twice or in another order. So the receiver of a
+hint looks for itself, and looks without hints, too.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ _NEWS = re.compile(
     rb'event_type\W+(?:service\.\w+'
     rb'|(?:aggregate|compute_task|instance)\.[a-z_.]+\.(?:end|error))\W'
 )
-"""What may have made room or taken it. Messages are JSON in JSON; one that
-only looks like this does no harm."""
+"""Events that may have made or taken room. Messages are JSON in JSON; a false
+match does no harm."""
 
 
 class Listener(jobs.Job):
@@ -44,7 +44,7 @@ class Listener(jobs.Job):
 
     @property
     def queue(self) -> str:
-        """What it listens to."""
+        """The queue that it listens to."""
         return _TOPIC
 
     def begin(self, link: link_module.Link) -> None:

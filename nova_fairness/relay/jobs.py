@@ -3,22 +3,22 @@
 """Between nova-api and conductor: builds wait, everything else passes.
 
 Three jobs, each with a connection and a thread of its own, so that a store
-which does not answer holds up nobody but those who are to wait:
+which does not answer holds up only the messages that are to wait:
 
 :class:`Sorter`
-    looks through what goes to conductor. Casts that are to wait it puts into
-    a queue of their own; everything else it sends on, in order.
+    reads the messages to conductor. It puts casts that are to wait into a
+    queue of their own, and sends everything else on, in order.
 
 :class:`Keeper`
     takes from that queue into the store.
 
 :class:`Watcher`
-    says so when something was sent that nobody listens to.
+    logs messages that no queue takes.
 
 A message is acknowledged after the broker confirmed it elsewhere or the store
-has it, so that none is lost. What was in between when a relay died comes
-again: the store knows what it has, and the servers of oslo.messaging know by
-the same identity what they had a moment ago.
+has it, so that none is lost. Messages in between when a relay died come again:
+the store knows what it has, and the servers of oslo.messaging know by the same
+identity what they had a moment ago.
 """
 
 import abc
@@ -59,7 +59,8 @@ _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
 _LEAVE_S = 10.0
-"""Time to end what was begun; what was not acknowledged comes again."""
+"""Time to end work that was begun; messages without an acknowledgement come
+again."""
 
 
 OUTCOMES = (
@@ -71,9 +72,9 @@ OUTCOMES = (
     'unreadable',
     'unroutable',
 )
-"""What becomes of a message: sent on; stored; stored before; sent on, since
-the cluster service is away; sent on, since the store refused it; sent on,
-since it could not be read; dropped, since nobody listens."""
+"""Outcomes of a message: sent on; stored; stored before; sent on, since the
+cluster service is away; sent on, since the store refused it; sent on, since it
+could not be read; dropped, since no queue takes it."""
 
 
 class Work(Protocol):
@@ -95,7 +96,7 @@ class Job(abc.ABC):
     :param stopped: set by who wants the job to end.
 
     :ivar prefetch: messages that come before they are acknowledged.
-    :ivar counts: of messages by what became of them.
+    :ivar counts: of messages by outcome.
     """
 
     prefetch = 50
@@ -136,8 +137,8 @@ class Job(abc.ABC):
     def settle(self, link: link_module.Link) -> None:
         """Wait until everything that was sent on is with the broker.
 
-        What nobody listens to is dropped as without the relay, but not
-        silently.
+        A message that no queue takes is dropped as without the relay, but the
+        log says so.
 
         :raises BrokerAway: if something that is to wait is not.
         """
@@ -148,10 +149,10 @@ class Job(abc.ABC):
             LOG.warning(_NOBODY, key, exchange)
 
     def run(self) -> None:
-        """Do it until stopped; connect anew whenever a server fails.
+        """Do it until stopped; connect again whenever a server fails.
 
-        Any other error is let through: whoever started this starts it anew,
-        and no message is lost by that.
+        Any other error is let through: the caller starts the job again, and no
+        message is lost by that.
         """
         while not self._stopped.is_set():
             try:
@@ -202,7 +203,7 @@ class Job(abc.ABC):
     def _identity(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
     ) -> tuple[str, str] | None:
-        """Say which cast is to wait; what cannot be read is not."""
+        """Say which cast is to wait; ``None`` if it cannot be read."""
         try:
             return envelope.cast_to_hold(delivery.body, methods)
         except exception.Unreadable as error:
@@ -212,12 +213,12 @@ class Job(abc.ABC):
 
 
 class Sorter(Job):
-    """Sends on what goes to conductor, but for casts that are to wait.
+    """Sends messages on to conductor, but for casts that are to wait.
 
     :param methods: of these casts.
-    :param is_open: tells whether they pass, too; ``None`` if never. Then one
-        that comes again, of which it is not known which way it went before,
-        waits with a mark: nobody sends it unless Nova lacks it.
+    :param is_open: tells whether they pass, too; ``None`` if never. In that
+        case a cast may come again, and its way before is not known. It then
+        waits with a mark, and is sent only if Nova lacks it.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class Sorter(Job):
 
     @property
     def queue(self) -> str:
-        """What nova-api sends to conductor."""
+        """The queue of nova-api's messages to conductor."""
         return self._places.conductor
 
     def do(
@@ -362,11 +363,11 @@ class Keeper(Job):
 
 
 class Watcher(Job):
-    """Says so when something was sent that nobody listens to."""
+    """Logs messages that no queue takes."""
 
     @property
     def queue(self) -> str:
-        """What the exchange could not give to anybody."""
+        """The queue of messages that no other queue takes."""
         return self._places.unrouted
 
     def do(
@@ -400,7 +401,7 @@ def of_broker(
 
 
 def counted(jobs: Sequence[Job]) -> Mapping[str, int]:
-    """Messages by what became of them, one of :data:`OUTCOMES`."""
+    """Messages by outcome, one of :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:
         total.update(each.counts)
@@ -409,7 +410,7 @@ def counted(jobs: Sequence[Job]) -> Mapping[str, int]:
 
 @contextlib.contextmanager
 def running(jobs: Sequence[Work], stopped: threading.Event) -> Iterator[None]:
-    """Do jobs meanwhile, each in a thread; begin anew what fails.
+    """Do jobs meanwhile, each in a thread; restart those that fail.
 
     :param stopped: the event that the jobs were made with; set at the end.
     """

@@ -38,7 +38,7 @@ class Delivery:
     :ivar body: bytes.
     :ivar properties: of AMQP.
     :ivar tag: number on this connection.
-    :ivar again: whether the broker gave it to somebody before.
+    :ivar again: whether the broker delivered it before.
     """
 
     queue: str
@@ -162,7 +162,7 @@ class Link:
         delivery: Delivery,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        """Send a message on as it came; :meth:`settle` says what became of it.
+        """Send a message on as it came; :meth:`settle` gives the outcome.
 
         :param properties: that are to be others.
         :raises BrokerAway: if it is not known whether the broker has it.
@@ -185,8 +185,8 @@ class Link:
 
         Messages may come in meanwhile; they wait in order.
 
-        :returns: exchange and routing key of what nobody listens to: these
-            messages are nowhere.
+        :returns: exchange and routing key of messages that no queue takes:
+            these are nowhere.
         :raises BrokerAway: if it is not known whether the broker has all.
         """
         with self._failures():
@@ -198,7 +198,7 @@ class Link:
         return unheard
 
     def taken(self, queue: str) -> bool:
-        """Tell whether a queue is empty and somebody listens to it.
+        """Tell whether a queue is empty and has a consumer.
 
         :raises BrokerAway: if it is not known.
         """
@@ -231,7 +231,7 @@ class Link:
             self._channel.basic_ack(delivery.tag, multiple=True)
 
     def close(self) -> None:
-        """Leave; what was not acknowledged stays with the broker."""
+        """Leave; messages without an acknowledgement stay with the broker."""
         with contextlib.suppress(exception.BrokerAway), self._failures():
             self._connection.close()
 

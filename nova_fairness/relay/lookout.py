@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether the cluster service is there, so that nobody waits for nobody."""
+"""Whether the cluster service is there, so that no request waits in vain."""
 
 from collections.abc import Callable
 import contextlib

@@ -7,15 +7,16 @@
     nova-api -> FRONT -> FRONT.routes --(other services)----> TARGET -> Nova
                            |--(conductor.#)--> FRONT.conductor --relay--^
                            |                         `--> FRONT.held --> store
-                           `--(nobody)--> FRONT.unrouted
+                           `--(others)--> FRONT.unrouted
 
 Everything that is ours is durable: it is there before the relay is, and after
 the broker came back. FRONT itself is as nova-api declares it with
-``amqp_durable_queues``, which the broker compares; therefore what is special
-is in an exchange behind it.
+``amqp_durable_queues``, which the broker compares; therefore all special rules
+are in an exchange behind it.
 
-What has to wait goes to the broker that nova-api itself is configured with.
-On the brokers of further cells everything leads from FRONT.routes to TARGET.
+Messages that have to wait go to the broker that nova-api itself is configured
+with. On the brokers of further cells everything leads from FRONT.routes to
+TARGET.
 """
 
 import dataclasses
@@ -68,21 +69,21 @@ class Places:
 
     @property
     def held(self) -> str:
-        """The exchange and the queue of what is to be stored."""
+        """The exchange and the queue of messages that are to be stored."""
         return f'{self.front}.held'
 
     @property
     def unrouted(self) -> str:
-        """The exchange and the queue of what nobody wanted."""
+        """The exchange and the queue of messages that no other queue takes."""
         return f'{self.front}.unrouted'
 
 
 def declare(channel: Any, places: Places) -> None:
-    """Make sure that everything is there; what is there stays as it is.
+    """Make sure that everything is there; existing objects stay as they are.
 
     :param channel: of AMQP.
-    :raises Exception: those of the channel, if something is there that was
-        declared otherwise.
+    :raises Exception: those of the channel, if an object was declared
+        otherwise.
     """
     unrouted = places.unrouted
     _exchange(channel, unrouted, 'fanout')
@@ -107,11 +108,11 @@ def declare(channel: Any, places: Places) -> None:
 
 
 def remove(channel: Any, places: Places) -> None:
-    """Remove what is ours; Nova's own exchange stays.
+    """Remove our objects; Nova's own exchange stays.
 
     :param channel: of AMQP.
-    :raises Exception: those of the channel, if a queue holds messages or
-        somebody receives from it.
+    :raises Exception: those of the channel, if a queue holds messages or has a
+        consumer.
     """
     waiting = [places.conductor, places.held] if places.holds else []
     # The last one takes what nova-api sends after the others are gone.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every call has in common: who may make it, and what the log says."""
+"""Access checks and logs of every call."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ _LEVELS = {
     roles.Access.CHANGE: logging.INFO,
     roles.Access.REPORT: logging.DEBUG,
 }
-"""What changes nothing, or comes every few seconds, is of interest to those
-who debug."""
+"""Levels of log lines: calls that change nothing or come every few seconds are
+for debugging only."""
 
 
 def asker(ctxt: Context) -> asker_module.Asker:
-    """Whoever made a call."""
+    """The sender of a call."""
     return asker_module.Asker(
         roles.caller(ctxt),
         request_ids.given(ctxt, request_ids.USER),
@@ -93,7 +93,7 @@ def _logged(
     request_id: str,
     ask: Callable[[], Answer],
 ) -> Answer:
-    """Let a call be answered, and log what came of it."""
+    """Let a call be answered, and log the result."""
     try:
         answer = ask()
     except exception.FairnessError as error:

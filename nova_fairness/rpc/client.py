@@ -33,7 +33,7 @@ _ASKED_FOR_PEERS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """What many hosts said; all sorted by host.
+    """Answers of many hosts; all sorted by host.
 
     :ivar by_host: answers.
     :ivar not_reached: why a host did not answer.
@@ -90,7 +90,8 @@ class FairnessClient:
 
         :param request_id: 1 to :data:`protocol.LONGEST_NAME` printable
             characters; agents write it into their logs.
-        :param user_id: who made the request, likewise; empty if unknown.
+        :param user_id: who made the request, in the same form; empty if
+            unknown.
         """
         other = copy.copy(self)
         other.context = {
@@ -164,7 +165,7 @@ class FairnessClient:
         """Ask many agents about a VM that is on one of them.
 
         :returns: hosts that answered and do not have it are left out, unless
-            nobody has it.
+            no host has it.
         """
         answers, errors = self._ask(hosts, 'get_instance', {'uuid': uuid})
         if answers:
@@ -176,13 +177,13 @@ class FairnessClient:
         return _sorted_out(answers, errors)
 
     def known_hosts(self) -> tuple[str, ...]:
-        """Ask some agents, whichever answer, which hosts they know.
+        """Ask some agents, chosen by the transport, which hosts they know.
 
         Agents of a group take turns, so asking a few times asks a few; all
         are asked at once, so that it takes the timeout at most.
 
         :returns: names, sorted, of those asked and of all their peers.
-        :raises HostNotReached: if nobody answers.
+        :raises HostNotReached: if no agent answers.
         """
         answers, errors = ask_all(
             map(str, range(_ASKED_FOR_PEERS)),

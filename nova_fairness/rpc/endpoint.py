@@ -21,7 +21,7 @@ Context = calls.Context
 
 
 class Operations(abc.ABC):
-    """What an agent can be asked for.
+    """The operations of an agent.
 
     Called on threads of the RPC server, several at once; no method waits for
     a round. All answers are JSON types.
@@ -122,15 +122,15 @@ class Operations(abc.ABC):
 
     @abc.abstractmethod
     def preview(self, metric: str | None) -> Answer:
-        """Say what would become of the VMs if weights were in force.
+        """Forecast the VMs with weights in force.
 
-        :param metric: of which; ``None``: of each that is installed.
+        :param metric: its name; ``None`` for each that is installed.
         :raises UnknownPlugin: if it is not installed here.
         """
 
 
 class _Chosen(NamedTuple):
-    """What a call chooses, as it came over the wire."""
+    """The choice of a call, as it came over the wire."""
 
     metric: Any
     policy: Any
@@ -287,9 +287,9 @@ class FairnessEndpoint:
 
     @_READ
     def get_preview(self, ctxt: Context, metric: Any = None) -> Answer:
-        """Say what would become of the VMs if weights were in force.
+        """Forecast the VMs with weights in force.
 
-        :param metric: of which; ``None``: of each that is installed.
+        :param metric: its name; ``None`` for each that is installed.
         """
         return self._operations.preview(
             arguments.optional_name('metric', metric)

@@ -16,7 +16,7 @@ Context = calls.Context
 
 
 class Operations(spending.Operations):
-    """What can be asked for."""
+    """The operations on migration plans."""
 
     @abc.abstractmethod
     def plans(self, marker: str | None, limit: int) -> Answer:
@@ -52,7 +52,7 @@ class Operations(spending.Operations):
 
     @abc.abstractmethod
     def stop(self, uuid: str) -> Answer:
-        """End a plan; what moves already is not called back.
+        """End a plan; moves that began are not called back.
 
         :raises UnknownPlan: if there is none, or none is made here.
         :raises IllegalStep: if it has ended.

@@ -36,7 +36,7 @@ SINCE: Mapping[str, str] = types.MappingProxyType(
 agents of an older release answer all that they know."""
 
 DEFAULT_DOMAIN = 'nova-fairness'
-"""Exchange of a fairness domain that nobody has named."""
+"""Exchange of a fairness domain without a name."""
 
 LONGEST_NAME = 255
 """Characters of a name in an argument."""
@@ -51,4 +51,4 @@ LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
 
 NOBODY = 'unknown'
-"""What ``NotLeading`` names instead of a host while no process acts."""
+"""The host that ``NotLeading`` names while no process acts."""

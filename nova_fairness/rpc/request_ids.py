@@ -13,7 +13,7 @@ KEY = 'request_id'
 """Where the context of a call has the id of its request."""
 
 USER = 'user_id'
-"""Where it has whoever made that request, as the caller says."""
+"""Key of the user who made that request, as the caller says."""
 
 
 def made() -> str:
@@ -33,7 +33,7 @@ def of(context: Mapping[str, Any]) -> str:
 def given(context: Mapping[str, Any], key: str) -> str:
     """An id that a call came with, empty if it has none.
 
-    What could not be an id is taken for none, because it goes to the log.
+    A value that could not be an id counts as none, because it goes to the log.
     """
     value = context.get(key)
     if (

@@ -29,7 +29,7 @@ OPERATOR = reason.Audience.OPERATOR
 
 
 class Operations(plans.Operations):
-    """What the cluster service can be asked for.
+    """The operations of the cluster service.
 
     Called on threads of the RPC server, several at once. All answers are JSON
     types. Every method raises ``NotLeading`` in a process that does not act.
@@ -46,10 +46,10 @@ class Operations(plans.Operations):
     ) -> Answer:
         """Requests that have not ended, the oldest first.
 
-        :param project: whose; ``None`` for everybody's.
+        :param project: owner of the requests; ``None`` for all projects.
         :param marker: UUID of the last one of the page before.
         :param preemptible: those that are, or are not; ``None`` for both.
-        :param audience: of whoever reads the answer.
+        :param audience: of the reader of the answer.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -59,7 +59,7 @@ class Operations(plans.Operations):
     ) -> Answer:
         """One request.
 
-        :param audience: of whoever reads the answer.
+        :param audience: of the reader of the answer.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -68,7 +68,7 @@ class Operations(plans.Operations):
         """Take a build back that waits, and delete its servers.
 
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if it waits no more, or is no build.
+        :raises IllegalStep: if it does not wait any longer, or is no build.
         """
 
     @abc.abstractmethod
@@ -128,7 +128,7 @@ class Operations(plans.Operations):
     ) -> Answer:
         """The share tree, those below an account after it.
 
-        :param project: of which alone, with its users; ``None`` for all.
+        :param project: the only one, with its users; ``None`` for all.
         :param marker: name of the last account of the page before.
         :raises UnknownAccount: if there is no such account.
         """
@@ -157,7 +157,7 @@ class Operations(plans.Operations):
     ) -> Answer:
         """Accounts that have limits of their own, by name.
 
-        :param project: of which alone, with its users; ``None`` for all.
+        :param project: the only one, with its users; ``None`` for all.
         :param marker: name of the last account of the page before.
         """
 
@@ -186,10 +186,10 @@ class Operations(plans.Operations):
     ) -> Answer:
         """Times that servers were to make room, the newest first.
 
-        :param project: to which the server or the request belongs that it is
-            for, and which reads the answer; ``None`` for all.
+        :param project: the reader, whose server or request it concerns;
+            ``None`` for all.
         :param marker: UUID of the last one of the page before.
-        :param audience: of whoever reads the answer.
+        :param audience: of the reader of the answer.
         :raises UnknownPreemption: if there is no such marker.
         """
 
@@ -204,13 +204,13 @@ class Operations(plans.Operations):
 
         :param project: which reads the answer; ``None`` for that of the
             server.
-        :param audience: of whoever reads the answer.
+        :param audience: of the reader of the answer.
         :raises UnknownPreemption: if there is none.
         """
 
     @abc.abstractmethod
     def border(self) -> Answer:
-        """What both sides of the border have and want.
+        """Resources and demand of both sides of the border.
 
         :raises UnknownHost: if no host moves here.
         """
@@ -459,7 +459,7 @@ class RequestsEndpoint(plans.Endpoint):
 
     @_READ
     def get_border(self, ctxt: Context) -> Answer:
-        """What both sides of the border have and want."""
+        """Resources and demand of both sides of the border."""
         return self._operations.border()
 
     @_READ
@@ -550,8 +550,8 @@ class RequestsClient:
     def call(self, method: str, **given: Any) -> Any:
         """Ask.
 
-        :raises HostNotReached: if nobody answers in time.
-        :raises NotLeading: if nobody acts just now.
+        :raises HostNotReached: if no process answers in time.
+        :raises NotLeading: if no process acts just now.
         :raises FairnessError: what the service raised, of its class.
         """
         if (why := self._silence.why(_ANY)) is not None:

@@ -2,9 +2,9 @@
 
 """Calls that each role may make.
 
-A transport that knows its peers by key says in each context who called
-(``zmq_peer``: name and role). Where it says nothing, it does not know the
-peers apart: then whoever has access to the transport is trusted, as with
+A transport that knows its peers by key names the caller in each context
+(``zmq_peer``: name and role). Without it, the transport does not know the
+peers apart. Then each peer with access to the transport is trusted, as with
 every other service on it.
 """
 
@@ -22,7 +22,7 @@ _CONTROLLER = 'controller'
 
 
 class Access(enum.Enum):
-    """What a call does."""
+    """The effect of a call."""
 
     READ = 'read'
     CHANGE = 'change'

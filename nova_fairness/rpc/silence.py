@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Remembers who was silent, so that nobody waits for it each time."""
+"""Remembers silent hosts, so that callers do not wait for them again."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ class Silence:
     def among(self, hosts: Iterable[str]) -> dict[str, str]:
         """Name those that are not worth asking now.
 
-        :returns: why they did not answer, by host; nothing if there would be
-            nobody left to ask.
+        :returns: why they did not answer, by host; empty if no host would be
+            left to ask.
         """
         now_s = self._clock()
         named = set(hosts)

@@ -20,7 +20,7 @@ Context = calls.Context
 
 
 class Operations(abc.ABC):
-    """What can be asked for."""
+    """The operations on spending rates and prices."""
 
     @abc.abstractmethod
     def groups(
@@ -28,7 +28,7 @@ class Operations(abc.ABC):
     ) -> Answer:
         """Groups with spending rates, by project and name.
 
-        :param project: of which alone; ``None`` for all.
+        :param project: the only one; ``None`` for all.
         :param marker: ``id`` of the last one of the page before.
         """
 
@@ -48,8 +48,8 @@ class Operations(abc.ABC):
     ) -> Answer:
         """Change a group.
 
-        :param rate: ``None`` for what it is.
-        :param count: likewise.
+        :param rate: ``None`` keeps it.
+        :param count: ``None`` keeps it.
         :raises BadArgument: if a number is out of its range.
         :raises UnknownGroup: if there is none.
         """
@@ -74,8 +74,9 @@ class Operations(abc.ABC):
         :param host: whose past is told, the newest first; ``None`` for the
             prices of all hosts at present, by ``id``.
         :param marker: ``id`` of the last one of the page before.
-        :param project: which reads the answer: it learns no name of a host,
-            and what others spend alone; '' for nobody, ``None`` for operators.
+        :param project: the reader. It learns its own spending, but no names of
+            hosts and no spending of others. '' for a reader without a project,
+            ``None`` for operators.
         :raises BadArgument: if the marker is none.
         :raises UnknownHost: if there is no such host.
         """
@@ -199,8 +200,8 @@ class Endpoint:
     ) -> Answer:
         """Rates of servers.
 
-        Agents of the release before say ``meters`` by process, of which
-        nothing but the servers is read.
+        Agents of the release before say ``meters`` by process; only the
+        servers in them are read.
         """
         asked = arguments.names('server', servers or [])
         if meters is not None:

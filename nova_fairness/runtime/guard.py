@@ -23,7 +23,7 @@ _NS = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """What the scheduler tells of a thread, since it began.
+    """Times of a thread since its start, from the scheduler.
 
     :ivar ran_s: CPU time, seconds.
     :ivar waited_s: for which it could have run and another did, seconds;

@@ -9,9 +9,9 @@ import gc
 
 
 def give_back() -> None:
-    """Return to the kernel what is free.
+    """Return free memory to the kernel.
 
-    What importing modules took and freed again lies between what stays: ten
+    Imports of modules take and free memory between objects that stay: ten
     megabytes of an agent. Does nothing where the C library cannot do it.
     """
     gc.collect()
@@ -20,7 +20,7 @@ def give_back() -> None:
 
 
 def collect() -> None:
-    """Collect garbage now; what is left is left alone until the next call."""
+    """Collect garbage now; ignore the other objects until the next call."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Values that somebody else knows: asked for beside the rounds, and kept."""
+"""Values of another service: asked for beside the rounds, and kept."""
 
 import collections
 from collections.abc import Callable
@@ -41,9 +41,9 @@ class _Entry(Generic[Value]):
 
 
 class Lookup(Generic[Value]):
-    """Asks on a thread of its own; whoever wants to know never waits.
+    """Asks on a thread of its own; readers never wait.
 
-    :param what: is looked up, for the log.
+    :param what: name of the values, for the log.
     :param fetch: asks for the value of one key; may block, and raise
         anything; ``None`` if there is none.
     :param lifetime_s: seconds after which a value that is wanted is asked for
@@ -90,7 +90,7 @@ class Lookup(Generic[Value]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more; a question under way is left behind."""
+        """Stop asking; a question under way is left behind."""
         self._stopping.set()
         self._questions.put(None)
         if self._thread is not None:

@@ -79,7 +79,7 @@ class QuietLog:
 
 @dataclasses.dataclass(slots=True)
 class _Minute:
-    """What was said of one kind since a time."""
+    """Messages of one kind since a time."""
 
     began_s: float
     sources: set[str]

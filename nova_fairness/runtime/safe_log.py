@@ -2,8 +2,8 @@
 
 """The door of the log: every message of ours is one line of plain text.
 
-Whatever a module logs, and whatever others named what it is about, passes
-here, so that no module has to think of it.
+All log messages pass here, with all names that others chose, so that no module
+has to think of it.
 """
 
 import logging

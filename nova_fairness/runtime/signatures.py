@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What controllers sign and all check: choices, shares, classes of servers."""
+"""Signatures of choices, shares and classes of servers."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ _TREE = 'nova-fairness: share tree of a domain, 1'
 
 PREEMPTIBLE = 'preemptible servers'
 NOTICES = 'notices to guests'
-"""What agents ask about the servers of their node."""
+"""A question of agents about the servers of their node."""
 
 _SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
 
 
 class Signatures:
-    """Signs in the name of the own key, and judges what others signed.
+    """Signs with the own key, and judges signatures of others.
 
     :param keys: the own pair, and whose keys are good.
-    :param domain: for which it is; what is for another is refused.
+    :param domain: of all signatures; those of another are refused.
     """
 
     def __init__(self, keys: keyring.Keyring, domain: str) -> None:
@@ -49,8 +49,8 @@ class Signatures:
     ) -> dict[str, Any]:
         """Sign a choice in the name of the own key.
 
-        :param user_id: for whom it is made.
-        :param request_id: in which request.
+        :param user_id: user who asked for it.
+        :param request_id: request that asked for it.
         :returns: these, ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
@@ -89,7 +89,7 @@ class Signatures:
 
         :param what: was asked, as :data:`PREEMPTIBLE`.
         :param asked: UUIDs.
-        :param answer: of which JSON can be made.
+        :param answer: that JSON can hold.
         :returns: ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
@@ -100,7 +100,7 @@ class Signatures:
         }
 
     def signing_fault(self) -> str:
-        """Say why nobody believes what the own key signs; '' if it is so."""
+        """Say why others refuse the own signatures; '' if they do not."""
         return self._keys.signing_fault()
 
     def check(self, choice: Mapping[str, Any]) -> None:
@@ -189,7 +189,7 @@ def of(
     domain: str,
     url: oslo_messaging.TransportURL | None = None,
 ) -> Signatures | None:
-    """What signs and judges for a transport; ``None`` if it has no keys.
+    """The signatures of a transport; ``None`` if it has no keys.
 
     :param url: of the transport; ``None`` for ``transport_url``.
     :raises ConfigurationError: if the keys cannot be used.

@@ -64,10 +64,10 @@ class StateFile:
 
 
 class PolicyMemory(StateFile):
-    """What policies remember, by name.
+    """Memory of policies, by name.
 
     Losing it costs some rounds of convergence, nothing else; so it is not
-    forced to the disk, and a file that cannot be read is started anew.
+    forced to the disk, and a file that cannot be read is started again.
 
     :param path: of the file.
     """

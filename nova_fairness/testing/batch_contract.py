@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every batch system must keep, as tests that its author can run.
+"""Rules of every batch system, as tests that its author can run.
 
-A subclass makes the system, and does what users and operators of it do::
+A subclass makes the system, and acts like users and operators of it::
 
     class TestMyBatch(batch_contract.BatchContract):
         def make(self): ...
@@ -119,7 +119,7 @@ class BatchContract(abc.ABC):
         _assert(batch.look().places[host].ours, host)
 
     def accounts(self) -> tuple[str, str] | None:
-        """Two accounts below one, of which jobs may be submitted to the first.
+        """Two accounts below one; jobs may be submitted to the first.
 
         ``None`` if the batch system keeps none that are known here.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every metric must keep, as tests that its author can run.
+"""Rules of every metric, as tests that its author can run.
 
 A test module of a plugin needs no more than this::
 
@@ -46,7 +46,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the three stages say: (n,), (u,), (n,)."""
+    """Results of the three stages: (n,), (u,), (n,)."""
 
     instances: _Array
     users: _Array
@@ -207,13 +207,13 @@ class MetricContract:
         )
 
     def test_numbering_of_nodes_does_not_matter(self) -> None:
-        """A node's index is its place in a list, no more."""
+        """A node's index is only its place in a list."""
         case = make_case('usual')
         renamed = _with(case, 'other numbers', node=5 - case.demands.node)
         _assert_same(run(self.metric, renamed), run(self.metric, case))
 
     def test_order_of_users_does_not_matter(self) -> None:
-        """A user's index is its place in a sorted list, no more."""
+        """A user's index is only its place in a sorted list."""
         case = make_case('usual')
         last = len(case.owners.users) - 1
         owners = dataclasses.replace(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every order of the queue must keep, as tests that its author can run.
+"""Rules of every order, as tests that its author can run.
 
 A test module of a plugin needs no more than this::
 
@@ -116,7 +116,7 @@ class OrderContract:
             raise AssertionError(f'not one line: {text!r}')
 
     def test_every_request_comes_once(self) -> None:
-        """Also if nobody has a share or used anything."""
+        """Also if no account has a share or used anything."""
         for snapshot in clouds():
             expected = sorted(each.uuid for each in snapshot.requests)
             _assert_equal(sorted(arranged(self.order, snapshot)), expected)
@@ -155,7 +155,7 @@ class OrderContract:
             )
 
     def test_names_of_projects_and_users_do_not_matter(self) -> None:
-        """Another name makes nobody wait longer or shorter."""
+        """Another name makes no request wait longer or shorter."""
         projects = dict(zip(_PROJECTS, reversed(_PROJECTS), strict=True))
         users = dict(zip(_USERS, reversed(_USERS), strict=True))
         for snapshot in clouds():
@@ -190,7 +190,7 @@ class OrderContract:
                     raise AssertionError(f'factors of {uuid}: {bad}')
 
     def test_factors_tell_no_name(self) -> None:
-        """Nobody learns by them who else there is."""
+        """The factors do not name other accounts."""
         projects = dict(zip(_PROJECTS, reversed(_PROJECTS), strict=True))
         users = dict(zip(_USERS, reversed(_USERS), strict=True))
         for snapshot in clouds():
@@ -210,7 +210,7 @@ class OrderContract:
                 )
 
     def test_no_plan_fills_a_host_beyond_what_it_has(self) -> None:
-        """Whoever is next, the planner holds."""
+        """The planner holds, whatever request is next."""
         for snapshot in clouds():
             plan = planner.plan(snapshot, NOW, self.order)
             left = snapshot.inventory.capacity - snapshot.inventory.used

@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 - the name of a case is its sentence
 
-"""What every policy must do, as a suite to inherit from.
+"""Rules of every policy, as a suite to inherit from.
 
 A package with a policy of its own writes::
 
@@ -80,7 +80,7 @@ def situation_of(
 
 
 def neutral(count: int) -> allocation.Weights:
-    """(n, c) weights of VMs that nobody judged yet."""
+    """(n, c) weights of VMs that are not judged yet."""
     return np.ones((count, len(resources.CONTROLS)))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every choice of victims must keep, as tests that its author can run.
+"""Rules of every choice of victims, as tests for its author.
 
 A test module of a plugin needs no more than this::
 
@@ -94,7 +94,7 @@ class VictimsContract:
             raise AssertionError(f'description is {text!r}')
 
     def test_whoever_is_chosen_may_leave_and_makes_room(self) -> None:
-        """One after the other, as they were chosen; nobody leaves twice."""
+        """One after the other, as they were chosen; no victim leaves twice."""
         for needs, field in cases():
             pool = candidates.Pool(field)
             found = self.victims.choose(needs, field)

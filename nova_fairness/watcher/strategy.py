@@ -2,9 +2,9 @@
 
 """The consolidation planner as a strategy of OpenStack Watcher.
 
-Watcher loads it; nothing else here does, and nothing else imports Watcher.
-What Watcher's model does not know, such as traits and aggregates, is not kept
-to in the plan: Nova's scheduler judges each migration to a named host.
+Watcher loads it; nothing else here does, and nothing else imports Watcher. The
+plan does not heed facts that Watcher's model lacks, such as traits and
+aggregates: Nova's scheduler judges each migration to a named host.
 """
 
 from collections.abc import Iterable
@@ -48,12 +48,12 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
 
     @classmethod
     def get_name(cls) -> str:
-        """What audits call it."""
+        """The name in audits."""
         return 'fair_consolidation'
 
     @classmethod
     def get_display_name(cls) -> str:
-        """What people read."""
+        """The name for people."""
         return 'Consolidation with few moves'
 
     @classmethod
@@ -68,7 +68,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
 
     @classmethod
     def get_schema(cls) -> Mapping[str, Any]:
-        """What an audit can say."""
+        """The parameters of an audit."""
         return {
             'properties': {
                 'rule': {
@@ -118,7 +118,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
             )
 
     def post_execute(self) -> None:
-        """Tell what it comes to."""
+        """Tell the result of the plan."""
         before, after = self._plan.busy
         self.solution.set_efficacy_indicators(
             compute_nodes_count=len(self._nodes),

@@ -34,8 +34,9 @@ HANDSHAKE_S = 10.0
 KEPT_OUT_S = 10.0
 """How long a peer that sent too many messages makes no further connections.
 
-What came by connections that it left waits here until it is read, and floods
-are read slowly: without this, ever new ones would fill the memory.
+Messages from connections that it left wait here until they are read, and
+floods are read slowly. Without this pause, new connections would fill the
+memory.
 """
 
 _EVENTS = (
@@ -96,9 +97,9 @@ class _Guarded:
         self._failure: int | None = None
 
     def read_monitor(self) -> bool:
-        """Take what the monitor has to say.
+        """Read the events of the monitor.
 
-        :returns: False when it has come to its end.
+        :returns: False when it has ended.
         """
         while True:
             try:
@@ -129,7 +130,7 @@ class _Guarded:
 class Authenticator:
     """Admission of peers to one driver; answers until its context ends.
 
-    :param context: of all sockets of the driver, and of nobody else.
+    :param context: of all sockets of the driver, and of no others.
     :param keys: one's own pair and whose keys are good.
     :param domain: name of the driver in the log.
     :param check_interval_s: longest time in seconds until a session is
@@ -241,11 +242,12 @@ class Authenticator:
         self._kept_out[name] = time.monotonic() + self._kept_out_s
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
-        """Have something done when a server's key is no longer good.
+        """Call back when a server's key is no longer good.
 
-        Or no more for the name under which somebody connected to it.
-        ZeroMQ asks nobody about a server's key and would connect again for
-        ever. It carries a ``disconnect`` out when the socket is used next.
+        This includes a key that is no longer good for the name of the
+        connection. ZeroMQ does not check a server's key and would connect
+        again for ever. It carries a ``disconnect`` out when the socket is used
+        next.
 
         :param callback: gets the key, in this thread, once for all
             connections made with it: ``disconnect`` from them.
@@ -278,11 +280,11 @@ class Authenticator:
         }
 
     def stop(self) -> None:
-        """Admit nobody any more.
+        """Stop admitting peers.
 
-        The driver closes its sockets, too. The thread ends when the context
-        is terminated; until then it goes on reading the monitors, as ZeroMQ
-        would stop all input and output when nobody does.
+        The driver closes its sockets, too. The thread ends when the context is
+        terminated; until then it goes on reading the monitors, because ZeroMQ
+        would otherwise stop all input and output.
         """
         self._stopped = True
 

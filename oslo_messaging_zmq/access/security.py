@@ -39,7 +39,7 @@ class Guard(Protocol):
 
         :param key: public key of the listener, '' if it has none.
         :param server: name of the server that the listener says it is.
-        :raises KeyRefused: nobody may talk to that listener.
+        :raises KeyRefused: no peer may talk to that listener.
         :raises ForeignName: its key may not answer for that server.
         """
 
@@ -69,7 +69,7 @@ class Guard(Protocol):
         """Counters by name."""
 
     def stop(self) -> None:
-        """Admit nobody any more; all sockets are closed."""
+        """Stop admitting peers; all sockets are closed."""
 
 
 class Open:
@@ -103,7 +103,7 @@ class Open:
         """Nothing is counted."""
 
     def keep_out(self, name: str) -> None:
-        """Nobody has a name here."""
+        """Do nothing: peers have no names here."""
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """There are no keys."""
@@ -120,7 +120,7 @@ def check(settings: options.Settings) -> None:
     """Refuse to be insecure by accident.
 
     :raises ConfigurationError: of oslo.messaging, when there are no usable
-        keys and nobody allowed to go without.
+        keys and ``insecure`` is not set.
     """
     if settings.keys_path:
         try:

@@ -44,12 +44,13 @@ _LONGEST_WAIT_S = 0.25
 _NO_WAIT_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.0005
 _TIDY_EVERY_S = 1.0
-"""At most so often a key that has all it may have is looked at anew."""
+"""A key that has as many connections as it may have is checked again this
+often at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """What the kernel says about a connection.
+    """Facts of the kernel about a connection.
 
     :param cookie: never the same for two sockets.
     :param address: of the peer, without port.
@@ -125,7 +126,7 @@ def shut(descriptor: int, cookie: int) -> bool:
 class Session:
     """One accepted connection.
 
-    :param key: public key of the peer in Z85; '' as long as nobody knows.
+    :param key: public key of the peer in Z85; '' as long as it is not known.
     :param doubtful: it was admitted, and may belong to any admitted key.
     """
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What peers have sent and nobody has read, and the end of who sends too much.
+"""Unread bytes of peers, and the end of peers that send too much.
 
-ZeroMQ takes in all frames of a message before it shows the first one, and
-many messages before one is read. It limits the size of a frame and the number
-of messages, but neither how many frames a message has nor what all of that
-takes of the memory. So the kernel is asked how much has come by a connection,
-and whoever reads counts what they took.
+ZeroMQ takes in all frames of a message before it shows the first one, and many
+messages before one is read. It limits the size of a frame and the number of
+messages, but neither the number of frames in a message nor the memory of all.
+So the kernel is asked how many bytes have come by a connection, and each
+reader counts the bytes that it took.
 """
 
 import collections
@@ -21,7 +21,8 @@ import zmq
 from oslo_messaging_zmq.access import sessions
 
 _FRAME_BYTES = 42
-"""What encryption adds to a frame, at most (RFC 26: 33; its length: 9)."""
+"""Bytes that encryption adds to a frame, at most (RFC 26: 33; its length:
+9)."""
 _STATM = pathlib.Path('/proc/self/statm')
 _PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
 
@@ -66,7 +67,8 @@ class Unread:
     def opened(self, descriptor: int, who: Callable[[], str]) -> None:
         """Note a connection. Any thread's.
 
-        :param who: tells whose it is; what has the same name counts together.
+        :param who: names its peer; connections with the same name count
+            together.
         """
         found = self._look(descriptor)
         if found is not None:
@@ -86,9 +88,9 @@ class Unread:
         return self._resident() - self._resident_before > self._most
 
     def end(self) -> dict[str, int]:
-        """End all connections of peers of whom too much is unread.
+        """End all connections of peers with too many unread bytes.
 
-        :returns: whose, and how many bytes that was.
+        :returns: number of these bytes, by peer.
         """
         self._resident_before = self._resident()
         waiting: collections.Counter[str] = collections.Counter()

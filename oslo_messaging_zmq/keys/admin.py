@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an operator does with keys; the logic of ``nova-fairness-keys``.
+"""Operations of operators on keys; the logic of ``nova-fairness-keys``.
 
 Every change is made under a lock and takes effect whole or not at all. No
 function returns or logs a secret.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The allow-list: which public keys may talk, as whom, and in which role.
+"""The allow-list: public keys that may talk, their names and roles.
 
 Everything here turns text and values into values. The file is JSON with one
 key per line, the same on every node, and holds nothing secret.
@@ -47,9 +47,10 @@ class Entry:
     :param name: whose it is: the name of the server that it answers for.
     :param role: one of :data:`ROLES`.
     :param created: when it was put on the list, ISO 8601 in UTC.
-    :param revoked_at: when it was revoked, likewise; '' while it is good.
+    :param revoked_at: when it was revoked, ISO 8601 in UTC; '' while it is
+        good.
     :param serves: names of further servers that it answers for.
-    :param signs: public key in Z85 of what its owner signs; '' if they
+    :param signs: public key in Z85 of its owner's signatures; '' if they
         cannot sign.
     """
 

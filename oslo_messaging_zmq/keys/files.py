@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files of a keys directory, read only if nobody else could tamper.
+"""The files of a keys directory, read only if others cannot tamper.
 
 ``allowed.json``
     the allow-list, the same everywhere (:mod:`.allow_list`);
@@ -54,7 +54,7 @@ class Pair:
 
 
 def signature(path: pathlib.Path) -> Signature:
-    """What changes when a file does; ``None`` while there is no file."""
+    """A value that changes with a file; ``None`` while there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -91,7 +91,7 @@ def secret_paths(directory: pathlib.Path) -> list[pathlib.Path]:
 
 
 def read_pair(path: pathlib.Path) -> Pair:
-    """Read a key pair that nobody else can read.
+    """Read a key pair that no other user can read.
 
     :raises KeysError: it is missing, broken or open to others.
     """
@@ -128,7 +128,7 @@ def read_pair(path: pathlib.Path) -> Pair:
 
 
 def read_list(path: pathlib.Path) -> allow_list.Entries:
-    """Read an allow-list that nobody else can write.
+    """Read an allow-list that no other user can write.
 
     :raises KeysError: it is missing, broken or others can write it.
     """

@@ -63,7 +63,7 @@ class Keyring:
         return self._pair.secret
 
     def entry(self, public: str) -> allow_list.Entry | None:
-        """What the allow-list says about a key.
+        """The allow-list's entry for a key.
 
         :param public: in Z85.
         :returns: its entry, revoked or not; ``None`` if it is unknown.
@@ -221,8 +221,8 @@ def new_pair() -> tuple[str, bytes]:
 def as_server(socket: 'zmq.Socket[bytes]', keys: Keyring, domain: str) -> None:
     """Let only admitted CURVE clients connect to a socket.
 
-    To be called before ``bind``. While nobody answers for the domain,
-    nobody is let in.
+    To be called before ``bind``. While the domain has no authenticator, no
+    client is let in.
 
     :param domain: the ZAP domain (RFC 27), not empty.
     """

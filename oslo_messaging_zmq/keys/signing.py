@@ -5,7 +5,7 @@
 Keys and signatures are written in Z85, as all keys are.
 
 The library is loaded at the first signature: it takes some MiB, and a node
-that nobody ever tells a metric needs none.
+that never gets a signed metric needs none.
 """
 
 import struct

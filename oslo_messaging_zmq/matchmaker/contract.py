@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a matchmaker must do: say who listens where."""
+"""Contract of matchmakers: say who listens where."""
 
 import abc
 from collections.abc import Callable

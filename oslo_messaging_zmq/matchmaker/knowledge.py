@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a matchmaker knows: its own listeners, and those of topics in use.
+"""Knowledge of a matchmaker: own listeners, and those of topics in use.
 
-Everything here is shared by the matchmaker's thread and whoever asks it;
+Everything here is shared by the matchmaker's thread and its callers;
 :class:`Knowledge` guards it with one lock that is never held while anything
 can block.
 """
@@ -33,7 +33,7 @@ class Own:
 
 @dataclasses.dataclass(slots=True)
 class Question:
-    """Somebody waits until a topic was read, or (None) until all is told."""
+    """A thread waits until a topic was read, or (None) until all is told."""
 
     topic: Topic | None
     answered: threading.Event
@@ -97,7 +97,7 @@ class Listing:
         return self.peers != before
 
     def keep_all(self, until_s: float) -> None:
-        """Keep everybody for a while: nobody could renew a record.
+        """Keep all listeners for a while: records could not be renewed.
 
         :param until_s: on the monotonic clock.
         """
@@ -251,7 +251,7 @@ class Knowledge:
 def _doubtful(names: tuple[str, ...]) -> set[str]:
     """Members that name one listener, which has one record only.
 
-    What was read of them before says nothing: all but one are past.
+    Earlier readings of them say nothing: all but one are past.
     """
     ids = collections.Counter(map(_id_of, names))
     return {name for name in names if ids[_id_of(name)] > 1}

@@ -6,7 +6,8 @@ Every listener has a record that expires and is refreshed three times in its
 life. A sorted set per topic says who listens, and a mark per topic changes
 whenever that does, so that a node asks one cheap question per ``poll_s`` and
 reads only what changed. Nothing of other programs is deleted or overwritten
-outside the prefix; what is not understood is dropped, counted and named.
+outside the prefix; records that are not understood are dropped, counted and
+named.
 """
 
 from collections.abc import Callable
@@ -45,7 +46,7 @@ too many; commands that Redis refused; keys whose value had a wrong type and
 was removed; times that Redis was away or refused everything."""
 
 FORGET_S = 600.0
-"""A topic that nobody asked for so long is not kept up to date any more."""
+"""A topic without a question for so long is no longer kept up to date."""
 
 _MOST_NAMED = 1000
 
@@ -150,7 +151,7 @@ class _Rounds:
             self._answer(questions)
 
     def _keep_after_outage(self) -> None:
-        """Keep listeners whose records ended while nobody could renew them.
+        """Keep listeners whose records ended while they could not be renewed.
 
         They announce themselves again, perhaps after we ask. Readers notice
         an outage later than others do, by half a record's life at most; a

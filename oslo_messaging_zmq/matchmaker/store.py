@@ -240,7 +240,7 @@ class Members:
 
 
 class Store:
-    """What one process says to Redis.
+    """Commands of one process to Redis.
 
     :param client: a ``redis.Redis`` that gives bytes; one thread's own.
     :param keys: names of keys.
@@ -285,7 +285,7 @@ class Store:
         self._run(self._withdraw, peer, 2 * self._life_ms)
 
     def members(self, exchange: str, topic: str) -> Members:
-        """Read who is listed, and strike out whoever expired."""
+        """Read the listed names, and remove expired ones."""
         epoch, mark, dropped, names = self._own_keys.run(
             self._members,
             {
@@ -376,7 +376,7 @@ class Store:
 
 
 def _answers(pipeline: Any) -> list[Any]:
-    """Send it; what concerns one key only is an answer too."""
+    """Send it; an error that concerns one key only is an answer too."""
     answers: list[Any] = pipeline.execute(raise_on_error=False)
     for answer in answers:
         if isinstance(answer, Exception) and redis_client.is_general(answer):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One consumer of a pool: takes entries, and says what became of them."""
+"""One consumer of a pool: takes entries, and reports their outcomes."""
 
 import collections
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from oslo_messaging_zmq.redis import url
 LOG = logging.getLogger(__name__)
 
 MOST_DELIVERIES = 10
-"""A notification whose consumers died so often is given to nobody again."""
+"""A notification whose consumers died this often is not given out again."""
 
 MOST_CLAIMED = 100
 """Entries of the dead taken over in one go."""
@@ -32,7 +32,7 @@ MOST_CLAIMED = 100
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Terms:
-    """What all listeners and senders of one transport have in common.
+    """Common terms of all listeners and senders of one transport.
 
     :param settings: where Redis is.
     :param prefix: with which every key in Redis begins.
@@ -127,7 +127,7 @@ class Accounts:
         return is_new
 
     def settle(self, entry: store.Entry, body: bytes | None) -> None:
-        """Say what became of an entry, now or as soon as Redis hears it.
+        """Report the outcome of an entry, now or as soon as Redis hears it.
 
         :param body: what to give to the pool again; None when all is done.
         """
@@ -223,7 +223,7 @@ class Consumer:
     def subscribe(self, connection: store.Store) -> None:
         """Make sure that our group exists in every stream.
 
-        A stream whose key holds something of somebody else is left out.
+        A stream whose key holds a foreign value is left out.
         """
         usable = []
         for stream in self._streams:
@@ -376,7 +376,7 @@ class Consumer:
         """Say that we live.
 
         A Redis that is full, perhaps of notifications, refuses it and still
-        lets us take them. Then others cannot say it either, so nobody is
+        lets us take them. Then others cannot say it either, so no consumer is
         taken for dead until all had the time to.
         """
         lease_s = self._terms.lease_s
@@ -402,7 +402,7 @@ class Consumer:
         return accepted
 
     def _opened(self, entry: store.Entry) -> Taken | None:
-        """Read an entry; None for one that is not for us, or for nobody."""
+        """Read an entry; None for one that is not for us, or is empty."""
         addressee = entry.fields.get(b'group', self._group.encode())
         if not entry.fields or addressee != self._group.encode():
             return None
@@ -419,6 +419,6 @@ class Consumer:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether our group is gone: Redis was flushed, or somebody tidied."""
+    """Whether our group is gone: Redis was flushed, or the group removed."""
     words = str(error)
     return any(word in words for word in ('NOGROUP', 'UNBLOCKED', 'no such k'))

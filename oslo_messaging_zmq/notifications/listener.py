@@ -2,9 +2,9 @@
 
 """A listener of notifications: oslo.messaging's contract on one consumer.
 
-Its thread lives from start() to cleanup(): after stop() it calls nobody any
-more, but goes on saying that the consumer lives, so that nobody else takes
-over what endpoints are still working on.
+Its thread lives from start() to cleanup(): after stop() it makes no calls, but
+goes on saying that the consumer lives, so that no other one takes over the
+entries that endpoints still work on.
 """
 
 from collections.abc import Callable
@@ -85,14 +85,14 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._thread.start()
 
     def stop(self) -> None:
-        """Call nobody any more; what was taken already is given first."""
+        """Stop calling; entries that were taken already are given first."""
         self._is_stopping.set()
         self._wait_for(self._is_quiet)
         with self._gate:
             super().stop()
 
     def cleanup(self) -> None:
-        """Leave the pool; whatever is still open goes to the others."""
+        """Leave the pool; entries that are still open go to the others."""
         self._is_stopping.set()
         self._is_leaving.set()
         if self._thread is not None:

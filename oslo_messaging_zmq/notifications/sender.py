@@ -41,9 +41,9 @@ COUNTERS = (
     'replaced',
     'lost_streams',
 )
-"""What :meth:`RedisNotifications.statistics` counts: notifications accepted
-by Redis; given to listeners here; done; given back; taken over from the dead;
-further attempts to send; lost by full topics; entries that nobody could read;
+"""Counters of :meth:`RedisNotifications.statistics`: notifications accepted by
+Redis; given to listeners here; done; given back; taken over from the dead;
+further attempts to send; lost by full topics; entries that could not be read;
 streams that Redis refuses; keys whose value had a wrong type and was removed;
 times that a group was gone."""
 
@@ -155,9 +155,9 @@ class RedisNotifications:
     ) -> listener.Listener:
         """Make a listener, and its pool if it is new.
 
-        What is sent from now on reaches the pool, whether or not the
-        listener has started. A new pool also gets what listeners without a
-        pool were not given yet.
+        Notifications from now on reach the pool, whether or not the listener
+        has started. A new pool also gets those that listeners without a pool
+        were not given yet.
 
         :param targets: exchanges, and topics with their priorities.
         :param pool: its name; None or '' for none.

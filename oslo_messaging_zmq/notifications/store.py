@@ -164,7 +164,7 @@ class Entry:
     :param stream: its key.
     :param id: Redis' name for it.
     :param fields: what it holds; empty when it was deleted meanwhile.
-    :param deliveries: how often it was given to somebody before.
+    :param deliveries: how often it was given to a consumer before.
     """
 
     stream: str
@@ -183,7 +183,7 @@ def encode(ctxt: Mapping[str, Any], message: Mapping[str, Any]) -> bytes:
 
 
 def checked_body(entry: Entry, most_deliveries: int) -> bytes:
-    """What an entry carries.
+    """The body of an entry.
 
     :raises BadNotification: it was delivered too often.
     """
@@ -217,7 +217,7 @@ def decode(text: bytes, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 class Store:
-    """What senders and listeners of notifications say to Redis.
+    """Commands of senders and listeners of notifications to Redis.
 
     :param client: a ``redis.Redis`` that gives bytes.
     :param prefix: with which every key begins.
@@ -294,7 +294,7 @@ class Store:
     def read_again(
         self, streams: Sequence[str], group: str, name: str
     ) -> list[Entry]:
-        """What was given to a consumer, and is open still."""
+        """Entries that were given to a consumer, and are open still."""
         return _entries(
             self._client.xreadgroup(group, name, dict.fromkeys(streams, '0'))
         )
@@ -312,10 +312,10 @@ class Store:
     def claim(
         self, stream: str, group: str, name: str, idle_s: float, count: int
     ) -> list[Entry]:
-        """Take over what consumers left that are dead.
+        """Take over the open entries of dead consumers.
 
         :param name: who takes it.
-        :param idle_s: for how long nobody must have touched it, in seconds.
+        :param idle_s: for how long an entry must be untouched, in seconds.
         :param count: most entries.
         """
         idle_ms = int(idle_s * 1000)
@@ -332,7 +332,7 @@ class Store:
         self._client.set(self._alive(name), b'1', px=int(lease_s * 1000))
 
     def leave(self, streams: Sequence[str], group: str, name: str) -> None:
-        """Remove a consumer; what it left open is others' at once."""
+        """Remove a consumer; its open entries are free for others at once."""
         for stream in streams:
             self._on_stream(self._leave, stream, group, name)
         self._client.delete(self._alive(name))

@@ -153,11 +153,11 @@ def is_wrong_type(error: Exception) -> bool:
 
 
 def is_of_key(error: Exception) -> bool:
-    """Whether an error speaks of one key and what it holds, and no more.
+    """Whether an error concerns only one key and its value.
 
-    Whatever else Redis answers is the state of the server: it is full, may
-    not write, loads, fails over, or gave us other rights. New versions have
-    further codes, so those of keys are listed, and not those of servers.
+    All other errors are about the server: it is full, may not write, loads,
+    fails over, or gave us other rights. New versions have further codes, so
+    the codes of keys are listed, and not those of servers.
     """
     if type(error) is not redis.ResponseError:
         # A class of its own stands for a state of the server.
@@ -234,7 +234,7 @@ def _words(error: Exception, settings: url.RedisSettings) -> str:
 
 
 def _kind(error: Exception) -> str:
-    """What has to be done about an outage."""
+    """The kind of an outage, which decides the remedy."""
     if is_password(error):
         return 'password'
     return 'rights' if is_forbidden(error) else 'away'

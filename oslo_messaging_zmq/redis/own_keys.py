@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keys of ours that somebody else gave a value of a wrong type.
+"""Keys of ours whose value has a wrong type.
 
 Redis refuses every command on such a key, for ever. All keys with our prefix
 belong to us, so a value that no program of ours can have written is removed,

@@ -8,10 +8,10 @@ Three forms are understood::
     zmq+rediss://[[user]:password@]host[:port][/database][?ca=...]
     zmq+sentinel://[[user]:password@]host[:port],.../[database]?service=name
 
-``rediss`` is Redis over TLS. Its query may name files in PEM: ``ca`` (whom to
-trust; the system's authorities by default), ``cert`` and ``key`` (who we
-are), and ``check_hostname=false`` for certificates that name no host. With
-``sentinel`` the hosts are Sentinels, user and password those of the Redis
+``rediss`` is Redis over TLS. Its query may name files in PEM: ``ca``
+(authorities to trust; those of the system by default), ``cert`` and ``key``
+(our own), and ``check_hostname=false`` for certificates that name no host.
+With ``sentinel`` the hosts are Sentinels, user and password those of the Redis
 behind them; ``sentinel_user`` and ``sentinel_password`` are for the Sentinels
 themselves, and ``tls=true`` encrypts all of it as ``rediss`` does.
 """
@@ -34,7 +34,7 @@ _QUERY_KEYS: Mapping[str, tuple[str, ...]] = {
     'rediss': _TLS_KEYS,
     'sentinel': _SENTINEL_KEYS + _TLS_KEYS,
 }
-"""What the query may say, by what follows the plus sign."""
+"""Keys of the query, by the part after the plus sign."""
 
 _TRUTH = {
     'true': True,

@@ -151,11 +151,11 @@ class Caller:
             message.tell(messages.Answer(UNSENT, message.msg_id))
 
     def give_up(self, message: Pending) -> None:
-        """Wait for no more answers to a call."""
+        """Stop waiting for answers to a call."""
         self._tasks.put(functools.partial(self._forget, message))
 
     def is_up(self, peer: contract.Peer) -> bool | None:
-        """Whether a listener is connected, None if nobody knows."""
+        """Whether a listener is connected, None if that is not known."""
         route = self._routes.find(peer)
         return None if route is None else route.up
 

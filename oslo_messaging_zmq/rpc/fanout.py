@@ -144,7 +144,7 @@ class FanoutSender:
 
 
 class FanoutReader:
-    """The part of a listener that fanouts come to.
+    """The part of a listener that receives fanouts.
 
     :param context: of this process.
     :param make_port: binds a socket; gets the kinds of messages, what sends
@@ -258,4 +258,4 @@ class FanoutReader:
 
 
 def _no_answer(*_: object) -> None:
-    """Nobody waits for an answer to a fanout."""
+    """No caller waits for an answer to a fanout."""

@@ -48,7 +48,7 @@ class Listener(base.Listener):  # type: ignore[misc]
     :param guard: knows who may send.
     :param settings: of the driver.
     :param address: exchange, topic and server.
-    :param leave: called when it listens no more, perhaps twice.
+    :param leave: called when it stops listening, perhaps twice.
     :param batch_size: ignored: messages are given to the callback as they
         come, one at a time, which is what servers of calls ask for.
     :param batch_timeout: ignored.
@@ -112,10 +112,10 @@ class Listener(base.Listener):  # type: ignore[misc]
             self._fanout.start()
 
     def stop(self) -> None:
-        """Pass no more messages to the callback.
+        """Stop passing messages to the callback.
 
-        Answers to those that are in work are still sent until cleanup();
-        calls that still come are sent back for somebody else to serve.
+        Answers to those that are in work are still sent until cleanup(); calls
+        that still come are sent back for other servers.
         """
         if self._pid != os.getpid() or self._is_closing:
             return
@@ -222,7 +222,7 @@ class Listener(base.Listener):  # type: ignore[misc]
             del found, message
 
     def _pause(self) -> None:
-        """Read no more until half of what is in work was served."""
+        """Stop reading until half of the work at hand is done."""
         self._rpc.credit.is_awaited = True
         self._rpc.may_have_more = False
         self._poller.modify(self._rpc.descriptor, 0)

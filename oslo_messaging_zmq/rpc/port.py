@@ -115,7 +115,7 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
         self._leave()
 
     def acknowledge(self) -> None:
-        """Nothing to do: nobody else would get the message."""
+        """Nothing to do: no other listener would get the message."""
 
     def requeue(self) -> None:
         """Nothing to do: only notifications can be requeued."""
@@ -143,7 +143,7 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
     def heartbeat(self) -> None:
         """Tell the caller that the call is still being served.
 
-        :raises MessageDeliveryFailure: it is not: whoever still sends
+        :raises MessageDeliveryFailure: it is not; then the sender of
             heartbeats must end.
         """
         if self._credit is None or not self._is_call:
@@ -199,8 +199,8 @@ class Limiter:
     def admits(self, peer: str | bytes, size: int) -> bool:
         """Tell whether one more message may be taken, and count it if so.
 
-        A message that is larger than all that may come at once is taken of
-        somebody who was quiet for that long.
+        A message that is larger than all that may come at once is taken from a
+        peer that was quiet for that long.
 
         :param peer: its name, or that of its connection.
         :param size: of the message, bytes.
@@ -229,7 +229,7 @@ class Limiter:
 
 
 def _always(name: str | bytes, size: int) -> bool:
-    """Whatever came is taken."""
+    """Admit every message."""
     del name, size
     return True
 
@@ -335,7 +335,7 @@ class Port:
     ) -> None:
         """Send an answer; it is dropped and counted if that is impossible.
 
-        :param left: called when it waits here no more; of a large one by
+        :param left: called when it has left; for a large one by
             :meth:`follow`.
         """
         self.may_have_more = True

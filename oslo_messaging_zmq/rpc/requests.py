@@ -23,7 +23,7 @@ from oslo_messaging_zmq.rpc import caller
 
 _LOOK_UP_S = 1.0
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.3)
-"""Between two look-ups for somebody who may come; the last one repeats."""
+"""Between two look-ups for a listener that may come; the last one repeats."""
 
 _RETRY_S = 1.0
 _FULL_S = 0.1
@@ -32,7 +32,7 @@ _FOR_EVER_S = 10.0**8
 
 
 class Connections(Protocol):
-    """What a choice needs to know about connections.
+    """Facts about connections for a choice.
 
     :ivar is_closed: there are none any more.
     """
@@ -40,7 +40,7 @@ class Connections(Protocol):
     is_closed: bool
 
     def is_up(self, peer: contract.Peer) -> bool | None:
-        """Whether a listener is connected, None if nobody knows."""
+        """Whether a listener is connected, None if that is not known."""
 
     def settle(self, peers: contract.Peers) -> None:
         """Connect to listeners and wait until each is up or down."""
@@ -65,14 +65,14 @@ class Chooser:
         address: messages.Address,
         avoid: Iterable[str] = (),
     ) -> contract.Peer | None:
-        """Choose who gets the next message.
+        """Choose the listener of the next message.
 
-        A server is chosen by its newest record; '' takes the listeners of
-        the topic in turn. Who is down is not chosen: a message to it would
-        wait for its connection, and miss its next life on another port.
+        A server is chosen by its newest record; '' takes the listeners of the
+        topic in turn. A listener that is down is not chosen: a message to it
+        would wait for its connection, and miss its next life on another port.
 
         :param avoid: ids of listeners that refused.
-        :returns: None if nobody listens who is up, after a fresh look-up.
+        :returns: None if no listener is up, after a fresh look-up.
         """
         exchange, topic, server = address
         peers = self._matchmaker.peers(exchange, topic)
@@ -88,10 +88,10 @@ class Chooser:
         deadline: float,
         avoid: Iterable[str] = (),
     ) -> contract.Peer | None:
-        """Choose like choose(), waiting for somebody to come.
+        """Choose like choose(), but wait for a listener.
 
         :param deadline: when to give up, of the monotonic clock.
-        :returns: None if nobody came in time, or the connections are closed.
+        :returns: None if none came in time, or the connections are closed.
         """
         pauses = itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1]))
         while True:
@@ -142,7 +142,7 @@ class Requests:
     :param calls: the connections.
     :param matchmaker: knows who listens.
     :param settings: of the driver.
-    :param exception_modules: of which remote exceptions are raised again.
+    :param exception_modules: modules whose remote exceptions are raised again.
     :param name: of the driver in the log.
     """
 
@@ -168,7 +168,7 @@ class Requests:
         }
 
     def require(self, request: messages.Request) -> None:
-        """Make sure that somebody listens.
+        """Make sure that there is a listener.
 
         :raises MessageUndeliverable: of oslo.messaging, after a fresh
             look-up.

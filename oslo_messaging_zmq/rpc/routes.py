@@ -32,8 +32,8 @@ _CONNECT_MS = 2000
 class Route:
     """One connection.
 
-    ``up`` says whether it is established, None as long as nobody knows, and
-    ``ups`` how often it has been.
+    ``up`` says whether it is established, None as long as that is not known,
+    and ``ups`` how often it has been.
 
     :param peer: who is at the other end.
     :param endpoint: where.

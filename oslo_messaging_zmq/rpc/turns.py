@@ -2,8 +2,8 @@
 
 """How much may be in work: of all peers, and of each of them.
 
-What a peer has beyond its part waits, and peers take turns, so that one who
-asks without end keeps nobody else waiting for long.
+Messages of a peer beyond its part wait, and peers take turns, so that one who
+asks without end does not delay the others for long.
 """
 
 import collections

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a laboratory guest is, and the domain XML that makes it: pure.
+"""A laboratory guest, and the domain XML that makes it: pure.
 
-The metadata is what Nova writes into the domains that it starts, so that an
+The metadata is the same as Nova's in the domains that it starts, so that an
 agent sees no difference.
 """
 
@@ -26,7 +26,7 @@ _NAMES = uuid.UUID('5b0c2d9c-50a8-4a3c-9a3f-6a6f5a0b4c11')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placement:
-    """What a guest gets from the node on which it starts.
+    """Names, files and network of a guest on its node.
 
     :ivar domain: name of the domain, as Nova forms it.
     :ivar uuid: of the instance.

@@ -41,7 +41,7 @@ class GuestLine:
 
     :param name: of the guest, for messages.
     :param path: of the socket.
-    :raises LabError: if nobody listens there.
+    :raises LabError: if the socket has no listener.
     """
 
     def __init__(self, name: str, path: pathlib.Path) -> None:
@@ -74,7 +74,7 @@ class GuestLine:
             return self._report
 
     def now(self, counter: str) -> int | None:
-        """What a counter has come to by now.
+        """Value of a counter now.
 
         Reports come once a second; between them a counter goes on as fast as
         between the last two. Taken as it was reported, it would be up to a
@@ -280,7 +280,7 @@ class Guest:
 
     @property
     def console(self) -> str:
-        """What the guest's kernel and init printed."""
+        """Output of the guest's kernel and init."""
         path = self.node.directory / self._console.relative_to('/')
         return path.read_text(errors='replace') if path.is_file() else ''
 
@@ -353,7 +353,7 @@ class Guest:
         return reading.cpu_shares(self._pid) if self.is_running() else None
 
     def more(self) -> dict[str, float]:
-        """What else is known, by column of a recording."""
+        """Other values, by column of a recording."""
         # As reported: a value that was carried on might fall later, which
         # would look like a restart.
         report = self.line.report

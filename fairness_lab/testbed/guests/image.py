@@ -105,7 +105,7 @@ _FORMAT = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Image:
-    """What QEMU boots a guest from.
+    """The files that QEMU boots a guest from.
 
     :ivar directory: in which both files are.
     """

@@ -160,7 +160,7 @@ class NodeAgent:
 
     @property
     def log(self) -> pathlib.Path:
-        """What the agent says."""
+        """The log file of the agent."""
         return self._directory / 'agent.log'
 
     @property

@@ -25,7 +25,7 @@ DAEMON = 'qemu-storage-daemon'
 
 _MIB = 1 << 20
 _SPARE_MIB = 64
-"""What the file system needs for itself."""
+"""Space that the file system needs for itself."""
 
 _QUEUE = pathlib.Path('/sys/block')
 

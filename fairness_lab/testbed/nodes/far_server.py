@@ -3,9 +3,9 @@
 """The machine at the far end of a node's uplink; runs in its own namespace.
 
 Swallows datagrams and TCP connections on port 9, sends as fast as it can to
-who connects to port 19, and sends datagrams to whom a line of its input
-names: ``ADDRESS BYTES_PER_SECOND``, 0 to end it. Each second it prints a line
-of JSON: the bytes that came from each address so far.
+clients of port 19, and sends datagrams to the address in a line of its input:
+``ADDRESS BYTES_PER_SECOND``, 0 to end it. Each second it prints a line of
+JSON: the bytes that came from each address so far.
 """
 
 import collections
@@ -21,7 +21,7 @@ _PAYLOAD = bytes(1400)
 _CHUNK = bytes(1 << 16)
 _PERIOD_S = 0.005
 _LATE_S = 0.1
-"""What could not be sent for longer is not sent at all."""
+"""Data that is late by more than this is not sent at all."""
 
 
 class FarServer:
@@ -106,7 +106,7 @@ class FarServer:
 def _way() -> socket.socket:
     """Open a socket for one destination.
 
-    What a socket sent counts against it until it has left the last queue, so
+    Sent data counts against its socket until it has left the last queue, so
     destinations that shared one would wait for each other.
     """
     way = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -79,17 +79,17 @@ SYSTEM = 'system'
 WEIGHT = 10.0
 """CPU weight of all runs together, in weights of any other program's group.
 
-What else runs there would make a node smaller than the scenario says; but
-what loads, observes and ends the guests must not starve where nodes have all
-CPUs and use them.
+Other programs there would make a node smaller than the scenario says. But the
+programs that load, observe and end the guests must not starve where nodes have
+all CPUs and use them.
 """
 
 _NEUTRAL = {'cpu.shares': 1024, 'cpu.weight': 100}
-"""What the kernel gives a group of v1 and of v2."""
+"""Default values of the kernel for a group of v1 and of v2."""
 
 _SPARED = 'memory.low'
-"""A group is spared at most what those above it are (cgroup v2). Of those
-that a node does not see, all of it, or its agent could spare nobody."""
+"""A group is spared at most as much as those above it (cgroup v2). Groups that
+a node does not see are spared in full, or its agent could not spare any VM."""
 
 _V2_CONTROLLERS = '+cpu +cpuset +memory +io +pids'
 

@@ -2,10 +2,10 @@
 
 """The network between the nodes of a run: a bridge, and a link to each.
 
-The bridge stands in a network namespace of the run, the other end of each
-link in the namespace of its node; the machine's own has no part in it. What
-is cut off stays so as a pulled cable would: its end sees no carrier, and
-what is sent is lost without an answer.
+The bridge stands in a network namespace of the run, the other end of each link
+in the namespace of its node; the machine's own has no part in it. A node that
+is cut off is like one with a pulled cable: its end sees no carrier, and sent
+packets are lost without an answer.
 """
 
 import pathlib
@@ -91,7 +91,7 @@ class Hub:
     def link(self, name: str, pid: int, number: int) -> None:
         """Link a namespace to the hub.
 
-        :param name: of whom is linked.
+        :param name: of the linked node.
         :param pid: a process of its network namespace.
         :param number: of its address.
         :raises LabError: if it cannot be linked.

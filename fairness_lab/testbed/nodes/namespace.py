@@ -2,8 +2,8 @@
 
 """A network namespace of a run, and how programs are started in one.
 
-Whatever runs in it stands in control groups of the run, so that it ends with
-the run; the namespace, with its interfaces, ends with its processes.
+All its programs stand in control groups of the run, so that they end with the
+run; the namespace, with its interfaces, ends with its processes.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ class NetworkNamespace:
         self._children, self._pause = [], None
 
     def run(self, argv: Sequence[str]) -> str:
-        """Run a program in it to its end; what it printed.
+        """Run a program in it to its end, and return its output.
 
         :raises LabError: if it fails.
         """
@@ -230,8 +230,8 @@ def _enter(pid: int) -> None:
 def open_sink(pid: int) -> socket.socket:
     """Open a UDP port that swallows what comes, in another namespace.
 
-    Nobody reads it: what does not fit into its buffer the kernel drops,
-    which costs nothing and answers nothing.
+    The port is not read. The kernel drops packets that do not fit into its
+    buffer, which costs nothing and answers nothing.
 
     :param pid: a process of that namespace.
     :raises OSError: if it cannot be opened.

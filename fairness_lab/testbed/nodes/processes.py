@@ -36,7 +36,7 @@ class Identity:
 
 
 def boot_id() -> str:
-    """What tells this boot of the machine from all others."""
+    """Id of this boot of the machine."""
     return (_PROC / 'sys/kernel/random/boot_id').read_text().strip()
 
 
@@ -121,7 +121,7 @@ def run(
     cwd: pathlib.Path | None = None,
     named: str | None = None,
 ) -> str:
-    """Run a command to its end; what it printed.
+    """Run a command to its end, and return its output.
 
     :param cwd: directory to run it in; ``None`` for the present one.
     :param named: how errors call it; ``None`` for the command itself.

@@ -97,7 +97,7 @@ class RedisServer:
             )
 
     def kill(self) -> None:
-        """End it as a crash would; what it knew is lost."""
+        """End it as a crash would; its data is lost."""
         if self._process is not None and self.running:
             self._process.kill()
             self._process.wait()

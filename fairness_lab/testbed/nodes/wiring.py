@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What lies between the nodes of a run: the hub, the links, Redis."""
+"""Connections between the nodes of a run: the hub, the links, Redis."""
 
 import pathlib
 

@@ -26,7 +26,7 @@ _PATIENCE_S = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class Flow:
-    """What one guest sends or receives.
+    """Traffic that one guest sends or receives.
 
     :ivar place: the guest.
     :ivar direction: :data:`OUT` or :data:`IN`.
@@ -60,7 +60,7 @@ class Flow:
 
 @dataclasses.dataclass(frozen=True)
 class Passed:
-    """What passed.
+    """Traffic that passed.
 
     :ivar mbit_s: by guest and direction, payload that its receiver got. The
         host's counters would not do: they count what is dropped later, and

@@ -134,7 +134,7 @@ class Wire:
         return ['nsenter', '-t', pid, '-m', '-n', '--', *argv]
 
     def run(self, name: str, argv: Sequence[str]) -> str:
-        """Run a program to its end; what it printed.
+        """Run a program to its end, and return its output.
 
         :raises LabError: if it fails.
         """

@@ -189,9 +189,10 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> Notices | None:
-    """What ``[fairness] guest_notice_path`` says; ``None`` for nothing.
+    """The notices of ``[fairness] guest_notice_path``; ``None`` if unset.
 
-    :raises ConfigurationError: if there is nobody to ask, or it is no path.
+    :raises ConfigurationError: if there is no cluster service to ask, or it is
+        no path.
     """
     path = conf.fairness.guest_notice_path
     if not path:

@@ -39,7 +39,7 @@ _CLEAN_S = 5.0
 
 
 class Peering:
-    """A node without peers: it hears only itself, and nobody calls it.
+    """A node without peers: it hears only itself and has no callers.
 
     :ivar state_files: what survives the agent.
     """
@@ -52,7 +52,7 @@ class Peering:
 
     @property
     def desired(self) -> desired_state.DesiredState | None:
-        """What the domain shall use; ``None`` without a domain."""
+        """The desired state of the domain; ``None`` without a domain."""
         return None
 
     def newest(self) -> desired_module.Desired | None:
@@ -108,7 +108,7 @@ class MeshPeering(Peering):
 
     @property
     def desired(self) -> desired_state.DesiredState:
-        """What the domain shall use."""
+        """The desired state of the domain."""
         return self._desired
 
     def newest(self) -> desired_module.Desired | None:
@@ -212,7 +212,8 @@ def check_answer(
     :param what: was asked, as of :meth:`.Signatures.signed_answer`.
     :param answer: servers, or what is said of each by its UUID.
     :param judge: ``None`` where peers have no keys.
-    :raises ReportRefused: if it is about others, or nobody signed it who may.
+    :raises ReportRefused: if it is about others, or lacks a signature of a
+        service that may sign.
     """
     if strange := set(answer).difference(asked):
         raise exception.ReportRefused(

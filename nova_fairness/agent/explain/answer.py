@@ -21,7 +21,7 @@ from nova_fairness.model import round as round_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Asked:
-    """The VM that somebody asks about, and what is known besides its round.
+    """The VM of a question, and facts about it besides its round.
 
     :ivar row: of the VM in the round.
     :ivar parts: of the heaviness; ``None`` if they are not known.

@@ -2,10 +2,10 @@
 
 """The part that each resource has in a heaviness.
 
-A metric gives one number. What a resource has in it is what the metric gives
-if everything but that resource is taken away: for a metric that adds up over
-the resources this is exactly what it added, and for any other it is how heavy
-that resource alone would be.
+A metric gives one number. The part of a resource is the result of the metric
+if everything but that resource is taken away. A metric that adds up over the
+resources added exactly this part. For any other metric it is how heavy that
+resource alone would be.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9
-"""What arithmetic may lose until a sum counts as another number."""
+"""Error of arithmetic up to which two sums count as equal."""
 
 
 class Parts(NamedTuple):
@@ -43,8 +43,8 @@ class Parts(NamedTuple):
     :ivar elsewhere: (n,) of the owner's VMs on other nodes, which report one
         number for all resources.
     :ivar additive: (n,) whether the heaviness is the sum of all these.
-    :ivar reserved: (n, r) like ``by_resource``, if nobody used anything: what
-        a metric charges for endowment alone.
+    :ivar reserved: (n, r) like ``by_resource``, if no VM used anything: what a
+        metric charges for endowment alone.
     """
 
     by_resource: resources.Vector
@@ -55,7 +55,7 @@ class Parts(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """What both stages of a metric were given.
+    """Input of both stages of a metric.
 
     :ivar owner: (n,) index of each VM's user in the totals.
     """
@@ -132,7 +132,7 @@ def _each(metric: metric_base.Metric, given: Given) -> resources.Vector:
 
 
 def given_to(measured: round_model.Measured) -> Given | None:
-    """What the metric was given; ``None`` if nobody kept it."""
+    """Input of the metric; ``None`` if it was not kept."""
     basis = measured.basis
     if basis is None or measured.user_usage is None:
         return None
@@ -203,7 +203,7 @@ class Explainer:
     them: its parts are unknown for a while.
 
     :param load: of a metric by its name; raises PluginError.
-    :param load_policy: likewise.
+    :param load_policy: of a policy by its name; raises PluginError.
     :param clock: monotonic, seconds.
     :param deadline_s: seconds that the metric may take, > 0.
     """

@@ -21,25 +21,25 @@ class Standing(enum.Enum):
     HEAVIER = 'heavier'
     LIGHTER = 'lighter'
     ALONE = 'alone'
-    """Nobody else waits for it."""
+    """No other owner waits for it."""
 
 
 class Cause(enum.Enum):
-    """What makes an owner heavy."""
+    """The cause of an owner's heaviness."""
 
     USED = 'used'
     RESERVED = 'reserved'
     """The metric charges for what VMs have reserved, used or not."""
 
     ELSEWHERE = 'elsewhere'
-    """VMs on other nodes, of which the resource is not told."""
+    """VMs on other nodes; their reports do not tell the resource."""
 
     UNKNOWN = 'unknown'
 
 
 @dataclasses.dataclass(frozen=True)
 class Cpu:
-    """What a VM has of the CPUs of its node; amounts are CPUs.
+    """A VM's use of the CPUs of its node; amounts are CPUs.
 
     :ivar gets: in the newest interval, >= 0.
     :ivar wants: with plenty, at least ``gets``.
@@ -67,7 +67,8 @@ class Sharing:
     :ivar waiting: owners who wait for it on this node, its own included.
     :ivar fair: part of what the node has that is the owner's by quota among
         those who want it there, 0..1; ``None`` if that is not known.
-    :ivar has: part that the owner's VMs have, 0..1; likewise.
+    :ivar has: part that the owner's VMs have, 0..1; ``None`` if that is not
+        known.
     :ivar weight: 1 is neutral.
     :ivar at_end: whether no weight further from neutral is allowed.
     :ivar is_place: whether the weight is a place in a range, from 0 to 1.
@@ -91,7 +92,7 @@ class Facts:
     :ivar entity: ``user`` or ``project``: who the owner is.
     :ivar enforced: whether weights are in force on the node.
     :ivar exempt: whether an operator exempted the VM.
-    :ivar best_effort: whether it gets what nobody else wants.
+    :ivar best_effort: whether it gets only what is left over.
     :ivar paused: whether its vCPUs do not run.
     :ivar cpu: what it has.
     :ivar sharing: of all that others make it wait for, in the order of the

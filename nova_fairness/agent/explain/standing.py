@@ -61,7 +61,7 @@ class Judged:
 
 
 class Heaviest(NamedTuple):
-    """What makes the owner of a VM heaviest.
+    """The largest cause of an owner's heaviness.
 
     :ivar resource: empty if it is not known.
     :ivar used: what the owner's VMs use of it in all, and the owner's quota.
@@ -197,7 +197,7 @@ def _cpu(judged: Judged) -> situation.Cpu:
 
 
 def _wanted(judged: Judged) -> usage_model.Scalars:
-    """What VMs want, CPUs, (n,)."""
+    """CPUs that VMs want, (n,)."""
     measured = judged.measured
     given = measured.wanted
     if given is None:
@@ -280,7 +280,7 @@ def _waits(judged: Judged) -> Iterator[str]:
 
 
 def _most(judged: Judged, control: resources.Control) -> str:
-    """Name, of what a control steers, that of which the VM uses most."""
+    """Name of the resource of a control that the VM uses most."""
     steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
     used = judged.measured.usage.amounts[judged.row, steered]
     return resources.RESOURCES.names[int(steered[used.argmax()])]

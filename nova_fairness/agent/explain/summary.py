@@ -3,8 +3,8 @@
 
 """Two or three sentences: how a VM fares, why, and what would change it.
 
-A pure function of facts. Whoever may see the VM may read them, so its owner
-is spoken of and not to.
+A pure function of facts. Every reader who may see the VM may read the text, so
+it speaks about the owner and not to the owner.
 """
 
 from collections.abc import Iterator

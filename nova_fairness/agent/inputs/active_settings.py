@@ -43,7 +43,7 @@ class Orders:
 
     @property
     def paused_by(self) -> asker.Asker:
-        """Whoever began or ended the pause in this run of the agent."""
+        """The sender of the last pause or resume in this run of the agent."""
         return self._paused_by
 
     def pause(self, by: asker.Asker = asker.NOBODY, *, paused: bool) -> str:
@@ -63,7 +63,7 @@ class Orders:
             self._reset = True
 
     def take_reset(self) -> bool:
-        """Tell whether to begin anew; true once for each order."""
+        """Tell whether to start from neutral; true once for each order."""
         with self._lock:
             asked, self._reset = self._reset, False
         return asked
@@ -98,15 +98,15 @@ Load = Callable[[settings_module.Settings], cycle.Plugins]
 
 @dataclasses.dataclass(frozen=True)
 class InForce:
-    """What rounds run with.
+    """Settings that rounds run with.
 
     :ivar settings: with the metric and policy in force.
     :ivar epoch: of the desired state; 0 if the configuration counts.
-    :ivar chosen_by: whoever made that epoch.
+    :ivar chosen_by: who made that epoch.
     :ivar refused: why a newer desired state is not in force; empty if the
         newest is.
     :ivar warning: that users may be worse off than without an agent; empty if
-        nobody knows that.
+        that is not known.
     """
 
     settings: settings_module.Settings
@@ -149,12 +149,12 @@ class Regime:
 
     @property
     def configured(self) -> settings_module.Settings:
-        """What the configuration says."""
+        """The settings of the configuration."""
         return self._configured
 
     @property
     def in_force(self) -> InForce:
-        """What the newest round ran with."""
+        """The settings of the newest round."""
         return self._in_force
 
     @property

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""VMs that get what nobody else wants: those that are preemptible.
+"""VMs that get only leftover resources: the preemptible ones.
 
-Which ones these are is settled when a request comes, and the cluster service
-alone knows it: Nova writes neither metadata of servers nor scheduler hints
-into domains. It is asked beside the rounds. What it said last counts until it
-says something else, also after a restart, however long it is away.
+A request decides this when it comes, and only the cluster service knows it:
+Nova writes neither metadata of servers nor scheduler hints into domains. The
+agent asks the service beside the rounds. The last answer counts until a new
+one comes, also after a restart, however long the service is away.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ Ask = Callable[[Sequence[str]], object]
 
 
 class BestEffort(Protocol):
-    """Knows which VMs get what nobody else wants."""
+    """Knows which VMs get only leftover resources."""
 
     def start(self) -> None:
         """Begin to ask; returns at once."""
@@ -59,7 +59,7 @@ class Nobody:
         """Do nothing."""
 
     def of(self, uuids: Collection[str]) -> frozenset[str]:
-        """Nobody."""
+        """No VMs."""
         return frozenset()
 
 
@@ -150,9 +150,9 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> BestEffort:
-    """What ``[fairness] best_effort`` says.
+    """Make the reader that ``[fairness] best_effort`` asks for.
 
-    :raises ConfigurationError: if there is nobody to ask.
+    :raises ConfigurationError: if there is no cluster service to ask.
     """
     if not conf.fairness.best_effort:
         return Nobody()

@@ -2,8 +2,8 @@
 
 """Shares of the queue as weights of what users get of this node.
 
-The cluster service is asked beside the rounds. What it said last counts until
-it says something else, also after a restart, however long it is away.
+The agent asks the cluster service beside the rounds. The last answer counts
+until a new one comes, also after a restart, however long the service is away.
 """
 
 from collections.abc import Callable
@@ -123,7 +123,7 @@ Ask = Callable[[str | None], object]
 class ClusterShares(nova_facts.Around):
     """A cloud whose shares are those of the queue.
 
-    :param others: of which all else is known.
+    :param others: the cloud that knows all else.
     :param ask: asks the cluster service; may block, and raise anything.
     :param file: what it said last.
     :param again_s: after which it is asked again, in seconds.
@@ -213,8 +213,8 @@ def connect(
     """The cloud with what ``[fairness] cluster_shares`` says.
 
     :param others: the cloud without it.
-    :raises ConfigurationError: if there is nobody to ask, or quotas are to
-        be the weights, too.
+    :raises ConfigurationError: if there is no cluster service to ask, or
+        quotas are to be the weights, too.
     """
     wanted = conf.fairness.cluster_shares
     if not wanted:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an agent asks the cloud that it is part of, beside its rounds."""
+"""Facts that an agent gets from its cloud, beside its rounds."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,15 +19,14 @@ class Cloud(Protocol):
     def start(self, look_again: Callable[[str], None]) -> None:
         """Begin to ask and to be known.
 
-        :param look_again: called with the UUID of a domain of which more is
-            known now.
+        :param look_again: called with the UUID of a domain with new facts.
         """
 
     def stop(self) -> None:
         """End all of it."""
 
     def withdraw(self) -> bool:
-        """Be known no more; tells whether this node was."""
+        """End to be known; tells whether this node was."""
 
     def describe(self, uuid: str) -> instance.Description | None:
         """Say whose a VM is whose domain does not, if it is known by now."""
@@ -49,7 +48,7 @@ class NoCloud:
         """Do nothing."""
 
     def withdraw(self) -> bool:
-        """Nobody knows it."""
+        """Do nothing: the node was never known."""
         return False
 
     def describe(self, uuid: str) -> instance.Description | None:
@@ -64,7 +63,7 @@ class NoCloud:
 class Around:
     """A cloud that knows something more than another one.
 
-    :param others: of which all else is known.
+    :param others: the cloud that knows all else.
     """
 
     def __init__(self, others: Cloud) -> None:
@@ -79,7 +78,7 @@ class Around:
         self._others.stop()
 
     def withdraw(self) -> bool:
-        """Be known no more; tells whether this node was."""
+        """End to be known; tells whether this node was."""
         return self._others.withdraw()
 
     def describe(self, uuid: str) -> instance.Description | None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What owners prefer among their own VMs: stated by calls and by a file."""
+"""Preferences of owners among their own VMs, from calls and a file."""
 
 from collections.abc import Mapping
 import json
@@ -42,7 +42,7 @@ class Preferences:
         self._all = dict(self._by_call)
 
     def stated(self) -> Mapping[str, float]:
-        """Preference of each VM of which something is said, by UUID.
+        """Preference of each VM that has one, by UUID.
 
         Reads the file again if it changed; one that cannot be used leaves
         what it said before.

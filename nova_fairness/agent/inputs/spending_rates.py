@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What owners spend for the VMs of this node.
+"""Spending of owners for the VMs of this node.
 
-A file says it, or the cluster service, which is asked beside the rounds and
-told how much CPU time VMs have had. What it said last counts until it says
-something else, also after a restart, however long it is away.
+A file or the cluster service says it. The agent asks the service beside the
+rounds, and reports how much CPU time VMs have had. The last answer counts
+until a new one comes, also after a restart, however long the service is away.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def checked(uuid: object, rate: object) -> float:
 class ClusterRates(nova_facts.Around):
     """A cloud whose service says what is spent for VMs.
 
-    :param others: of which all else is known.
+    :param others: the cloud that knows all else.
     :param ask: asks the cluster service; may block, and raise anything.
     :param file: what it said last.
     :param again_s: after which it is asked again, in seconds.
@@ -165,7 +165,7 @@ def _kept(path: pathlib.Path) -> Mapping[str, float]:
 
 
 def _asking(call: Callable[..., object], host: str) -> Ask:
-    """What reports what VMs of this host had, then asks for rates."""
+    """Make a function that reports CPU times of VMs, then asks for rates."""
 
     def ask(meters: Meters, known: str | None) -> object:
         had = {
@@ -194,8 +194,8 @@ def connect(
     """The cloud with what ``[fairness] cluster_rates`` says, and the rates.
 
     :param others: the cloud without it.
-    :raises ConfigurationError: if there is nobody to ask, or a file says
-        rates, too.
+    :raises ConfigurationError: if there is no cluster service to ask, or a
+        file says rates, too.
     """
     path = conf.fairness.rates_file
     if not conf.fairness.cluster_rates:

@@ -17,7 +17,7 @@ _Content = TypeVar('_Content')
 
 
 class WatchedFile(Generic[_Content]):
-    """What a JSON file says; one that cannot be used changes nothing.
+    """Content of a JSON file; one that cannot be used changes nothing.
 
     :param option: that names the file, for the log.
     :param path: of the file; empty if there is none.
@@ -40,7 +40,7 @@ class WatchedFile(Generic[_Content]):
         self._seen: tuple[int, int, int] | None = None
 
     def content(self) -> _Content:
-        """What counts now, the same object until the file changes."""
+        """Content that counts now, the same object until the file changes."""
         if self._path is not None:
             self._look(self._path)
         return self._content

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a round writes, what it takes back, and what it expects to find."""
+"""Values that a round writes, restores, and expects to find."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence

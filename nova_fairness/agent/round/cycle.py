@@ -2,9 +2,9 @@
 
 """The node cycle: collect, measure, exchange, decide, apply.
 
-Effects live at the two ends; what is between them are pure functions over
-frozen values. A round takes one snapshot, computes the wanted state,
-compares it with the present state, and writes only the difference.
+Only the two ends have effects; between them are pure functions over frozen
+values. A round takes one snapshot, computes the wanted state, compares it with
+the present state, and writes only the difference.
 """
 
 from collections.abc import Callable
@@ -58,18 +58,18 @@ class Plugins:
 
 @dataclasses.dataclass(frozen=True)
 class Rooms:
-    """What a cycle is made of.
+    """The parts of a cycle.
 
     :ivar pressure: ``None`` where no control needs it.
-    :ivar preferences: gives what owners prefer among their VMs, by UUID.
+    :ivar preferences: gives preferences of owners among their VMs, by UUID.
     :ivar throttling: of disks without weights, if there is any.
     :ivar pinning: of VCPUs, if there is any.
     :ivar missing: why there is no control of some kinds.
-    :ivar best_effort: says which of some VMs, by UUID, get what nobody else
-        wants.
+    :ivar best_effort: says which of some VMs, by UUID, get only what is left
+        over.
     :ivar proof: of the effect of CPU weights, if it is looked for.
-    :ivar idling: watches who does nothing, if anybody does.
-    :ivar lacking: watches who lacks CPUs, if anybody does.
+    :ivar idling: watches for idle VMs, if configured.
+    :ivar lacking: watches for VMs that lack CPUs, if configured.
     """
 
     inventory: inventory.Inventory
@@ -96,11 +96,11 @@ class Rooms:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Seen:
-    """What a round read of the host, and knows of its VMs.
+    """Readings of a round from the host, and facts about its VMs.
 
     :ivar present: kernel units by knob.
     :ivar exempt: keys of the VMs that an operator exempted.
-    :ivar best_effort: keys of those that get what nobody else wants.
+    :ivar best_effort: keys of those that get only what is left over.
     """
 
     sample: sample_model.Sample
@@ -120,8 +120,8 @@ class Cycle:
     :param wall_clock: since the epoch, seconds.
     :ivar paused: nothing is enforced, whatever the settings say.
     :ivar epoch: of the desired state in force; 0 if the settings are.
-    :ivar chosen_by: whoever made that epoch.
-    :ivar paused_by: whoever began or ended the pause.
+    :ivar chosen_by: who made that epoch.
+    :ivar paused_by: who began or ended the pause.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class Cycle:
         return self._settings.enforce and not self.paused
 
     def reset(self) -> None:
-        """Begin anew: found values, neutral weights, no memory.
+        """Start again: found values, neutral weights, no memory.
 
         :raises StateError: if what was restored cannot be noted.
         """

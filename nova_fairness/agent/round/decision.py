@@ -38,7 +38,7 @@ _NOTHING: policy_base.Memory = types.MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ask:
-    """What a decision depends on besides what was measured.
+    """Input of a decision besides the measurement.
 
     :ivar present: what the kernel holds.
     :ivar held: what this agent, or one before it, applied last; VMs that
@@ -47,7 +47,7 @@ class Ask:
     :ivar elapsed_s: since the last decision, seconds, > 0.
     :ivar pressure: who waited for memory and disks; ``None`` if unknown.
     :ivar preferences: of owners among their own VMs, by UUID.
-    :ivar best_effort: keys of incarnations that get what nobody else wants.
+    :ivar best_effort: keys of incarnations that get only what is left over.
     :ivar metric: by which it is judged what weights do; ``None``: it is not.
     """
 
@@ -99,7 +99,7 @@ class Decision:
 
     @property
     def memory(self) -> Mapping[str, policy_base.Memory]:
-        """What the policies remember, by policy name."""
+        """Memory of the policies, by policy name."""
         return dict(self._memory)
 
     def forget(self) -> None:
@@ -330,7 +330,7 @@ def _facts(
 
 
 def _uncontended(situation: policy_base.Situation) -> policy_base.Situation:
-    """Ask nobody how to divide what is not divided by weights now."""
+    """Take the CPU out of the contention when weights do not divide it."""
     contended = situation.contended.copy()
     contended[_CPU] = False
     return dataclasses.replace(situation, contended=contended)

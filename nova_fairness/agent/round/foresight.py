@@ -34,7 +34,7 @@ def knowledge_of_node(
     metric: metric_base.Metric,
     settings: settings_module.Settings,
 ) -> foresight_model.NodeKnowledge:
-    """What one node may know of a view.
+    """The part of a view that one node may know.
 
     :param host: of that node, which has a report in the view.
     :param combined: of the view.

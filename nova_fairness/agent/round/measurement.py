@@ -38,7 +38,7 @@ Weights = Callable[[Iterable[str]], Mapping[str, float]]
 
 
 Rates = Callable[[sample_model.Sample], Mapping[str, float]]
-"""Says what is spent for VMs, > 0 by UUID; empty if nobody does. Never
+"""Says what is spent for VMs, > 0 by UUID; empty if nothing is. Never
 blocks."""
 
 
@@ -129,8 +129,8 @@ class Measurement:
         """Say how heavy the VMs of this node are, cloud-wide.
 
         :param number: of the round, the sequence number of the report.
-        :param best_effort: keys of VMs that nobody is to feel, their owners
-            neither.
+        :param best_effort: keys of VMs that must not count for others or for
+            their owners.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
         counted = usage_measure.counted(used, best_effort)
@@ -302,7 +302,7 @@ def _without(
     used: usage_model.Usage,
     best_effort: frozenset[str],
 ) -> metric_base.Demands:
-    """Entitle VMs to nothing that get what nobody else wants."""
+    """Set the endowment of best-effort VMs to 0."""
     if not best_effort:
         return demands
     kept = [[vm.key not in best_effort] for vm in used.incarnations]
@@ -325,7 +325,7 @@ def _basis(
 
 
 class Wants:
-    """What the VMs of this node have wanted for longer than a moment.
+    """Wants of this node's VMs over more than a moment.
 
     :param node: what the node has.
     """
@@ -382,10 +382,10 @@ class _Heard:
 
 
 class Silent:
-    """What nodes said whose reports are missing by chance.
+    """Last reports of nodes whose new reports are missing by chance.
 
-    Their VMs go on wanting what they wanted. Whoever foresaw without
-    them would move all weights there and back whenever some reports get lost.
+    Their VMs go on wanting what they wanted. A forecast without them would
+    move all weights there and back whenever some reports get lost.
     """
 
     def __init__(self) -> None:
@@ -398,7 +398,7 @@ class Silent:
 
         :param now_s: seconds of a monotonic clock.
         :param interval_s: of the own rounds: more often no report is seen.
-        :returns: the same view if nobody is.
+        :returns: the same view if none is.
         """
         for host, said in view.reports.items():
             arrived_s = now_s - view.age_s.get(host, 0.0)

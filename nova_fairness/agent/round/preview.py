@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What would become of a node's VMs if weights were in force, by metric.
+"""Forecast of a node's VMs with weights in force, by metric.
 
-The rounds of measure and decide run, one after the other and from neutral
-weights on, on a model of the node's CPUs: VMs want what the newest round found
-that they want, and share what VMs have in all by their kernel units. Nothing
-is written. Only the CPU is foreseen: of nothing else it is known what VMs
-want.
+The rounds of measure and decide run one after the other, from neutral weights
+on, on a model of the node's CPUs. VMs want as much as in the newest round.
+They share by their kernel units the CPU time that they have in all. Nothing is
+written. Only the CPU is forecast: for other resources the wants of VMs are not
+known.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ _AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Start:
-    """What a preview starts from.
+    """Input of a preview.
 
     :ivar done: a round that was measured and decided.
     :ivar settings: in force.
@@ -89,7 +89,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preview:
-    """What would become of the VMs of a round, with one metric.
+    """Forecast of the VMs of a round, with one metric.
 
     :ivar gets: (n,) CPUs that each would get.
     :ivar weights: (n,) of the CPU.
@@ -197,7 +197,7 @@ class _Model:
         return np.asarray(amounts / (usage.interval_s * speed))
 
     def ask(self, held: allocation.Allocation) -> decision.Ask:
-        """What a decision depends on besides, if some units are held."""
+        """Other input of a decision, if some units are held."""
         start = self._start
         vms = start.measured.usage.incarnations
         return decision.Ask(
@@ -210,7 +210,7 @@ class _Model:
         )
 
     def divided(self, held: allocation.Allocation) -> usage_model.Scalars:
-        """What VMs get of what they have in all, by kernel units, (n,)."""
+        """CPUs of VMs if kernel units divide all that they have, (n,)."""
         rows, part = self._sharing, self._start.scales[_CONTROL].part
         units = [
             part(held[knob]) if knob in held else size
@@ -226,7 +226,7 @@ class _Model:
         return got
 
     def measured(self, got: usage_model.Scalars) -> round_model.Measured:
-        """What a round would measure if VMs got some CPU time, (n,)."""
+        """Measurement of a round if VMs got some CPU time, (n,)."""
         given, before = self._given, self._start.measured
         users = given.totals.user_count
         usage = self._using(got)
@@ -259,7 +259,7 @@ class _Model:
         )
 
     def _using(self, got: usage_model.Scalars) -> usage_model.Usage:
-        """What counts of what VMs use if they get some CPU time, (n,)."""
+        """Use that counts if VMs get some CPU time, (n,)."""
         usage = _using(self._start.measured.usage, got)
         return usage_measure.counted(usage, self._best_effort)
 
@@ -322,9 +322,9 @@ def _told_elsewhere(start: Start, given: parts.Given) -> metric_base.Heaviness:
 def _like_elsewhere(
     start: Start, given: parts.Given, metric: metric_base.Metric
 ) -> metric_base.Heaviness:
-    """The same for a metric of which no report tells, (u,).
+    """The same for a metric that is in no report, (u,).
 
-    What a user has on a node is shown to it as one VM.
+    All that a user has on a node counts as one VM.
     """
     of_all, name = given.totals, start.done.metric
     view = start.measured.view

@@ -92,7 +92,7 @@ class Site:
 
 @dataclasses.dataclass
 class Controls:
-    """What this node can steer.
+    """Controls that this node can steer.
 
     :ivar throttling: of disks without weights; ``None`` if there is no
         control of disks.
@@ -149,7 +149,7 @@ class Controls:
 
 
 def build(site: Site) -> Controls:
-    """Build what this node can steer; what it cannot, the log says once.
+    """Build the controls of this node; the log names missing ones once.
 
     :raises StateError: if another agent uses the same records.
     """

@@ -16,8 +16,8 @@ LOG = logging.getLogger(__name__)
 class Pinning:
     """Brings pins into force round by round.
 
-    What an agent before this one left in force is lifted at once, whatever
-    is configured now.
+    Pins that an earlier agent left in force are lifted at once, whatever is
+    configured now.
 
     :param pins: writes them.
     """
@@ -32,7 +32,7 @@ class Pinning:
         vms: Sequence[instance.Incarnation],
         rates: usage_model.Scalars | None,
     ) -> tuple[str, ...]:
-        """Pin the VCPUs of VMs that nobody else pinned; let others go.
+        """Pin the VCPUs of VMs without foreign pins; let others go.
 
         :param vms: that may be pinned.
         :param rates: (n,) of them, > 0; ``None`` if all are alike.

@@ -24,12 +24,11 @@ Limits = dict[throttle_module.Place, throttle_module.Rates]
 class Throttling:
     """Brings limits into force round by round; off unless configured.
 
-    What an agent before this one left in force is lifted at once, whatever
-    is configured now.
+    Limits that an earlier agent left in force are lifted at once, whatever is
+    configured now.
 
     :param throttle: writes the limits.
-    :param headroom: see :func:`disk.throttles`; ``None`` if nobody is
-        ever to be throttled.
+    :param headroom: see :func:`disk.throttles`; ``None`` if throttling is off.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Watches what the VMs of this node want of its CPUs, and what they get.
+"""Watches the CPUs that this node's VMs want, and those that they get.
 
-Means over a history, so that a burst decides nothing: what is older counts
-less, by half every :data:`HALF_LIFE_S`. Where a VM ends or moves away that
-used much, the others have more from then on: their means begin anew.
+Means over a history, so that a burst decides nothing: older intervals count
+less, by half every :data:`HALF_LIFE_S`. When a VM that used much ends or moves
+away, the others have more from then on: their means start again.
 """
 
 from collections.abc import Collection
@@ -58,7 +58,7 @@ class Lacking:
 
         :param used: by the VMs in it.
         :param wanted: (n, r) what they would have used of a plenty; ``None``
-            if nobody judged it.
+            if not estimated.
         :returns: by key of the incarnation.
         """
         got = used.newest[:, _CPU] / self._speed

@@ -22,17 +22,17 @@ from nova_fairness.shares import waiting
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-"""What VMs did is looked at this often, and added up meanwhile."""
+"""Activity of VMs is read this often, and added up meanwhile."""
 
 SAVE_S = 600.0
-"""It is written this often; what is lost is an hour's mean at most."""
+"""It is written this often; a crash loses at most an hour's mean."""
 
 _CPU = resources.RESOURCES.index('cpu_time')
 _MOVED = [
     resources.RESOURCES.index(name)
     for name in ('disk_read', 'disk_written', 'net_sent')
 ]
-"""Not what is received: broadcasts reach whoever does nothing."""
+"""Received traffic does not count: broadcasts reach idle VMs, too."""
 
 
 class Idling:

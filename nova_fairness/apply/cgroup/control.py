@@ -175,7 +175,7 @@ class GroupControl(control.Control):
         ]
 
     def _requests(self, change: allocation.Change) -> list[privileged.Request]:
-        """What must be written for a change, in order."""
+        """Requests that write a change, in order."""
         _, pid, ticks = instance.parse_key(change.knob.incarnation)
         return [(self._name, self.formatted(change.after), pid, ticks)]
 
@@ -245,7 +245,7 @@ def version_of(
 
 
 _IDLE_SHOWS = {files.CPU_SHARES: 3, files.CPU_WEIGHT: 0}
-"""What a file says of a group that is idle (Linux 5.15 and later)."""
+"""Values of the files of an idle group (Linux 5.15 and later)."""
 
 
 class CpuShares(GroupControl):
@@ -254,8 +254,8 @@ class CpuShares(GroupControl):
     A controller is in one hierarchy only: where v1 has ``cpu``, v1 it is,
     also if a v2 tree without it is mounted beside.
 
-    :data:`allocation.IDLE` stands for ``cpu.idle``. A group that is idle takes
-    no shares before it is idle no more, and has the default ones then.
+    :data:`allocation.IDLE` stands for ``cpu.idle``. A group takes no shares
+    while it is idle. After that it has the default shares.
 
     :param proc: where procfs is mounted.
     :param mountinfo_path: says where the hierarchies are mounted.

@@ -58,8 +58,8 @@ class DiskWeight(control.Control):
     A VM stays with the file that was first written for it until that is
     restored, also if its device changes the scheduler.
 
-    :param chosen: record of which VM is steered by which file, loaded;
-        ``None`` forgets it with the process.
+    :param chosen: record of the file that steers each VM, loaded; ``None``
+        forgets it with the process.
     :param source: gives the newest reading of disks and devices; ``None``
         from it while there is none: then only VMs in the record are known.
     :param proc: where procfs is mounted.

@@ -346,7 +346,7 @@ class OpenControls:
             os.close(opened.descriptor)
 
     def next_round(self, expected: int) -> None:
-        """Begin a round; close what nobody read for several rounds.
+        """Begin a round; close files that were not read for several rounds.
 
         :param expected: number of VMs that the round will read.
         """

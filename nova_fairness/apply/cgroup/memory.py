@@ -197,7 +197,7 @@ class MemoryPath:
         }
 
     def _wanted(self, group: _Group, own: Mapping[str, int]) -> int:
-        """What a group must hold so that all below it is spared."""
+        """Value of a group that spares all groups below it."""
         if group.level == files.INNER:
             return _UNLIMITED
         below = sum(
@@ -276,17 +276,17 @@ def _children(path: str) -> list[str]:
 
 MEMORY_CONTROLLER = 'memory'
 UNLIMITED = files.FILES[files.MEMORY_LOW].highest
-"""What the kernel makes of ``max``."""
+"""The kernel's value of ``max``."""
 
 
 class MemoryProtection(group_control.GroupControl):
     """Steers how much memory of each VM is spared.
 
-    On v2 a group is spared only what all groups above it are, so those get
-    the sum of what is below them; what they held before is recorded like the
-    values of VMs.
+    On v2 a group is spared only as much as all groups above it. So groups
+    above get the sum of the values below them. Their earlier values are
+    recorded like those of VMs.
 
-    :param shared: record of what groups held that VMs share, loaded; only
+    :param shared: record of the values of groups that VMs share, loaded; only
         v2 needs one.
     :param proc: where procfs is mounted.
     :param mountinfo_path: says where the hierarchies are mounted.

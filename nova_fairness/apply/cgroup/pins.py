@@ -2,10 +2,10 @@
 
 """Cores of VCPUs: on which CPU of the host each of them runs.
 
-Written to the groups that libvirt makes for the threads of VCPUs, not by
-libvirt: what it is told becomes part of the domain, and would go with the VM
-to a host that may have other CPUs. Whoever has a choice of somebody else's is
-not touched.
+Pins are written to the groups that libvirt makes for the threads of VCPUs, and
+not by libvirt. A pin by libvirt becomes part of the domain, and would go with
+the VM to a host that may have other CPUs. VMs that have other pins are not
+touched.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,8 @@ _THREADS = {1: 'tasks', 2: 'cgroup.threads'}
 class VcpuPins:
     """Keeps VCPUs on cores, and lets them go.
 
-    :param record: of what pinned VCPUs had, loaded: CPUs as bits, 0 for all
-        of the group above. Whoever is killed finds it there.
+    :param record: of what pinned VCPUs had, loaded: CPUs as bits, 0 for all of
+        the group above. After a crash the agent finds it there.
     :param proc: where procfs is mounted.
     :param mountinfo_path: says where the hierarchies are mounted.
     :param writer: as :func:`privileged.write_controls`.
@@ -147,7 +147,7 @@ class VcpuPins:
     def _write(
         self, chosen: Mapping[Place, tuple[int, ...]]
     ) -> dict[Place, str]:
-        """Write CPUs of VCPUs; what is gone is forgotten.
+        """Write CPUs of VCPUs; forget those that are gone.
 
         :returns: what went wrong, by place.
         """
@@ -175,7 +175,7 @@ class VcpuPins:
         return _knob(place) in self._record.values
 
     def _runs_anywhere(self, place: Place, cores: Collection[int]) -> bool:
-        """Tell whether a VCPU has a thread of its own that nobody pinned."""
+        """Tell whether a VCPU has a thread of its own without pins."""
         try:
             threads = self._threads(place)
             return len(threads) > 0 and all(

@@ -3,8 +3,8 @@
 """Limits of rates for disks whose devices keep no weights.
 
 Off unless configured, and in force only while VMs compete: a limit, unlike a
-weight, also holds when nobody else wants the device. Only devices for which a
-VM has no limit of anybody else's are touched; to lift a limit is to remove it.
+weight, also holds when no other VM wants the device. A device is touched only
+if the VM has no other limit on it. To lift a limit is to remove it.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
 class DiskThrottle:
     """Keeps limits of rates in the groups of VMs, and takes them back.
 
-    :param record: of the limits that are in force, loaded. Whoever is
-        killed with limits in force finds them there.
+    :param record: of the limits that are in force, loaded. After a crash with
+        limits in force the agent finds them there.
     :param proc: where procfs is mounted.
     :param mountinfo_path: says where the hierarchies are mounted.
     :param writer: as :func:`privileged.write_controls`.
@@ -106,7 +106,7 @@ class DiskThrottle:
         return problems
 
     def _write(self, limits: Mapping[Place, Rates]) -> list[str]:
-        """Write limits, 0 for none; what is gone or lifted is forgotten."""
+        """Write limits, 0 for none; forget those that are gone or lifted."""
         requests: list[privileged.Request] = []
         for (key, device), rates in limits.items():
             _, pid, ticks = instance.parse_key(key)
@@ -161,7 +161,7 @@ class DiskThrottle:
         )
 
     def _has_limit(self, place: Place) -> bool:
-        """Tell whether somebody else limits a VM on a device.
+        """Tell whether a VM has a foreign limit on a device.
 
         One that cannot be asked is not touched.
         """

@@ -209,7 +209,7 @@ OPERATIONS: Mapping[str, _Form] = {
         ],
     ),
 }
-"""What each field must be, and the command's lines, by name."""
+"""Check of each field, and the command's lines, by name."""
 
 LINKS = frozenset(('ifb', 'no-ifb'))
 """Operations of the tool ``ip``; all others are of ``tc``."""

@@ -2,9 +2,9 @@
 
 """Classes of VMs in two trees of token buckets, one per direction.
 
-The value of a VM is the rate, in bytes per second, that it gets in any case
-in each direction; 0 means that it has no class. What others leave is divided
-in proportion to the rates. See ``doc/source/admin/network.rst``.
+The value of a VM is the rate, in bytes per second, that it gets in any case in
+each direction; 0 means that it has no class. Leftover bandwidth is divided in
+proportion to the rates. See ``doc/source/admin/network.rst``.
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ class NetworkClasses(control.Control):
 
     @property
     def capacity(self) -> int:
-        """What VMs share in each direction, bytes per second."""
+        """Bandwidth that VMs share in each direction, bytes per second."""
         kept = self._settings.kept(host_is_seen=bool(self._layout.uplink))
         return self._settings.rate - kept
 
@@ -95,7 +95,7 @@ class NetworkClasses(control.Control):
         return 0, plan.HIGHEST_RATE
 
     def default(self) -> int:
-        """Value of a VM that nobody steered: no class."""
+        """Value of a VM that was never steered: no class."""
         return 0
 
     def availability(self) -> tuple[bool, str]:
@@ -105,7 +105,7 @@ class NetworkClasses(control.Control):
         return True, f'at {self._layout.where}: {self._layout.why}'
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say, by key, of which VMs something cannot be steered, and why."""
+        """Say, by key, which VMs cannot be steered in full, and why."""
         return dict(self._whys)
 
     def problems(self) -> tuple[str, ...]:
@@ -178,10 +178,9 @@ class NetworkClasses(control.Control):
         )
 
     def settle(self) -> tuple[str, ...]:
-        """Take away what nothing was written for: classes of VMs that ended.
+        """Take away classes without a write: those of VMs that ended.
 
-        Where nobody shall be steered, that is what is left of another
-        configuration.
+        If no VM shall be steered, these are left from another configuration.
         """
         if self._layout.kind is network_settings.Kind.OFF:
             return self.release()
@@ -195,14 +194,14 @@ class NetworkClasses(control.Control):
         return () if len(left) == len(members) else self._bring(left)
 
     def release(self) -> tuple[str, ...]:
-        """Take away all that is ours, whoever made it; cheap if nothing is.
+        """Take away all that is ours; cheap if nothing is.
 
         :returns: what could not be taken away, and why.
         """
         return () if self._is_clean else self._bring({})
 
     def _bring(self, members: plan.Members) -> tuple[str, ...]:
-        """Leave these VMs their classes, and nobody else."""
+        """Leave these VMs their classes, and no others."""
         self._kernel = None
         try:
             kernel = self._read_kernel()
@@ -262,10 +261,10 @@ class NetworkClasses(control.Control):
         nics: Sequence[instance.Nic],
         told: Mapping[str, str],
     ) -> bool:
-        """Say what another VM with the same MAC address keeps from this one.
+        """Tell whether a VM may have a class, or keep the reason in mind.
 
-        The first one keeps its class, for what comes through its own tap. What
-        comes in by an uplink belongs to neither.
+        The first VM with an address keeps its class, for traffic of its own
+        tap. Traffic that comes in by an uplink belongs to neither.
         """
         if not told:
             return True

@@ -19,7 +19,7 @@ ALLOWED = pathlib.Path('/etc/nova-fairness/uplinks')
 """Names further uplinks; counts only if root alone can write it."""
 
 ROOT = 0
-"""Whose file :data:`ALLOWED` must be."""
+"""The user that must own the file :data:`ALLOWED`."""
 
 _NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}')
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -137,7 +137,7 @@ def _uppers(path: pathlib.Path) -> list[str]:
 def named(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
     """Uplinks that an operator named.
 
-    :returns: nothing if somebody else than root could have written it.
+    :returns: nothing if a user other than root could have written it.
     """
     try:
         # Whoever reads a pipe waits until somebody writes into it.

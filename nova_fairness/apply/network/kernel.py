@@ -2,8 +2,8 @@
 
 """Reads traffic control from the kernel, by netlink and without root.
 
-The kernel gives exact numbers and costs no process; what the tool ``tc``
-prints is rounded, and is JSON in some of its versions only.
+The kernel gives exact numbers and costs no process. The output of the tool
+``tc`` is rounded, and is JSON in some of its versions only.
 
 Formats: ``linux/rtnetlink.h``, ``linux/pkt_sched.h``, ``linux/pkt_cls.h``. A
 round reads a few messages per VM, so attributes are looked for by offset, and
@@ -23,7 +23,7 @@ from nova_fairness import exception
 from nova_fairness.apply.network import state
 
 _GONE = frozenset((errno.ENODEV, errno.ENOENT, errno.EINVAL))
-"""What the kernel answers about a device or qdisc that has just gone."""
+"""Errors of the kernel for a device or qdisc that has just gone."""
 
 _GET_QDISC, _GET_CLASS, _GET_FILTER = 38, 42, 46
 _ERROR, _DONE = 2, 3

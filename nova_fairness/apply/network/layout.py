@@ -146,7 +146,7 @@ def _device_type(path: pathlib.Path) -> str:
 
 
 def obstacle(layout: Layout, kernel: state.Kernel) -> str:
-    """Say why nobody can be steered; empty if nothing is in the way."""
+    """Say why no VM can be steered; empty if nothing is in the way."""
     if layout.kind is Kind.OFF:
         return layout.why
     uplink = layout.uplink
@@ -169,7 +169,7 @@ def obstacle(layout: Layout, kernel: state.Kernel) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What decides of whom something can be steered.
+    """Facts that decide which VMs can be steered.
 
     :ivar over: interfaces that are made of the uplink, itself included.
     """

@@ -76,8 +76,8 @@ def admitted(
     :param nics: those that can be steered, not empty.
     :param rate: bytes per second.
     :raises WriteRefused: if there are no numbers left, or another VM has a
-        class for one of its MAC addresses: what comes in could not be told
-        apart, and nobody's traffic shall count as another's.
+        class for one of its MAC addresses: their incoming traffic could not be
+        told apart, and traffic of one VM must not count as another's.
     """
     nics = [dataclasses.replace(nic, mac=nic.mac.lower()) for nic in nics]
     if why := double(members, key, nics):
@@ -226,7 +226,7 @@ class Running:
 
     :ivar found: those that run, by key, with their interfaces.
     :ivar is_running: whether the process of a key still runs.
-    :ivar view: of whom something can be steered.
+    :ivar view: tells which VMs can be steered.
     """
 
     found: Mapping[str, instance.Incarnation]
@@ -290,10 +290,10 @@ def _change(
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What shall be there.
+    """The wanted state of traffic control.
 
-    :ivar uplink: where the tree of what VMs send stands; empty if that is
-        taken from their taps.
+    :ivar uplink: where the tree of the VMs' sent traffic stands; empty if that
+        is taken from their taps.
     :ivar at_taps: whether what VMs receive is taken from their taps.
     :ivar rate: of the link, bytes per second in each direction.
     :ivar members: by key of the incarnation; nothing is there without any.
@@ -306,7 +306,7 @@ class Target:
 
     @property
     def sides(self) -> Mapping[str, str]:
-        """Whose MAC address counts, by device with a tree."""
+        """Side whose MAC address counts, by device with a tree."""
         if not self.members:
             return {}
         return {
@@ -330,7 +330,7 @@ class Target:
 
     @property
     def taps(self) -> Mapping[str, str]:
-        """Whose each tap is that must lead into the trees."""
+        """Key of the VM of each tap that must lead into the trees."""
         if not self.at_taps:
             return {}
         return {t: k for k, item in self.members.items() for t in item.taps}
@@ -339,12 +339,13 @@ class Target:
 def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
     """Seconds for which each class may send in its turn.
 
-    What others leave is divided in turns. The quantum of a turn must be as
-    large as the largest packets, that offloads make, or everybody gets the
-    same; so it is for the slowest class. But no quantum may be cut off at the
-    kernel's limit, or the fast ones would share alike: then the slowest class
-    sends one packet in its turn, which is little of theirs. It goes in powers
-    of two, so that it rarely changes.
+    Leftover bandwidth is divided in turns. The quantum of a turn must be at
+    least the largest packets, which offloads make; otherwise all classes get
+    the same. So the quantum is set for the slowest class. But no quantum may
+    be cut off at the kernel's limit, or the fast classes would share alike. In
+    that case the slowest class sends one packet in its turn, which is little
+    beside the fast ones. The time changes in powers of two, so that it rarely
+    changes.
 
     :param rates: of the VMs, bytes per second.
     :param rest: rate of what belongs to none of them.
@@ -419,9 +420,9 @@ def _told_apart(
 ) -> state.Tree:
     """A tree in which a MAC address of two VMs counts for its own tap only.
 
-    The kernel keeps of a packet through which interface it came. What comes
-    in by the uplink did not come by a tap, so there such an address leads to
-    no VM's class.
+    The kernel keeps the interface through which a packet came. Traffic from
+    the uplink did not come by a tap, so there such an address leads to no VM's
+    class.
     """
     taps = {
         (item.minor, mac): tap

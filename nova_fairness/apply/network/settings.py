@@ -17,14 +17,14 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """What a node's operator says.
+    """Network settings of a node's operator.
 
     :ivar layout: where VMs are steered; AUTO lets the host decide.
     :ivar uplink: interface through which VMs reach the network; empty lets
         the host say.
     :ivar bandwidth: of the uplink, bytes per second in one direction, > 0;
-        ``None`` if nobody knows. Then nobody is steered, since a guess that
-        is too low would take away what nobody else wants.
+        ``None`` if not known. Then no VM is steered, since a guess that is too
+        low would leave bandwidth unused.
     :ivar link_part: part of the bandwidth that is divided, above 0 to 1.
     :ivar host_rate: bytes per second that the host itself gets in any case;
         ``None`` for :data:`HOST_PART` of the link where its traffic is seen.
@@ -38,9 +38,7 @@ class NetworkSettings:
 
     @property
     def rate(self) -> int:
-        """Bandwidth divided in each direction, bytes per second, 0 if nobody
-        knows.
-        """
+        """Divided bandwidth per direction, bytes per second; 0: unknown."""
         return int((self.bandwidth or 0.0) * self.link_part)
 
     def kept(self, *, host_is_seen: bool) -> int:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What traffic control of this host holds, as values: pure.
+"""State of this host's traffic control, as values: pure.
 
-Names, handles and numbers by which our own is known from what others made.
+Names, handles and numbers that tell our own objects from others.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ BLOCKS: Mapping[int, str] = types.MappingProxyType(
 """To which interface a block redirects everything."""
 
 SOURCE, DESTINATION = 'src', 'dst'
-"""Whose MAC address a tree's filters look at."""
+"""The MAC address that a tree's filters look at."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ NO_TREE = Tree({}, {}, has_table=False)
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """What was read.
+    """The state that was read.
 
     :ivar links: number of each interface by name.
     :ivar qdiscs: by name of the interface.

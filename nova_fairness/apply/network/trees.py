@@ -172,9 +172,9 @@ class NetworkTrees:
     def unfinished(
         self, kernel: state.Kernel, layout: network_layout.Layout
     ) -> frozenset[str]:
-        """Name those of whom something is not as it shall be.
+        """Name the VMs whose state is not as it shall be.
 
-        :returns: keys; one that is empty concerns everybody.
+        :returns: keys; one that is empty concerns all VMs.
         """
         return frozenset(key for key, _ in self._plan(kernel, layout))
 
@@ -186,7 +186,7 @@ class NetworkTrees:
     ) -> dict[str, str]:
         """Make the trees of these VMs and of no others.
 
-        What will be ours is on record before it is made.
+        New objects of ours are on record before they are made.
 
         :returns: why, by key, empty for the node, something failed.
         :raises FairnessError: if nothing of it could be tried.
