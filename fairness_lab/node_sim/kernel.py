@@ -61,19 +61,21 @@ def units(
     :param vcpus: (n,) >= 1.
     :param factor: (n,) of :func:`factors`.
     """
+    if preset is policy.Preset.THESIS:
+        return _units_of_thesis(weights)
+    result = neutral(vcpus) * weights
+    result[:, _CPU] *= factor
+    return np.asarray(cpu.fitting(result, RANGE))
+
+
+def _units_of_thesis(weights: allocation.Weights) -> Units:
     result = np.empty(weights.shape)
     for column, control in enumerate(resources.CONTROLS):
-        if preset is policy.Preset.THESIS:
-            smallest, largest = _THESIS[control]
-            scaled = np.rint(weights[:, column] * (places.PLACES + 1)) - 1
-            place = np.clip(scaled, 0, places.PLACES)
-            span = largest - smallest
-            result[:, column] = place * span // places.PLACES + smallest
-        else:
-            result[:, column] = _bases(control, vcpus) * weights[:, column]
-    if preset is not policy.Preset.THESIS:
-        result[:, _CPU] *= factor
-        result = _fitting(result)
+        smallest, largest = _THESIS[control]
+        scaled = np.rint(weights[:, column] * (places.PLACES + 1)) - 1
+        place = np.clip(scaled, 0, places.PLACES)
+        span = largest - smallest
+        result[:, column] = place * span // places.PLACES + smallest
     return result
 
 
@@ -94,11 +96,7 @@ def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
 
 def found(vcpus: npt.NDArray[np.int64]) -> Units:
     """Units that a VM has at first."""
-    return _fitting(neutral(vcpus))
-
-
-def _fitting(exact: Units) -> Units:
-    return np.clip(np.rint(exact), RANGE.smallest, RANGE.largest)
+    return np.asarray(cpu.fitting(neutral(vcpus), RANGE))
 
 
 def _bases(

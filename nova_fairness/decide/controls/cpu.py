@@ -106,6 +106,12 @@ def base(vm: instance.Instance, units: UnitRange) -> int:
     return _base_of_flavor(vm, units) or units.base * vm.vcpus
 
 
+def _bases(
+    vms: Sequence[instance.Instance], units: UnitRange
+) -> usage_model.Scalars:
+    return np.array([float(base(vm, units)) for vm in vms])
+
+
 def factors(
     exact: usage_model.Scalars,
     node: usage_model.Indices,
@@ -121,8 +127,7 @@ def factors(
     most = np.full(nodes, float(units.largest))
     fits = np.rint(exact) <= units.largest
     np.maximum.at(most, node, np.where(fits, 0.0, exact))
-    times = np.log(units.largest / most) / np.log(STEP)
-    found = np.asarray(STEP ** np.ceil(times - _EXACT))
+    found = np.asarray(STEP ** np.ceil(_steps(units.largest / most) - _EXACT))
     for place in np.flatnonzero(found < 1.0):
         found[place] = _least_rounded(
             exact[node == place], float(found[place]), units
@@ -140,7 +145,7 @@ def _least_rounded(
     """
     tried = first * STEP ** np.arange(FURTHER)
     meant = np.outer(tried, exact)
-    off = np.abs(_fitting(meant, units) / meant - 1).mean(axis=1)
+    off = np.abs(fitting(meant, units) / meant - 1).mean(axis=1)
     return float(tried[np.flatnonzero(off <= off.min() + ROUNDED)[0]])
 
 
@@ -159,8 +164,8 @@ def _factor(
     least = float(factors(exact, here, 1, units)[0])
     if not beside or least == 1.0:
         return least
-    tried = STEP ** np.arange(round(np.log(least) / np.log(STEP)) + 1)
-    given = _fitting(np.outer(tried, exact), units)
+    tried = STEP ** np.arange(round(_steps(least)) + 1)
+    given = fitting(np.outer(tried, exact), units)
     parts = given / (given.sum(axis=1, keepdims=True) + beside)
     meant = exact / (exact.sum() + beside)
     left = np.abs(parts.sum(axis=1) - meant.sum())
@@ -168,7 +173,12 @@ def _factor(
     return float(tried[off.argmin()])
 
 
-def _fitting(exact: usage_model.Scalars, units: UnitRange) -> Any:
+def _steps(part: Any) -> Any:
+    """Powers of :data:`STEP`, whole or not, that a part in (0, 1] takes."""
+    return np.log(part) / np.log(STEP)
+
+
+def fitting(exact: usage_model.Scalars, units: UnitRange) -> Any:
     """The nearest units that the kernel accepts."""
     return np.clip(np.rint(exact), units.smallest, units.largest)
 
@@ -191,9 +201,9 @@ def to_units(
             max(units.smallest, places.units(places.place_of(weight), *THESIS))
             for weight in weights.tolist()
         ]
-    exact = np.array([float(base(vm, units)) for vm in vms]) * weights
+    exact = _bases(vms, units) * weights
     found: list[int] = (
-        _fitting(exact * _factor(exact, beside, units), units)
+        fitting(exact * _factor(exact, beside, units), units)
         .astype(np.int64)
         .tolist()
     )
@@ -217,7 +227,7 @@ def to_weight(
 
 def _nearest(part: float) -> float:
     """The factor that is nearest to a part, > 0."""
-    return float(STEP ** max(0, round(np.log(part) / np.log(STEP))))
+    return float(STEP ** max(0, round(_steps(part))))
 
 
 class CpuScale(scale.Scale):
@@ -257,9 +267,7 @@ class CpuScale(scale.Scale):
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
         """Bases of the flavors, or the numbers of vCPUs."""
-        return np.array(
-            [float(base(item.instance, self._units)) for item in facts.vms]
-        )
+        return _bases([item.instance for item in facts.vms], self._units)
 
     def units(
         self,
