@@ -7,8 +7,8 @@ falls is written there in the same commit, and so is a file that moves:
 
     python -m tests.unit.test_language --write
 
-This refuses when the sum rises. Texts that users and operators read have
-none at all (`plain`).
+This refuses when the sum rises. The product and the pages that users and
+operators read have none at all (`is_plain`).
 """
 
 import ast
@@ -41,9 +41,7 @@ READ = re.compile(
 )
 """Pages for users and operators."""
 SPOKEN = re.compile('nova_fairness/|api_ext/|oslo_messaging_zmq/')
-"""Files with messages, logs and helps that users and operators read."""
-SHOWN = re.compile('nova_fairness/(client|conf)/|oslo_messaging_zmq/conf')
-"""Files with docstrings that programs show as help."""
+"""The product: its docstrings, messages, logs and helps."""
 
 WORDS = re.compile(
     r'\b(whoever|whom|of\s+which|somebody|nobody|anew|likewise'
@@ -146,10 +144,8 @@ def baseline() -> dict[str, int]:
     }
 
 
-def is_plain(name: str, docstring: bool) -> bool:
-    """Whether users or operators read such texts of a file."""
-    if docstring:
-        return bool(SHOWN.match(name))
+def is_plain(name: str) -> bool:
+    """Whether all texts of a file are to be plain."""
     return bool(READ.match(name) or SPOKEN.match(name))
 
 
@@ -239,22 +235,22 @@ def test_counts_are_those_of_the_baseline():
     assert counts() == baseline()
 
 
-def test_texts_that_users_read_are_plain():
+def test_texts_of_the_product_and_of_its_pages_are_plain():
     found = {
         f'{name_of(path)}: {" ".join(text.split())[:79]}'
         for path in files()
-        for docstring, text in texts(path)
-        if is_plain(name_of(path), docstring) and stumbles(text)
+        if is_plain(name_of(path))
+        for _, text in texts(path)
+        if stumbles(text)
     }
     assert not found
 
 
 def test_what_is_plain_is_told_by_the_path():
-    assert is_plain('doc/source/user/index.rst', False)
-    assert is_plain('nova_fairness/cluster/service.py', False)
-    assert is_plain('nova_fairness/client/queue.py', True)
-    assert not is_plain('nova_fairness/cluster/service.py', True)
-    assert not is_plain('doc/source/contributor/index.rst', False)
+    assert is_plain('doc/source/user/index.rst')
+    assert is_plain('nova_fairness/cluster/service.py')
+    assert not is_plain('doc/source/contributor/index.rst')
+    assert not is_plain('fairness_lab/node_sim/kernel.py')
 
 
 if __name__ == '__main__':

@@ -145,7 +145,7 @@ class Placement:
         """Providers by their root, where all of the tree can be read."""
         found = _needed(self._api.get('/resource_providers'))
         listed = found['resource_providers']
-        anew = self._providers.next(len(listed))
+        in_turn = self._providers.next(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
         known = {}
         self.unreadable = {}
@@ -156,9 +156,9 @@ class Placement:
                 continue
             try:
                 root = _name(each, 'root_provider_uuid')
-                is_anew = number in anew or root in freed
+                is_due = number in in_turn or root in freed
                 provider = self._provider(
-                    _name(each, 'uuid'), each['generation'], is_anew
+                    _name(each, 'uuid'), each['generation'], is_due
                 )
             except (exception.CloudError, LookupError, TypeError) as error:
                 failures.note(error)
@@ -313,15 +313,15 @@ class Placement:
         return True
 
     def _provider(
-        self, uuid: str, generation: int, anew: bool
+        self, uuid: str, generation: int, is_due: bool
     ) -> _Known | None:
         """One provider; ``None`` if it vanished meanwhile.
 
-        :param anew: if true, its use is read although its generation is known.
+        :param is_due: its use is read although its generation is known.
         """
         known = self._known.get(uuid)
         is_old = known is None or known.generation != generation
-        if known is not None and not (is_old or anew):
+        if known is not None and not (is_old or is_due):
             return known
         with clients.reading(f'the answer of Placement about {uuid}'):
             if known is None or is_old:

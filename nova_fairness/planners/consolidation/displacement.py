@@ -32,14 +32,14 @@ class Depth:
     :ivar levels: of items that make room for each other, >= 0; with 1 a moved
         item makes no other move.
     :ivar breadth: ways to make room that are tried at each level, >= 1.
-    :ivar anew: most hosts that are repacked for a request; 0 for none.
+    :ivar repacked: most hosts that are repacked for a request; 0 for none.
     :ivar tight: most hosts that are repacked by patterns for a request that
         finds no room else; 0 for none.
     """
 
     levels: int = 3
     breadth: int = 3
-    anew: int = 8
+    repacked: int = 8
     tight: int = 0
 
 
@@ -66,20 +66,20 @@ def crowd(
     layout: layout_module.Layout,
     items: Iterable[int],
     allowed: Marks,
-    anew: int,
+    hosts: int,
     fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
 ) -> bool:
     """Repack the hosts with most room, with items that lie on no host.
 
     :param layout: is as before if they find no place.
     :param allowed: (p,) hosts that may be taken.
-    :param anew: number of hosts.
+    :param hosts: number of hosts that are repacked.
     :param fills: ways to do it, the first one that can is taken.
     """
     new, mark = list(items), layout.mark()
     left = np.maximum(layout.free, 0).T @ layout.worth
     listed = np.flatnonzero(layout.targets & allowed)
-    rows = listed[np.argsort(-left[listed], kind='stable')][:anew]
+    rows = listed[np.argsort(-left[listed], kind='stable')][:hosts]
     on = np.flatnonzero(layout.may_move & np.isin(layout.at, rows))
     for fill in fills:
         for n in on:

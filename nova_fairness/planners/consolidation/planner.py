@@ -106,8 +106,8 @@ def _settling(
 ) -> Iterator[bool]:
     """Ways to find places, the one with the fewest moves first."""
     yield displacement.settle(layout, new, allowed, depth)
-    for anew in range(2, depth.anew + 1):
-        yield displacement.crowd(layout, new, allowed, anew)
+    for hosts in range(2, depth.repacked + 1):
+        yield displacement.crowd(layout, new, allowed, hosts)
     # Who must lie beside others cannot lie anywhere that is like their host.
     if depth.tight and (allowed == layout.hosts.takes).all():
         yield repacking.tighten(layout, new, allowed, depth.tight)

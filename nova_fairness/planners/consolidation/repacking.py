@@ -168,7 +168,7 @@ def _cheapest(
 
 
 def tighten(
-    layout: layout_module.Layout, new: list[int], allowed: Marks, anew: int
+    layout: layout_module.Layout, new: list[int], allowed: Marks, hosts: int
 ) -> bool:
     """Repack the hosts with most room by patterns, with new items.
 
@@ -176,9 +176,9 @@ def tighten(
         find no place.
     :param new: items that lie on no host, and may lie on any.
     :param allowed: (p,) hosts that may be taken.
-    :param anew: number of hosts.
+    :param hosts: number of hosts that are repacked.
     """
-    if not displacement.crowd(layout, new, allowed, anew, [patterns.fill]):
+    if not displacement.crowd(layout, new, allowed, hosts, [patterns.fill]):
         return False
     _, at = _named(layout)
     _put(layout, at)
