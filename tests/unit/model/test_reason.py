@@ -144,4 +144,6 @@ def test_nothing_else_tells_whole_sentences():
         'nova_fairness/cmd/cluster.py': 1,
         # An operator's release that is refused.
         'nova_fairness/cluster/admission/interventions.py': 1,
+        # Lines of the debug log.
+        'nova_fairness/cluster/admission/decisions.py': 2,
     }
