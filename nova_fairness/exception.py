@@ -23,7 +23,17 @@ class UnknownPlugin(PluginError):
 
 
 class PluginMisbehaved(PluginError):
-    """A plugin raised, ran too long or returned something unusable."""
+    """A plugin raised, ran too long or returned something unusable.
+
+    :ivar plugin: its kind and name, such as ``order fair_tree``; empty where
+        there is no other to use in its place.
+    """
+
+    plugin = ''
+
+
+class PluginTooSlow(PluginMisbehaved):
+    """A plugin exceeded its deadline."""
 
 
 class CollectError(FairnessError):

@@ -57,6 +57,8 @@ class Kind(enum.Enum):
     SERVER = 'server'
     HOST = 'host'
     ROW = 'row'
+    PLUGIN = 'plugin'
+    """Another one works in its place."""
     PART = 'part'
     """A part of a cycle, such as estimates: the others are done."""
 

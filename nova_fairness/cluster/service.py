@@ -117,6 +117,7 @@ class Service:
     :param monotonic: seconds that never go back.
     :param rules: what operators chose.
     :param clocks: see :attr:`clocks`; ``None`` makes them of these two.
+    :param quarantine: see :attr:`quarantine`; ``None`` makes an empty one.
 
     :ivar clocks: say the time, and whether it may be wrong.
     :ivar nova: where servers are looked at.
@@ -146,6 +147,7 @@ class Service:
         monotonic: Callable[[], float],
         rules: Rules,
         clocks: clocks_module.Clocks | None = None,
+        quarantine: quarantine_module.Quarantine | None = None,
     ) -> None:
         self._store = store
         self._election = election
@@ -156,7 +158,7 @@ class Service:
         self.nova = nova
         self.chores = chores
         self._ends, self._leaving, self._making = ends, leaving, making
-        self.quarantine = quarantine_module.Quarantine(monotonic)
+        self.quarantine = quarantine or quarantine_module.Quarantine(monotonic)
         self._planning = scheduler.Planning(plan, self.quarantine, monotonic)
         self.clocks = clocks or clocks_module.Clocks(
             clock, monotonic, store.time

@@ -30,6 +30,7 @@ from nova_fairness import plugins  # noqa: E402
 from nova_fairness.cluster import clocks  # noqa: E402
 from nova_fairness.cluster import event_notifications  # noqa: E402
 from nova_fairness.cluster import leader_election  # noqa: E402
+from nova_fairness.cluster import quarantine  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
 from nova_fairness.cluster.accounts import accounts as accounts_module  # noqa: E402
@@ -37,6 +38,7 @@ from nova_fairness.cluster.accounts import limits_file  # noqa: E402
 from nova_fairness.cluster.accounts import share_file  # noqa: E402
 from nova_fairness.cluster.admission import dispatcher  # noqa: E402
 from nova_fairness.cluster.admission import intake  # noqa: E402
+from nova_fairness.cluster.admission import plugin_fallbacks  # noqa: E402
 from nova_fairness.cluster.admission import scheduler  # noqa: E402
 from nova_fairness.cluster.api import requests as requests_module  # noqa: E402
 from nova_fairness.cluster.border import controller  # noqa: E402
@@ -85,6 +87,9 @@ from nova_fairness.runtime import transport  # noqa: E402
 _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
+_FALLBACK_ORDERS = ('fair_tree', 'fifo')
+"""Orders that replace one in quarantine; the last one needs no shares."""
+
 _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
 
@@ -160,19 +165,26 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     )
 
 
-def _order(conf: cfg.ConfigOpts) -> order_module.Order:
-    """The order that says who is next.
+def _order(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> order_module.Order:
+    """The order that says who is next, and those that replace it if it fails.
 
     :raises ConfigurationError: if there is no such order, or it has no such
         numbers.
     """
     options = conf.fairness_cluster
     try:
-        return plugins.load_order(options.order, options.order_parameters)
+        wanted = plugins.load_order(options.order, options.order_parameters)
+        found = {options.order: wanted}
+        for name in _FALLBACK_ORDERS:
+            if name not in found:
+                found[name] = plugins.load_order(name)
     except exception.PluginError as error:
         raise exception.ConfigurationError(
             f'[fairness_cluster] order, order_parameters: {error}'
         ) from error
+    return plugin_fallbacks.Orders(found, set_aside)
 
 
 def _mirrored(
@@ -225,27 +237,38 @@ def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
     )
 
 
-def _plan(conf: cfg.ConfigOpts) -> scheduler.Planner:
-    options, queued = conf.fairness_cluster, _queue_plan(conf)
+def _plan(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> scheduler.Planner:
+    options, queued = conf.fairness_cluster, _queue_plan(conf, set_aside)
     if not options.make_room:
         return queued
     queued = functools.partial(
         watermark.plan, queue=queued, upper=leave_rules.marks(options).upper
     )
     try:
-        victims = plugins.load_victims(options.room_victims)
+        victims = {
+            name: plugins.load_victims(name)
+            for name in dict.fromkeys((options.room_victims, 'least'))
+        }
     except exception.PluginError as error:
         raise exception.ConfigurationError(
             f'[fairness_cluster] room_victims: {error}'
         ) from error
-    return preemption.Planner(queued, victims, leave_rules.preempting(options))
+    return preemption.Planner(
+        queued,
+        plugin_fallbacks.VictimPolicies(victims, set_aside),
+        leave_rules.preempting(options),
+    )
 
 
-def _queue_plan(conf: cfg.ConfigOpts) -> scheduler.Planner:
+def _queue_plan(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> scheduler.Planner:
     options = conf.fairness_cluster
     return functools.partial(
         planner.plan,
-        order=_order(conf),
+        order=_order(conf, set_aside),
         backfill=planner.Backfill(
             options.backfill_depth, options.backfill_patience
         ),
@@ -284,15 +307,29 @@ def _clocks(
     )
 
 
+def _rules(conf: cfg.ConfigOpts) -> service.Rules:
+    options = conf.fairness_cluster
+    passes = options.unreadable == 'pass'
+    return service.Rules(_terms(conf), passes, options.doubt, options.history)
+
+
+def _accepted_tokens(
+    options: cfg.ConfigOpts.GroupAttr, cloud: clients.Cloud
+) -> tokens.Tokens:
+    past_end = options.expired_tokens == 'start'
+    return tokens.Tokens(cloud.keystone, past_end=past_end)
+
+
 def _service(
     conf: cfg.ConfigOpts, closing: plans.Closing
 ) -> tuple[service.Service, store_module.Store]:
     options = conf.fairness_cluster
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
-    passes = options.unreadable == 'pass'
-    rules = service.Rules(_terms(conf), passes, options.doubt, options.history)
-    given, plan, written = _limits(options), _plan(conf), _accounts(conf)
+    rules = _rules(conf)
+    set_aside = quarantine.Quarantine()
+    given, written = _limits(options), _accounts(conf)
+    plan = _plan(conf, set_aside)
     patience, most = leave_rules.patience(options), options.project_accounts
     rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
     beside = leave_rules.chores_of(options, idling.chosen(conf))
@@ -300,9 +337,7 @@ def _service(
     cloud = clients.connect(options.cloud, options.region_name)
     room = placement.Placement(cloud.placement)
     nova = nova_module.Nova(cloud.nova)
-    accepted = tokens.Tokens(
-        cloud.keystone, past_end=options.expired_tokens == 'start'
-    )
+    accepted = _accepted_tokens(options, cloud)
     accounted = _mirrored(conf, cloud, store, written)
     accounts = accounts_module.Accounts(store, accounted, most)
     if conf.fairness_partition.batch:
@@ -332,6 +367,7 @@ def _service(
         time.monotonic,
         rules,
         seen,
+        set_aside,
     )
     return made, store
 

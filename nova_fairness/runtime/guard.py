@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import ctypes
 import dataclasses
 import logging
 import pathlib
@@ -118,13 +119,31 @@ class _Worker:
         patience = _Patience(deadline_s, lambda: turns(thread_id))
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.put((function, answers))
-        result, error = _answer(answers, patience)
+        try:
+            result, error = _answer(answers, patience)
+        except queue.Empty:
+            self.abandon()
+            raise exception.PluginTooSlow(
+                f'took longer than its deadline of {deadline_s:g} s'
+            ) from None
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]
 
     def stop(self) -> None:
         self._calls.put(None)
+
+    def abandon(self) -> None:
+        """End the thread at its next step of Python code.
+
+        A thread that waits in C code, as for a socket, ends after that. A loop
+        in Python would keep the interpreter from all other threads for ever.
+        """
+        self.stop()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(self._thread.ident or 0),
+            ctypes.py_object(SystemExit),
+        )
 
 
 def _answer(answers: queue.SimpleQueue[Any], patience: _Patience) -> Any:
@@ -140,12 +159,11 @@ def _answer(answers: queue.SimpleQueue[Any], patience: _Patience) -> Any:
     return answers.get_nowait()
 
 
-class Guard:
-    """Lets no plugin harm a round.
+class Runner:
+    """Runs calls on a thread, one at a time, each under a deadline.
 
-    A plugin that misbehaves once is quarantined: until :meth:`release` every
-    call of it is refused at once. A call that exceeds its deadline is left
-    behind on its thread, because Python cannot end a thread.
+    A call that exceeds it is left behind, and its thread ended where Python
+    can end it.
 
     :param deadline_s: seconds that one call may take, > 0; those for which
         the host gave it no CPU do not count, up to ten deadlines.
@@ -158,7 +176,53 @@ class Guard:
         self.deadline_s = deadline_s
         self._turns = turns
         self._worker: _Worker | None = None
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Run a function, and raise what it raises.
+
+        :raises PluginTooSlow: if it exceeds the deadline.
+        """
+        if self._worker is None:
+            self._worker = _Worker()
+        try:
+            return self._worker.run(function, self.deadline_s, self._turns)
+        except exception.PluginTooSlow:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the thread; may be called twice."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+
+class Guard:
+    """Lets no plugin harm a round.
+
+    A plugin that misbehaves once is quarantined: until :meth:`release` every
+    call of it is refused at once. A call that exceeds its deadline is left
+    behind, see :class:`Runner`.
+
+    :param deadline_s: seconds that one call may take, > 0; those for which
+        the host gave it no CPU do not count, up to ten deadlines.
+    :param turns: tells what a thread got of the CPU.
+    """
+
+    def __init__(
+        self, deadline_s: float, turns: _ReadTurns = turns_of
+    ) -> None:
+        self._runner = Runner(deadline_s, turns)
         self._quarantined: dict[str, str] = {}
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds that one call may take."""
+        return self._runner.deadline_s
+
+    @deadline_s.setter
+    def deadline_s(self, seconds: float) -> None:
+        self._runner.deadline_s = seconds
 
     @property
     def quarantined(self) -> Mapping[str, str]:
@@ -180,10 +244,7 @@ class Guard:
                 f'{name} is in quarantine: {self._quarantined[name]}'
             )
         try:
-            return self._run(function)
-        except queue.Empty:
-            self.stop()  # the thread ends when the call returns, if ever
-            why = f'took longer than its deadline of {self.deadline_s:g} s'
+            return self._runner.run(function)
         except exception.PluginMisbehaved as error:
             why = str(error)
         except BaseException as error:  # noqa: BLE001 - plugins raise anything
@@ -194,13 +255,6 @@ class Guard:
         )
         raise exception.PluginMisbehaved(f'{name}: {why}')
 
-    def _run(self, function: Callable[[], T]) -> T:
-        if self._worker is None:
-            self._worker = _Worker()
-        return self._worker.run(function, self.deadline_s, self._turns)
-
     def stop(self) -> None:
         """End the thread; may be called twice."""
-        if self._worker is not None:
-            self._worker.stop()
-            self._worker = None
+        self._runner.stop()

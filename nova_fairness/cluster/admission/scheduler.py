@@ -34,6 +34,7 @@ import time
 
 import numpy as np
 
+from nova_fairness import exception
 from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster.admission import decisions
 from nova_fairness.cluster.admission import isolation
@@ -96,10 +97,11 @@ class Planning:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
+        self._quarantine = quarantine or quarantine_module.Quarantine(
+            monotonic
+        )
         self._isolation = isolation.Isolation(
-            plan,
-            quarantine or quarantine_module.Quarantine(monotonic),
-            monotonic,
+            plan, self._quarantine, monotonic
         )
         self._decisions = decisions.Decisions()
         self._whole: _Whole | None = None
@@ -125,15 +127,30 @@ class Planning:
     ) -> cluster.Plan:
         """Plan which requests start now, and why all others wait.
 
-        Inputs on which the planner fails are set aside. All else is planned.
+        Inputs on which the planner fails are set aside, and so is a plugin
+        that fails on all. All else is planned.
 
         :param snapshot: of the cloud, with all requests.
         :param now: seconds of the epoch.
         :raises Exception: as the planner does, if nothing can be blamed.
         """
-        found = self._isolated(snapshot, now)
+        found = self._without_faulty_plugins(snapshot, now)
         self._decisions.log(found)
         return found
+
+    def _without_faulty_plugins(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
+        """Plan; each plugin that no input is to blame for is set aside."""
+        kind = quarantine_module.Kind.PLUGIN
+        while True:
+            try:
+                return self._isolated(snapshot, now)
+            except exception.PluginMisbehaved as error:
+                name = error.plugin
+                if not name or self._quarantine.holds(kind, name):
+                    raise
+                self._quarantine.put(kind, name, error)
 
     def _isolated(
         self, snapshot: cluster.ClusterSnapshot, now: float

@@ -180,6 +180,8 @@ def factors(
             for each in told.values()
             for number in each.values()
         )
+    except exception.PluginMisbehaved:
+        raise
     except Exception as error:
         raise exception.PluginMisbehaved(
             f'factors of the order {name} failed:'
@@ -205,6 +207,8 @@ def arranged(
     name = type(order).__name__
     try:
         found = list(order.arrange(waiting, snapshot, now))
+    except exception.PluginMisbehaved:
+        raise
     except Exception as error:
         raise exception.PluginMisbehaved(
             f'the order {name} failed: {type(error).__name__}: {error}'

@@ -22,7 +22,6 @@ import math
 
 import numpy as np
 
-from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -208,7 +207,7 @@ class _Making:
             self._count_failed(unit)
             return
         field, need = self._field(), self._need(unit, may)
-        choice = self._chosen([need], field)[0]
+        choice = victims_module.chosen([need], field, self._victims)[0]
         if choice and self._is_fair(place, asked, owners, lost, choice):
             self._take([unit], [need], [choice], field)
         else:
@@ -247,7 +246,8 @@ class _Making:
         field = self._field()
         may = np.ones(len(self.parties), dtype=bool)
         needs = [self._need(each, may) for each in units]
-        return self._take(units, needs, self._chosen(needs, field), field)
+        choices = victims_module.chosen(needs, field, self._victims)
+        return self._take(units, needs, choices, field)
 
     def waiting(
         self, before: Mapping[str, cluster.Waiting]
@@ -362,21 +362,6 @@ class _Making:
         rows = np.zeros(len(self._hosts.names), dtype=bool)
         rows[shape.rows] = True
         return candidates.Piece(amounts, rows, count)
-
-    def _chosen(
-        self, needs: Sequence[candidates.Need], field: candidates.Field
-    ) -> Sequence[candidates.Choice | None]:
-        name = type(self._victims).__name__
-        try:
-            found = self._victims.choose(needs, field)
-            wrong = victims_module.wrong(needs, field, found)
-        except Exception as error:
-            raise exception.PluginMisbehaved(
-                f'the victims {name} failed: {type(error).__name__}: {error}'
-            ) from error
-        if wrong:
-            raise exception.PluginMisbehaved(f'the victims {name} {wrong}')
-        return found
 
     def _take(
         self,

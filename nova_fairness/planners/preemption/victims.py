@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nova_fairness import exception
 from nova_fairness.planners.preemption import candidates
 
 Found = tuple[int, Sequence[int]]
@@ -109,6 +110,30 @@ class OneByOne(Victims):
             left = pool.free[:, free] - piece.amounts[:, np.newaxis]
             return int(free[np.lexsort(left)[0]]), ()
         return self.one(piece, rows, may & pool.here, pool)
+
+
+def chosen(
+    needs: Sequence[candidates.Need],
+    field: candidates.Field,
+    victims: Victims,
+) -> Sequence[candidates.Choice | None]:
+    """Choices of a plugin, checked: :meth:`Victims.choose`.
+
+    :raises PluginMisbehaved: if it failed, or chose what makes no room.
+    """
+    name = type(victims).__name__
+    try:
+        found = victims.choose(needs, field)
+        fault = wrong(needs, field, found)
+    except exception.PluginMisbehaved:
+        raise
+    except Exception as error:
+        raise exception.PluginMisbehaved(
+            f'the victims {name} failed: {type(error).__name__}: {error}'
+        ) from error
+    if fault:
+        raise exception.PluginMisbehaved(f'the victims {name} {fault}')
+    return found
 
 
 def wrong(

@@ -2,14 +2,17 @@
 
 """No input of one ends the cycle of all."""
 
+import functools
 import threading
 
 import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import quarantine
+from nova_fairness.cluster.admission import plugin_fallbacks
 from nova_fairness.cluster.api import requests
 from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
@@ -67,6 +70,21 @@ def test_who_fails_is_told_and_tried_again_and_others_start(world, error):
     world.tick += 60
     process.cycle()
     assert world.state(bad) is S.STARTING
+
+
+def test_an_order_that_hangs_keeps_no_request_from_starting(world):
+    class FakeOrder(order.OldestFirst):
+        def arrange(self, waiting, snapshot, now):
+            while True:
+                pass
+
+    table = quarantine.Quarantine(world.steady)
+    orders = plugin_fallbacks.Orders(
+        {'mine': FakeOrder(), 'fifo': order.OldestFirst()}, table, 0.1
+    )
+    world.plan = functools.partial(planner.plan, order=orders)
+    assert victim_starts(world, world.process())
+    assert table.names(K.PLUGIN) == {'order mine'}
 
 
 def test_the_loop_goes_on_whatever_a_cycle_raises(world):

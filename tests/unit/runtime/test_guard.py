@@ -2,6 +2,7 @@
 
 """The guard lets no plugin harm a round."""
 
+import queue
 import threading
 
 import pytest
@@ -161,3 +162,27 @@ def test_the_kernel_tells_what_a_thread_got():
 def test_a_thread_that_is_gone_got_nothing():
     beyond_any = 2**22 + 1
     assert guard.turns_of(beyond_any) == guard.Turns(0.0, 0.0, runnable=False)
+
+
+def test_a_plugin_that_loops_for_ever_is_ended_after_its_deadline():
+    made = guard.Runner(deadline_s=0.05)
+    threads = []
+
+    def loops():
+        threads.append(threading.current_thread())
+        while True:
+            pass
+
+    with pytest.raises(exception.PluginTooSlow, match=r'0\.05 s'):
+        made.run(loops)
+    threads[0].join(30)
+    assert not threads[0].is_alive()
+    assert made.run(lambda: 'served') == 'served'
+    made.stop()
+
+
+def test_an_empty_queue_of_a_plugin_is_its_own_error(a_guard):
+    made = guard.Runner(deadline_s=5.0)
+    with pytest.raises(queue.Empty):
+        made.run(queue.SimpleQueue().get_nowait)
+    made.stop()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Orders and victim policies that no faulty plugin can stop.
+
+A plugin that exceeds its deadline enters the quarantine, and the next plugin
+of its kind works in its place at once. It is tried again after a pause. A
+victim policy that fails in any other way is treated alike.
+
+An order that raises an error may do so for one request. So the error leaves
+this module, names the plugin, and
+:class:`~nova_fairness.cluster.admission.isolation.Isolation` looks for the
+request first.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+from typing import Generic
+from typing import TypeVar
+
+from nova_fairness import exception
+from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.preemption import candidates
+from nova_fairness.planners.preemption import victims as victims_module
+from nova_fairness.runtime import guard
+
+DEADLINE_S = 10.0
+"""Seconds that one call of a plugin may take; a lease lasts longer."""
+
+_P = TypeVar('_P')
+_T = TypeVar('_T')
+
+
+class _Fallbacks(Generic[_P]):
+    """Plugins of one kind, and which of them works now.
+
+    :param kind: of the plugins, in words.
+    :param plugins: by name; a later one works in place of those before it.
+        The last one has no deadline.
+    :param quarantine: of those that misbehaved.
+    :param deadline_s: seconds that one call may take, > 0.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        plugins: Mapping[str, _P],
+        quarantine: quarantine_module.Quarantine,
+        deadline_s: float,
+    ) -> None:
+        names = [f'{kind} {name}' for name in plugins]
+        *self._guarded, last = zip(names, plugins.values(), strict=True)
+        self._last = last[1]
+        self._quarantine = quarantine
+        self._runner = guard.Runner(deadline_s)
+
+    def call(
+        self,
+        do: Callable[[_P], _T],
+        passed: tuple[type[exception.PluginMisbehaved], ...],
+    ) -> _T:
+        """Call the first plugin that is not in quarantine.
+
+        :param do: the call; it raises :class:`.PluginMisbehaved` alone.
+        :param passed: errors after which the next plugin is called.
+        :raises PluginMisbehaved: another one; it names the plugin.
+        """
+        for name, plugin in self._guarded:
+            if self._quarantine.holds(quarantine_module.Kind.PLUGIN, name):
+                continue
+            try:
+                return self._runner.run(functools.partial(_called, do, plugin))
+            except passed as error:
+                kind = quarantine_module.Kind.PLUGIN
+                self._quarantine.put(kind, name, error)
+            except exception.PluginMisbehaved as error:
+                error.plugin = name
+                raise
+        return do(self._last)
+
+
+def _called(do: Callable[[_P], _T], plugin: _P) -> _T:
+    """Call a plugin, which ends no process."""
+    try:
+        return do(plugin)
+    except SystemExit as error:
+        raise exception.PluginMisbehaved('it called exit') from error
+
+
+class Orders(order_module.Order):
+    """The first of several orders that works.
+
+    :param orders: by name, the wanted one first.
+    :param quarantine: of those that misbehaved.
+    :param deadline_s: seconds that one call may take, > 0.
+    """
+
+    description = 'The first of several orders that works.'
+
+    def __init__(
+        self,
+        orders: Mapping[str, order_module.Order],
+        quarantine: quarantine_module.Quarantine,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self._orders = _Fallbacks('order', orders, quarantine, deadline_s)
+
+    def arrange(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Sequence[request_model.Request]:
+        """Put requests in order; see :meth:`.Order.arrange`."""
+        return self._orders.call(
+            lambda each: order_module.arranged(waiting, snapshot, now, each),
+            (exception.PluginTooSlow,),
+        )
+
+    def factors(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        """Numbers that explain places; see :meth:`.Order.factors`."""
+        return self._orders.call(
+            lambda each: order_module.factors(waiting, snapshot, now, each),
+            (exception.PluginTooSlow,),
+        )
+
+
+class VictimPolicies(victims_module.Victims):
+    """The first of several victim policies that works; see :class:`Orders`.
+
+    :param policies: by name, the wanted one first.
+    :param quarantine: of those that misbehaved.
+    :param deadline_s: seconds that one call may take, > 0.
+    """
+
+    description = 'The first of several victim policies that works.'
+
+    def __init__(
+        self,
+        policies: Mapping[str, victims_module.Victims],
+        quarantine: quarantine_module.Quarantine,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self._policies = _Fallbacks(
+            'victims', policies, quarantine, deadline_s
+        )
+
+    def choose(
+        self,
+        needs: Sequence[candidates.Need],
+        field: candidates.Field,
+    ) -> Sequence[candidates.Choice | None]:
+        """Choose hosts and victims; see :meth:`.Victims.choose`."""
+        return self._policies.call(
+            lambda each: victims_module.chosen(needs, field, each),
+            (exception.PluginMisbehaved,),
+        )
