@@ -13,8 +13,8 @@ from typing import Generic
 from typing import Self
 from typing import TypeVar
 
+from api_ext import answer_cache
 from api_ext import faults
-from api_ext import kept
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import rollout
@@ -30,7 +30,7 @@ _NOBODY = 'No agent answers: nothing is known of the hosts.'
 
 
 @dataclasses.dataclass(frozen=True)
-class Told(Generic[T]):
+class AgentAnswers(Generic[T]):
     """Answers of hosts.
 
     :ivar by_host: of those that answered, sorted by host.
@@ -50,7 +50,7 @@ class Told(Generic[T]):
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class AskLimits:
     """How the agents are asked.
 
     :ivar kept_s: how long answers are used again.
@@ -74,16 +74,20 @@ class Agents:
     def __init__(
         self,
         client: client_module.FairnessClient,
-        limits: Limits,
+        limits: AskLimits,
         signer: rollout.Signer | None = None,
     ) -> None:
         self.client = client
         self._limits = limits
         self._signer = signer
         self._silence = silence.Silence(limits.silent_s)
-        self._hosts: kept.Kept[tuple[str, ...]] = kept.Kept(limits.kept_s)
-        self._lists: Mapping[str, kept.Kept[client_module.Answers]] = {
-            method: kept.Kept(limits.kept_s)
+        self._hosts: answer_cache.CachedValue[tuple[str, ...]] = (
+            answer_cache.CachedValue(limits.kept_s)
+        )
+        self._lists: Mapping[
+            str, answer_cache.CachedValue[client_module.Answers]
+        ] = {
+            method: answer_cache.CachedValue(limits.kept_s)
             for method in ('list_users', 'list_projects', 'get_plugins')
         }
 
@@ -171,7 +175,7 @@ class Agents:
             )
         return self.call(host, method, **given)
 
-    def told(self, method: str, shape: Callable[[Any], T]) -> Told[T]:
+    def told(self, method: str, shape: Callable[[Any], T]) -> AgentAnswers[T]:
         """Ask all agents what hardly changes from second to second.
 
         :param method: one without arguments.
@@ -184,7 +188,7 @@ class Agents:
 
 def understood(
     answers: client_module.Answers, shape: Callable[[Any], T]
-) -> Told[T]:
+) -> AgentAnswers[T]:
     """Take from answers what is needed; one that is broken is missing."""
     by_host: dict[str, T] = {}
     missing = reasons({**answers.not_reached, **answers.refused})
@@ -193,7 +197,7 @@ def understood(
             by_host[host] = shape(answer)
         except (LookupError, TypeError, ValueError, AttributeError):
             missing[host] = _NOT_UNDERSTOOD
-    return Told(by_host, dict(sorted(missing.items())))
+    return AgentAnswers(by_host, dict(sorted(missing.items())))
 
 
 def reasons(why: Mapping[str, str]) -> dict[str, str]:

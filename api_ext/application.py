@@ -14,9 +14,9 @@ from typing import Any
 import webob
 
 from api_ext import agents as agents_module
-from api_ext import asked as asked_module
 from api_ext import enforcement
 from api_ext import faults
+from api_ext import http_request
 from api_ext import microversion
 from api_ext import openapi
 from api_ext import routes
@@ -61,7 +61,7 @@ class Services:
     connect: Callable[[], agents_module.Agents]
     connect_requests: Callable[[], requests_module.RequestsClient]
     max_limit: int = 1000
-    locate: asked_module.Locate | None = None
+    locate: http_request.Locate | None = None
     wall: Callable[[], float] = time.time
 
 
@@ -75,11 +75,11 @@ class Application:
         safe_log.install()
         self._services = services
         self._queries = {
-            route.name: validation.Judge(route.query)
+            route.name: validation.SchemaValidator(route.query)
             for route in routes.ROUTES
         }
         self._bodies = {
-            route.name: validation.Judge(route.body)
+            route.name: validation.SchemaValidator(route.body)
             for route in routes.ROUTES
             if route.body is not None
         }
@@ -118,7 +118,7 @@ class Application:
         route, names = _route(request, caller)
         if route.rules:
             self._require(caller, route, request)
-        asked = asked_module.Asked(
+        asked = http_request.CallerRequest(
             caller=caller,
             names=_names(names, route, caller),
             query=validation.query(

@@ -7,14 +7,14 @@ import functools
 from oslo_config import cfg
 
 from api_ext import application
-from api_ext import asked
 from api_ext import connection
 from api_ext import enforcement
+from api_ext import http_request
 from nova_fairness.conf import api as api_conf
 
 
 def build(
-    conf: cfg.ConfigOpts, locate: asked.Locate | None = None
+    conf: cfg.ConfigOpts, locate: http_request.Locate | None = None
 ) -> application.Application:
     """Build it; nothing is connected yet.
 

@@ -93,7 +93,7 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
             conf.fairness_exchange.domain,
             settings.parallel_calls,
         ),
-        agents.Limits(
+        agents.AskLimits(
             kept_s=settings.answers_kept,
             silent_s=settings.silence_kept,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,

@@ -10,8 +10,8 @@ from nova import exception
 from nova.compute import api
 from nova.compute import task_states
 
-from api_ext import asked
 from api_ext import faults
+from api_ext import http_request
 
 LOG = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Location:
         self._lock = threading.Lock()
         self._api: Any = None
 
-    def __call__(self, context: Any, uuid: str) -> asked.Owner:
+    def __call__(self, context: Any, uuid: str) -> http_request.Owner:
         """Find an instance.
 
         :raises LookupError: if there is none that this context may see.
@@ -40,7 +40,7 @@ class Location:
             ) from error
         # While it moves, its host may be the one that it has left.
         moves = instance.task_state == task_states.MIGRATING
-        return asked.Owner(
+        return http_request.Owner(
             host=None if moves else str(instance.host or ''),
             user_id=str(instance.user_id),
             project_id=str(instance.project_id),

@@ -17,7 +17,7 @@ Numbers = Iterable[float | None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class OwnerNumbers:
     """Numbers of one host about one owner."""
 
     heaviness_quotas: float | None
@@ -26,7 +26,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Account:
+class HostOwners:
     """Numbers of one host about all owners that it knows.
 
     :ivar scope: :data:`DOMAIN` if the numbers are of all hosts together,
@@ -34,25 +34,25 @@ class Account:
     """
 
     scope: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, OwnerNumbers]
 
 
-def of_users(answer: Mapping[str, Any]) -> Account:
+def of_users(answer: Mapping[str, Any]) -> HostOwners:
     """Read an answer of ``list_users``; empty where projects are compared."""
     # Agents before 1.2 do not say whom they compare.
     is_users = answer.get('entity', 'user') == 'user'
-    return Account(DOMAIN, _parts(answer['users']) if is_users else {})
+    return HostOwners(DOMAIN, _parts(answer['users']) if is_users else {})
 
 
-def of_projects(answer: Mapping[str, Any]) -> Account:
+def of_projects(answer: Mapping[str, Any]) -> HostOwners:
     """Read an answer of ``list_projects``."""
     scope = DOMAIN if answer['scope'] == DOMAIN else HOST
-    return Account(scope, _parts(answer['projects']))
+    return HostOwners(scope, _parts(answer['projects']))
 
 
-def _parts(owners: Mapping[str, Any]) -> Mapping[str, Part]:
+def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
     return {
-        str(owner): Part(
+        str(owner): OwnerNumbers(
             number(item['heaviness_quotas']),
             int(item['instances_here_count']),
             {
@@ -72,7 +72,7 @@ def number(value: Any) -> float | None:
 
 
 def merged(
-    accounts: Mapping[str, Account], only: str | None = None
+    accounts: Mapping[str, HostOwners], only: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Make one list.
 
@@ -84,7 +84,7 @@ def merged(
     :param only: the owner to look at; ``None`` for all.
     :returns: owners by id, each as it is answered, with ``scope``.
     """
-    found: dict[str, dict[str, Part]] = {}
+    found: dict[str, dict[str, OwnerNumbers]] = {}
     scopes: dict[str, str] = {}
     for host, account in accounts.items():
         for owner in account.parts if only is None else {only}:
@@ -98,7 +98,7 @@ def merged(
 
 
 def _owner(
-    owner: str, scope: str, parts: Mapping[str, Part]
+    owner: str, scope: str, parts: Mapping[str, OwnerNumbers]
 ) -> dict[str, Any]:
     combine = _median if scope == DOMAIN else _sum
     resources = {

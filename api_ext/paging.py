@@ -15,7 +15,7 @@ Item = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class PageRequest:
     """The part of a list that is wanted.
 
     :ivar name_key: key of what names an item; it decides between equals.
@@ -46,7 +46,9 @@ class Wanted:
         return self.sort_key == self.name_key
 
 
-def names(all_names: Sequence[str], wanted: Wanted) -> tuple[list[str], bool]:
+def names(
+    all_names: Sequence[str], wanted: PageRequest
+) -> tuple[list[str], bool]:
     """Choose the names of a page in the order of names.
 
     The marker need not exist any more.
@@ -65,7 +67,7 @@ def names(all_names: Sequence[str], wanted: Wanted) -> tuple[list[str], bool]:
 
 
 def items(
-    all_items: Sequence[Item], wanted: Wanted
+    all_items: Sequence[Item], wanted: PageRequest
 ) -> tuple[list[Item], bool]:
     """Choose the items of a page.
 
@@ -87,7 +89,7 @@ def items(
     return [by_name[name] for name in page], len(ordered) > start + len(page)
 
 
-def _sorted(by_name: Mapping[str, Item], wanted: Wanted) -> list[str]:
+def _sorted(by_name: Mapping[str, Item], wanted: PageRequest) -> list[str]:
     """Sort names by the items' values; those without one come last."""
 
     def value(name: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from api_ext import asked as asked_module
+from api_ext import http_request
 from api_ext import openapi
 from api_ext.handlers import action as action_handler
 from api_ext.handlers import host as host_handler
@@ -62,7 +62,7 @@ class Route:
     method: str
     path: str
     summary: str
-    answers: Callable[[asked_module.Asked], asked_module.Answer]
+    answers: Callable[[http_request.CallerRequest], http_request.Answer]
     answer: Mapping[str, Any]
     rules: tuple[str, ...] = ()
     query: Mapping[str, Any] = dataclasses.field(
@@ -74,7 +74,7 @@ class Route:
     rule_of: Callable[[Any], str] | None = None
 
 
-def _document(_: asked_module.Asked) -> asked_module.Answer:
+def _document(_: http_request.CallerRequest) -> http_request.Answer:
     return openapi.document(ROUTES)
 
 
@@ -439,7 +439,7 @@ ROUTES: Sequence[Route] = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class PathRoutes:
     """The routes of a path.
 
     :ivar by_method: routes.
@@ -450,7 +450,7 @@ class Found:
     names: Mapping[str, Mapping[str, str]]
 
 
-def find(path: str) -> Found:
+def find(path: str) -> PathRoutes:
     """Find the routes of a path.
 
     :param path: from ``/fairness`` on, decoded; one slash at its end is
@@ -464,7 +464,7 @@ def find(path: str) -> Found:
         if taken is not None and route.method not in by_method:
             by_method[route.method] = route
             names[route.name] = taken
-    return Found(by_method, names)
+    return PathRoutes(by_method, names)
 
 
 def _taken(

@@ -21,7 +21,7 @@ _HALF = re.compile('[\ud800-\udfff]')
 _IS_HALF = 'holds half of a character (a lone surrogate), expected a whole one'
 
 
-class Judge:
+class SchemaValidator:
     """Judges values by one schema.
 
     :param schema: of JSON Schema 2020-12.
@@ -50,7 +50,7 @@ class Judge:
         raise faults.BadRequest(message)
 
 
-class Reader:
+class AnswerReader:
     """Reads answers of another process, which may be of another release.
 
     Properties that the schema does not name are left out, at every level: a
@@ -66,7 +66,7 @@ class Reader:
 
     def __init__(self, schema: Schema, *needs: str) -> None:
         self._schema = schema
-        self._judge = Judge({**_lenient(schema), 'required': needs})
+        self._judge = SchemaValidator({**_lenient(schema), 'required': needs})
 
     def read(self, value: Any, what: str) -> Any:
         """The part of a value that the schema names.
@@ -128,8 +128,8 @@ def _others(schema: Schema) -> Schema | None:
 
 
 @functools.cache
-def _judge_of_text(pattern: str) -> Judge:
-    return Judge({'type': 'string', 'pattern': pattern})
+def _judge_of_text(pattern: str) -> SchemaValidator:
+    return SchemaValidator({'type': 'string', 'pattern': pattern})
 
 
 def json_text(text: bytes) -> Any:
@@ -180,7 +180,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f'{name} is not a number in JSON')
 
 
-def query(text: str, judge: Judge) -> dict[str, Any]:
+def query(text: str, judge: SchemaValidator) -> dict[str, Any]:
     """Read a query string.
 
     :param judge: of an object with a property for each parameter.

@@ -84,7 +84,7 @@ class Client:
         :returns: milliseconds, and the body.
         :raises RuntimeError: if the answer is not what is expected.
         """
-        headers = {'OpenStack-API-Version': f'compute {rest.MICROVERSION}'}
+        headers = {'OpenStack-API-Version': rest.VERSIONS}
         if request.user:
             headers['X-Auth-Token'] = self._tokens[request.user]
         connection = self._connections[request.service]

@@ -67,7 +67,7 @@ class Agent(agent_process.Agent):
 
 @contextlib.contextmanager
 def started(
-    node: lab_node.Node, words: list[str], log: pathlib.Path
+    node: lab_node.TestNode, words: list[str], log: pathlib.Path
 ) -> Iterator[None]:
     """Run a program in the node until the block ends."""
     with log.open('w') as out:
@@ -90,7 +90,7 @@ def guests() -> Iterator[list[lab_guest.Guest]]:
     """Six guests on one CPU of a node of their own."""
     run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
-    node = lab_node.Node('node-1', run, image.default_cache(), [cpu])
+    node = lab_node.TestNode('node-1', run, image.default_cache(), [cpu])
     try:
         node.start()
         boot = image.ensure(image.default_cache())
@@ -113,7 +113,7 @@ def guests() -> Iterator[list[lab_guest.Guest]]:
         qemu.finish_run(run)
 
 
-def crowd(node: lab_node.Node) -> None:
+def crowd(node: lab_node.TestNode) -> None:
     """Leave the guests one CPU, and the agent all that there are."""
     for directory in node.groups.directories():
         machine = directory / 'machine'

@@ -65,8 +65,8 @@ def _not_asked(*_: object) -> endpoint.Answer:
 
 Unasked = type(
     'Unasked',
-    (endpoint.Operations,),
-    dict.fromkeys(endpoint.Operations.__abstractmethods__, _not_asked),
+    (endpoint.AgentCalls,),
+    dict.fromkeys(endpoint.AgentCalls.__abstractmethods__, _not_asked),
 )
 
 
@@ -80,12 +80,12 @@ class Agent(Unasked):
         directory = pathlib.Path(tempfile.gettempdir())
         limits = bounds.Bounds()
         self._intake = intake.Intake(
-            ledger.Ledger(HOST, 'boot', limits),
+            ledger.ReportLedger(HOST, 'boot', limits),
             limits,
             desired_state.DesiredState(
                 HOST, desired_store.FileStore(directory / 'unused.json')
             ),
-            quiet_log.Tally(),
+            quiet_log.NameCounts(),
             quiet_log.QuietLog(logging.getLogger(__name__), time.monotonic),
             time.monotonic,
         )

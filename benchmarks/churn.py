@@ -41,8 +41,8 @@ from fairness_lab.scenario import values as scenario_module
 from nova_fairness.agent.round import foresight as agent_foresight
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import foresight as policy_module
+from nova_fairness.measure import demand_buckets
 from nova_fairness.measure import foresight as measure_foresight
-from nova_fairness.measure import grades
 from nova_fairness.measure import totals
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.model import defaults
@@ -194,7 +194,7 @@ class Cloud:
                 usage=grouping.sum_by(cell, used, count),
                 instances=np.bincount(cell, minlength=count),
                 wanted=grouping.sum_by(cell, wanted, count),
-                grades=grades.graded(cell, vcpus, wants, count),
+                grades=demand_buckets.graded(cell, vcpus, wants, count),
             ),
         )
 
@@ -228,7 +228,7 @@ class Agent:
 
     def round(
         self, knowledge: Callable[[], foresight_model.NodeKnowledge]
-    ) -> tuple[foresight_model.View | None, float, float]:
+    ) -> tuple[foresight_model.SharedView | None, float, float]:
         """Foresee.
 
         :returns: by what the node decides, ``None`` for feedback; and CPU
@@ -255,7 +255,7 @@ class Agent:
 
 
 def _shares(
-    known: foresight_model.Knowledge, end: foresight_model.End
+    known: foresight_model.CpuKnowledge, end: foresight_model.CpuTarget
 ) -> Floats:
     """What users get with weights, (u,)."""
     demand = known.demand
@@ -269,7 +269,7 @@ def _shares(
 
 
 def _lacks(
-    view: foresight_model.View, known: foresight_model.Knowledge
+    view: foresight_model.SharedView, known: foresight_model.CpuKnowledge
 ) -> float:
     """What the worst user lacks of what follows without haste."""
     best = _shares(known, decide_foresight.end(known, RATIO))
@@ -351,7 +351,7 @@ def _small(
         else:
             living.append(vm)
             rows.append((when, vm, int(born.node[vm]), born.demand[vm]))
-    changes = cloud_module.Changes(
+    changes = cloud_module.VmChanges(
         *(np.array(column) for column in zip(*rows, strict=True))
     )
     made = dataclasses.replace(made, rounds=rounds, changes=changes)
@@ -368,7 +368,7 @@ def _lacking(
     :returns: what the worst user lacks, and what would have to change hands.
     """
     made = running.setup(
-        experiment, running.Choice(metric=METRIC, policy=policy)
+        experiment, running.RunOptions(metric=METRIC, policy=policy)
     )
     part = large / len(experiment.cloud.nodes)
     made = dataclasses.replace(made, stands_for=part)

@@ -162,7 +162,7 @@ def cloud(
         vcpus=vcpus.astype(np.int64),
         memory_bytes=np.full(count, 512.0 * _MIB),
         coupled=np.zeros(wanted.shape, dtype=np.bool_),
-        changes=cloud_module.Changes(
+        changes=cloud_module.VmChanges(
             np.zeros(count, np.intp), np.arange(count), node, wanted
         ),
     )
@@ -207,7 +207,7 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     row: dict[str, Any] = {'kind': name, 'number': number}
     for policy in POLICIES:
         found = runs.tried(
-            scenario, running.Choice(metric=METRIC, policy=policy)
+            scenario, running.RunOptions(metric=METRIC, policy=policy)
         )
         lacks = [value or 0.0 for value in found['worst_bounded']]
         late = [place for place, part in enumerate(lacks) if part > WITHIN]

@@ -122,7 +122,7 @@ class Target:
         """A message that asks for a method."""
         exchange, topic, server = self.address
         body = {'method': method, 'args': {}, 'version': protocol.VERSION}
-        made = messages.Request(
+        made = messages.RequestMessage(
             kind, 'x' * 32, exchange, topic, server, None, {}, body
         )
         return messages.encode_request(made, LARGE)

@@ -59,7 +59,7 @@ class Work:
         self._done = np.zeros(len(cloud.vms))
         self._counted = 0
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         """Look at a round."""
         if moment.round < SETTLED * self._cloud.parts:
             return
@@ -84,7 +84,7 @@ def worked(cloud: attacks.Cloud, policy: str) -> np.ndarray:
     """
     scenario = attacks.scenario(cloud)
     made = running.setup(
-        scenario, running.Choice(metric=defaults.METRIC, policy=policy)
+        scenario, running.RunOptions(metric=defaults.METRIC, policy=policy)
     )
     work = Work(cloud, scenario.cloud)
     running.observe(scenario.cloud, made, [work])

@@ -64,7 +64,7 @@ class Vm:
     vcpus: int
     works: float
     spins: float = 0.0
-    loop: demand_module.Load = demand_module.Load.CLOSED
+    loop: demand_module.CpuLoad = demand_module.CpuLoad.CLOSED
     threads: int = 1
     phases: tuple[float, ...] = (1.0,)
 
@@ -187,7 +187,9 @@ def many_threads(cloud: Cloud) -> Pair:
 
 
 def _crowded(vm: Vm) -> Vm:
-    return dataclasses.replace(vm, loop=demand_module.Load.POOL, threads=MANY)
+    return dataclasses.replace(
+        vm, loop=demand_module.CpuLoad.POOL, threads=MANY
+    )
 
 
 def split(cloud: Cloud) -> Pair:
@@ -317,7 +319,7 @@ def oversized_spin(cloud: Cloud) -> Pair:
 def open_loop(cloud: Cloud) -> Pair:
     """Work comes at a rate of its own, and what is not done is done later."""
     return cloud, cloud.each(
-        lambda vm: dataclasses.replace(vm, loop=demand_module.Load.OPEN)
+        lambda vm: dataclasses.replace(vm, loop=demand_module.CpuLoad.OPEN)
     )
 
 
@@ -429,7 +431,7 @@ def scenario(cloud: Cloud) -> cloud_module.Experiment:
         silent=silent % cloud.parts != cloud.parts - 1,
         loops=cloud_module.Loops(
             open=np.array(
-                [vm.loop is demand_module.Load.OPEN for vm in cloud.vms]
+                [vm.loop is demand_module.CpuLoad.OPEN for vm in cloud.vms]
             ),
             threads=np.array([float(vm.threads) for vm in cloud.vms]),
         ),
@@ -445,7 +447,7 @@ def works(cloud: Cloud, part: int) -> np.ndarray:
     )
 
 
-def _changes(cloud: Cloud, rounds: int) -> cloud_module.Changes:
+def _changes(cloud: Cloud, rounds: int) -> cloud_module.VmChanges:
     count = len(cloud.vms)
     steady = all(len(vm.phases) == 1 for vm in cloud.vms)
     begins = 1 if steady else rounds
@@ -455,7 +457,7 @@ def _changes(cloud: Cloud, rounds: int) -> cloud_module.Changes:
         cpu = resources.RESOURCES.index('cpu_time')
         demand[part, :, cpu] = works(cloud, part) + spins
     demand[:, :, resources.RESOURCES.index('memory')] = 64 * _MIB
-    return cloud_module.Changes(
+    return cloud_module.VmChanges(
         np.repeat(np.arange(begins), count),
         np.tile(np.arange(count), begins),
         np.tile(np.array([vm.node for vm in cloud.vms]), begins),

@@ -26,7 +26,7 @@ ON_EACH = 20
 RATES = (30.0, 60.0, 90.0, 120.0)
 
 
-def market_of(hosts: int, with_classes: bool) -> market.Market:
+def market_of(hosts: int, with_classes: bool) -> market.MarketState:
     """Servers by chance on hosts that have room for half as much again."""
     chance = random.Random(hosts)
     sizes = np.array([[512 * 1024, 64 * 8], [1024 * 1024, 128 * 8]])
@@ -50,7 +50,7 @@ def market_of(hosts: int, with_classes: bool) -> market.Market:
             float(vcpus * 2048),
         )
     names = [f'host-{n:05}' for n in range(hosts)]
-    return market.Market(
+    return market.MarketState(
         cluster.ClusterSnapshot(
             CLASSES,
             tuple(cluster.Provider(f'uuid-{each}', each) for each in names),
@@ -62,7 +62,9 @@ def market_of(hosts: int, with_classes: bool) -> market.Market:
     )
 
 
-def after(given: market.Market, plan: market.Plan) -> market.Market:
+def after(
+    given: market.MarketState, plan: market.MarketPlan
+) -> market.MarketState:
     """The market once the plan was carried out."""
     running = tuple(
         dataclasses.replace(each, host=plan.stands[each.uuid].host)
@@ -81,7 +83,7 @@ def after(given: market.Market, plan: market.Plan) -> market.Market:
     return dataclasses.replace(given, cloud=cloud)
 
 
-def changed(given: market.Market) -> market.Market:
+def changed(given: market.MarketState) -> market.MarketState:
     """The market when the rate of one of a hundred servers doubled."""
     bids = {
         uuid: dataclasses.replace(bid, rate=bid.rate * (1 + (n % 100 == 0)))
@@ -98,7 +100,7 @@ def measured(hosts: int, with_classes: bool) -> dict[str, float]:
     first_s = time.process_time() - begun_s
     given = changed(after(given, plan))
     begun_s = time.process_time()
-    second = planner.plan(given, 0.0, planner.Rules(margin=0.0))
+    second = planner.plan(given, 0.0, planner.MarketRules(margin=0.0))
     second_s = time.process_time() - begun_s
     return {
         'hosts': hosts,

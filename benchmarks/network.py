@@ -31,7 +31,7 @@ from fairness_lab.testbed.traffic import wire
 COMMAND = 'python benchmarks/network.py --out benchmarks/results/network.json'
 MBIT_S = 100.0
 BYTES = 125_000
-FIRST, SECOND = wire.Place(1), wire.Place(2)
+FIRST, SECOND = wire.WiredGuest(1), wire.WiredGuest(2)
 LAYOUTS = {
     'uplink': ('--layout', 'uplink', '--uplink', wire.UPLINK),
     'tap': ('--layout', 'tap'),
@@ -50,7 +50,7 @@ BARS = {'worst_share': 0.05, 'least_lone': 0.93, 'lost': 0}
 
 
 def shares(
-    run: traffic.Traffic,
+    run: traffic.TrafficFlows,
     agent: network_agent.NetworkAgent,
     capacity: int,
     seconds: float,
@@ -83,7 +83,7 @@ def shares(
 
 
 def contended(
-    run: traffic.Traffic, flows: list[traffic.Flow], seconds: float
+    run: traffic.TrafficFlows, flows: list[traffic.Flow], seconds: float
 ) -> tuple[list[float], int]:
     """Measure both guests, again where they did not fill the link.
 
@@ -101,7 +101,9 @@ def contended(
 
 
 def alone(
-    run: traffic.Traffic, agent: network_agent.NetworkAgent, seconds: float
+    run: traffic.TrafficFlows,
+    agent: network_agent.NetworkAgent,
+    seconds: float,
 ) -> Iterator[dict[str, Any]]:
     """Measure one guest with a twentieth of the classes and no rival."""
     agent.write({'g1': 500_000, 'g2': 10_000_000})
@@ -138,7 +140,9 @@ def changing(
 
 
 def losses(
-    run: traffic.Traffic, agent: network_agent.NetworkAgent, seconds: float
+    run: traffic.TrafficFlows,
+    agent: network_agent.NetworkAgent,
+    seconds: float,
 ) -> Iterator[dict[str, Any]]:
     """Count datagrams that are lost while classes change."""
     for direction in (traffic.OUT, traffic.IN):
@@ -164,7 +168,7 @@ def measure(layout: str, record: pathlib.Path, seconds: float) -> Any:
         agent.see([FIRST, SECOND])
         agent.read()
         capacity = int(agent.ask('said')['capacity'])
-        run = traffic.Traffic(network)
+        run = traffic.TrafficFlows(network)
         found: dict[str, Any] = {
             'shares': list(shares(run, agent, capacity, seconds)),
             'alone': list(alone(run, agent, seconds)),

@@ -66,7 +66,7 @@ def domain_xml(number: int, disk: pathlib.Path) -> str:
 
 
 def inside(
-    node: lab_node.Node,
+    node: lab_node.TestNode,
     *arguments: str,
     python: str = sys.executable,
     folder: pathlib.Path = HERE.parent,
@@ -84,7 +84,7 @@ def inside(
 
 
 def start_guests(
-    node: lab_node.Node, present: int, count: int, where: pathlib.Path
+    node: lab_node.TestNode, present: int, count: int, where: pathlib.Path
 ) -> None:
     """Bring the number of guests to ``count``; they stay paused."""
     import libvirt
@@ -132,7 +132,7 @@ def _processes(conf: pathlib.Path) -> list[int]:
     return sorted(pid for pid, where in (*agents, *helpers) if where in nodes)
 
 
-def _daemon(node: lab_node.Node) -> int:
+def _daemon(node: lab_node.TestNode) -> int:
     return int(node.run(['cat', '/run/libvirtd.pid']).stdout)
 
 
@@ -151,7 +151,7 @@ prometheus_port = 0
 
 
 def agent_cost(
-    node: lab_node.Node,
+    node: lab_node.TestNode,
     window_s: float,
     where: pathlib.Path,
     python: str = sys.executable,
@@ -192,13 +192,13 @@ def agent_cost(
 
 
 @contextlib.contextmanager
-def one_node() -> Iterator[tuple[lab_node.Node, pathlib.Path]]:
+def one_node() -> Iterator[tuple[lab_node.TestNode, pathlib.Path]]:
     """A node without guests, and a directory for what belongs to them."""
     qemu.remove_dead_runs()
     run = qemu.begin_run(os.getpid())
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         where = pathlib.Path(directory)
-        node = lab_node.Node('bench', run, where / 'cache', (0, 1))
+        node = lab_node.TestNode('bench', run, where / 'cache', (0, 1))
         node.start()
         try:
             yield node, where

@@ -18,9 +18,9 @@ import recorded
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
-from nova_fairness.planners.consolidation import balancing
+from nova_fairness.planners.consolidation import balance
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules
 
 CLASSES = ('MEMORY_MB', 'VCPU')
@@ -70,7 +70,7 @@ def cloud(hosts: int, vcpus: int) -> cluster.ClusterSnapshot:
     )
 
 
-def rescue(snapshot: cluster.ClusterSnapshot) -> rules.Plan:
+def rescue(snapshot: cluster.ClusterSnapshot) -> rules.ConsolidationPlan:
     """Make room for a request that needs a whole host."""
     needs = demand(*map(int, snapshot.inventory.capacity[0]))
     asked = request.Request('r', 'p', 'u', ('r',), needs, 0.0)
@@ -81,13 +81,14 @@ def rescue(snapshot: cluster.ClusterSnapshot) -> rules.Plan:
 
 
 GOALS: dict[
-    str, tuple[Callable[[cluster.ClusterSnapshot], rules.Plan], int]
+    str,
+    tuple[Callable[[cluster.ClusterSnapshot], rules.ConsolidationPlan], int],
 ] = {
     'consolidate': (planner.consolidate, HALF),
     'consolidate, nearly full': (planner.consolidate, FULL),
-    'repack': (repacking.repack, HALF),
-    'repack, nearly full': (repacking.repack, FULL),
-    'balance': (balancing.balance, HALF),
+    'repack': (repack.repack, HALF),
+    'repack, nearly full': (repack.repack, FULL),
+    'balance': (balance.balance, HALF),
     'rescue, nearly full': (rescue, FULL),
 }
 """What is planned, and VCPUs of hosts."""

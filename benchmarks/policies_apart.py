@@ -44,7 +44,7 @@ def apart(out: pathlib.Path) -> None:
 
 
 def found(scenario: cloud_module.Experiment) -> list[str]:
-    made = running.setup(scenario, running.Choice(policy='none'))
+    made = running.setup(scenario, running.RunOptions(policy='none'))
     moment = next(iter(engine.simulate(scenario.cloud, made)))
     wishes = measures.Measures(scenario.cloud, made).wishes(moment)
     ratio = made.max_weight_ratio

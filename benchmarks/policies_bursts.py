@@ -86,7 +86,7 @@ def _settled(
 def _result(
     scenario: cloud_module.Experiment, policy: str, decay: float
 ) -> Mapping[str, Any]:
-    choice = running.Choice(metric=runs.METRICS[0], policy=policy)
+    choice = running.RunOptions(metric=runs.METRICS[0], policy=policy)
     made = running.setup(scenario, choice)
     made = dataclasses.replace(made, decay_factor=decay)
     judge = measures.Measures(scenario.cloud, made)
@@ -96,7 +96,7 @@ def _result(
 
 def _late(scenario: cloud_module.Experiment) -> float:
     """Say what is lacking with the ideal of one round in the next one."""
-    made = running.setup(scenario, running.Choice(policy='none'))
+    made = running.setup(scenario, running.RunOptions(policy='none'))
     best = _ideals(scenario, made)
     lacking = distance.worst(best[:-1], best[1:])
     return float(lacking[(len(best) + 1) // 2 - 1 :].mean())

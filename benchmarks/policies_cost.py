@@ -17,8 +17,8 @@ import numpy.typing as npt
 import policies_runs as runs
 
 from nova_fairness.decide import foresight as decide_foresight
+from nova_fairness.measure import demand_buckets
 from nova_fairness.measure import foresight as measure_foresight
-from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
@@ -106,7 +106,7 @@ def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
 
 def drawn(
     nodes: int, cloud: str, metric: metric_base.Metric
-) -> foresight_model.Knowledge:
+) -> foresight_model.CpuKnowledge:
     """Draw a cloud in which every user is on four nodes.
 
     :param cloud: one of :data:`CPUS`.
@@ -128,10 +128,10 @@ def drawn(
     told = measure_foresight.Cells(
         node, user, endowment=of_cell, used=used, wanted=wanted
     )
-    weighing = measure_foresight.Weighing(
+    weighing = measure_foresight.HeavinessProbe(
         metric, told, quota, whole.sum(axis=0)
     )
-    return foresight_model.Knowledge(
+    return foresight_model.CpuKnowledge(
         node=node,
         user=user,
         wanted=wanted,
@@ -157,11 +157,13 @@ def _asked(
     return np.minimum(median * np.exp(rng.normal(0.0, SPREAD, shape)), 1.0)
 
 
-def _demand(asked: npt.NDArray[np.float64]) -> foresight_model.Demand:
+def _demand(asked: npt.NDArray[np.float64]) -> foresight_model.CpuDemand:
     """Say of each VM how much it wants, as reports do."""
     count = len(asked)
     cell = np.repeat(np.arange(count), VMS)
-    told = grades.graded(cell, np.ones(cell.size), asked.ravel(), count)
+    told = demand_buckets.graded(
+        cell, np.ones(cell.size), asked.ravel(), count
+    )
     one_cpu = np.full(count, INTERVAL_S)
     return measure_foresight.demand(
         asked.sum(axis=1) * INTERVAL_S, one_cpu, told
@@ -210,16 +212,16 @@ def _timed(
     return row
 
 
-def _rounds(given: foresight_model.Knowledge) -> list[float]:
+def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
     """Foresee as an agent does, in as many rounds as it takes, seconds."""
     spent: list[float] = []
     course = decide_foresight.Course()
 
     def make(
-        known: foresight_model.Knowledge,
-        before: decide_foresight.Search | None,
+        known: foresight_model.CpuKnowledge,
+        before: decide_foresight.ForesightSearch | None,
         steps: int,
-    ) -> tuple[decide_foresight.Search, float]:
+    ) -> tuple[decide_foresight.ForesightSearch, float]:
         began_s = time.process_time()
         found = decide_foresight.searched(known, RATIO, before, steps)
         return found, time.process_time() - began_s
@@ -231,7 +233,7 @@ def _rounds(given: foresight_model.Knowledge) -> list[float]:
     return spent
 
 
-def _peak_bytes(given: foresight_model.Knowledge) -> int:
+def _peak_bytes(given: foresight_model.CpuKnowledge) -> int:
     """Say how much memory foresight takes beside what it is given."""
     tracemalloc.start()
     decide_foresight.end(given, RATIO)
@@ -241,8 +243,8 @@ def _peak_bytes(given: foresight_model.Knowledge) -> int:
 
 
 def _spent(
-    given: foresight_model.Knowledge,
-) -> tuple[float, foresight_model.End]:
+    given: foresight_model.CpuKnowledge,
+) -> tuple[float, foresight_model.CpuTarget]:
     """Foresee at once: CPU time, seconds, and what was found."""
     began_s = time.process_time()
     end = decide_foresight.end(given, RATIO)

@@ -55,7 +55,7 @@ def lacking(name: str) -> tuple[dict[Pair, float], float]:
     scenario = experiment.find(name)
 
     def settled(metric: str, policy: str) -> float:
-        choice = running.Choice(metric=metric, policy=policy)
+        choice = running.RunOptions(metric=metric, policy=policy)
         result = runs.tried(scenario, choice)
         runs.show(result)
         return float(result['measures']['bounded']['worst']['settled'])

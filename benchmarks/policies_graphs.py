@@ -60,7 +60,7 @@ def grown(
     speeds: tuple[float, ...] = (1.0,),
     seed: int | None = None,
 ) -> cloud_module.Cloud:
-    recipe = recipes.Recipe(
+    recipe = recipes.CloudRecipe(
         graph=graph,
         nodes=nodes,
         users=nodes,
@@ -128,7 +128,7 @@ def _point(
     began_s = time.process_time()
     found = runs.tried(
         cloud_module.Experiment(cloud, scenario_module.AgentSpec()),
-        running.Choice(
+        running.RunOptions(
             metric=runs.METRICS[0],
             policy=policy,
             share='cpu_time',

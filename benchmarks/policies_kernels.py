@@ -150,7 +150,7 @@ def judged(
     """Compare a run with what exact kernels could divide at best."""
     made = running.setup(
         cloud_module.Experiment(cloud, scenario_module.AgentSpec()),
-        running.Choice(
+        running.RunOptions(
             metric=runs.METRICS[0], policy=policy, parameters=parameters
         ),
     )

@@ -63,7 +63,7 @@ def _run(
     cloud = policies_graphs.grown(graph, nodes, speeds=SPEEDS)
     found = runs.tried(
         cloud_module.Experiment(cloud, AGENTS[name]),
-        running.Choice(
+        running.RunOptions(
             metric=runs.METRICS[0], policy=policy, share='cpu_time'
         ),
     )

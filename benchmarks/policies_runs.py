@@ -30,7 +30,7 @@ DIGITS = 6
 
 def tried(
     scenario: cloud_module.Experiment,
-    choice: running.Choice,
+    choice: running.RunOptions,
     shares: Iterable[str] = (),
     *,
     few: int | None = None,

@@ -94,7 +94,7 @@ def _tried(sweep: Sweep) -> list[Mapping[str, Any]]:
     results: list[Mapping[str, Any]] = []
     scenarios = [experiment.find(name) for name in sweep.scenarios]
     for parameters in sweep.combinations():
-        choice = running.Choice(
+        choice = running.RunOptions(
             metric=runs.METRICS[0],
             policy=sweep.policy,
             parameters=parameters,

@@ -74,7 +74,7 @@ def recorded(path: pathlib.Path) -> dict[tuple[str, str], Result]:
 
 
 def row_of(
-    scenario: cloud_module.Experiment, choice: running.Choice
+    scenario: cloud_module.Experiment, choice: running.RunOptions
 ) -> Result:
     few = FEW_IDEALS.get(scenario.name)
     found = runs.tried(scenario, choice, shares_of(scenario), few=few)
@@ -82,12 +82,12 @@ def row_of(
     return found
 
 
-def columns() -> Iterable[running.Choice]:
+def columns() -> Iterable[running.RunOptions]:
     for metric in runs.METRICS:
         for policy in ONLY.get(metric, POLICIES):
-            yield running.Choice(metric=metric, policy=policy)
+            yield running.RunOptions(metric=metric, policy=policy)
     for reference in references.names():
-        yield running.Choice(metric=runs.METRICS[0], policy=reference)
+        yield running.RunOptions(metric=runs.METRICS[0], policy=reference)
 
 
 def shares_of(scenario: cloud_module.Experiment) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def read(out: pathlib.Path) -> list[Result]:
     return [item for results in files for item in results]
 
 
-def drawn(result: Result) -> simulated.Run:
+def drawn(result: Result) -> simulated.SimulatedRun:
     """Make a run of what was recorded; rounds without an ideal are no gap."""
     rows = tuple(
         {'round': str(k), 'worst_bounded': str(value)}
@@ -143,7 +143,7 @@ def drawn(result: Result) -> simulated.Run:
         if value is not None
     )
     series = series_module.Series((), (), rows)
-    return simulated.Run(page.name_of(result), result, series)
+    return simulated.SimulatedRun(page.name_of(result), result, series)
 
 
 def crossed(

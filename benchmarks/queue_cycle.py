@@ -149,17 +149,21 @@ def keep(store: store_module.Store, each: request.Request) -> None:
 
 
 def usual_chores(
-    store: store_module.Store, nova: nova_module.Nova, leaves: evictor.Leaving
-) -> cycle_tasks.Chores:
+    store: store_module.Store, nova: nova_module.Nova, leaves: evictor.Evictor
+) -> cycle_tasks.CycleTasks:
     """What is done beside requests if nothing is configured."""
-    return cycle_tasks.Chores(
-        idle_reclaim.Idling(
-            store.leaves, leaves, lambda _: {}, idle_reclaim.Rules()
+    return cycle_tasks.CycleTasks(
+        idle_reclaim.IdleReclaim(
+            store.leaves, leaves, lambda _: {}, idle_reclaim.IdleOptions()
         ),
-        at_risk.Warnings(store, nova, at_risk.Rules()),
+        at_risk.Warnings(store, nova, at_risk.AtRiskOptions()),
         lambda *_: [],
-        retirement.Retiring(store.leaves, nova, leaves, retirement.Rules()),
-        watermark.Freeing(store.leaves, leaves, watermark.Rules()),
+        retirement.Retirement(
+            store.leaves, nova, leaves, retirement.RetirementOptions()
+        ),
+        watermark.Watermark(
+            store.leaves, leaves, watermark.WatermarkOptions()
+        ),
     )
 
 
@@ -187,13 +191,15 @@ class Cycles:
         rooms = placement.Placement(clients.placement(served.api))
         nova = nova_module.Nova(clients.nova(served.api))
         present = accounts_module.Accounts(store, lambda: accounts)
-        reader = snapshot_module.Reader(rooms, nova, limits, present.present)
-        trade = spending.Trading(store, 1.0, 30 * 86400.0)
-        ledger = charging.Charging(
-            store, reader, 7 * 86400.0, budgets.Terms(), trade
+        reader = snapshot_module.CloudReader(
+            rooms, nova, limits, present.present
+        )
+        trade = spending.SpendingGroups(store, 1.0, 30 * 86400.0)
+        ledger = charging.LedgerKeeper(
+            store, reader, 7 * 86400.0, budgets.BudgetTerms(), trade
         )
         patience = evictor.Patience()
-        leaves = evictor.Leaving(
+        leaves = evictor.Evictor(
             store.leaves,
             nova,
             rooms,
@@ -213,16 +219,21 @@ class Cycles:
             ledger,
             executor,
             nova,
-            time_limits.Ends(
-                store.leaves, leaves, time_limits.Rules(), patience.notice_s
+            time_limits.TimeLimits(
+                store.leaves,
+                leaves,
+                time_limits.TimeLimitOptions(),
+                patience.notice_s,
             ),
             usual_chores(store, nova, leaves),
             leaves,
-            preemption.Making(store, nova, leaves, clock, preemption.Rules()),
+            preemption.PreemptionController(
+                store, nova, leaves, clock, preemption.PreemptionOptions()
+            ),
             functools.partial(planner.plan, order=ORDER),
             clock,
             time.monotonic,
-            service.Rules(),
+            service.ServiceOptions(),
             clocks.Clocks(clock, clock, lambda: None),
         )
         self._time_parts(store, reader, ledger, executor)
@@ -230,8 +241,8 @@ class Cycles:
     def _time_parts(
         self,
         store: store_module.Store,
-        reader: snapshot_module.Reader,
-        ledger: charging.Charging,
+        reader: snapshot_module.CloudReader,
+        ledger: charging.LedgerKeeper,
         executor: dispatcher.Executor,
     ) -> None:
         for name, owner, method in (

@@ -46,7 +46,7 @@ from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.controls import cpu
 from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.decide.policies import foresight as foresight_policy
-from nova_fairness.measure import grades
+from nova_fairness.measure import demand_buckets
 from nova_fairness.model import allocation
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import instance
@@ -89,8 +89,8 @@ class Inverted(policy_base.Policy):
 
 def _blind() -> Plant:
     """Foresight that sees no change of what is wanted."""
-    same = foresight_model.Knowledge.has_cells_of
-    return mock.patch.object(foresight_model.Knowledge, 'is_like', same)
+    same = foresight_model.CpuKnowledge.has_cells_of
+    return mock.patch.object(foresight_model.CpuKnowledge, 'is_like', same)
 
 
 def _averages() -> Plant:
@@ -104,7 +104,7 @@ def _averages() -> Plant:
         told[:, report.GRADES] = np.bincount(cell, wanted, cells)
         return told
 
-    return mock.patch.object(grades, 'graded', graded)
+    return mock.patch.object(demand_buckets, 'graded', graded)
 
 
 def _inactive() -> Plant:
@@ -131,7 +131,7 @@ def _told(change: Callable[[Any, Any, resources.Mask], Any]) -> Plant:
 
     :param change: of what is told, for the rows of that user.
     """
-    honest = knowledge.Knowledge.newest
+    honest = knowledge.SimulatedKnowledge.newest
 
     def newest(self: Any, rows: Any) -> Any:
         told = honest(self, rows)
@@ -140,7 +140,7 @@ def _told(change: Callable[[Any, Any, resources.Mask], Any]) -> Plant:
             here &= told.user == told.user[here].min()
         return change(self, told, here)
 
-    return mock.patch.object(knowledge.Knowledge, 'newest', newest)
+    return mock.patch.object(knowledge.SimulatedKnowledge, 'newest', newest)
 
 
 def _lies_of_wants() -> Plant:
@@ -228,7 +228,7 @@ class _Watch:
     def __init__(self, nodes: int) -> None:
         self.ever = np.zeros(nodes, dtype=np.bool_)
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         self.ever |= moment.resting
 
     def result(self) -> Mapping[str, Any]:
@@ -246,7 +246,7 @@ def simulated(
 
     :param plugin: instead of the policy.
     """
-    choice = running.Choice(metric=clouds.METRIC, policy=policy)
+    choice = running.RunOptions(metric=clouds.METRIC, policy=policy)
     made = running.setup(scenario, choice)
     made = dataclasses.replace(made, safety_net=net)
     if plugin is not None:
@@ -342,7 +342,7 @@ def _jobs(
     ]
 
 
-def _round(vms: int, users: int, known: int) -> round_model.Measured:
+def _round(vms: int, users: int, known: int) -> round_model.MeasuredRound:
     """A round of a full node of one-vCPU VMs; users have as much elsewhere.
 
     :param users: with VMs here.
@@ -369,7 +369,7 @@ def _round(vms: int, users: int, known: int) -> round_model.Measured:
         np.ones(vms, dtype=np.bool_),
         np.full(vms, 0.5),
     )
-    return round_model.Measured(
+    return round_model.MeasuredRound(
         usage=whole,
         ownership=usage_model.Ownership(
             tuple(f'user{row:05d}' for row in range(known)),
@@ -407,14 +407,14 @@ def cost(rounds: int = 300) -> list[dict[str, Any]]:
         measured = _round(100, users, known)
         for name, units in (('quiet', (100, 100)), ('doubt', (25, 400))):
             present = {
-                allocation.Knob(vm.key, resources.Control.CPU): units[
+                allocation.Knob(vm.key, resources.ResourceControl.CPU): units[
                     row % users < users // 2
                 ]
                 for row, vm in enumerate(measured.usage.incarnations)
             }
             net = agent_net.SafetyNet(guard.Guard(5.0))
             # A round reads the same facts for the decision itself.
-            facts = scale_module.Facts(
+            facts = scale_module.ScaleFacts(
                 measured.usage,
                 policy_base.Preset.DEFAULT,
                 present,

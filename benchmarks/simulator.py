@@ -43,7 +43,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
 
     begin_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started_s = time.process_time()
-    recipe = recipes.Recipe(
+    recipe = recipes.CloudRecipe(
         nodes=nodes,
         users=nodes,
         degree=5,
@@ -51,7 +51,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
         node_cpus=(16.0,),
         resources=('cpu_time', 'disk_read', 'disk_written', 'memory'),
         coupled=0.1,
-        demand=recipes.Demand.BURSTY,
+        demand=recipes.DemandPattern.BURSTY,
         on=10.0,
         off=10.0,
         churn=0.002,
@@ -61,7 +61,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
     generated_s = time.process_time()
     agents = scenario_module.AgentSpec(policy=policy)
     made = running.setup(
-        cloud_module.Experiment(cloud, agents), running.Choice()
+        cloud_module.Experiment(cloud, agents), running.RunOptions()
     )
     total = summary.Summary(cloud)
     running.observe(cloud, made, [total])

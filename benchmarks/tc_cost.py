@@ -35,7 +35,7 @@ LAYOUTS = {
 }
 
 
-def plug(network: wire.Wire, places: list[wire.Place]) -> None:
+def plug(network: wire.Wire, places: list[wire.WiredGuest]) -> None:
     """Make taps with nobody behind them."""
     lines = [
         line
@@ -55,7 +55,9 @@ def plug(network: wire.Wire, places: list[wire.Place]) -> None:
 
 
 def rounds(
-    agent: network_agent.NetworkAgent, places: list[wire.Place], count: int
+    agent: network_agent.NetworkAgent,
+    places: list[wire.WiredGuest],
+    count: int,
 ) -> dict[str, float]:
     """Change everybody some times; medians, milliseconds per VM."""
     share = int(BANDWIDTH * 0.9 / len(places))
@@ -81,7 +83,7 @@ def rounds(
     }
 
 
-def original(network: wire.Wire, places: list[wire.Place]) -> float:
+def original(network: wire.Wire, places: list[wire.WiredGuest]) -> float:
     """Do as the original did: four processes per VM and round."""
     script = []
     for place in places:
@@ -104,7 +106,7 @@ def measure(
     layout: str, count: int, turns: int, directory: pathlib.Path
 ) -> dict[str, Any]:
     """Measure one layout with some VMs."""
-    places = [wire.Place(number) for number in range(1, count + 1)]
+    places = [wire.WiredGuest(number) for number in range(1, count + 1)]
     with wire.Wire([]) as network:
         plug(network, places)
         options = ['--bandwidth', str(BANDWIDTH), '--helper']

@@ -58,7 +58,7 @@ def cloud(hosts: int) -> tenants.Tenants:
         np.ones(len(wanted)),
     )
     wants = {
-        each.uuid: tenants.Want(owner, want, float(one))
+        each.uuid: tenants.ServerWant(owner, want, float(one))
         for each, owner, want, one in zip(
             running, owners, wanted, got, strict=True
         )
@@ -74,7 +74,7 @@ def cloud(hosts: int) -> tenants.Tenants:
     return tenants.Tenants(snapshot, wants, dict.fromkeys(names, CPUS))
 
 
-def measured(hosts: int, rules: planner.Rules) -> dict[str, float]:
+def measured(hosts: int, rules: planner.TenantRules) -> dict[str, float]:
     """What a plan costs, and what it comes to."""
     given = cloud(hosts)
     begun_s = time.process_time()
@@ -99,7 +99,7 @@ def exponent(rows: list[dict[str, float]]) -> float:
 
 RULES = {
     'usual': planner.USUAL,
-    'any number of moves': planner.Rules(most=None),
+    'any number of moves': planner.TenantRules(most=None),
 }
 
 

@@ -85,11 +85,11 @@ class Drawn:
 
 
 def _stopped(
-    changes: cloud_module.Changes, stops: Sequence[bool]
-) -> cloud_module.Changes:
+    changes: cloud_module.VmChanges, stops: Sequence[bool]
+) -> cloud_module.VmChanges:
     rows = np.flatnonzero(stops)
     idle = np.zeros((len(rows), changes.demand.shape[1]))
-    return cloud_module.Changes(
+    return cloud_module.VmChanges(
         np.concatenate([changes.round, np.full(len(rows), STOPS)]),
         np.concatenate([changes.vm, rows]),
         np.concatenate([changes.node, changes.node[rows]]),
@@ -262,7 +262,8 @@ def judged(
         policy: max(
             value or 0.0
             for value in runs.tried(
-                scenario, running.Choice(metric=clouds.METRIC, policy=policy)
+                scenario,
+                running.RunOptions(metric=clouds.METRIC, policy=policy),
             )['worst_bounded'][-clouds.SETTLED :]
         )
         for policy in policies

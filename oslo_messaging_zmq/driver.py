@@ -104,7 +104,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         :raises MessageDeliveryFailure: the message cannot be sent.
         """
         kind = messages.CALL if wait_for_reply else messages.CAST
-        request = messages.Request(
+        request = messages.RequestMessage(
             messages.FANOUT if target.fanout else kind,
             '',
             self._exchange(target),
@@ -147,7 +147,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         target: oslo_messaging.Target,
         batch_size: int,
         batch_timeout: float | None,
-    ) -> listener.Listener:
+    ) -> listener.RpcListener:
         """Listen to a topic; messages wait until the listener is started."""
         address = (self._exchange(target), target.topic, target.server)
         return self._running().listen(address, batch_size, batch_timeout)

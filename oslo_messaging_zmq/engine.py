@@ -34,7 +34,7 @@ class Engine:
 
     def __init__(
         self,
-        settings: options.Settings,
+        settings: options.DriverSettings,
         matchmaker: contract.Matchmaker,
         exception_modules: list[str],
         name: str,
@@ -47,17 +47,17 @@ class Engine:
         self._guard = security.make(settings, self._context, name)
         self._matchmaker = matchmaker
         sending = (self._context, self._guard, settings, name)
-        self._caller = caller.Caller(*sending)
+        self._caller = caller.RpcCaller(*sending)
         self._fanout = fanout.FanoutSender(*sending)
         self.requests = requests.Requests(
             self._caller, self._matchmaker, settings, exception_modules, name
         )
-        self._listeners: list[listener.Listener] = []
+        self._listeners: list[listener.RpcListener] = []
         self._lock = threading.Lock()
         self._matchmaker.watch(self._caller.keep)
         self._guard.on_withdrawn(self._withdrawn)
 
-    def fan_out(self, request: messages.Request) -> None:
+    def fan_out(self, request: messages.RequestMessage) -> None:
         """Send a message to everybody who listens to its topic.
 
         :raises UnsendableMessage: it cannot be sent, or is too large.
@@ -73,13 +73,13 @@ class Engine:
         address: messages.Address,
         batch_size: int,
         batch_timeout: float | None,
-    ) -> listener.Listener:
+    ) -> listener.RpcListener:
         """Make a listener and announce it.
 
         :param address: exchange, topic and server.
         """
         self._guard.look_at_own(address[2])
-        made = listener.Listener(
+        made = listener.RpcListener(
             self._context,
             self._guard,
             self.settings,
@@ -126,7 +126,7 @@ class Engine:
         self._guard.stop()
         self._context.term()
 
-    def _left(self, gone: contract.Peer) -> None:
+    def _left(self, gone: contract.AnnouncedListener) -> None:
         self._matchmaker.unregister(gone.id)
 
     def _withdrawn(self, key: str) -> None:

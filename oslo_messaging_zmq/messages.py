@@ -54,7 +54,7 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclasses.dataclass(slots=True)
-class Request:
+class RequestMessage:
     """A request of a client to a listener.
 
     :param kind: ``CALL``, ``CAST`` or ``FANOUT``.
@@ -96,7 +96,7 @@ class Answer:
     failure: str | None = None
 
 
-def encode_request(request: Request, limit: int) -> bytes:
+def encode_request(request: RequestMessage, limit: int) -> bytes:
     """Write a request.
 
     :param limit: most bytes of a message.
@@ -135,7 +135,7 @@ def encode_answer(answer: Answer, limit: int) -> bytes:
     return _within(payload, limit)
 
 
-def decode_request(payload: bytes, limit: int) -> Request:
+def decode_request(payload: bytes, limit: int) -> RequestMessage:
     """Read a request.
 
     :param limit: most bytes of a message.
@@ -149,7 +149,7 @@ def decode_request(payload: bytes, limit: int) -> Request:
     if kind not in _REQUESTS:
         _bad(f'kind {kind} is not that of a request')
     _check_request(*fields[3:])
-    return Request(*fields[1:])
+    return RequestMessage(*fields[1:])
 
 
 def decode_answer(payload: bytes, limit: int) -> Answer:

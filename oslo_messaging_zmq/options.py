@@ -281,7 +281,7 @@ _NAMES = {opt.dest: opt for opt in OPTS}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
+class DriverSettings:
     """The values of the options, as the documentation of each says."""
 
     keys_path: str
@@ -320,7 +320,9 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP.name)
 
 
-def read(conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL) -> Settings:
+def read(
+    conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL
+) -> DriverSettings:
     """Read the options; the URL's query goes before the configuration.
 
     :raises InvalidTransportURL: a value in the URL cannot be used.
@@ -332,7 +334,7 @@ def read(conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL) -> Settings:
         if name in _NAMES:
             values[name] = _from_query(url, name, text)
     values['host'] = values['host'] or _reachable(values['bind_address'])
-    return Settings(**values)
+    return DriverSettings(**values)
 
 
 def without_options(

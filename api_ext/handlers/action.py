@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from api_ext import agents as agents_module
-from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import http_request
+from api_ext.handlers import host_facts
 from api_ext.handlers import plugin
-from api_ext.handlers import telling
 from api_ext.policies import action as policies
 from api_ext.schemas import action as schemas
 from nova_fairness import exception
@@ -33,7 +33,7 @@ _REPORTED = (
 )
 
 
-def perform(asked: asked_module.Asked) -> asked_module.Answer:
+def perform(asked: http_request.CallerRequest) -> http_request.Answer:
     """Have one host or all do one thing."""
     [(action, given)] = asked.body.items()
     asked.caller.require(policies.of_body(asked.body))
@@ -114,7 +114,7 @@ def _require_installed(
 
 def _answer(
     action: str, answers: client_module.Answers
-) -> asked_module.Answer:
+) -> http_request.Answer:
     done = agents_module.understood(answers, _reported)
     refused = agents_module.reasons(answers.refused)
     not_reached = {
@@ -127,8 +127,8 @@ def _answer(
         'hosts': [
             {'name': host, **said} for host, said in done.by_host.items()
         ],
-        'not_reached': telling.why_not(not_reached),
-        'refused': telling.why_not(refused),
+        'not_reached': host_facts.why_not(not_reached),
+        'refused': host_facts.why_not(refused),
     }
 
 

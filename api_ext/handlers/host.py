@@ -10,35 +10,37 @@ import json
 from typing import Any
 
 from api_ext import agents as agents_module
-from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import http_request
 from api_ext import owners
 from api_ext import paging
-from api_ext.handlers import telling
+from api_ext.handlers import host_facts
 from nova_fairness import exception
 
 _METHOD = 'get_status'
 
-_Told = agents_module.Told[paging.Item]
+_Told = agents_module.AgentAnswers[paging.Item]
 _Chosen = tuple[_Told, list[paging.Item], str | None]
 """The answers, the items of the page, and the name of the page's end if more
 follows."""
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List hosts."""
-    wanted = paging.Wanted.of(asked.query, 'name', asked.max_limit)
+    wanted = paging.PageRequest.of(asked.query, 'name', asked.max_limit)
     choose = _by_name if wanted.is_by_name else _by_value
     told, listed, last = choose(asked, asked.agents.hosts(), wanted)
     return {
         **paging.page('hosts', asked.url, asked.query, listed, last),
         'partial': bool(told.missing),
-        'not_reached': telling.why_not(told.missing),
+        'not_reached': host_facts.why_not(told.missing),
     }
 
 
 def _by_name(
-    asked: asked_module.Asked, hosts: Sequence[str], wanted: paging.Wanted
+    asked: http_request.CallerRequest,
+    hosts: Sequence[str],
+    wanted: paging.PageRequest,
 ) -> _Chosen:
     """Ask only those on the page; its end may be a host that is silent."""
     names, more = paging.names(hosts, wanted)
@@ -50,7 +52,9 @@ def _by_name(
 
 
 def _by_value(
-    asked: asked_module.Asked, hosts: Sequence[str], wanted: paging.Wanted
+    asked: http_request.CallerRequest,
+    hosts: Sequence[str],
+    wanted: paging.PageRequest,
 ) -> _Chosen:
     """Ask all, because any may be on the page."""
     told = _statuses(asked, hosts)
@@ -59,24 +63,26 @@ def _by_value(
     return told, listed, str(listed[-1]['name']) if more else None
 
 
-def _statuses(asked: asked_module.Asked, names: Iterable[str]) -> _Told:
+def _statuses(
+    asked: http_request.CallerRequest, names: Iterable[str]
+) -> _Told:
     answers = asked.agents.look(names, _METHOD)
     return agents_module.understood(
         answers, functools.partial(summary, now_s=asked.now_s)
     )
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one host."""
     return {'host': _told(asked, _METHOD)}
 
 
-def preview(asked: asked_module.Asked) -> asked_module.Answer:
+def preview(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show what would become of the VMs of one host."""
     return {'preview': _told(asked, 'get_preview')}
 
 
-def _told(asked: asked_module.Asked, method: str) -> Mapping[str, Any]:
+def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
     """All that a host says."""
     host = asked.names['host']
     agents = asked.agents

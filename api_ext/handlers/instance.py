@@ -7,45 +7,49 @@ import json
 from typing import Any
 
 from api_ext import agents as agents_module
-from api_ext import asked as asked_module
 from api_ext import faults
-from api_ext import states
+from api_ext import http_request
+from api_ext import instance_states
 from api_ext import validation
-from api_ext.handlers import telling
+from api_ext.handlers import host_facts
 from api_ext.policies import instance as policies
 from api_ext.schemas import instance as schemas
 from nova_fairness import exception
 from nova_fairness.rpc import client
 
 _METHOD = 'get_instance'
-_READER = validation.Reader(schemas.ITEM, 'uuid', 'user_id', 'project_id')
+_READER = validation.AnswerReader(
+    schemas.ITEM, 'uuid', 'user_id', 'project_id'
+)
 _UNKNOWN = 'Instance {} could not be found.'
 _SILENT = 'The agents that may know instance {} do not answer.'
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one instance, if the caller may see it."""
     uuid = asked.names['uuid'].lower()
     owner = _owner(asked, uuid)
-    if owner is not None and not states.runs(owner):
-        return {'instance': states.item(uuid, owner)}
+    if owner is not None and not instance_states.runs(owner):
+        return {'instance': instance_states.item(uuid, owner)}
     told = _told(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
         if told.missing and not _may(asked, item):
             # As one that is unknown: nobody learns that it is there.
             raise faults.Unavailable(_SILENT.format(uuid))
         _require(asked, uuid, item['user_id'], item['project_id'])
-        if telling.sees_hosts(asked):
+        if host_facts.sees_hosts(asked):
             item['host'] = name
         return {'instance': item}
     if told.missing:
         raise faults.Unavailable(_SILENT.format(uuid))
     if owner is not None:
-        return {'instance': states.item(uuid, owner)}
+        return {'instance': instance_states.item(uuid, owner)}
     raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
-def _owner(asked: asked_module.Asked, uuid: str) -> asked_module.Owner | None:
+def _owner(
+    asked: http_request.CallerRequest, uuid: str
+) -> http_request.Owner | None:
     """Ask Nova whose an instance is and where, if Nova is there.
 
     :raises NotFound: if there is none, or it is not the caller's.
@@ -61,7 +65,7 @@ def _owner(asked: asked_module.Asked, uuid: str) -> asked_module.Owner | None:
 
 
 def _require(
-    asked: asked_module.Asked, uuid: str, user_id: str, project_id: str
+    asked: http_request.CallerRequest, uuid: str, user_id: str, project_id: str
 ) -> None:
     """Go on if the caller may see the instance.
 
@@ -71,14 +75,14 @@ def _require(
         raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
-def _may(asked: asked_module.Asked, item: Mapping[str, Any]) -> bool:
+def _may(asked: http_request.CallerRequest, item: Mapping[str, Any]) -> bool:
     owner = {key: item[key] for key in ('user_id', 'project_id')}
     return asked.caller.may(policies.SHOW, **owner)
 
 
 def _told(
-    asked: asked_module.Asked, uuid: str, host: str | None
-) -> agents_module.Told[dict[str, Any]]:
+    asked: http_request.CallerRequest, uuid: str, host: str | None
+) -> agents_module.AgentAnswers[dict[str, Any]]:
     """Ask the host, or all; those that do not know it are left out."""
     agents = asked.agents
     if host is not None:

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import http_request
 from api_ext import owners
 from api_ext import paging
-from api_ext.handlers import telling
+from api_ext.handlers import host_facts
 
 KEYS = ('id', 'heaviness_quotas', 'instances_count', 'usage_quotas')
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class OwnerKind:
     """Users or projects.
 
     :ivar method: of the agents, that lists them.
@@ -28,13 +28,15 @@ class Kind:
     singular: str
     plural: str
     method: str
-    shape: Callable[[Any], owners.Account]
+    shape: Callable[[Any], owners.HostOwners]
     keys: tuple[str, ...]
 
 
-def index(asked: asked_module.Asked, kind: Kind) -> asked_module.Answer:
+def index(
+    asked: http_request.CallerRequest, kind: OwnerKind
+) -> http_request.Answer:
     """List all."""
-    wanted = paging.Wanted.of(asked.query, 'id', asked.max_limit)
+    wanted = paging.PageRequest.of(asked.query, 'id', asked.max_limit)
     told = asked.agents.told(kind.method, kind.shape)
     told.require_any()
     everybody = owners.merged(told.by_host)
@@ -47,11 +49,13 @@ def index(asked: asked_module.Asked, kind: Kind) -> asked_module.Answer:
             [_shown(asked, kind, item) for item in listed],
             str(listed[-1]['id']) if more else None,
         ),
-        **telling.partial(asked, told.missing),
+        **host_facts.partial(asked, told.missing),
     }
 
 
-def show(asked: asked_module.Asked, kind: Kind) -> asked_module.Answer:
+def show(
+    asked: http_request.CallerRequest, kind: OwnerKind
+) -> http_request.Answer:
     """Show one; the caller's right was checked."""
     name = asked.names['id']
     told = asked.agents.told(kind.method, kind.shape)
@@ -60,7 +64,7 @@ def show(asked: asked_module.Asked, kind: Kind) -> asked_module.Answer:
     if item is not None:
         return {
             kind.singular: _shown(asked, kind, item),
-            **telling.partial(asked, told.missing),
+            **host_facts.partial(asked, told.missing),
         }
     if told.missing:
         raise faults.Unavailable(
@@ -74,9 +78,9 @@ def show(asked: asked_module.Asked, kind: Kind) -> asked_module.Answer:
 
 
 def _shown(
-    asked: asked_module.Asked, kind: Kind, item: Mapping[str, Any]
+    asked: http_request.CallerRequest, kind: OwnerKind, item: Mapping[str, Any]
 ) -> dict[str, Any]:
     keys = kind.keys
-    if telling.sees_hosts(asked):
+    if host_facts.sees_hosts(asked):
         keys = (*keys, 'hosts')
     return {key: item[key] for key in keys}

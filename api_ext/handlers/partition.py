@@ -2,39 +2,39 @@
 
 """Answers which hosts move between batch and cloud, and lets them."""
 
-from api_ext import asked as asked_module
+from api_ext import http_request
 from api_ext import validation
 from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.schemas import partition as schemas
 
-_BORDER = validation.Reader(schemas.BORDER, 'states')
-_HOST = validation.Reader(schemas.HOST, 'name', 'state')
-_IN_FULL = validation.Reader(schemas.HOST_IN_FULL, 'name', 'state')
-_TARGET = validation.Reader(schemas.TARGET, 'target')
+_BORDER = validation.AnswerReader(schemas.BORDER, 'states')
+_HOST = validation.AnswerReader(schemas.HOST, 'name', 'state')
+_IN_FULL = validation.AnswerReader(schemas.HOST_IN_FULL, 'name', 'state')
+_TARGET = validation.AnswerReader(schemas.TARGET, 'target')
 
 
-def border(asked: asked_module.Asked) -> asked_module.Answer:
+def border(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show what both sides have and want."""
     said = service.call(asked, 'get_border')
     found = service.part(said, 'partition')
     return {'partition': service.checked(found, _BORDER)}
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List hosts."""
     marker, limit = asked.query.get('marker'), service.limit(asked)
     said = service.call(asked, 'list_border_hosts', marker=marker, limit=limit)
     return service.page(asked, said, 'hosts', 'name', _HOST)
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one host, with what runs there and its history."""
     said = service.call(asked, 'get_border_host', name=asked.names['host'])
     return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
 
 
-def perform(asked: asked_module.Asked) -> asked_module.Answer:
+def perform(asked: http_request.CallerRequest) -> http_request.Answer:
     """Send a host to the other side, or let it stay."""
     [action], host = asked.body, asked.names['host']
     asked.caller.require(base.name('partition', action))
@@ -43,7 +43,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
 
 
-def set_target(asked: asked_module.Asked) -> asked_module.Answer:
+def set_target(asked: http_request.CallerRequest) -> http_request.Answer:
     """Say how many hosts the cloud is to have."""
     target = asked.body['target']
     asked.log(f'target {target}')

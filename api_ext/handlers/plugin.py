@@ -5,8 +5,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from api_ext import asked as asked_module
-from api_ext.handlers import telling
+from api_ext import http_request
+from api_ext.handlers import host_facts
 
 _UNUSABLE = 'unusable:'
 
@@ -15,11 +15,11 @@ Descriptions = Mapping[str, str]
 _IN_FORCE = {'metrics': 'metric', 'policies': 'policy'}
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List metrics and policies of all hosts."""
     told = asked.agents.told('get_plugins', shape)
     told.require_any()
-    sees_hosts = telling.sees_hosts(asked)
+    sees_hosts = host_facts.sees_hosts(asked)
     answer = {
         plural: [
             {singular: item}
@@ -29,7 +29,7 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
     }
     if not told.missing:
         return answer
-    return {**answer, **telling.partial(asked, told.missing)}
+    return {**answer, **host_facts.partial(asked, told.missing)}
 
 
 def shape(answer: Any) -> Mapping[str, Descriptions]:

@@ -2,12 +2,12 @@
 
 """Answers how heavy projects are."""
 
-from api_ext import asked as asked_module
+from api_ext import http_request
 from api_ext import owners
 from api_ext.handlers import owner
 from api_ext.policies import project as policies
 
-_PROJECTS = owner.Kind(
+_PROJECTS = owner.OwnerKind(
     singular='project',
     plural='projects',
     method='list_projects',
@@ -16,12 +16,12 @@ _PROJECTS = owner.Kind(
 )
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List projects."""
     return owner.index(asked, _PROJECTS)
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one project."""
     asked.caller.require(policies.SHOW, project_id=asked.names['id'])
     return owner.show(asked, _PROJECTS)

@@ -8,49 +8,49 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
-from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import http_request
 from api_ext import validation
+from api_ext.handlers import host_facts
 from api_ext.handlers import service
-from api_ext.handlers import telling
 from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
 
-_JUDGE = validation.Reader(
+_JUDGE = validation.AnswerReader(
     schemas.ITEM, 'uuid', 'project_id', 'state', 'reason'
 )
-_CAPACITY = validation.Reader(schemas.CAPACITY_ITEM, 'classes')
-_SHARE = validation.Reader(schemas.SHARE, 'name', 'share')
-_PREEMPTION = validation.Reader(
+_CAPACITY = validation.AnswerReader(schemas.CAPACITY_ITEM, 'classes')
+_SHARE = validation.AnswerReader(schemas.SHARE, 'name', 'share')
+_PREEMPTION = validation.AnswerReader(
     schemas.PREEMPTION, 'uuid', 'project_id', 'for_project'
 )
-_LIMIT = validation.Reader(schemas.LIMIT, 'account')
-_SET_LIMITS = validation.Reader(schemas.SET_LIMITS, 'account')
-_SET_SHARE = validation.Reader(schemas.SET_SHARE, 'account', 'share')
-_GROUP = validation.Reader(schemas.GROUP, 'id', 'name', 'project_id')
-_PRICE = validation.Reader(schemas.PRICE, 'id')
+_LIMIT = validation.AnswerReader(schemas.LIMIT, 'account')
+_SET_LIMITS = validation.AnswerReader(schemas.SET_LIMITS, 'account')
+_SET_SHARE = validation.AnswerReader(schemas.SET_SHARE, 'account', 'share')
+_GROUP = validation.AnswerReader(schemas.GROUP, 'id', 'name', 'project_id')
+_PRICE = validation.AnswerReader(schemas.PRICE, 'id')
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List requests of the own project, or of all."""
     project = _whose(asked, policies.LIST, policies.LIST_ALL)
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
-    more: dict[str, Any] = {'audience': telling.audience(asked)}
+    more: dict[str, Any] = {'audience': host_facts.audience(asked)}
     if (wanted := asked.query.get('preemptible')) is not None:
         more['preemptible'] = wanted == 'true'
     said = service.call_page(asked, 'list_requests', project, **more)
     return service.page(asked, said, 'requests', 'uuid', _JUDGE)
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one request, if the caller may see it."""
     return {'request': _item(asked, asked.names['uuid'].lower())}
 
 
-def perform(asked: asked_module.Asked) -> asked_module.Answer:
+def perform(asked: http_request.CallerRequest) -> http_request.Answer:
     """Take a request back, start it, hold it, or let it run longer."""
     [[action, order]] = asked.body.items()
     uuid = asked.names['uuid'].lower()
@@ -68,18 +68,18 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     return {'request': _item(asked, uuid)}
 
 
-def capacity(asked: asked_module.Asked) -> asked_module.Answer:
+def capacity(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show how full the cloud is."""
     said = service.call(
         asked,
         'get_capacity',
         project=asked.caller.project_id,
-        audience=telling.audience(asked),
+        audience=host_facts.audience(asked),
     )
     return {'capacity': service.checked(said, _CAPACITY)}
 
 
-def shares(asked: asked_module.Asked) -> asked_module.Answer:
+def shares(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show the share tree of the own project, or of all."""
     whose = _whose(asked, policies.SHARES, policies.SHARES_ALL)
     said = service.call_page(asked, 'list_shares', whose)
@@ -87,7 +87,7 @@ def shares(asked: asked_module.Asked) -> asked_module.Answer:
     return _below(page, 'shares', 'name', whose)
 
 
-def set_share(asked: asked_module.Asked) -> asked_module.Answer:
+def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
     """Set the share of an account, or take it back."""
     account, share = asked.body['account'], asked.body['share']
     _require_manager(
@@ -100,7 +100,7 @@ def set_share(asked: asked_module.Asked) -> asked_module.Answer:
     return service.checked(said, _SET_SHARE)
 
 
-def limits(asked: asked_module.Asked) -> asked_module.Answer:
+def limits(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show limits of the own project and its users, or of all accounts."""
     whose = _whose(asked, policies.LIMITS, policies.LIMITS_ALL)
     said = service.call_page(asked, 'list_limits', whose)
@@ -108,7 +108,7 @@ def limits(asked: asked_module.Asked) -> asked_module.Answer:
     return _below(page, 'limits', 'account', whose)
 
 
-def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
+def set_limits(asked: http_request.CallerRequest) -> http_request.Answer:
     """Set limits of an account, or take them back."""
     wanted = {
         name: limit for name, limit in asked.body.items() if name != 'account'
@@ -120,30 +120,30 @@ def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
     return service.checked(said, _SET_LIMITS)
 
 
-def groups(asked: asked_module.Asked) -> asked_module.Answer:
+def groups(asked: http_request.CallerRequest) -> http_request.Answer:
     """List groups with spending rates of the own project, or of all."""
     whose = _whose(asked, policies.GROUPS, policies.GROUPS_ALL)
     said = service.call_page(asked, 'list_groups', whose)
     return service.page(asked, said, 'groups', 'id', _GROUP)
 
 
-def prices(asked: asked_module.Asked) -> asked_module.Answer:
+def prices(asked: http_request.CallerRequest) -> http_request.Answer:
     """List the prices of all hosts, which only operators are told by name."""
     project, audience = asked.caller.project_id, 'member'
     asked.caller.require(policies.PRICES, project_id=project)
-    if telling.sees_hosts(asked):
+    if host_facts.sees_hosts(asked):
         audience = 'operator'
     return _prices(asked, None, audience)
 
 
-def past_prices(asked: asked_module.Asked) -> asked_module.Answer:
+def past_prices(asked: http_request.CallerRequest) -> http_request.Answer:
     """List the prices that a host has had."""
     return _prices(asked, asked.names['host'], 'operator')
 
 
 def _prices(
-    asked: asked_module.Asked, host: str | None, audience: str
-) -> asked_module.Answer:
+    asked: http_request.CallerRequest, host: str | None, audience: str
+) -> http_request.Answer:
     said = service.call(
         asked,
         'list_prices',
@@ -156,7 +156,7 @@ def _prices(
     return service.page(asked, said, 'prices', 'id', _PRICE)
 
 
-def create_group(asked: asked_module.Asked) -> asked_module.Answer:
+def create_group(asked: http_request.CallerRequest) -> http_request.Answer:
     """Say what is spent for a group that is not there yet."""
     body = asked.body
     said = service.call(
@@ -170,7 +170,7 @@ def create_group(asked: asked_module.Asked) -> asked_module.Answer:
     return {'group': service.checked(service.part(said, 'group'), _GROUP)}
 
 
-def set_group(asked: asked_module.Asked) -> asked_module.Answer:
+def set_group(asked: http_request.CallerRequest) -> http_request.Answer:
     """Change what is spent for a group, or take the group away."""
     body = asked.body
     given = {'project': _payer(asked), 'group': body['name']}
@@ -182,7 +182,7 @@ def set_group(asked: asked_module.Asked) -> asked_module.Answer:
     return {'group': service.checked(service.part(said, 'group'), _GROUP)}
 
 
-def _payer(asked: asked_module.Asked) -> str:
+def _payer(asked: http_request.CallerRequest) -> str:
     """The project whose group is changed; the caller must be allowed to."""
     project = asked.body.get('project_id') or asked.caller.project_id
     if project is None:
@@ -193,31 +193,33 @@ def _payer(asked: asked_module.Asked) -> str:
     return str(project)
 
 
-def preemptions(asked: asked_module.Asked) -> asked_module.Answer:
+def preemptions(asked: http_request.CallerRequest) -> http_request.Answer:
     """List when servers of the own project, or for it, had to make room."""
     whose = _whose(asked, policies.PREEMPTIONS, policies.PREEMPTIONS_ALL)
     marker = asked.query.get('marker')
     if marker is not None:
         _preemption(asked, marker)
     said = service.call_page(
-        asked, 'list_preemptions', whose, audience=telling.audience(asked)
+        asked, 'list_preemptions', whose, audience=host_facts.audience(asked)
     )
     answer = service.page(asked, said, 'preemptions', 'uuid', _PREEMPTION)
     told = [_named(asked, each) for each in answer['preemptions']]
     return {**answer, 'preemptions': told}
 
 
-def show_preemption(asked: asked_module.Asked) -> asked_module.Answer:
+def show_preemption(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show when a server had to make room, if the caller may see it."""
     return {'preemption': _preemption(asked, asked.names['uuid'].lower())}
 
 
-def _preemption(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
+def _preemption(
+    asked: http_request.CallerRequest, uuid: str
+) -> dict[str, Any]:
     """One preemption that the caller may see.
 
     :raises NotFound: for others, as if they were not there.
     """
-    audience = telling.audience(asked)
+    audience = host_facts.audience(asked)
     said = service.call(
         asked,
         'get_preemption',
@@ -235,7 +237,7 @@ def _preemption(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
 
 
 def _named(
-    asked: asked_module.Asked, item: Mapping[str, Any]
+    asked: http_request.CallerRequest, item: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A preemption, without names that the caller may not see."""
     rule, owner = policies.PREEMPTIONS_SHOW, item['project_id']
@@ -245,7 +247,7 @@ def _named(
 
 
 def _require_manager(
-    asked: asked_module.Asked,
+    asked: http_request.CallerRequest,
     rules: tuple[str, ...],
     wanted: Mapping[str, Any],
     parent: Callable[[], str],
@@ -269,7 +271,7 @@ def _require_manager(
     asked.log(f'{dict(wanted)} of account {account}')
 
 
-def _parent(asked: asked_module.Asked, account: str) -> str:
+def _parent(asked: http_request.CallerRequest, account: str) -> str:
     """The account above another one; '' if there is none."""
     said = service.call(
         asked, 'list_shares', project=account, marker=None, limit=1
@@ -280,7 +282,9 @@ def _parent(asked: asked_module.Asked, account: str) -> str:
     return str(found[0].get('parent') or '') if found else ''
 
 
-def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
+def _whose(
+    asked: http_request.CallerRequest, own: str, of_all: str
+) -> str | None:
     """The project that is asked about; ``None`` for all.
 
     :param own: rule for the caller's own project.
@@ -297,8 +301,8 @@ def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
 
 
 def _below(
-    page: asked_module.Answer, items: str, key: str, whose: str | None
-) -> asked_module.Answer:
+    page: http_request.Answer, items: str, key: str, whose: str | None
+) -> http_request.Answer:
     """A page of accounts without the name of what is above a project.
 
     Groups are named by operators, and others may be in them.
@@ -313,13 +317,13 @@ def _below(
     return {**page, items: told}
 
 
-def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
+def _item(asked: http_request.CallerRequest, uuid: str) -> dict[str, Any]:
     """One request that the caller may see.
 
     :raises NotFound: for others, as if they were not there.
     """
     said = service.call(
-        asked, 'get_request', uuid=uuid, audience=telling.audience(asked)
+        asked, 'get_request', uuid=uuid, audience=host_facts.audience(asked)
     )
     item = service.checked(service.part(said, 'request'), _JUDGE)
     if not asked.caller.may(policies.SHOW, project_id=item['project_id']):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import logging
 from typing import Any
 
-from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import http_request
 from api_ext import paging
 from api_ext import validation
 from api_ext.schemas import request as schemas
@@ -33,7 +33,7 @@ _KNOWN_BEFORE: Mapping[str, frozenset[str]] = {
 release refuses others."""
 
 
-def limit(asked: asked_module.Asked) -> int:
+def limit(asked: http_request.CallerRequest) -> int:
     """Items of a page, whatever is asked for."""
     most: int = min(asked.max_limit, schemas.MOST)
     wanted: int = asked.query.get('limit', most)
@@ -41,12 +41,12 @@ def limit(asked: asked_module.Asked) -> int:
 
 
 def page(
-    asked: asked_module.Asked,
+    asked: http_request.CallerRequest,
     said: Any,
     plural: str,
     key: str,
-    judge: validation.Reader,
-) -> asked_module.Answer:
+    judge: validation.AnswerReader,
+) -> http_request.Answer:
     """A page of what the service said.
 
     :param key: of what names an item.
@@ -57,7 +57,10 @@ def page(
 
 
 def call_page(
-    asked: asked_module.Asked, method: str, project: str | None, **more: Any
+    asked: http_request.CallerRequest,
+    method: str,
+    project: str | None,
+    **more: Any,
 ) -> Any:
     """Ask for the page of a list that the caller's query names."""
     return call(
@@ -70,7 +73,7 @@ def call_page(
     )
 
 
-def call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
+def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
     """Ask the process that acts.
 
     :raises Fault: the one that stands for what the service raised.
@@ -107,7 +110,7 @@ def call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
 
 
 def _called(
-    asked: asked_module.Asked, method: str, given: Mapping[str, Any]
+    asked: http_request.CallerRequest, method: str, given: Mapping[str, Any]
 ) -> Any:
     """Ask, without what a service of an older release does not take."""
     try:
@@ -131,7 +134,7 @@ def part(said: Any, key: str) -> Any:
     return said[key]
 
 
-def checked(item: Any, reader: validation.Reader) -> dict[str, Any]:
+def checked(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:
     """The answer of the service, as far as it is described.
 
     :raises Unavailable: if it is not as described.

@@ -2,12 +2,12 @@
 
 """Answers how heavy users are."""
 
-from api_ext import asked as asked_module
+from api_ext import http_request
 from api_ext import owners
 from api_ext.handlers import owner
 from api_ext.policies import user as policies
 
-_USERS = owner.Kind(
+_USERS = owner.OwnerKind(
     singular='user',
     plural='users',
     method='list_users',
@@ -16,12 +16,12 @@ _USERS = owner.Kind(
 )
 
 
-def index(asked: asked_module.Asked) -> asked_module.Answer:
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List users."""
     return owner.index(asked, _USERS)
 
 
-def show(asked: asked_module.Asked) -> asked_module.Answer:
+def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one user."""
     asked.caller.require(policies.SHOW, user_id=asked.names['id'])
     return owner.show(asked, _USERS)

@@ -20,7 +20,7 @@ import numpy as np
 
 from fairness_lab.border_sim import world as world_module
 from fairness_lab.queue_sim import workload
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.model import request as request_model
 from nova_fairness.shares import factors
 from nova_fairness.shares import ledger as ledger_module
@@ -40,7 +40,7 @@ _ALL = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class JobPart:
     """Cores of one job on one host.
 
     :ivar job: number.
@@ -67,7 +67,7 @@ class _Promise:
     late: workload.Indices
 
 
-class Batch:
+class BatchSide:
     """The batch side of all hosts.
 
     :param world: what is simulated.
@@ -91,16 +91,16 @@ class Batch:
         users = len(jobs.owners.users)
         self.area, self._charged = np.zeros((2, users))
         self._used = np.zeros(users, dtype=np.int64)
-        self._ledger = ledger_module.Ledger(
+        self._ledger = ledger_module.UseLedger(
             world.cloud.half_life_s, 0.0, {_ALL: np.zeros(users)}
         )
         self._capacity = np.full(users, float(world.cores))
         self._at = 0.0
         self._coming = 0
         self._pending: list[int] = []
-        self._running: dict[int, list[Part]] = {}
+        self._running: dict[int, list[JobPart]] = {}
         self._ends: list[tuple[float, int]] = []
-        self._by_host: dict[int, dict[int, Part]] = collections.defaultdict(
+        self._by_host: dict[int, dict[int, JobPart]] = collections.defaultdict(
             dict
         )
         self._changed = False
@@ -136,18 +136,18 @@ class Batch:
         """Whether jobs start on a host."""
         return bool(self._open[row])
 
-    def work(self, row: int) -> tuple[partition.Work, ...]:
+    def work(self, row: int) -> tuple[border.RunningWork, ...]:
         """Work that runs on a host."""
         return tuple(
-            partition.Work(f'{n}', float(part.cores), part.limit_at)
+            border.RunningWork(f'{n}', float(part.cores), part.limit_at)
             for n, part in self._by_host[row].items()
         )
 
-    def wants(self) -> tuple[partition.Want, ...]:
+    def wants(self) -> tuple[border.PendingWork, ...]:
         """Jobs that wait."""
         stream = self._jobs.stream
         return tuple(
-            partition.Want(
+            border.PendingWork(
                 f'{n}',
                 float(self._amount(n)),
                 float(stream.asked_s[n]),
@@ -213,7 +213,7 @@ class Batch:
         owners = dataclasses.replace(
             self._jobs.owners, shares=tuple(self.shares.tolist())
         )
-        tree = tree_module.Tree(owners.accounts)
+        tree = tree_module.AccountTree(owners.accounts)
         names = [
             request_model.account_of(owners.projects[at], user)
             for user, at in zip(owners.users, owners.project, strict=True)
@@ -273,7 +273,7 @@ class Batch:
         cores = self._of(n)
         counts = collections.Counter(rows.tolist())
         parts = [
-            Part(n, row, cores * count, limit_at)
+            JobPart(n, row, cores * count, limit_at)
             for row, count in sorted(counts.items())
         ]
         for part in parts:

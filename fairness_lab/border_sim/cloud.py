@@ -11,12 +11,12 @@ import numpy as np
 from fairness_lab.border_sim import world as world_module
 from fairness_lab.queue_sim import engine
 from fairness_lab.queue_sim import workload
+from nova_fairness.model import border
 from nova_fairness.model import cluster
-from nova_fairness.model import partition
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order as order_module
 
-_W = partition.Way
+_W = border.Way
 
 
 @dataclasses.dataclass(frozen=True, order=True, slots=True)
@@ -35,7 +35,7 @@ class _Moving:
     size: int
 
 
-class Cloud(engine.Simulation):
+class SimulatedCloudSide(engine.Simulation):
     """The cloud's side of all hosts; all are closed at first.
 
     :param world: what is simulated.
@@ -85,9 +85,9 @@ class Cloud(engine.Simulation):
         """Of all that ran until now."""
         return float(self._use.area[:, world_module.VCPU].sum())
 
-    def work(self, now_s: float) -> dict[int, list[partition.Work]]:
+    def work(self, now_s: float) -> dict[int, list[border.RunningWork]]:
         """Work that runs, by host."""
-        found: dict[int, list[partition.Work]] = {}
+        found: dict[int, list[border.RunningWork]] = {}
         for n, running in self._running.items():
             cores = self._cores(n)
             for row, each in zip(self._placed[n], running, strict=True):
@@ -95,17 +95,17 @@ class Cloud(engine.Simulation):
                 if each.band is request_model.Band.PREEMPTIBLE:
                     usual = now_s + self._cloud.notice_s
                     gone_at, way = self._told.get(n, usual), _W.YIELDS
-                work = partition.Work(each.uuid, cores, gone_at, way)
+                work = border.RunningWork(each.uuid, cores, gone_at, way)
                 found.setdefault(row, []).append(work)
         for moving in self._moving:
-            work = partition.Work(moving.uuid, 0.0, moving.at_s)
+            work = border.RunningWork(moving.uuid, 0.0, moving.at_s)
             found.setdefault(moving.row, []).append(work)
         return found
 
-    def wants(self) -> tuple[partition.Want, ...]:
+    def wants(self) -> tuple[border.PendingWork, ...]:
         """Requests that wait; preemptible ones use what is left."""
         return tuple(
-            partition.Want(
+            border.PendingWork(
                 each.uuid,
                 self._cores(n) * len(each.servers),
                 each.asked_at,

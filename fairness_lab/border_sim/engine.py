@@ -15,20 +15,20 @@ import math
 import numpy as np
 
 from fairness_lab.border_sim import batch as batch_module
+from fairness_lab.border_sim import border_policies
 from fairness_lab.border_sim import cloud as cloud_module
-from fairness_lab.border_sim import movers
 from fairness_lab.border_sim import world as world_module
 from fairness_lab.queue_sim import workload
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.fairqueue import order as order_module
-from nova_fairness.shares import sides
+from nova_fairness.shares import batch_correction
 
-_V = partition.Verb
-_Side = partition.Side
+_V = border.BorderVerb
+_Side = border.BorderSide
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Moment:
+class BorderMoment:
     """Both sides at one moment.
 
     :ivar at_s: when.
@@ -49,7 +49,7 @@ class Moment:
     parts: workload.Floats
 
 
-class Border:
+class BorderRun:
     """One run.
 
     :param world: what is simulated.
@@ -65,12 +65,12 @@ class Border:
     def __init__(
         self,
         world: world_module.World,
-        mover: movers.Mover | None,
+        mover: border_policies.Mover | None,
         order: order_module.Order,
     ) -> None:
         self._world, self._mover = world, mover
-        self.batch = batch_module.Batch(world)
-        self.cloud = cloud_module.Cloud(world, order)
+        self.batch = batch_module.BatchSide(world)
+        self.cloud = cloud_module.SimulatedCloudSide(world, order)
         self.groups = _groups(world)
         self.pledges = _pledges(world, self.groups)
         self.arrived: list[tuple[int, float]] = []
@@ -78,21 +78,21 @@ class Border:
         self._opening: dict[tuple[_Side, int], float] = {}
         cores = world.cloud.hosts[:, world_module.VCPU].tolist()
         self._nodes = [
-            partition.Node(
-                partition.Host(name, name, name, float(cores[row])),
-                partition.State.CLOUD
+            border.BorderHost(
+                border.SharedHost(name, name, name, float(cores[row])),
+                border.HostState.CLOUD
                 if row < world.begins
-                else partition.State.BATCH,
+                else border.HostState.BATCH,
                 since=-math.inf,
             )
             for row, name in enumerate(_names(len(cores)))
         ]
         for row, node in enumerate(self._nodes):
-            side = partition.owner(node.state)
+            side = border.owner(node.state)
             self._side(side).set_open(row, True)
         self._adjusted_s = 0.0
 
-    def moments(self, every_s: float = 0.0) -> Iterator[Moment]:
+    def moments(self, every_s: float = 0.0) -> Iterator[BorderMoment]:
         """Go through the time, cycle by cycle.
 
         :param every_s: between two moments that are told, the first and the
@@ -114,7 +114,7 @@ class Border:
 
     def _side(
         self, side: _Side | None
-    ) -> batch_module.Batch | cloud_module.Cloud:
+    ) -> batch_module.BatchSide | cloud_module.SimulatedCloudSide:
         return self.batch if side is _Side.BATCH else self.cloud
 
     def _boot(self, now_s: float) -> None:
@@ -133,7 +133,7 @@ class Border:
         for action in plan.actions:
             self._do(action, rows[action.host], now_s)
 
-    def _snapshot(self, now_s: float) -> partition.Snapshot:
+    def _snapshot(self, now_s: float) -> border.Snapshot:
         work = self.cloud.work(now_s)
         batch, cloud = {}, {}
         for row, node in enumerate(self._nodes):
@@ -143,18 +143,18 @@ class Border:
             cloud[node.host.cloud] = _place(
                 self.cloud.is_open(row), tuple(work.get(row, ()))
             )
-        return partition.Snapshot(
+        return border.Snapshot(
             tuple(self._nodes),
-            partition.Seen(batch, self.batch.wants()),
-            partition.Seen(cloud, self.cloud.wants()),
+            border.SideSnapshot(batch, self.batch.wants()),
+            border.SideSnapshot(cloud, self.cloud.wants()),
         )
 
-    def _do(self, action: partition.Action, row: int, now_s: float) -> None:
+    def _do(self, action: border.BorderAction, row: int, now_s: float) -> None:
         if action.step is not None:
             self._nodes[row] = self._nodes[row].stepped(
                 action.step, now_s, action.cause, action.text, action.until
             )
-            if action.step is partition.Event.ARRIVE:
+            if action.step is border.HostEvent.ARRIVE:
                 self.arrived.append((row, now_s))
         elif action.verb is _V.OPEN and action.side is not None:
             self._open(action.side, row, now_s)
@@ -169,7 +169,7 @@ class Border:
     def _open(self, side: _Side, row: int, now_s: float) -> None:
         """Boot a host for its new side; the old one opens it again at once."""
         came = self._nodes[row].history[-1:]
-        boots = bool(came) and came[0].event is partition.Event.ARRIVE
+        boots = bool(came) and came[0].event is border.HostEvent.ARRIVE
         boot_s = self._world.boot_s if boots else 0.0
         if boot_s:
             self._opening.setdefault((side, row), now_s + boot_s)
@@ -184,7 +184,7 @@ class Border:
         self._adjusted_s = now_s
         batch, cloud = self.parts(now_s).T
         self.batch.shares = self._of_batch(
-            sides.adjusted(self.pledges, batch, cloud)
+            batch_correction.adjusted(self.pledges, batch, cloud)
         )
         lacks = self._of_groups(self.batch.granted(now_s))
         known = set(self._world.cloud.owners.projects)
@@ -214,12 +214,12 @@ class Border:
             [found[name] for name in self._world.jobs.owners.projects]
         )
 
-    def _moment(self, now_s: float) -> Moment:
-        owners = [partition.owner(node.state) for node in self._nodes]
-        return Moment(
+    def _moment(self, now_s: float) -> BorderMoment:
+        owners = [border.owner(node.state) for node in self._nodes]
+        return BorderMoment(
             now_s,
             {side: owners.count(side) for side in _Side},
-            sum(node.state in partition.MOVING for node in self._nodes),
+            sum(node.state in border.MOVING for node in self._nodes),
             {side: self._side(side).used for side in _Side},
             {
                 side: sum(each.cores for each in self._side(side).wants())
@@ -233,15 +233,17 @@ def _names(count: int) -> list[str]:
     return [f'host-{row:04d}' for row in range(count)]
 
 
-def _place(is_open: bool, work: tuple[partition.Work, ...]) -> partition.Place:
-    reason = '' if is_open else partition.MARK
-    return partition.Place(is_open, True, not is_open, reason, work)
+def _place(
+    is_open: bool, work: tuple[border.RunningWork, ...]
+) -> border.SideStatus:
+    reason = '' if is_open else border.MARK
+    return border.SideStatus(is_open, True, not is_open, reason, work)
 
 
-def _in_both(snapshot: partition.Snapshot) -> int:
+def _in_both(snapshot: border.Snapshot) -> int:
     found = 0
     for node in snapshot.nodes:
-        side = partition.owner(node.state)
+        side = border.owner(node.state)
         place = snapshot.place(node, side.other) if side else None
         found += place is not None and place.used
     return found

@@ -47,11 +47,13 @@ def find(
     """
     whole = reader.found_at(name, FOLDER, overrides)
     section = whole.section()
-    description = section.need('description', yaml.Value.text)
-    seed = section.take('seed', yaml.Value.integer, 1)
+    description = section.need('description', yaml.YamlValue.text)
+    seed = section.take('seed', yaml.YamlValue.integer, 1)
     days = section.need('days', reader.read_days)
-    cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
-    half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
+    cycle_s = section.take('cycle_s', yaml.YamlValue.positive, 60.0)
+    half_life_h = section.take(
+        'half_life_hours', yaml.YamlValue.positive, 168.0
+    )
     hosts = section.need('hosts', reader.read_hosts)
     cloud = section.need(
         'cloud', lambda value: _cloud(value, hosts, days, seed)
@@ -69,23 +71,23 @@ def find(
         ),
         jobs,
         len(hosts) // 2,
-        demand.Rules(),
+        demand.BorderRules(),
     )
     _check_pledges(whole, world)
     return _bordered(border, world) if border else world
 
 
 def _cloud(
-    value: yaml.Value, hosts: cluster.Amounts, days: float, seed: int
-) -> workload.Cloud:
+    value: yaml.YamlValue, hosts: cluster.Amounts, days: float, seed: int
+) -> workload.QueuedCloud:
     section = value.section()
-    wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
+    wait_h = section.take('longest_wait_hours', yaml.YamlValue.positive, None)
     patience_h = section.take(
-        'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
+        'backfill_patience_hours', yaml.YamlValue.number, _PATIENCE_H
     )
-    notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    notice_s = section.take('notice_s', yaml.YamlValue.number, 600.0)
     owners, stream = reader.read_asked(section, hosts, days, seed)
-    return workload.Cloud(
+    return workload.QueuedCloud(
         name='',
         description='',
         seed=seed,
@@ -103,7 +105,7 @@ def _cloud(
 
 
 def _jobs(
-    value: yaml.Value, hosts: cluster.Amounts, days: float, seed: int
+    value: yaml.YamlValue, hosts: cluster.Amounts, days: float, seed: int
 ) -> world_module.Jobs:
     section = value.section()
     most = section.take('largest_limit_factor', _factor, 3.0)
@@ -117,11 +119,11 @@ def _jobs(
     return world_module.Jobs(owners, stream, limit_s)
 
 
-def _factor(value: yaml.Value) -> float:
+def _factor(value: yaml.YamlValue) -> float:
     return value.number(1.0)
 
 
-def _check_pledges(whole: yaml.Value, world: world_module.World) -> None:
+def _check_pledges(whole: yaml.YamlValue, world: world_module.World) -> None:
     """A group has one pledge, whichever side names it."""
     known: dict[str, float] = {}
     for owners in (world.jobs.owners, world.cloud.owners):
@@ -134,18 +136,20 @@ def _check_pledges(whole: yaml.Value, world: world_module.World) -> None:
 
 
 def _bordered(
-    value: yaml.Value, world: world_module.World
+    value: yaml.YamlValue, world: world_module.World
 ) -> world_module.World:
     section, usual = value.section(), world.rules
     hosts = len(world.cloud.hosts)
     rules = dataclasses.replace(
         usual,
-        patience_s=section.take('patience_s', yaml.Value.number, 300.0),
-        spare_cores=section.take('spare_cores', yaml.Value.number, 0.0),
-        stay_s=section.take('stay_s', yaml.Value.number, usual.stay_s),
-        most_moving=section.take('most_moving', yaml.Value.integer, 2),
-        most_per_day=section.take('most_per_day', yaml.Value.integer, 3),
-        ttl_s=section.take('time_to_live_s', yaml.Value.positive, usual.ttl_s),
+        patience_s=section.take('patience_s', yaml.YamlValue.number, 300.0),
+        spare_cores=section.take('spare_cores', yaml.YamlValue.number, 0.0),
+        stay_s=section.take('stay_s', yaml.YamlValue.number, usual.stay_s),
+        most_moving=section.take('most_moving', yaml.YamlValue.integer, 2),
+        most_per_day=section.take('most_per_day', yaml.YamlValue.integer, 3),
+        ttl_s=section.take(
+            'time_to_live_s', yaml.YamlValue.positive, usual.ttl_s
+        ),
         contended=section.take(
             'contended', lambda each: each.integer(0, hosts), None
         ),
@@ -153,15 +157,19 @@ def _bordered(
     office = world_module.Office(
         section.take('operator_hours', _hours, world.office.hours),
         section.take(
-            'operator_time_to_live_s', yaml.Value.positive, world.office.ttl_s
+            'operator_time_to_live_s',
+            yaml.YamlValue.positive,
+            world.office.ttl_s,
         ),
     )
     begins = section.take(
         'cloud_hosts', lambda each: each.integer(0, hosts), world.begins
     )
-    boot_s = section.take('boot_s', yaml.Value.number, world.boot_s)
-    migrate_s = section.take('migrate_s', yaml.Value.number, world.migrate_s)
-    adjusts = section.take('adjusts_shares', yaml.Value.yes_or_no, True)
+    boot_s = section.take('boot_s', yaml.YamlValue.number, world.boot_s)
+    migrate_s = section.take(
+        'migrate_s', yaml.YamlValue.number, world.migrate_s
+    )
+    adjusts = section.take('adjusts_shares', yaml.YamlValue.yes_or_no, True)
     section.finish()
     return dataclasses.replace(
         world,
@@ -174,7 +182,7 @@ def _bordered(
     )
 
 
-def _hours(value: yaml.Value) -> tuple[float, ...]:
+def _hours(value: yaml.YamlValue) -> tuple[float, ...]:
     found = tuple(each.number() for each in value.items())
     if not found or sorted(found) != [*found] or found[-1] >= 24:
         raise value.wrong('hours of a day, ascending, below 24')

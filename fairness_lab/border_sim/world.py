@@ -59,10 +59,10 @@ class World:
         goes by what was used of it alone.
     """
 
-    cloud: workload.Cloud
+    cloud: workload.QueuedCloud
     jobs: Jobs
     begins: int
-    rules: demand.Rules
+    rules: demand.BorderRules
     office: Office = Office()
     boot_s: float = 300.0
     migrate_s: float = 60.0

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class ComparedRuns:
     """The runs that are compared.
 
     :ivar scenarios: names or paths.
@@ -44,11 +44,13 @@ class Asked:
     metrics: Sequence[str]
     policies: Sequence[str]
     overrides: Mapping[str, str]
-    choice: running.Choice
+    choice: running.RunOptions
 
 
 def compare(
-    asked: Asked, directory: pathlib.Path, meter: running.Meter | None
+    asked: ComparedRuns,
+    directory: pathlib.Path,
+    meter: running.ProgressMeter | None,
 ) -> Json:
     """Run all pairs; write runs, ``compare.json`` and the report.
 
@@ -78,7 +80,7 @@ def compare(
     return content
 
 
-def _pairs(asked: Asked) -> Iterator[tuple[running.Choice, str]]:
+def _pairs(asked: ComparedRuns) -> Iterator[tuple[running.RunOptions, str]]:
     metrics: Sequence[str | None] = asked.metrics or [None]
     policies: Sequence[str | None] = asked.policies or [None]
     for name, metric, policy in itertools.product(
@@ -93,7 +95,7 @@ def _pairs(asked: Asked) -> Iterator[tuple[running.Choice, str]]:
         )
 
 
-def check(asked: Asked) -> None:
+def check(asked: ComparedRuns) -> None:
     """Read everything once, so that nothing fails after hours.
 
     :raises BadScenario: if a scenario is wrong.
@@ -104,10 +106,10 @@ def check(asked: Asked) -> None:
 
 
 def sweep(
-    asked: Asked,
+    asked: ComparedRuns,
     grid: Mapping[str, Sequence[str]],
     directory: pathlib.Path,
-    meter: running.Meter | None,
+    meter: running.ProgressMeter | None,
 ) -> Json:
     """Run all combinations; write ``sweep.json`` and ``sweep.csv``.
 
@@ -136,7 +138,7 @@ def _numbered(directory: pathlib.Path, number: int) -> pathlib.Path:
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One combination of a sweep.
 
     :ivar values: by key.
@@ -144,10 +146,12 @@ class Point:
     """
 
     values: Mapping[str, str]
-    asked: Asked
+    asked: ComparedRuns
 
 
-def points(asked: Asked, grid: Mapping[str, Sequence[str]]) -> Iterator[Point]:
+def points(
+    asked: ComparedRuns, grid: Mapping[str, Sequence[str]]
+) -> Iterator[SweepPoint]:
     """All combinations, the last key fastest."""
     for chosen in itertools.product(*grid.values()):
         values = dict(zip(grid, chosen, strict=True))
@@ -164,7 +168,7 @@ def points(asked: Asked, grid: Mapping[str, Sequence[str]]) -> Iterator[Point]:
         choice = dataclasses.replace(
             asked.choice, parameters=parameters, tables=False
         )
-        yield Point(
+        yield SweepPoint(
             values,
             dataclasses.replace(
                 asked,

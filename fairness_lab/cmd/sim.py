@@ -118,7 +118,7 @@ def _list(_options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    choice = running.Choice(
+    choice = running.RunOptions(
         metric=options.metric,
         policy=options.policy,
         share=options.share,
@@ -139,13 +139,13 @@ def _run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _asked(options: argparse.Namespace) -> batches.Asked:
-    return batches.Asked(
+def _asked(options: argparse.Namespace) -> batches.ComparedRuns:
+    return batches.ComparedRuns(
         scenarios=options.scenarios or programs.SIMULATOR.names(),
         metrics=options.metrics,
         policies=options.policies,
         overrides=_overrides(options),
-        choice=running.Choice(share=options.share),
+        choice=running.RunOptions(share=options.share),
     )
 
 

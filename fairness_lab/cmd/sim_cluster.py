@@ -14,18 +14,18 @@ import sys
 from typing import Any
 
 from fairness_lab.border_sim import reader as border_reader
-from fairness_lab.border_sim import running as border_running
+from fairness_lab.border_sim import runs as border_runs
 from fairness_lab.figures import border as border_figures
 from fairness_lab.figures import progress
 from fairness_lab.figures import queue_page
 from fairness_lab.measures import files
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
-from fairness_lab.queue_sim import helping
 from fairness_lab.queue_sim import market
 from fairness_lab.queue_sim import packing_traces
 from fairness_lab.queue_sim import reader
-from fairness_lab.queue_sim import running
+from fairness_lab.queue_sim import runs as queue_runs
+from fairness_lab.queue_sim import tenant_moves
 from fairness_lab.queue_sim import workload
 from nova_fairness import exception
 from nova_fairness import plugins
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     plugins.load_order(options.order)
     plugins.load_victims(options.victims)
     with files.whole(options.out) as directory:
-        result = running.run(
+        result = queue_runs.run(
             cloud,
             options.order,
             directory,
@@ -85,14 +85,14 @@ def _compare(options: argparse.Namespace) -> int:
     runs = []
     with files.whole(options.out) as directory:
         every = itertools.product(
-            clouds, orders, options.victims or [running.VICTIMS]
+            clouds, orders, options.victims or [queue_runs.VICTIMS]
         )
         for cloud, order, victims in every:
             place = pathlib.Path('runs', cloud.name, order)
             if options.victims:
                 place /= victims
             (directory / place).mkdir(parents=True)
-            result = running.run(
+            result = queue_runs.run(
                 cloud,
                 order,
                 directory / place,
@@ -112,7 +112,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _titled(result: Json) -> str:
     """Order of a run, and its victims if they are not the usual ones."""
     order, victims = str(result['order']), result['victims']
-    return order if victims == running.VICTIMS else f'{order}, {victims}'
+    return order if victims == queue_runs.VICTIMS else f'{order}, {victims}'
 
 
 def _attack(options: argparse.Namespace) -> int:
@@ -217,16 +217,16 @@ def _pack(options: argparse.Namespace) -> int:
 
 
 def _tenants(options: argparse.Namespace) -> int:
-    found = helping.tables(options.seed, options.count)
+    found = tenant_moves.tables(options.seed, options.count)
     return _write_tables(options, 'tenants', found, found)
 
 
 def _border(options: argparse.Namespace) -> int:
     world = border_reader.find(options.scenario, _overrides(options))
     with files.whole(options.out) as directory:
-        result = border_running.compare(
+        result = border_runs.compare(
             world,
-            options.mover or border_running.MOVERS,
+            options.mover or border_runs.MOVERS,
             directory,
             progress.BatchProgress(),
         )

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import pathlib
 
-from fairness_lab.border_sim import running as border_running
+from fairness_lab.border_sim import runs
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
-from fairness_lab.queue_sim import helping
-from fairness_lab.queue_sim import running
+from fairness_lab.queue_sim import runs as runs_module
+from fairness_lab.queue_sim import tenant_moves
 
 Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 
@@ -67,7 +67,7 @@ def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--victims',
-        default=running.VICTIMS,
+        default=runs_module.VICTIMS,
         metavar='NAME',
         help='says who makes room (default: %(default)s)',
     )
@@ -167,7 +167,7 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
         type=_words,
         default=[],
         metavar='NAME,NAME...',
-        help=f'what says who makes room (default: {running.VICTIMS} alone)',
+        help=f'how victims are chosen (default: {runs_module.VICTIMS} alone)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -234,7 +234,7 @@ def _add_cluster_tenants(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--count',
         type=_positive,
-        default=helping.SEEDS,
+        default=tenant_moves.SEEDS,
         help='clouds of one seed after the other (default: %(default)s)',
     )
     _add_seed(parser)
@@ -252,7 +252,7 @@ def _add_cluster_border(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--mover',
         action='append',
-        choices=border_running.MOVERS,
+        choices=runs.MOVERS,
         help='what moves the border; may be given again (default: all)',
     )
     _add_drawn(parser)

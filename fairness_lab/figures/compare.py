@@ -43,7 +43,7 @@ def compare(
             )
     content = build(first, second)
     sides = tuple(
-        panel.Side(title, result, _points(directory))
+        panel.PanelSide(title, result, _points(directory))
         for title, result, directory in (
             (content['first']['title'], first, first_dir),
             (content['second']['title'], second, second_dir),
@@ -114,12 +114,12 @@ def _both(
     }
 
 
-def _points(directory: pathlib.Path) -> tuple[series.Point, ...]:
+def _points(directory: pathlib.Path) -> tuple[series.SeriesPoint, ...]:
     path = directory / report.SERIES
     try:
         with path.open(newline='') as stream:
             return tuple(
-                series.Point(
+                series.SeriesPoint(
                     float(row['t_s']),
                     row['kind'],
                     row['name'],

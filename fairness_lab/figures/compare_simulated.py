@@ -86,7 +86,7 @@ QUANTITIES = (
 )
 
 
-def compare(sides: Sequence[simulated.Run]) -> bytes:
+def compare(sides: Sequence[simulated.SimulatedRun]) -> bytes:
     """Draw the worst user of every run over time, one scenario per axes.
 
     Without series, only the bars of what is summed up are drawn.
@@ -113,9 +113,9 @@ def compare(sides: Sequence[simulated.Run]) -> bytes:
 
 
 def _by_scenario(
-    sides: Sequence[simulated.Run],
-) -> dict[str, list[simulated.Run]]:
-    found: dict[str, list[simulated.Run]] = {}
+    sides: Sequence[simulated.SimulatedRun],
+) -> dict[str, list[simulated.SimulatedRun]]:
+    found: dict[str, list[simulated.SimulatedRun]] = {}
     for side in sides:
         name = str(side.result.get('scenario'))
         found.setdefault(name, []).append(side)
@@ -125,7 +125,7 @@ def _by_scenario(
 def _draw_lines(
     drawn: Any,
     places: Any,
-    scenarios: Mapping[str, Sequence[simulated.Run]],
+    scenarios: Mapping[str, Sequence[simulated.SimulatedRun]],
     shades: Mapping[str, str],
 ) -> None:
     for number, (name, sides) in enumerate(scenarios.items()):
@@ -147,7 +147,7 @@ def _draw_lines(
 
 
 def _names(
-    sides: Sequence[simulated.Run], shades: Mapping[str, str]
+    sides: Sequence[simulated.SimulatedRun], shades: Mapping[str, str]
 ) -> list[labels.Label]:
     names = []
     for side in sides:
@@ -163,7 +163,7 @@ def _names(
 
 def _draw_bars(
     axes: style.Axes,
-    scenarios: Mapping[str, Sequence[simulated.Run]],
+    scenarios: Mapping[str, Sequence[simulated.SimulatedRun]],
     shades: Mapping[str, str],
 ) -> None:
     style.title(axes, 'Settled: what the worst user lacks')

@@ -197,7 +197,9 @@ def write_run(
     :param series: directory of its series.
     :raises BadSeries: if a series cannot be read.
     """
-    side = simulated.Run(headline(result), result, series_module.read(series))
+    side = simulated.SimulatedRun(
+        headline(result), result, series_module.read(series)
+    )
     image = simulated.run(side)
     (directory / 'run.png').write_bytes(image)
     (directory / 'report.html').write_text(
@@ -221,7 +223,7 @@ def write_compare(
     """
     places: Sequence[pathlib.Path | None] = series or [None] * len(results)
     sides = [
-        simulated.Run(
+        simulated.SimulatedRun(
             name_of(result),
             result,
             series_module.read(place) if place else series_module.NOTHING,

@@ -38,7 +38,7 @@ Result = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Side:
+class PanelSide:
     """A run that is drawn.
 
     :ivar title: what to write above it.
@@ -48,7 +48,7 @@ class Side:
 
     title: str
     result: Result
-    points: Sequence[series.Point]
+    points: Sequence[series.SeriesPoint]
 
     def curve(
         self, kind: str, name: str, quantity: str
@@ -77,7 +77,7 @@ def colours(result: Result) -> dict[str, str]:
     return style.colours(list(result['users']))
 
 
-def draw_shares(axes: Axes, side: Side, *, explain: bool = True) -> None:
+def draw_shares(axes: Axes, side: PanelSide, *, explain: bool = True) -> None:
     """Draw users thick, their VMs thin, the max-min parts dashed.
 
     :param explain: say above the axes what is dashed.
@@ -98,7 +98,7 @@ def draw_shares(axes: Axes, side: Side, *, explain: bool = True) -> None:
     tidy(axes)
 
 
-def _draw_vms(axes: Axes, side: Side) -> list[labels.Label]:
+def _draw_vms(axes: Axes, side: PanelSide) -> list[labels.Label]:
     """Draw the VMs of users who have several."""
     shades = colours(side.result)
     owners = [vm['user'] for vm in side.result['instances'].values()]
@@ -114,7 +114,7 @@ def _draw_vms(axes: Axes, side: Side) -> list[labels.Label]:
     return names
 
 
-def _draw_users(axes: Axes, side: Side) -> list[labels.Label]:
+def _draw_users(axes: Axes, side: PanelSide) -> list[labels.Label]:
     names = []
     for user, shade in colours(side.result).items():
         x, y = side.percent('user', user, 'cpu_share')
@@ -129,7 +129,7 @@ def _draw_users(axes: Axes, side: Side) -> list[labels.Label]:
     return names
 
 
-def _fair_stretches(side: Side) -> list[tuple[float, float, float]]:
+def _fair_stretches(side: PanelSide) -> list[tuple[float, float, float]]:
     """Begin, end and value of the stretches in which a part is fair.
 
     Users with the same part share a stretch: dashes upon dashes would look
@@ -150,7 +150,7 @@ def _fair_stretches(side: Side) -> list[tuple[float, float, float]]:
     return sorted(stretches)
 
 
-def _fair_values(side: Side) -> dict[float, set[float]]:
+def _fair_values(side: PanelSide) -> dict[float, set[float]]:
     values: dict[float, set[float]] = {}
     for user in side.result['users']:
         for t_s, part in zip(
@@ -187,7 +187,7 @@ def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
         )
 
 
-def draw_weights(axes: Axes, side: Side) -> None:
+def draw_weights(axes: Axes, side: PanelSide) -> None:
     """Draw the weight of each VM, round by round."""
     title(axes, 'Weight that the agent gave each VM')
     axes.set_xlim(0, side.result['duration_s'])
@@ -219,7 +219,7 @@ THINNEST = 1.4
 
 
 def draw_node_shares(
-    axes: Axes, side: Side, node: str, *, explain: bool = True
+    axes: Axes, side: PanelSide, node: str, *, explain: bool = True
 ) -> None:
     """Draw what each VM got of its node, and what was fair.
 
@@ -259,7 +259,7 @@ def draw_node_shares(
 
 
 def _while_there(
-    side: Side, name: str, node: str, quantity: str
+    side: PanelSide, name: str, node: str, quantity: str
 ) -> tuple[list[float], list[float]]:
     """Part of a VM in percent while it is on a node."""
     stays = side.result['instances'][name]['stays']
@@ -278,7 +278,7 @@ def _node_at(stays: Sequence[Result], t_s: float) -> str:
     return str(found[-1] if found else stays[0]['node'])
 
 
-def draw_known(axes: Axes, side: Side) -> None:
+def draw_known(axes: Axes, side: PanelSide) -> None:
     """Draw what part of all CPUs each agent reckoned with."""
     title(axes, 'Part of all CPUs that each agent knows of')
     axes.set_xlim(0, side.result['duration_s'])

@@ -13,7 +13,7 @@ _PLAIN_EVERY_S = 10.0
 """Seconds between plain lines, without a terminal."""
 
 
-class Bar:
+class ProgressBar:
     """A moving bar on a terminal, nothing elsewhere."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class BatchProgress:
     """Says how far it is: a moving bar on a terminal, else plain lines."""
 
     def __init__(self) -> None:
-        self._bar = Bar()
+        self._bar = ProgressBar()
         self._title = ''
         self._rounds = 0
         self._last_s = time.monotonic()
@@ -93,7 +93,7 @@ class RunProgress:
     """Says what happens: a moving bar on a terminal, else plain lines."""
 
     def __init__(self) -> None:
-        self._bar = Bar()
+        self._bar = ProgressBar()
         self._started = time.monotonic()
         self._last_s = -_PLAIN_EVERY_S
 

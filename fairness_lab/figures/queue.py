@@ -35,7 +35,7 @@ _PALE = 0.4
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class QueueRun:
     """A run that is drawn.
 
     :ivar title: names it beside others.
@@ -54,17 +54,17 @@ class Run:
     sizes: Sequence[series.Row]
 
 
-def read(title: str, result: Result, directory: pathlib.Path) -> Run:
+def read(title: str, result: Result, directory: pathlib.Path) -> QueueRun:
     """A run, with the tables beside its result.
 
     :raises BadSeries: if one cannot be read; names it.
     """
     names = ('series', 'projects', 'users', 'sizes')
     tables = [series.rows(directory / f'{name}.csv') for name in names]
-    return Run(title, result, *tables)
+    return QueueRun(title, result, *tables)
 
 
-def run(side: Run) -> bytes:
+def run(side: QueueRun) -> bytes:
     """Draw one run: fairness and use over time, waits, parts of projects.
 
     :returns: a PNG image.
@@ -82,7 +82,7 @@ def run(side: Run) -> bytes:
     return style.png(drawn)
 
 
-def compare(sides: Sequence[Run]) -> bytes:
+def compare(sides: Sequence[QueueRun]) -> bytes:
     """Draw the errors of all runs over time, and bars of their results.
 
     :returns: a PNG image.
@@ -117,12 +117,14 @@ class _Bar:
     """
 
     says: str
-    of: Callable[[Run], float]
+    of: Callable[[QueueRun], float]
     line: float | None = None
 
 
-def _number(times: float, group: str, name: str) -> Callable[[Run], float]:
-    def of(side: Run) -> float:
+def _number(
+    times: float, group: str, name: str
+) -> Callable[[QueueRun], float]:
+    def of(side: QueueRun) -> float:
         found = (side.result.get(group) or {}).get(name)
         return 0.0 if found is None else times * float(found)
 
@@ -144,7 +146,7 @@ out."""
 
 
 def _curve(
-    side: Run, name: str, times: float = 100.0
+    side: QueueRun, name: str, times: float = 100.0
 ) -> tuple[list[float], list[float]]:
     """Days and values of a column of the series."""
     return (
@@ -154,7 +156,7 @@ def _curve(
 
 
 def _draw_curves(
-    axes: style.Axes, side: Run, curves: Mapping[str, str]
+    axes: style.Axes, side: QueueRun, curves: Mapping[str, str]
 ) -> None:
     """Draw columns in percent, named at their ends."""
     names = []
@@ -168,7 +170,7 @@ def _draw_curves(
     labels.name_curves(axes, names)
 
 
-def _shade_begin(axes: style.Axes, side: Run) -> None:
+def _shade_begin(axes: style.Axes, side: QueueRun) -> None:
     """Mark what does not count."""
     settled = side.result['settled_s'] / DAY_S
     axes.axvspan(0, settled, color=style.QUIET, alpha=0.12, lw=0)
@@ -181,7 +183,7 @@ def _finish(axes: style.Axes) -> None:
     style.tidy(axes)
 
 
-def _draw_errors(axes: style.Axes, side: Run) -> None:
+def _draw_errors(axes: style.Axes, side: QueueRun) -> None:
     style.title(axes, 'Error of shares')
     axes.axhline(100 * WITHIN, color=style.QUIET, lw=0.9, ls=':')
     _draw_curves(
@@ -195,14 +197,14 @@ def _draw_errors(axes: style.Axes, side: Run) -> None:
     axes.set_ylabel('use in wrong hands [%]')
 
 
-def _draw_use(axes: style.Axes, side: Run) -> None:
+def _draw_use(axes: style.Axes, side: QueueRun) -> None:
     style.title(axes, 'Utilisation')
     _draw_curves(axes, side, {'utilisation': 'allocated'})
     axes.set_ylim(0, 103)
     axes.set_ylabel('of the cloud [%]')
 
 
-def _draw_fairness(axes: style.Axes, side: Run) -> None:
+def _draw_fairness(axes: style.Axes, side: QueueRun) -> None:
     style.title(axes, 'Fairness among users')
     _draw_curves(
         axes,
@@ -276,7 +278,7 @@ def _name_bars(axes: style.Axes, names: Sequence[str]) -> None:
     style.tidy(axes)
 
 
-def _draw_projects(axes: style.Axes, side: Run) -> None:
+def _draw_projects(axes: style.Axes, side: QueueRun) -> None:
     """Draw what projects had beside what they were entitled to."""
     style.title(axes, 'Parts of projects')
     found = sorted(
@@ -306,7 +308,7 @@ def _draw_projects(axes: style.Axes, side: Run) -> None:
 def _draw_orders(
     axes: style.Axes,
     cloud: str,
-    sides: Sequence[Run],
+    sides: Sequence[QueueRun],
     shades: Mapping[str, str],
 ) -> None:
     style.title(axes, cloud)
@@ -322,7 +324,7 @@ def _draw_orders(
 def _draw_compared(
     axes: style.Axes,
     bar: _Bar,
-    sides: Sequence[Run],
+    sides: Sequence[QueueRun],
     shades: Mapping[str, str],
 ) -> None:
     """Draw a number of every run, clouds side by side."""

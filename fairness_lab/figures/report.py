@@ -47,7 +47,9 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
         item.to_json() for item in checks.evaluate(result, expected)
     ]
     line = timeline.Timeline(recorded)
-    side = panel.Side(headline(result), result, tuple(series.points(line)))
+    side = panel.PanelSide(
+        headline(result), result, tuple(series.points(line))
+    )
     picture = runs.run(side)
     if result['disk']:
         write_whole(out_dir / DISK_PICTURE, runs.disks(side))

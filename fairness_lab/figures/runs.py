@@ -16,7 +16,7 @@ _NETWORK_COLUMNS = (
 )
 
 
-def _draw_network(figure: panel.Axes, side: panel.Side) -> None:
+def _draw_network(figure: panel.Axes, side: panel.PanelSide) -> None:
     """Draw what passed each way, solid, and the classes, dashed.
 
     :param figure: of matplotlib, empty.
@@ -30,7 +30,9 @@ def _draw_network(figure: panel.Axes, side: panel.Side) -> None:
         _draw_rates(axes, side, quantity)
 
 
-def _draw_rates(axes: panel.Axes, side: panel.Side, quantity: str) -> None:
+def _draw_rates(
+    axes: panel.Axes, side: panel.PanelSide, quantity: str
+) -> None:
     shades = panel.colours(side.result)
     names = []
     for name, vm in side.result['instances'].items():
@@ -62,7 +64,7 @@ _DISK_ROW_INCHES = 3.4
 """Inches of one row."""
 
 
-def _draw_disks(figure: panel.Axes, side: panel.Side) -> None:
+def _draw_disks(figure: panel.Axes, side: panel.PanelSide) -> None:
     """Draw what each VM got of CPU and disk of its node, and its weights.
 
     :param figure: of matplotlib, empty.
@@ -79,13 +81,13 @@ def _draw_disks(figure: panel.Axes, side: panel.Side) -> None:
         _draw_disk_weights(axes, side, weight)
 
 
-def _disk_rows(side: panel.Side) -> int:
+def _disk_rows(side: panel.PanelSide) -> int:
     """Number of rows that :func:`draw` fills."""
     return len(side.result['nodes']) + 1
 
 
 def _draw_disk_parts(
-    axes: panel.Axes, side: panel.Side, node: str, quantity: str
+    axes: panel.Axes, side: panel.PanelSide, node: str, quantity: str
 ) -> None:
     axes.set_ylim(-2, 103)
     axes.set_xlim(0, side.result['duration_s'])
@@ -108,7 +110,7 @@ def _draw_disk_parts(
 
 
 def _draw_disk_weights(
-    axes: panel.Axes, side: panel.Side, quantity: str
+    axes: panel.Axes, side: panel.PanelSide, quantity: str
 ) -> None:
     axes.set_xlim(0, side.result['duration_s'])
     shades = panel.colours(side.result)
@@ -133,7 +135,7 @@ COLUMNS = 2
 """Nodes beside each other in the picture of one run."""
 
 
-def run(side: panel.Side) -> bytes:
+def run(side: panel.PanelSide) -> bytes:
     """Draw one run: parts over time, weights over time, settled parts.
 
     :returns: a PNG image.
@@ -154,7 +156,7 @@ def run(side: panel.Side) -> bytes:
     return style.png(figure)
 
 
-def disks(side: panel.Side) -> bytes:
+def disks(side: panel.PanelSide) -> bytes:
     """Draw CPU and disk of each node of one run, and the weights of both.
 
     :returns: a PNG image.
@@ -165,7 +167,7 @@ def disks(side: panel.Side) -> bytes:
     return style.png(figure)
 
 
-def network(side: panel.Side) -> bytes:
+def network(side: panel.PanelSide) -> bytes:
     """Draw what VMs of one run sent and received, and their classes.
 
     :returns: a PNG image.
@@ -176,12 +178,12 @@ def network(side: panel.Side) -> bytes:
     return style.png(figure)
 
 
-def _has_nodes(side: panel.Side) -> bool:
+def _has_nodes(side: panel.PanelSide) -> bool:
     """Whether there are several; results of old say nothing of nodes."""
     return len(side.result.get('nodes', ())) > 1
 
 
-def _run_of_pairs(side: panel.Side) -> bytes:
+def _run_of_pairs(side: panel.PanelSide) -> bytes:
     """Draw what counts where agents change nothing but the work of guests."""
     figure = style.figure(11, 5.5)
     axes = figure.add_subplot()
@@ -190,7 +192,7 @@ def _run_of_pairs(side: panel.Side) -> bytes:
     return style.png(figure)
 
 
-def _run_of_nodes(side: panel.Side) -> bytes:
+def _run_of_nodes(side: panel.PanelSide) -> bytes:
     """Draw one run: parts of each node over time, weights, and knowledge."""
     nodes = list(side.result['nodes'])
     rows = math.ceil(len(nodes) / COLUMNS)
@@ -209,7 +211,9 @@ def _run_of_nodes(side: panel.Side) -> bytes:
     return style.png(figure)
 
 
-def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
+def _comparison_of_nodes(
+    first: panel.PanelSide, second: panel.PanelSide
+) -> bytes:
     """Draw two runs: each node in a row of its own."""
     nodes = list(first.result['nodes'])
     rows = len(nodes)
@@ -238,7 +242,7 @@ def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
 
 
 def _draw_before_after(
-    figure: Any, place: Any, first: panel.Side, second: panel.Side
+    figure: Any, place: Any, first: panel.PanelSide, second: panel.PanelSide
 ) -> None:
     left, right = place.subgridspec(1, 2, width_ratios=(2, 3))
     for part, kind in ((left, 'users'), (right, 'instances')):
@@ -247,7 +251,7 @@ def _draw_before_after(
         )
 
 
-def comparison(first: panel.Side, second: panel.Side) -> bytes:
+def comparison(first: panel.PanelSide, second: panel.PanelSide) -> bytes:
     """Draw two runs side by side on the same axes, and before and after.
 
     :returns: a PNG image.

@@ -106,7 +106,7 @@ IDEAL = 'dashed: ideal within the weights; dotted: ideal without bounds'
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """A run that is drawn.
 
     :ivar title: what to write above it.
@@ -119,7 +119,7 @@ class Run:
     series: series_module.Series
 
 
-def run(side: Run) -> bytes:
+def run(side: SimulatedRun) -> bytes:
     """Draw one run: users against ideals, weights, distances, resources.
 
     :returns: a PNG image.
@@ -155,7 +155,9 @@ def _shown(series: series_module.Series) -> list[str]:
     return [users[int(place)] for place in places]
 
 
-def _draw_users(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
+def _draw_users(
+    axes: style.Axes, side: SimulatedRun, users: Sequence[str]
+) -> None:
     share = side.result.get('measures', {}).get('share', 'dominant')
     style.title(axes, f'Share of each user ({share}; 1 is a whole quota)')
     style.note(axes, IDEAL)
@@ -182,7 +184,7 @@ def _draw_ideals(
 
 
 def _draw_small(
-    drawn: Any, places: Any, side: Run, users: Sequence[str]
+    drawn: Any, places: Any, side: SimulatedRun, users: Sequence[str]
 ) -> None:
     """Draw small multiples: one user each, all on the same scale."""
     first = None
@@ -212,14 +214,14 @@ def _draw_small(
         )
 
 
-def _count(side: Run, users: Sequence[str]) -> str:
+def _count(side: SimulatedRun, users: Sequence[str]) -> str:
     total = int(side.result.get('measures', {}).get('users', len(users)))
     if total > len(users):
         return f'{len(users)} of {total} users, poorest ideal first'
     return f'{total} users, poorest ideal first'
 
 
-def draw_distance(axes: style.Axes, side: Run) -> None:
+def draw_distance(axes: style.Axes, side: SimulatedRun) -> None:
     """Draw how far users are from the bounded ideal, round by round."""
     style.title(axes, 'Distance from the ideal within the weights')
     names = []
@@ -239,7 +241,9 @@ def draw_distance(axes: style.Axes, side: Run) -> None:
     labels.name_curves(axes, names)
 
 
-def draw_resources(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
+def draw_resources(
+    axes: style.Axes, side: SimulatedRun, users: Sequence[str]
+) -> None:
     """Draw what users had of each resource in the second half."""
     style.title(axes, 'Parts of the quota by resource, settled')
     chosen = list(users)

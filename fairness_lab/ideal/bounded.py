@@ -116,8 +116,8 @@ def divided(
 
 
 def _ended(
-    program: program_module.Program,
-    rows: program_module.Entries,
+    program: program_module.IdealProgram,
+    rows: program_module.SparseEntries,
     bounds: _Bounds,
     counts: Floats,
     solver: filling.Solver,
@@ -147,7 +147,10 @@ def _ended(
 
 
 def _first_bounds(
-    found: Columns, rows: program_module.Entries, cells: int, ratio: float
+    found: Columns,
+    rows: program_module.SparseEntries,
+    cells: int,
+    ratio: float,
 ) -> _Bounds:
     size = found.size[found.scarce]
     unit = size / np.bincount(rows.row, size, cells)[rows.row]
@@ -171,7 +174,7 @@ def _first_bounds(
 
 
 def _least_levels(
-    rows: program_module.Entries, unit: Floats, cells: int, ratio: float
+    rows: program_module.SparseEntries, unit: Floats, cells: int, ratio: float
 ) -> Floats:
     """Level at which all with the largest weight use all there is.
 
@@ -195,7 +198,7 @@ def _least_levels(
     return result
 
 
-def _narrowest(rows: program_module.Entries, cells: int) -> Bools:
+def _narrowest(rows: program_module.SparseEntries, cells: int) -> Bools:
     """Choose of each column the use that is scarcest on its node."""
     load = np.bincount(rows.row, rows.value, cells)[rows.row]
     order = np.lexsort((-load, rows.column))
@@ -206,10 +209,10 @@ def _narrowest(rows: program_module.Entries, cells: int) -> Bools:
 
 
 def _with_bounds(
-    program: program_module.Program,
-    rows: program_module.Entries,
+    program: program_module.IdealProgram,
+    rows: program_module.SparseEntries,
     bounds: _Bounds,
-) -> tuple[program_module.Program, Bools]:
+) -> tuple[program_module.IdealProgram, Bools]:
     """Add levels as columns, and the rows they make.
 
     :returns: the program, and which columns it still has.
@@ -229,13 +232,13 @@ def _with_bounds(
         upper=np.append(
             program.upper, np.full(int(bounds.watched.sum()), np.inf)
         ),
-        limits=program_module.Entries.joined(
+        limits=program_module.SparseEntries.joined(
             [
                 program.limits,
-                program_module.Entries(
+                program_module.SparseEntries(
                     row, rows.column[use], sign * bounds.part[use]
                 ),
-                program_module.Entries(
+                program_module.SparseEntries(
                     row,
                     level[bounds.cell[use]],
                     -sign * factor * bounds.unit[use],
@@ -251,7 +254,7 @@ def _with_bounds(
     ), ~bounds.full
 
 
-def _worth(program: program_module.Program, bounds: _Bounds) -> Floats:
+def _worth(program: program_module.IdealProgram, bounds: _Bounds) -> Floats:
     """Worth of columns: the parts of scarce resources that they use."""
     cells = program.limits.row < len(bounds.watched)
     return np.bincount(
@@ -327,7 +330,7 @@ def _content_at_first(
         return slope * np.bincount(user, got, len(quota)), slope
 
     division = maxmin.divide(
-        maxmin.Rows(
+        maxmin.DemandRows(
             node=found.place[use],
             owner=user,
             user=np.arange(len(quota)),

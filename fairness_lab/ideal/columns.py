@@ -144,7 +144,7 @@ def _scarce(
 
 def limits(
     found: Columns, capacity: Floats
-) -> tuple[program_module.Entries, Places]:
+) -> tuple[program_module.SparseEntries, Places]:
     """Rows that say what a node has of what is scarce there.
 
     :returns: entries, as parts of what there is; and the cell
@@ -154,10 +154,12 @@ def limits(
     cell = found.place[found.scarce] * kinds + found.resource[found.scarce]
     cells, row = np.unique(cell, return_inverse=True)
     part = found.amount[found.scarce] / capacity.ravel()[cell]
-    return program_module.Entries(row, found.column[found.scarce], part), cells
+    return program_module.SparseEntries(
+        row, found.column[found.scarce], part
+    ), cells
 
 
-def shares(found: Columns, quota: Floats) -> program_module.Entries:
+def shares(found: Columns, quota: Floats) -> program_module.SparseEntries:
     """Use of each user and resource as parts of the quota.
 
     :returns: (u x r, c) entries, row = user x resources + resource.
@@ -165,8 +167,8 @@ def shares(found: Columns, quota: Floats) -> program_module.Entries:
     entitled = quota[found.user[found.column], found.resource]
     part = found.amount / np.where(entitled > 0, entitled, 1.0)
     row = found.user[found.column] * quota.shape[1] + found.resource
-    entries = program_module.Entries(row, found.column, part)
+    entries = program_module.SparseEntries(row, found.column, part)
     known = entitled > 0
-    return program_module.Entries(
+    return program_module.SparseEntries(
         entries.row[known], entries.column[known], entries.value[known]
     )

@@ -44,7 +44,7 @@ _AT_END = 1e-7
 _MOST_STEPS = 200
 
 
-class Model(Protocol):
+class SolverModel(Protocol):
     """The part of a solver that is used; see :class:`.highs.Model`."""
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
@@ -59,18 +59,20 @@ class Solver(Protocol):
 
     def __call__(
         self, cost: Floats, upper: Floats, matrix: highs.Matrix
-    ) -> Model:
+    ) -> SolverModel:
         """Make the model of a linear program."""
 
 
-def levels(program: program_module.Program, solver: Solver) -> Floats:
+def levels(program: program_module.IdealProgram, solver: Solver) -> Floats:
     """Raise all open entities, the poorest first.
 
     :returns: (e,) what each entity has; where one has a floor, the floor.
     :raises SolverFailed: if the floors are out of reach.
     """
     found = np.where(program.open, program.most(), program.floor)
-    waiting = [program_module.Part(program, np.arange(len(program.base)))]
+    waiting = [
+        program_module.SubProgram(program, np.arange(len(program.base)))
+    ]
     while waiting:
         whole, where = waiting.pop()
         for inner, places in program_module.parts(whole):
@@ -79,12 +81,12 @@ def levels(program: program_module.Program, solver: Solver) -> Floats:
             # Who is open and has no column left stays at what it has.
             found[at] = np.where(raised.open, raised.most(), raised.floor)
             if raised.open.any():
-                waiting.append(program_module.Part(raised, at))
+                waiting.append(program_module.SubProgram(raised, at))
     return found
 
 
 def solution(
-    program: program_module.Program, solver: Solver, worth: Floats
+    program: program_module.IdealProgram, solver: Solver, worth: Floats
 ) -> Floats:
     """Columns with which all entities reach their floors.
 
@@ -119,14 +121,14 @@ def _patiently(find: Callable[[float], _Found]) -> _Found:
 
 
 def _rows(
-    program: program_module.Program, floor: Floats, slack: float
+    program: program_module.IdealProgram, floor: Floats, slack: float
 ) -> highs.Matrix:
     count = len(program.bound)
     # Exact at first: what a node has is known.
     more = highs.TOLERANCE if slack <= _SLACKS[0] else slack / 10
     lower = floor - slack * np.maximum(1.0, np.abs(floor))
     return highs.Matrix(
-        entries=program_module.Entries.joined(
+        entries=program_module.SparseEntries.joined(
             [
                 program.limits,
                 dataclasses.replace(
@@ -158,8 +160,8 @@ class _Cut:
 
 
 def _raise_poorest(
-    program: program_module.Program, solver: Solver
-) -> program_module.Program:
+    program: program_module.IdealProgram, solver: Solver
+) -> program_module.IdealProgram:
     """Find the least level and who stays at it.
 
     :returns: with floors for those, and without their columns.
@@ -168,8 +170,8 @@ def _raise_poorest(
 
 
 def _raised(
-    program: program_module.Program, solver: Solver, slack: float
-) -> program_module.Program:
+    program: program_module.IdealProgram, solver: Solver, slack: float
+) -> program_module.IdealProgram:
     wants, open_ = program.most(), program.open
     model = _elastic(program, solver, slack)
     level, cut = float(wants[open_].max()), None
@@ -189,14 +191,14 @@ def _raised(
 
 
 def _elastic(
-    program: program_module.Program, solver: Solver, slack: float
-) -> Model:
+    program: program_module.IdealProgram, solver: Solver, slack: float
+) -> SolverModel:
     """Make the model that asks by how much a goal is out of reach."""
     floor = np.where(program.open, -np.inf, program.floor)
     rows = _rows(program, floor, slack)
     count, last = len(program.bound), len(program.upper)
     open_rows = count + np.flatnonzero(program.open)
-    missing = program_module.Entries(
+    missing = program_module.SparseEntries(
         open_rows, np.full(len(open_rows), last), np.ones(len(open_rows))
     )
     return solver(
@@ -204,7 +206,7 @@ def _elastic(
         np.append(np.zeros(last), float(len(open_rows))),
         np.append(program.upper, np.inf),
         highs.Matrix(
-            program_module.Entries.joined([rows.entries, missing]),
+            program_module.SparseEntries.joined([rows.entries, missing]),
             rows.lower,
             rows.upper,
         ),
@@ -212,7 +214,7 @@ def _elastic(
 
 
 def _shortage(
-    program: program_module.Program, model: Model, goal: Floats
+    program: program_module.IdealProgram, model: SolverModel, goal: Floats
 ) -> _Cut | None:
     """Say who competes if a goal is out of reach, else nothing."""
     count = len(program.bound)
@@ -252,8 +254,8 @@ def _level_of(cut: _Cut, wants: Floats, floor: Floats) -> float:
 
 
 def _settled(
-    program: program_module.Program, level: float, cut: _Cut | None
-) -> program_module.Program:
+    program: program_module.IdealProgram, level: float, cut: _Cut | None
+) -> program_module.IdealProgram:
     """Floors of those at the level and those who have all they want."""
     wants, open_ = program.most(), program.open
     margin = _SAME * max(1.0, abs(level))
@@ -281,11 +283,11 @@ def _settled(
 def program_of(
     found: columns_module.Columns,
     quota: Floats,
-    rows: program_module.Entries,
+    rows: program_module.SparseEntries,
     bound: Floats,
-) -> program_module.Program:
+) -> program_module.IdealProgram:
     """The program of (u x r) entities, of columns and limits."""
-    return program_module.Program(
+    return program_module.IdealProgram(
         upper=np.ones(len(found.node)),
         limits=rows,
         bound=bound,
@@ -296,8 +298,8 @@ def program_of(
 
 
 def users_raised(
-    program: program_module.Program, counts: Floats, solver: Solver
-) -> tuple[Floats, program_module.Program]:
+    program: program_module.IdealProgram, counts: Floats, solver: Solver
+) -> tuple[Floats, program_module.IdealProgram]:
     """Raise the users' shares, then their parts of each resource.
 
     :param program: whose entities are parts, user x resources + resource.
@@ -308,11 +310,11 @@ def users_raised(
     users, kinds = counts.shape
     entries, part = program.entities, program.entities.row
     factor = counts.ravel()[part]
-    of_share = program_module.Entries(
+    of_share = program_module.SparseEntries(
         part // kinds, entries.column, entries.value * factor
     )
     chosen = factor > 0
-    of_share = program_module.Entries(
+    of_share = program_module.SparseEntries(
         of_share.row[chosen], of_share.column[chosen], of_share.value[chosen]
     )
     base = (program.base.reshape(users, kinds) * counts).sum(axis=1)
@@ -330,9 +332,9 @@ def users_raised(
 
 
 def _some_parts(
-    first: program_module.Program,
+    first: program_module.IdealProgram,
     share: Floats,
-    both: program_module.Program,
+    both: program_module.IdealProgram,
     solver: Solver,
 ) -> Floats:
     """Parts with which shares are reached, where no best are found.
@@ -358,12 +360,12 @@ def _some_parts(
 
 
 def _after(
-    program: program_module.Program,
-    of_share: program_module.Entries,
+    program: program_module.IdealProgram,
+    of_share: program_module.SparseEntries,
     base: Floats,
     share: Floats,
     counts: Floats,
-) -> program_module.Program:
+) -> program_module.IdealProgram:
     """Hold the shares, and open the parts that are not a share."""
     users = len(share)
     is_share = (counts == 1.0) & ((counts > 0).sum(axis=1) == 1)[:, np.newaxis]
@@ -373,7 +375,7 @@ def _after(
     )
     return dataclasses.replace(
         program,
-        entities=program_module.Entries.joined([of_share, parts]),
+        entities=program_module.SparseEntries.joined([of_share, parts]),
         base=np.concatenate([base, program.base]),
         floor=np.concatenate([share, known]),
     )

@@ -25,7 +25,7 @@ class Matrix:
     :ivar upper: (rows,), may be infinite.
     """
 
-    entries: program_module.Entries
+    entries: program_module.SparseEntries
     lower: Floats
     upper: Floats
 
@@ -48,7 +48,7 @@ class Solution:
     cost: float
 
 
-class Model:
+class LinearProgram:
     """One linear program that is solved again with other bounds.
 
     :param cost: (c,) per unit of each column; the sum is made small.

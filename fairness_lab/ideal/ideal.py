@@ -79,7 +79,7 @@ def ideal(
     wishes: Wishes,
     share: str = DOMINANT,
     max_weight_ratio: float | None = None,
-    solver: filling.Solver = highs.Model,
+    solver: filling.Solver = highs.LinearProgram,
 ) -> Ideal:
     """Divide every node so that users are lexicographically max-min fair.
 

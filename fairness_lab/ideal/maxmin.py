@@ -90,7 +90,7 @@ def _between(
 
 
 @dataclasses.dataclass(frozen=True)
-class Cloud:
+class IdealCloud:
     """Nodes, and who wants what on them.
 
     :ivar capacity: CPUs of each node.
@@ -120,7 +120,7 @@ class Cloud:
         return found
 
 
-def allocate(cloud: Cloud) -> dict[str, float]:
+def allocate(cloud: IdealCloud) -> dict[str, float]:
     """Divide nodes among users, and each user's part among their VMs.
 
     Users are equal in what they have on all nodes together. A node cannot give
@@ -165,7 +165,7 @@ def _elsewhere(got: Mapping[str, Amounts], node: str, user: str) -> float:
 
 
 def bounded(
-    cloud: Cloud,
+    cloud: IdealCloud,
     fair: Amounts,
     vcpus: Mapping[str, int],
     ratio: float,

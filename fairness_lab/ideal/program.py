@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Entries:
+class SparseEntries:
     """The entries of a sparse matrix that are not zero, in any order.
 
     :ivar row: (k,).
@@ -32,7 +32,7 @@ class Entries:
     value: Floats
 
     @classmethod
-    def joined(cls, parts: 'list[Entries]') -> 'Entries':
+    def joined(cls, parts: 'list[SparseEntries]') -> 'SparseEntries':
         """Put the entries of several matrices into one."""
         if not parts:
             empty = np.zeros(0, dtype=np.intp)
@@ -53,14 +53,14 @@ class Entries:
         products = self.value * columns[self.column]
         return np.bincount(self.row, products, rows).astype(np.float64)
 
-    def within(self, columns: Bools) -> 'Entries':
+    def within(self, columns: Bools) -> 'SparseEntries':
         """Entries in the chosen columns; numbers stay."""
         chosen = columns[self.column]
-        return Entries(
+        return SparseEntries(
             self.row[chosen], self.column[chosen], self.value[chosen]
         )
 
-    def summed(self) -> 'Entries':
+    def summed(self) -> 'SparseEntries':
         """Each place once, by columns and in them by rows.
 
         A sum that counts several amounts of a column names it several times.
@@ -71,15 +71,15 @@ class Entries:
         new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
         place = np.cumsum(new) - 1
         value = np.bincount(place, self.value[order], int(new.sum()))
-        return Entries(row[new], column[new], value.astype(np.float64))
+        return SparseEntries(row[new], column[new], value.astype(np.float64))
 
-    def renumbered(self, rows: Places, columns: Places) -> 'Entries':
+    def renumbered(self, rows: Places, columns: Places) -> 'SparseEntries':
         """New numbers of rows and columns, by the old ones."""
-        return Entries(rows[self.row], columns[self.column], self.value)
+        return SparseEntries(rows[self.row], columns[self.column], self.value)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Program:
+class IdealProgram:
     """The possible allocations, and the users to be raised.
 
     :ivar upper: (c,) end of each column, >= 0; infinite is allowed for
@@ -93,9 +93,9 @@ class Program:
     """
 
     upper: Floats
-    limits: Entries
+    limits: SparseEntries
     bound: Floats
-    entities: Entries
+    entities: SparseEntries
     base: Floats
     floor: Floats
 
@@ -109,18 +109,20 @@ class Program:
         return self.base + self.entities.times(self.upper, len(self.base))
 
 
-class Part(typing.NamedTuple):
+class SubProgram(typing.NamedTuple):
     """A program of its own within another.
 
     :ivar program: with columns and rows of its own.
     :ivar entities: where its entities are in the whole.
     """
 
-    program: Program
+    program: IdealProgram
     entities: Places
 
 
-def with_fixed(program: Program, fixed: Bools, value: Floats) -> Program:
+def with_fixed(
+    program: IdealProgram, fixed: Bools, value: Floats
+) -> IdealProgram:
     """Take columns out whose values are known.
 
     :param fixed: (c,) which.
@@ -144,7 +146,7 @@ def with_fixed(program: Program, fixed: Bools, value: Floats) -> Program:
     )
 
 
-def parts(program: Program) -> Iterator[Part]:
+def parts(program: IdealProgram) -> Iterator[SubProgram]:
     """Split a program where no row connects; drop useless parts.
 
     Entities without a column are in no part: they have their base.
@@ -160,13 +162,13 @@ def parts(program: Program) -> Iterator[Part]:
 
 
 def _part(
-    program: Program, columns: Bools, limits: Bools, entities: Bools
-) -> Part:
+    program: IdealProgram, columns: Bools, limits: Bools, entities: Bools
+) -> SubProgram:
     if columns.all() and limits.all() and entities.all():
-        return Part(program, np.arange(len(program.base)))
+        return SubProgram(program, np.arange(len(program.base)))
     place = np.cumsum(columns) - 1
-    return Part(
-        Program(
+    return SubProgram(
+        IdealProgram(
             upper=program.upper[columns],
             limits=program.limits.within(columns).renumbered(
                 np.cumsum(limits) - 1, place
@@ -182,7 +184,7 @@ def _part(
     )
 
 
-def _labels(program: Program) -> Places:
+def _labels(program: IdealProgram) -> Places:
     """Number of each column, the same for connected ones, (c,)."""
     rows = len(program.bound)
     row = np.concatenate([program.limits.row, program.entities.row + rows])
@@ -200,7 +202,7 @@ def _labels(program: Program) -> Places:
         label = new
 
 
-def _row_labels(entries: Entries, label: Places, rows: int) -> Places:
+def _row_labels(entries: SparseEntries, label: Places, rows: int) -> Places:
     result = np.full(rows, -1)
     result[entries.row] = label[entries.column]
     return result

@@ -87,7 +87,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     return found
 
 
-class Table(Protocol):
+class GrowingTable(Protocol):
     """A table on disk that grows."""
 
     def add(self, columns: Mapping[str, Column]) -> None:

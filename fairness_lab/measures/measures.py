@@ -30,7 +30,7 @@ _Rows = list[Floats]
 
 
 @dataclasses.dataclass
-class Seen:
+class RecordedRounds:
     """Values kept of each round, a list entry per round.
 
     :ivar vms: whose weights are kept.
@@ -67,7 +67,9 @@ def number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def tables(cloud: cloud_module.Cloud, seen: Seen) -> Mapping[str, Table]:
+def tables(
+    cloud: cloud_module.Cloud, seen: RecordedRounds
+) -> Mapping[str, Table]:
     """Tables of a run, by name."""
     return {
         'measures': _measures_table(seen),
@@ -76,7 +78,7 @@ def tables(cloud: cloud_module.Cloud, seen: Seen) -> Mapping[str, Table]:
     }
 
 
-def _measures_table(seen: Seen) -> Table:
+def _measures_table(seen: RecordedRounds) -> Table:
     share, free = np.array(seen.share), np.array(seen.free)
     bounded = np.array(seen.bounded)
     quantities: Mapping[str, Sequence[float] | Floats] = {
@@ -99,7 +101,7 @@ def _measures_table(seen: Seen) -> Table:
     }
 
 
-def _ideals_table(cloud: cloud_module.Cloud, seen: Seen) -> Table:
+def _ideals_table(cloud: cloud_module.Cloud, seen: RecordedRounds) -> Table:
     chosen = spread(len(cloud.users), SHOWN_USERS)
     parts = [f'{name}.part' for name in resources.RESOURCES.names]
     return {
@@ -128,7 +130,7 @@ def _ideals_table(cloud: cloud_module.Cloud, seen: Seen) -> Table:
     }
 
 
-def _weights_table(cloud: cloud_module.Cloud, seen: Seen) -> Table:
+def _weights_table(cloud: cloud_module.Cloud, seen: RecordedRounds) -> Table:
     return {
         'columns': [
             'round',
@@ -157,7 +159,7 @@ _LITTLE_ROOM = 1e-6
 
 
 def idle_while_wanted(
-    moment: model.Moment, coupled: resources.Mask
+    moment: model.RoundMoment, coupled: resources.Mask
 ) -> resources.Vector:
     """Part of all capacity that was idle though it was wanted.
 
@@ -223,9 +225,9 @@ class Measures:
         if few is None and len(cloud.vms) > MANY_VMS:
             few = FEW_IDEALS
         self._rounds = None if few is None else _rounds_with_ideal(cloud, few)
-        self._seen = Seen(spread(len(cloud.vms), SHOWN_VMS))
+        self._seen = RecordedRounds(spread(len(cloud.vms), SHOWN_VMS))
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         """Look at a round."""
         seen = self._seen
         seen.time_s.append(moment.time_s)
@@ -251,7 +253,7 @@ class Measures:
                 else find(wishes).share
             )
 
-    def wishes(self, moment: model.Moment) -> columns.Wishes:
+    def wishes(self, moment: model.RoundMoment) -> columns.Wishes:
         """Say who wants how much of what in a round."""
         return columns.Wishes(
             capacity=moment.capacity,
@@ -263,7 +265,7 @@ class Measures:
             quota=self._quota,
         )
 
-    def _parts(self, moment: model.Moment) -> Floats:
+    def _parts(self, moment: model.RoundMoment) -> Floats:
         there = moment.node >= 0
         user, users = self._cloud.user_of_vm[there], len(self._cloud.users)
         used = np.stack(
@@ -330,7 +332,7 @@ def _over_time(values: Floats) -> Mapping[str, float | None]:
 
 
 def _steadiness(
-    seen: Seen, share: Floats, bounded: Floats
+    seen: RecordedRounds, share: Floats, bounded: Floats
 ) -> Mapping[str, Any]:
     """Judge each stretch of constant demand by itself."""
     lacking = distance.worst(share, bounded)

@@ -32,7 +32,7 @@ VERSION = 1
 Json = dict[str, Any]
 
 
-class Meter(Protocol):
+class ProgressMeter(Protocol):
     """Is told how far a run is."""
 
     def begin(self, title: str, rounds: int) -> None:
@@ -46,7 +46,7 @@ class Meter(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class RunOptions:
     """Options of a run beside the scenario.
 
     :ivar metric: name; ``None`` for the scenario's.
@@ -67,7 +67,9 @@ class Choice:
     tables: bool = True
 
 
-def setup(scenario: cloud_module.Experiment, choice: Choice) -> model.Setup:
+def setup(
+    scenario: cloud_module.Experiment, choice: RunOptions
+) -> model.Setup:
     """Make the agents of a scenario.
 
     :raises UnknownPlugin: if there is no such metric, policy or reference.
@@ -138,7 +140,7 @@ def observe(
     cloud: cloud_module.Cloud,
     setup: model.Setup,
     observers: Iterable[model.Observer],
-    meter: Meter | None = None,
+    meter: ProgressMeter | None = None,
 ) -> None:
     """Simulate, and show every round to the observers."""
     seeing = tuple(observers)
@@ -159,9 +161,9 @@ def observe(
 
 def run(
     scenario: cloud_module.Experiment,
-    choice: Choice,
+    choice: RunOptions,
     directory: pathlib.Path,
-    meter: Meter | None = None,
+    meter: ProgressMeter | None = None,
 ) -> Json:
     """Run a scenario and write result and series into a directory.
 
@@ -199,7 +201,7 @@ def run(
 
 
 def _head(
-    scenario: cloud_module.Experiment, made: model.Setup, choice: Choice
+    scenario: cloud_module.Experiment, made: model.Setup, choice: RunOptions
 ) -> Json:
     cloud, agents = scenario.cloud, scenario.agents
     links = agents.links

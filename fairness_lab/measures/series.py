@@ -44,7 +44,7 @@ class SeriesWriter:
         self._nodes = table(directory / 'nodes')
         self._vms = table(directory / 'vms') if detail else None
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         """Write a round."""
         self._users.add(self._of_users(moment))
         self._nodes.add(self._of_nodes(moment))
@@ -58,7 +58,7 @@ class SeriesWriter:
                 table.close()
         return {}
 
-    def _of_users(self, moment: model.Moment) -> dict[str, files.Column]:
+    def _of_users(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         user = self._cloud.user_of_vm[rows]
         count = len(self._cloud.users)
@@ -70,7 +70,7 @@ class SeriesWriter:
             **_summed(user, rows, moment, count),
         }
 
-    def _of_nodes(self, moment: model.Moment) -> dict[str, files.Column]:
+    def _of_nodes(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         node = moment.node[rows]
         count = len(self._cloud.nodes)
@@ -87,7 +87,7 @@ class SeriesWriter:
             **capacity,
         }
 
-    def _of_vms(self, moment: model.Moment) -> dict[str, files.Column]:
+    def _of_vms(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         cloud = self._cloud
         weights = {
@@ -105,7 +105,7 @@ class SeriesWriter:
         }
 
 
-def _head(moment: model.Moment, count: int) -> dict[str, files.Column]:
+def _head(moment: model.RoundMoment, count: int) -> dict[str, files.Column]:
     return {
         'round': np.full(count, moment.round),
         'time_s': np.full(count, moment.time_s),
@@ -115,7 +115,7 @@ def _head(moment: model.Moment, count: int) -> dict[str, files.Column]:
 def _summed(
     group: model.Indices,
     rows: model.Indices,
-    moment: model.Moment,
+    moment: model.RoundMoment,
     count: int,
 ) -> dict[str, files.Column]:
     return _amounts(

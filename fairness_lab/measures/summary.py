@@ -29,7 +29,7 @@ class Summary:
         self._heaviness = np.zeros(len(cloud.users))
         self._used = np.zeros(len(resources.RESOURCES))
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         """Add a round, if it counts."""
         if moment.round < self._from:
             return

@@ -99,7 +99,7 @@ def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
             'max_weight_ratio': str(result['max_weight_ratio']),
         },
     )
-    choice = running.Choice(metric=result['metric'], policy=policy)
+    choice = running.RunOptions(metric=result['metric'], policy=policy)
     total: model.Observer = summary.Summary(scenario.cloud)
     running.observe(scenario.cloud, running.setup(scenario, choice), [total])
     got = {

@@ -33,7 +33,7 @@ _FILE = programs.LABORATORY.folder / 'kinds-of-load.yaml'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class TrueLoad:
     """Use and waits of one VM.
 
     :ivar vm: its name.
@@ -69,7 +69,7 @@ class Waits:
         self._used: list[model.Scalars] = []
         self._waited: list[model.Scalars] = []
 
-    def see(self, moment: model.Moment) -> None:
+    def see(self, moment: model.RoundMoment) -> None:
         """Add a round, if it counts."""
         if moment.round < self._from:
             return
@@ -103,7 +103,7 @@ def _loops(cloud: cloud_module.Cloud) -> cloud_module.Loops:
     return cloud_module.Loops(np.zeros(count, dtype=np.bool_), np.ones(count))
 
 
-def compare(recorded: pathlib.Path) -> tuple[Told, ...]:
+def compare(recorded: pathlib.Path) -> tuple[TrueLoad, ...]:
     """Simulate what was recorded.
 
     :param recorded: directory with a directory for each recording.
@@ -113,7 +113,7 @@ def compare(recorded: pathlib.Path) -> tuple[Told, ...]:
     length_s = result['window']['to_s'] - result['window']['from_s']
     simulated = _simulated(result)
     return tuple(
-        Told(
+        TrueLoad(
             vm=name,
             wanted=vm['demand_cpu_s'] / length_s,
             used=vm['cpu_s'] / length_s,
@@ -131,13 +131,15 @@ def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
         'duration': str(result['duration_s']),
     }
     scenario = experiment.read(_FILE, options)
-    choice = running.Choice(metric=result['metric'], policy=references.NONE)
+    choice = running.RunOptions(
+        metric=result['metric'], policy=references.NONE
+    )
     waits = Waits(scenario.cloud)
     running.observe(scenario.cloud, running.setup(scenario, choice), [waits])
     return waits.result()
 
 
-def table(rows: Sequence[Told]) -> list[dict[str, Any]]:
+def table(rows: Sequence[TrueLoad]) -> list[dict[str, Any]]:
     """The rows as JSON."""
     return [
         {
@@ -162,7 +164,7 @@ _HEADER = (
 )
 
 
-def page(rows: Sequence[Told]) -> str:
+def page(rows: Sequence[TrueLoad]) -> str:
     """The rows as a table of the documents."""
     lines = ['.. list-table::', '   :header-rows: 1', '']
     for first, *others in (_HEADER, *map(_cells, rows)):
@@ -171,7 +173,7 @@ def page(rows: Sequence[Told]) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def _cells(row: Told) -> tuple[str, ...]:
+def _cells(row: TrueLoad) -> tuple[str, ...]:
     return (
         row.vm,
         f'{row.wanted:.2f}',

@@ -20,10 +20,10 @@ from nova_fairness.measure import endowment
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 
-_CPU = resources.CONTROLS.index(resources.Control.CPU)
+_CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
-class Fleet:
+class AgentFleet:
     """Memory and actions of all agents in a round.
 
     :param cloud: the nodes and VMs.
@@ -38,7 +38,7 @@ class Fleet:
         self._controls = setup.controls
         self._knowledge = _knowledge(cloud, setup)
         self._meters = meters.Meters(cloud, setup.decay_factor)
-        self.net = safety.SafetyNet(cloud, setup, self._knowledge)
+        self.net = safety.SimulatedSafetyNet(cloud, setup, self._knowledge)
         self.steering = steering.Steering(cloud, setup)
         self.heaviness = np.full(count, np.nan)
         self.contended = np.zeros((nodes, controls), dtype=np.bool_)
@@ -83,7 +83,7 @@ class Fleet:
         usage = self._meters.usage(rows, node, readings)
         load = self._meters.load(acting, rows, local, usage, readings)
         wanted, load = self._meters.judge(rows, node, usage, load)
-        batch = knowledge.Batch(
+        batch = knowledge.ActingNodes(
             acting=acting,
             rows=rows,
             node=node,
@@ -103,7 +103,10 @@ class Fleet:
         self._steer(batch, load, tick)
 
     def _steer(
-        self, batch: knowledge.Batch, load: contention.Load, tick: int
+        self,
+        batch: knowledge.ActingNodes,
+        load: contention.ContentionLoad,
+        tick: int,
     ) -> None:
         contended, wanting = decide_round.judged(
             load, self._controls, self.steering.weights[batch.rows]
@@ -129,7 +132,7 @@ class Fleet:
         )
 
     def _neutral(
-        self, batch: knowledge.Batch, load: contention.Load
+        self, batch: knowledge.ActingNodes, load: contention.ContentionLoad
     ) -> resources.Mask:
         """Tell which nodes are to be neutral, (k,)."""
         plugin = self._setup.policy_plugin
@@ -137,7 +140,7 @@ class Fleet:
             plugin is None
             or not self._setup.safety_net
             or plugin.preset is not policy_base.Preset.DEFAULT
-            or resources.Control.CPU not in self._controls
+            or resources.ResourceControl.CPU not in self._controls
         ):
             return np.zeros(len(batch.acting), dtype=np.bool_)
         held, neutral = self.steering.held, self.steering.neutral
@@ -149,7 +152,7 @@ class Fleet:
         )
 
     def _foresight(
-        self, batch: knowledge.Batch, tick: int
+        self, batch: knowledge.ActingNodes, tick: int
     ) -> foresight_model.Foresight | None:
         """Foresight, for policies that use it."""
         plugin = self._setup.policy_plugin
@@ -167,7 +170,7 @@ class Fleet:
 
 def _knowledge(
     cloud: cloud_module.Cloud, setup: model.Setup
-) -> knowledge.Knowledge:
+) -> knowledge.SimulatedKnowledge:
     if setup.links is None and cloud.cut is None:
         return knowledge.Shared(cloud, setup)
     nodes = len(cloud.nodes)

@@ -26,7 +26,7 @@ from nova_fairness.model import resources
 
 def simulate(
     cloud: cloud_module.Cloud, setup: model.Setup
-) -> Iterator[model.Moment]:
+) -> Iterator[model.RoundMoment]:
     """Run a cloud, round by round.
 
     :returns: every round; its arrays are good until the next is asked for.
@@ -45,7 +45,7 @@ class _World:
         width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
         self._cloud = cloud
         self._setup = setup
-        self._fleet = agents.Fleet(cloud, setup)
+        self._fleet = agents.AgentFleet(cloud, setup)
         self._node = np.full(count, cloud_module.ABSENT, dtype=np.intp)
         self._asked = np.zeros((count, width))
         self._counters = np.zeros((count, width))
@@ -59,14 +59,14 @@ class _World:
         )
         self._protected = (
             setup.policy_plugin is not None
-            and resources.Control.MEMORY in setup.controls
+            and resources.ResourceControl.MEMORY in setup.controls
         )
         self._now_s = 0.0
         self._backlog = (
             None if cloud.loops is None else loops.Backlog(cloud.loops)
         )
 
-    def round(self, number: int) -> model.Moment:
+    def round(self, number: int) -> model.RoundMoment:
         """Run one round."""
         changed = self._change(number)
         rows = np.flatnonzero(self._node != cloud_module.ABSENT)
@@ -132,7 +132,7 @@ class _World:
             self._fleet.steering.held[rows], self._cloud.memory_bytes[rows]
         )
 
-    def _run(self, rows: model.Indices) -> kernel.Outcome:
+    def _run(self, rows: model.Indices) -> kernel.KernelResults:
         """Let a tick pass."""
         cloud, node, demand = self._cloud, self._node[rows], self._demand[rows]
         tick_s = cloud.interval_s / self._setup.ticks
@@ -176,8 +176,8 @@ class _World:
         rows: model.Indices,
         loop: cloud_module.Loops,
         demand: resources.Vector,
-        outcome: kernel.Outcome,
-    ) -> kernel.Outcome:
+        outcome: kernel.KernelResults,
+    ) -> kernel.KernelResults:
         """Let VMs wait for the CPU as their loops do."""
         cloud, node = self._cloud, self._node[rows]
         speed, cpu = cloud.speed[node], resources.RESOURCES.index('cpu_time')
@@ -190,16 +190,16 @@ class _World:
             cpus=cloud.cpus,
         )
         stall = outcome.stall.copy()
-        column = resources.CONTROLS.index(resources.Control.CPU)
+        column = resources.CONTROLS.index(resources.ResourceControl.CPU)
         alone = ~cloud.coupled[rows, cpu]
         stall[alone, column] = tick.stall(loop)[alone]
         return dataclasses.replace(outcome, stall=stall)
 
     def _request(
         self, rows: model.Indices, demand: resources.Vector
-    ) -> model.Request:
+    ) -> model.RoundDemand:
         cloud, node = self._cloud, self._node[rows]
-        return model.Request(
+        return model.RoundDemand(
             node=node,
             user=cloud.user_of_vm[rows],
             demand=demand,
@@ -225,9 +225,9 @@ class _World:
 
     def _moment(
         self, number: int, changed: bool, received: resources.Vector
-    ) -> model.Moment:
+    ) -> model.RoundMoment:
         fleet, memory = self._fleet, self._cloud.memory_bytes
-        moment = model.Moment(
+        moment = model.RoundMoment(
             round=number,
             time_s=self._cloud.interval_s * (number + 1),
             changed=changed,
@@ -247,7 +247,7 @@ class _World:
         return _read_only(moment)
 
 
-def _read_only(moment: model.Moment) -> model.Moment:
+def _read_only(moment: model.RoundMoment) -> model.RoundMoment:
     """Views that cannot be written."""
     views: dict[str, Any] = {}
     for field in dataclasses.fields(moment):

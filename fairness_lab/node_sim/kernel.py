@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fairness_lab.node_sim import model
 from fairness_lab.node_sim import sharing
 from fairness_lab.scenario import cloud as cloud_module
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import cpu
 from nova_fairness.decide.controls import disk
@@ -24,13 +24,13 @@ RANGE = cpu.RANGES[cpu.CgroupVersion.V2]
 """Controls that the table does not name count like ``cpu.weight``, but per
 VM, as the kernel's weights of I/O and of network classes do."""
 
-_CPU = resources.CONTROLS.index(resources.Control.CPU)
+_CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 _THESIS = {
-    resources.Control.CPU: cpu.THESIS,
-    resources.Control.MEMORY: cpu.THESIS,
-    resources.Control.DISK: disk.THESIS,
-    resources.Control.NETWORK: (1, 98),
+    resources.ResourceControl.CPU: cpu.THESIS,
+    resources.ResourceControl.MEMORY: cpu.THESIS,
+    resources.ResourceControl.DISK: disk.THESIS,
+    resources.ResourceControl.NETWORK: (1, 98),
 }
 """The original's ranges; that of memory stands for 10 MiB to the flavor's."""
 
@@ -44,7 +44,7 @@ def factors(
 
     :param node: (n,) of each VM.
     """
-    exact = _bases(resources.Control.CPU, vcpus) * weights[:, _CPU]
+    exact = _bases(resources.ResourceControl.CPU, vcpus) * weights[:, _CPU]
     nodes = int(node.max(initial=-1)) + 1
     return cpu.factors(exact, node, nodes, RANGE)[node]
 
@@ -72,10 +72,10 @@ def _units_of_thesis(weights: allocation.Weights) -> Units:
     result = np.empty(weights.shape)
     for column, control in enumerate(resources.CONTROLS):
         smallest, largest = _THESIS[control]
-        scaled = np.rint(weights[:, column] * (places.PLACES + 1)) - 1
-        place = np.clip(scaled, 0, places.PLACES)
+        scaled = np.rint(weights[:, column] * (legacy_priority.PLACES + 1)) - 1
+        place = np.clip(scaled, 0, legacy_priority.PLACES)
         span = largest - smallest
-        result[:, column] = place * span // places.PLACES + smallest
+        result[:, column] = place * span // legacy_priority.PLACES + smallest
     return result
 
 
@@ -100,9 +100,9 @@ def found(vcpus: npt.NDArray[np.int64]) -> Units:
 
 
 def _bases(
-    control: resources.Control, vcpus: npt.NDArray[np.int64]
+    control: resources.ResourceControl, vcpus: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    if control is resources.Control.CPU:
+    if control is resources.ResourceControl.CPU:
         return RANGE.base * vcpus.astype(np.float64)
     return np.full(len(vcpus), float(RANGE.base))
 
@@ -120,13 +120,13 @@ def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
         if resource.control is not None:
             column = resources.CONTROLS.index(resource.control)
             shares[:, place] = held[:, column]
-        if resource.control is resources.Control.MEMORY:
+        if resource.control is resources.ResourceControl.MEMORY:
             shares[:, place] *= memory_bytes
     return shares
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
+class KernelResults:
     """Results of some time of constant demand and weights.
 
     :ivar received: (n, r) per second, and bytes of memory.
@@ -147,7 +147,7 @@ def run(
     demand: resources.Vector,
     shares: resources.Vector,
     protected: bool,
-) -> Outcome:
+) -> KernelResults:
     """Let the VMs of all nodes run.
 
     :param rows: (p,) of the VMs that exist.
@@ -167,7 +167,7 @@ def measured(
     node: model.Indices,
     received: resources.Vector,
     wished: resources.Vector,
-) -> Outcome:
+) -> KernelResults:
     """Say who waited and what was busy.
 
     :param received: (n, r).
@@ -182,7 +182,7 @@ def measured(
         axis=1,
     )
     part = used / np.where(capacity > 0, capacity, np.inf)
-    return Outcome(
+    return KernelResults(
         received,
         np.clip(_by_control(missing), 0.0, 1.0),
         np.clip(_by_control(part), 0.0, 1.0),

@@ -16,8 +16,8 @@ import numpy as np
 from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
 from nova_fairness.decide import foresight as decide_foresight
+from nova_fairness.measure import demand_buckets
 from nova_fairness.measure import foresight as measure_foresight
-from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure import round as measure_round
@@ -45,7 +45,7 @@ KEPT = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Batch:
+class ActingNodes:
     """The VMs of the nodes whose agents act now.
 
     :ivar acting: (k,) indices of those nodes, ascending.
@@ -67,10 +67,10 @@ class Batch:
     newest: resources.Vector
     wanted: resources.Vector
 
-    def of_node(self, node: int) -> 'Batch':
+    def of_node(self, node: int) -> 'ActingNodes':
         """Part of one node."""
         mine = self.node == node
-        return Batch(
+        return ActingNodes(
             np.array([node], dtype=np.intp),
             self.rows[mine],
             self.node[mine],
@@ -83,7 +83,7 @@ class Batch:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Told:
+class ReportRows:
     """Rows of reports: VMs, where they were, and what was said of them.
 
     :ivar user: (p,) index of each VM's user.
@@ -116,10 +116,10 @@ class Searches:
     def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         self._cloud = cloud
         self._setup = setup
-        self._known: list[foresight_model.Knowledge] = []
+        self._known: list[foresight_model.CpuKnowledge] = []
         self._courses = [decide_foresight.Course()] * len(cloud.nodes)
         self._followed: dict[
-            tuple[foresight_model.Knowledge, decide_foresight.Course],
+            tuple[foresight_model.CpuKnowledge, decide_foresight.Course],
             decide_foresight.Course,
         ] = {}
 
@@ -131,8 +131,8 @@ class Searches:
         self,
         deciding: model.Indices,
         place: model.Indices,
-        known: foresight_model.Knowledge,
-    ) -> Iterator[foresight_model.View]:
+        known: foresight_model.CpuKnowledge,
+    ) -> Iterator[foresight_model.SharedView]:
         """Let nodes go on with their searches, as agents do.
 
         :param deciding: of nodes that act and know the same.
@@ -147,13 +147,13 @@ class Searches:
             for node in place[rows]:
                 self._courses[node] = found
             if (last := found.last) is not None:
-                yield foresight_model.View(
+                yield foresight_model.SharedView(
                     deciding[rows], place[rows], last.knowledge, last.end
                 )
 
     def _go_on(
         self,
-        known: foresight_model.Knowledge,
+        known: foresight_model.CpuKnowledge,
         course: decide_foresight.Course,
     ) -> decide_foresight.Course:
         key = known, course
@@ -165,10 +165,10 @@ class Searches:
 
     def _search(
         self,
-        known: foresight_model.Knowledge,
-        before: decide_foresight.Search | None,
+        known: foresight_model.CpuKnowledge,
+        before: decide_foresight.ForesightSearch | None,
         steps: int,
-    ) -> tuple[decide_foresight.Search, float]:
+    ) -> tuple[decide_foresight.ForesightSearch, float]:
         """Search at once, and charge what it would take an agent."""
         rows = self._setup.stands_for * len(known.demand.cell)
         step_s = STEP_S + ROW_S * rows
@@ -183,7 +183,7 @@ class Searches:
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
-    ) -> foresight_model.Knowledge:
+    ) -> foresight_model.CpuKnowledge:
         """The knowledge from reports; the same object while little changes.
 
         :param told: a row for each VM, where it was, in any order.
@@ -204,7 +204,7 @@ class Searches:
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
-    ) -> foresight_model.Knowledge:
+    ) -> foresight_model.CpuKnowledge:
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
             told.node * users + told.user, return_inverse=True
@@ -225,18 +225,18 @@ class Searches:
         cpu = resources.RESOURCES.index('cpu_time')
         asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
         return measure_foresight.of_cells(
-            measure_foresight.Weighing(
+            measure_foresight.HeavinessProbe(
                 self._setup.metric_plugin, found, quotas, normal
             ),
             user,
             whole,
             one_cpu,
-            grades.graded(cell, vcpus, asked, len(key)),
+            demand_buckets.graded(cell, vcpus, asked, len(key)),
             self._setup.metric,
         )
 
 
-class Knowledge(abc.ABC):
+class SimulatedKnowledge(abc.ABC):
     """Knowledge of each node; one for all agents of a run.
 
     :param cloud: the nodes.
@@ -258,7 +258,7 @@ class Knowledge(abc.ABC):
         self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
 
     @abc.abstractmethod
-    def weigh(self, batch: Batch, tick: int) -> metric_base.Heaviness:
+    def weigh(self, batch: ActingNodes, tick: int) -> metric_base.Heaviness:
         """Say how heavy the VMs are, as each node sees it.
 
         :param tick: ascending number of the moment.
@@ -268,17 +268,17 @@ class Knowledge(abc.ABC):
 
     @abc.abstractmethod
     def views(
-        self, batch: Batch, tick: int
-    ) -> tuple[foresight_model.View, ...]:
+        self, batch: ActingNodes, tick: int
+    ) -> tuple[foresight_model.SharedView, ...]:
         """Say what the nodes that act know of all, after they weighed."""
 
     def views_of(
         self,
         deciding: model.Indices,
         place: model.Indices,
-        told: Told,
+        told: ReportRows,
         counts: resources.Mask,
-    ) -> Iterator[foresight_model.View]:
+    ) -> Iterator[foresight_model.SharedView]:
         """Make the views of nodes that have the same reports.
 
         :param deciding: of the nodes that act.
@@ -318,9 +318,9 @@ class Knowledge(abc.ABC):
             result[users] = stages.user_stage(self.metric, of_all)
         return result
 
-    def newest(self, rows: model.Indices) -> Told:
+    def newest(self, rows: model.Indices) -> ReportRows:
         """Newest reports' rows."""
-        return Told(
+        return ReportRows(
             self.cloud.user_of_vm[rows],
             self.heaviness[rows],
             self.usage[rows],
@@ -340,7 +340,7 @@ class Knowledge(abc.ABC):
         return quota.overcommitted(supply, self.overcommit)
 
     def weigh_instances(
-        self, batch: Batch, supply: resources.Vector, users: int
+        self, batch: ActingNodes, supply: resources.Vector, users: int
     ) -> metric_base.Heaviness:
         """Run the instance stage."""
         return stages.instance_stage(
@@ -356,7 +356,7 @@ class Knowledge(abc.ABC):
         )
 
     def summed(
-        self, told: Told, supply: resources.Vector
+        self, told: ReportRows, supply: resources.Vector
     ) -> tuple[model.Indices, metric_base.Totals]:
         """Add up what was told.
 
@@ -374,9 +374,9 @@ class Knowledge(abc.ABC):
 
     def treat(
         self,
-        batch: Batch,
+        batch: ActingNodes,
         own: metric_base.Heaviness,
-        told: Told,
+        told: ReportRows,
         supply: resources.Vector,
     ) -> metric_base.Heaviness:
         """Run the other stages for the VMs of a batch, (p,)."""
@@ -385,7 +385,7 @@ class Knowledge(abc.ABC):
         return measure_round.treated(self.metric, of_all, place, own)[1]
 
     def publish(
-        self, batch: Batch, own: metric_base.Heaviness, tick: int
+        self, batch: ActingNodes, own: metric_base.Heaviness, tick: int
     ) -> None:
         """Replace the reports of the nodes that act."""
         acting = np.zeros(len(self.cloud.nodes) + 1, dtype=np.bool_)
@@ -399,10 +399,10 @@ class Knowledge(abc.ABC):
         self.last[batch.acting] = tick
 
 
-class Shared(Knowledge):
+class Shared(SimulatedKnowledge):
     """Every node knows every newest report at once."""
 
-    def weigh(self, batch: Batch, tick: int) -> metric_base.Heaviness:
+    def weigh(self, batch: ActingNodes, tick: int) -> metric_base.Heaviness:
         """Sum once for all nodes."""
         if not batch.rows.size:
             self.publish(batch, np.zeros(0), tick)
@@ -420,8 +420,8 @@ class Shared(Knowledge):
         return self.treat(batch, own, self.newest(rows), supply)
 
     def views(
-        self, batch: Batch, tick: int
-    ) -> tuple[foresight_model.View, ...]:
+        self, batch: ActingNodes, tick: int
+    ) -> tuple[foresight_model.SharedView, ...]:
         """All know the same."""
         fresh = self.fresh(tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])

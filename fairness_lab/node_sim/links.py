@@ -10,14 +10,14 @@ from fairness_lab.node_sim import model
 from fairness_lab.scenario import chance
 from fairness_lab.scenario import cloud as cloud_module
 from nova_fairness.measure import metric as metric_base
-from nova_fairness.measure import patience
+from nova_fairness.measure import report_expiry
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 
 _LOSS, _JITTER = 1, 2
 
 
-class Linked(knowledge.Knowledge):
+class Linked(knowledge.SimulatedKnowledge):
     """Every node knows what reached it.
 
     :param links: the ways of the reports.
@@ -35,7 +35,7 @@ class Linked(knowledge.Knowledge):
         self._travel = int(links.delay.max(initial=0)) + links.jitter
         plugin = setup.policy_plugin
         ahead = plugin is not None and plugin.uses_foresight
-        longest = patience.MOST * self._ticks if ahead else 0.0
+        longest = report_expiry.MOST * self._ticks if ahead else 0.0
         kept = self._travel + int(np.ceil(max(longest, self.max_age))) + 2
         nodes, count = len(cloud.nodes), len(cloud.vms)
         width = len(resources.RESOURCES)
@@ -54,7 +54,7 @@ class Linked(knowledge.Knowledge):
         self._missing = np.zeros((nodes, nodes))
 
     def weigh(
-        self, batch: knowledge.Batch, tick: int
+        self, batch: knowledge.ActingNodes, tick: int
     ) -> metric_base.Heaviness:
         """Let each node weigh for itself."""
         parts = [batch.of_node(int(node)) for node in batch.acting]
@@ -73,14 +73,14 @@ class Linked(knowledge.Knowledge):
         return result
 
     def views(
-        self, batch: knowledge.Batch, tick: int
-    ) -> tuple[foresight_model.View, ...]:
+        self, batch: knowledge.ActingNodes, tick: int
+    ) -> tuple[foresight_model.SharedView, ...]:
         """Nodes that know the same reports share one view."""
-        silent = patience.patience(self._missing[batch.acting])
+        silent = report_expiry.patience(self._missing[batch.acting])
         ages = np.maximum(self.max_age, self._ticks * silent)
         known = self._counting(batch.acting, tick, ages)
         rows, group = np.unique(known, axis=0, return_inverse=True)
-        found: list[foresight_model.View] = []
+        found: list[foresight_model.SharedView] = []
         self.searches.begin()
         for number, row in enumerate(rows):
             deciding = np.flatnonzero(group.reshape(-1) == number)
@@ -107,7 +107,9 @@ class Linked(knowledge.Knowledge):
         counts = (arrived != knowledge.NEVER) & (tick - arrived <= age)
         return np.where(counts, self._version[acting], knowledge.NEVER)
 
-    def _own(self, part: knowledge.Batch, tick: int) -> metric_base.Heaviness:
+    def _own(
+        self, part: knowledge.ActingNodes, tick: int
+    ) -> metric_base.Heaviness:
         """Run the instance stage with what was known before the round."""
         if not part.rows.size:
             return np.zeros(0)
@@ -116,7 +118,10 @@ class Linked(knowledge.Knowledge):
         return self.weigh_instances(part, supply, len(users))
 
     def _store(
-        self, batch: knowledge.Batch, own: metric_base.Heaviness, tick: int
+        self,
+        batch: knowledge.ActingNodes,
+        own: metric_base.Heaviness,
+        tick: int,
     ) -> None:
         self.publish(batch, own, tick)
         slot = tick % len(self._acted)
@@ -152,7 +157,7 @@ class Linked(knowledge.Knowledge):
             heard = newer & (arrived != knowledge.NEVER) & (gap > 0)
             part = self._missing[:, senders]
             self._missing[:, senders] = np.where(
-                heard, patience.heard(part, gap), part
+                heard, report_expiry.heard(part, gap), part
             )
             self._arrived[:, senders] = np.where(newer, tick, arrived)
 
@@ -177,14 +182,14 @@ class Linked(knowledge.Knowledge):
 
     def _known(
         self, node: int, tick: int
-    ) -> tuple[knowledge.Told, resources.Vector]:
+    ) -> tuple[knowledge.ReportRows, resources.Vector]:
         """Rows and the supply of all reports that count."""
         version = self._counting(np.array([node]), tick, self.max_age)[0]
         return self._told(node, version)
 
     def _told(
         self, node: int, version: model.Indices
-    ) -> tuple[knowledge.Told, resources.Vector]:
+    ) -> tuple[knowledge.ReportRows, resources.Vector]:
         """Rows and the supply of the reports of some ticks."""
         counts = version != knowledge.NEVER
         counts[node] = True
@@ -196,7 +201,7 @@ class Linked(knowledge.Knowledge):
             parts = [(np.zeros(0, dtype=np.intp), 0)]
         rows = np.concatenate([rows for rows, _ in parts])
         slots = np.repeat([s for _, s in parts], [len(r) for r, _ in parts])
-        told = knowledge.Told(
+        told = knowledge.ReportRows(
             self.cloud.user_of_vm[rows],
             self._heavy[slots, rows],
             self._used[slots, rows],

@@ -59,7 +59,7 @@ class Meters:
         self._acted_s = np.zeros(nodes)
         self._past = np.zeros((count, width))
         self._known = np.zeros(count, dtype=np.bool_)
-        self._wants = measure_round.Past.unknown(count, cloud.interval_s)
+        self._wants = measure_round.VmHistory.unknown(count, cloud.interval_s)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Meet VMs that start.
@@ -73,7 +73,7 @@ class Meters:
         self._read_s[rows] = np.nan if at_s is None else at_s
         self._past[rows] = 0.0
         self._known[rows] = False
-        self._wants.put(rows, measure_round.Past.unknown(len(rows)))
+        self._wants.put(rows, measure_round.VmHistory.unknown(len(rows)))
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
         """Supply of nodes in a round, (k, r)."""
@@ -133,7 +133,7 @@ class Meters:
         local: model.Indices,
         usage: usage_model.Usage,
         readings: Readings,
-    ) -> contention.Load:
+    ) -> contention.ContentionLoad:
         """Waiting of VMs since their agents' last round.
 
         :param acting: (k,) indices of the nodes that act.
@@ -144,7 +144,7 @@ class Meters:
         waited_s = readings.stall_s[rows] - self._stall_s[rows]
         since_s = readings.now_s - self._acted_s[acting]
         worked_s = readings.busy_s[acting] - self._busy_s[acting]
-        return contention.Load(
+        return contention.ContentionLoad(
             node=local,
             vcpus=self._cloud.vcpus[rows],
             used=usage.amounts,
@@ -161,8 +161,8 @@ class Meters:
         rows: model.Indices,
         node: model.Indices,
         usage: usage_model.Usage,
-        load: contention.Load,
-    ) -> tuple[resources.Vector, contention.Load]:
+        load: contention.ContentionLoad,
+    ) -> tuple[resources.Vector, contention.ContentionLoad]:
         """Judge what VMs want and who waits.
 
         :returns: (p, r), and the load with who waits for a CPU.
@@ -181,11 +181,11 @@ class Meters:
     def _interval(
         self,
         usage: usage_model.Usage,
-        load: contention.Load,
+        load: contention.ContentionLoad,
         one_cpu: model.Scalars,
     ) -> waiting.Interval:
         cpu = resources.RESOURCES.index('cpu_time')
-        column = resources.CONTROLS.index(resources.Control.CPU)
+        column = resources.CONTROLS.index(resources.ResourceControl.CPU)
         return waiting.Interval(
             node=load.node,
             used=usage.newest[:, cpu] / one_cpu,
@@ -196,7 +196,9 @@ class Meters:
             busy=load.busy[:, column],
         )
 
-    def remember(self, batch: knowledge.Batch, readings: Readings) -> None:
+    def remember(
+        self, batch: knowledge.ActingNodes, readings: Readings
+    ) -> None:
         """Keep what was read for the next round."""
         rows, acting = batch.rows, batch.acting
         self._read[rows] = readings.counters[rows]

@@ -30,7 +30,7 @@ class Allocator(Protocol):
 
     description: str
 
-    def __call__(self, request: 'Request') -> resources.Vector:
+    def __call__(self, request: 'RoundDemand') -> resources.Vector:
         """Divide the nodes.
 
         :returns: (n, r) what each VM receives; never more than it wants, nor
@@ -39,7 +39,7 @@ class Allocator(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Request:
+class RoundDemand:
     """Demands and supply of a round; rows are the VMs that exist.
 
     :ivar node: (n,) index of each VM's node.
@@ -100,7 +100,7 @@ class Setup:
     overcommit: resources.Vector = dataclasses.field(
         default_factory=lambda: np.ones(len(resources.RESOURCES))
     )
-    controls: tuple[resources.Control, ...] = resources.CONTROLS
+    controls: tuple[resources.ResourceControl, ...] = resources.CONTROLS
     ticks: int = 1
     phase: Indices | None = None
     links: cloud_module.Links | None = None
@@ -111,7 +111,7 @@ class Setup:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Moment:
+class RoundMoment:
     """One round; the arrays are good until the next one.
 
     :ivar round: its number, 0 for the first.
@@ -153,7 +153,7 @@ class Moment:
 class Observer(Protocol):
     """Sees every round and sums up."""
 
-    def see(self, moment: Moment) -> None:
+    def see(self, moment: RoundMoment) -> None:
         """Look at a round; copy what is kept."""
 
     def result(self) -> Mapping[str, Any]:

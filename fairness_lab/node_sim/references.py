@@ -12,8 +12,8 @@ import types
 
 import numpy as np
 
-from fairness_lab.node_sim import levelling
 from fairness_lab.node_sim import model
+from fairness_lab.node_sim import pace_levels
 from nova_fairness.model import resources
 
 
@@ -24,13 +24,15 @@ class Leon:
     :param description: one sentence for people.
     """
 
-    def __init__(self, value: levelling.Value, description: str) -> None:
+    def __init__(
+        self, value: pace_levels.Greediness, description: str
+    ) -> None:
         self._value = value
         self.description = description
 
-    def __call__(self, request: model.Request) -> resources.Vector:
+    def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Every VM gets one part of all that it wants."""
-        pace = levelling.level(_consumers(request), self._value)
+        pace = pace_levels.level(_consumers(request), self._value)
         return np.asarray(pace[:, np.newaxis] * request.demand)
 
 
@@ -41,13 +43,13 @@ class Targ:
         'Each resource for itself: equal greediness of the VMs of a node.'
     )
 
-    def __call__(self, request: model.Request) -> resources.Vector:
+    def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Level one resource after the other, each from nothing."""
         result = np.empty_like(request.demand)
         for column in range(request.demand.shape[1]):
             single = _consumers(request, np.array([column]))
             result[:, column] = (
-                levelling.level(single) * request.demand[:, column]
+                pace_levels.level(single) * request.demand[:, column]
             )
         return result
 
@@ -60,15 +62,15 @@ class Real:
         ' greediness of the VMs of a node.'
     )
 
-    def __call__(self, request: model.Request) -> resources.Vector:
+    def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Level memory, then the rest with what memory has made of it."""
         registry = resources.RESOURCES
         space = np.flatnonzero(~registry.time_shared)
         timed = np.flatnonzero(registry.time_shared)
         first = _consumers(request, space)
-        held = levelling.level(first)
-        had = levelling.greediness(first, held)
-        pace = levelling.level(_consumers(request, timed, had))
+        held = pace_levels.level(first)
+        had = pace_levels.greediness(first, held)
+        pace = pace_levels.level(_consumers(request, timed, had))
         result = pace[:, np.newaxis] * request.demand
         result[:, space] = held[:, np.newaxis] * request.demand[:, space]
         return np.asarray(result)
@@ -82,7 +84,7 @@ class Simp:
         ' given of it taken along: equal greediness of the VMs of a node.'
     )
 
-    def __call__(self, request: model.Request) -> resources.Vector:
+    def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Level rank by rank; the order is that of each node."""
         rows = np.arange(len(request.node))
         order = _scarcest_first(request)
@@ -90,7 +92,7 @@ class Simp:
         had = np.zeros(len(rows))
         for rank in range(request.demand.shape[1]):
             column = order[request.node, rank]
-            single = levelling.Consumers(
+            single = pace_levels.Consumers(
                 node=request.node,
                 demand=request.demand[rows, column][:, np.newaxis],
                 endowment=request.endowment[rows, column][:, np.newaxis],
@@ -99,20 +101,20 @@ class Simp:
                 ),
                 had=had,
             )
-            pace = levelling.level(single)
-            had = had + levelling.greediness(single, pace)
+            pace = pace_levels.level(single)
+            had = had + pace_levels.greediness(single, pace)
             result[rows, column] = pace * request.demand[rows, column]
         return result
 
 
 def _consumers(
-    request: model.Request,
+    request: model.RoundDemand,
     columns: model.Indices | None = None,
     had: model.Scalars | None = None,
-) -> levelling.Consumers:
+) -> pace_levels.Consumers:
     chosen = slice(None) if columns is None else columns
     nothing = np.zeros(len(request.node))
-    return levelling.Consumers(
+    return pace_levels.Consumers(
         node=request.node,
         demand=request.demand[:, chosen],
         endowment=request.endowment[:, chosen],
@@ -121,7 +123,7 @@ def _consumers(
     )
 
 
-def _scarcest_first(request: model.Request) -> model.Indices:
+def _scarcest_first(request: model.RoundDemand) -> model.Indices:
     """Columns of each node by demand over capacity, (m, r)."""
     nodes = len(request.capacity)
     wanted = np.stack(
@@ -135,17 +137,17 @@ def _scarcest_first(request: model.Request) -> model.Indices:
 ALLOCATORS: Mapping[str, model.Allocator] = types.MappingProxyType(
     {
         'LEON': Leon(
-            levelling.greediness,
+            pace_levels.greediness,
             'All resources of a VM in proportion: equal greediness of the'
             ' VMs of a node.',
         ),
         'LEON-Asset': Leon(
-            levelling.asset,
+            pace_levels.asset,
             'All resources of a VM in proportion: equal sums of parts of the'
             ' VMs of a node.',
         ),
         'LEON-DomRe': Leon(
-            levelling.dominant,
+            pace_levels.dominant,
             'All resources of a VM in proportion: equal dominant parts of'
             ' the VMs of a node.',
         ),

@@ -18,11 +18,11 @@ from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import resources
 from nova_fairness.shares import grouping
 
-_CPU = resources.CONTROLS.index(resources.Control.CPU)
+_CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 _TIME = resources.RESOURCES.index('cpu_time')
 
 
-class SafetyNet:
+class SimulatedSafetyNet:
     """Memory of all agents of the effects of their weights.
 
     :param cloud: the nodes and VMs.
@@ -34,12 +34,12 @@ class SafetyNet:
         self,
         cloud: cloud_module.Cloud,
         setup: model.Setup,
-        knowledge: knowledge_module.Knowledge,
+        knowledge: knowledge_module.SimulatedKnowledge,
     ) -> None:
         self._cloud = cloud
         self._metric = setup.metric_plugin
         self._knowledge = knowledge
-        self._past = safety_net.Past.unknown(len(cloud.nodes))
+        self._past = safety_net.RoundCounts.unknown(len(cloud.nodes))
 
     @property
     def resting(self) -> resources.Mask:
@@ -48,7 +48,7 @@ class SafetyNet:
 
     def judge(
         self,
-        batch: knowledge_module.Batch,
+        batch: knowledge_module.ActingNodes,
         ready: resources.Mask,
         parts: model.Scalars,
         neutral: model.Scalars,
@@ -61,7 +61,7 @@ class SafetyNet:
         :returns: (k,) whether a node is to be neutral.
         """
         scene = _Scene.of(self._cloud, self._metric, self._knowledge, batch)
-        division = safety_net.Division(
+        division = safety_net.CpuDivision(
             node=scene.local,
             nodes=len(batch.acting),
             user=batch.user,
@@ -90,11 +90,11 @@ class _Scene:
     :ivar quota: (u, r).
     """
 
-    knowledge: knowledge_module.Knowledge
+    knowledge: knowledge_module.SimulatedKnowledge
     metric: metric_base.Metric
-    batch: knowledge_module.Batch
+    batch: knowledge_module.ActingNodes
     local: model.Indices
-    told: knowledge_module.Told
+    told: knowledge_module.ReportRows
     supply: resources.Vector
     user: model.Indices
     used: resources.Vector
@@ -105,8 +105,8 @@ class _Scene:
         cls,
         cloud: cloud_module.Cloud,
         metric: metric_base.Metric,
-        knowledge: knowledge_module.Knowledge,
-        batch: knowledge_module.Batch,
+        knowledge: knowledge_module.SimulatedKnowledge,
+        batch: knowledge_module.ActingNodes,
     ) -> '_Scene':
         """Add up what users have."""
         rows = np.flatnonzero(knowledge.where != knowledge_module.NEVER)

@@ -20,7 +20,7 @@ from nova_fairness.decide import round as decide_round
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
-_CPU = resources.CONTROLS.index(resources.Control.CPU)
+_CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 _NOTHING: policy_base.Memory = types.MappingProxyType({})
 

@@ -43,12 +43,12 @@ class Attack:
     """
 
     description: str
-    change: Callable[[workload.Cloud], workload.Cloud]
+    change: Callable[[workload.QueuedCloud], workload.QueuedCloud]
     project: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """Gain of an attack, and losses of others.
 
     :ivar honest: mean part of the cloud that the party has without the attack,
@@ -71,8 +71,8 @@ class Outcome:
 
 
 def tried(
-    cloud: workload.Cloud, attack: Attack, order: order_module.Order
-) -> Outcome:
+    cloud: workload.QueuedCloud, attack: Attack, order: order_module.Order
+) -> AttackOutcome:
     """Simulate a cloud as it is and with an attack.
 
     :raises PluginMisbehaved: if the order fails.
@@ -89,7 +89,7 @@ def tried(
         had, has = (_largest(each[:users][who]) for each in (before, after))
         return 1 - has / had if had > 0 else 0.0
 
-    return Outcome(
+    return AttackOutcome(
         _largest(before[mine]),
         float((after[:users][mine].sum(axis=0) + extra).max()),
         lost(near),
@@ -101,7 +101,7 @@ def _largest(parts: Floats) -> float:
     return float(parts.sum(axis=0).max(initial=0.0))
 
 
-def _held(cloud: workload.Cloud, order: order_module.Order) -> Floats:
+def _held(cloud: workload.QueuedCloud, order: order_module.Order) -> Floats:
     """(u, c) mean part of the cloud, after two half-lives if it lasts."""
     settled_s = min(2 * cloud.half_life_s, cloud.duration_s / 2)
     moments = engine.Simulation(cloud, order).moments(settled_s)
@@ -113,14 +113,14 @@ def _held(cloud: workload.Cloud, order: order_module.Order) -> Floats:
     return held
 
 
-def _mine(cloud: workload.Cloud) -> Indices:
+def _mine(cloud: workload.QueuedCloud) -> Indices:
     """Rows of the requests of the first user."""
     return np.flatnonzero(cloud.stream.user == 0)
 
 
 def _instead(
-    cloud: workload.Cloud, rows: Indices, **columns: Any
-) -> workload.Cloud:
+    cloud: workload.QueuedCloud, rows: Indices, **columns: Any
+) -> workload.QueuedCloud:
     """The cloud with other requests of the first user.
 
     :param rows: of the requests that each of the new ones is like.
@@ -144,7 +144,7 @@ def _instead(
     )
 
 
-def _named(cloud: workload.Cloud, ids: Indices) -> workload.Cloud:
+def _named(cloud: workload.QueuedCloud, ids: Indices) -> workload.QueuedCloud:
     """The cloud with the first user's requests in other users' names.
 
     :param ids: (m,) of each request, 0 for the own name.
@@ -162,7 +162,7 @@ def _named(cloud: workload.Cloud, ids: Indices) -> workload.Cloud:
     return dataclasses.replace(cloud, owners=changed)
 
 
-def _churn(cloud: workload.Cloud) -> workload.Cloud:
+def _churn(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     stream, mine = cloud.stream, _mine(cloud)
     times = np.ceil(stream.lifetime_s[mine] / SHORT_S).astype(np.int64)
     rows = np.repeat(mine, times)
@@ -176,14 +176,16 @@ def _churn(cloud: workload.Cloud) -> workload.Cloud:
     )
 
 
-def _small_of(cloud: workload.Cloud) -> tuple[tuple[workload.Size, ...], int]:
+def _small_of(
+    cloud: workload.QueuedCloud,
+) -> tuple[tuple[workload.Size, ...], int]:
     """All sizes and that of one VCPU behind them, with its place."""
     sizes = cloud.stream.sizes
     memory_mib = min(each.memory_mib // each.vcpus for each in sizes)
     return (*sizes, workload.Size(1, memory_mib)), len(sizes)
 
 
-def _many_small(cloud: workload.Cloud) -> workload.Cloud:
+def _many_small(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     stream, mine = cloud.stream, _mine(cloud)
     sizes, one = _small_of(cloud)
     vcpus = np.array([each.vcpus * each.servers for each in stream.sizes])
@@ -191,7 +193,7 @@ def _many_small(cloud: workload.Cloud) -> workload.Cloud:
     return _instead(cloud, rows, size=np.full(len(rows), one), sizes=sizes)
 
 
-def _resized(cloud: workload.Cloud) -> workload.Cloud:
+def _resized(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     mine = _mine(cloud)
     sizes, one = _small_of(cloud)
     return _instead(
@@ -203,16 +205,16 @@ def _resized(cloud: workload.Cloud) -> workload.Cloud:
     )
 
 
-def _users(cloud: workload.Cloud) -> workload.Cloud:
+def _users(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     return _named(cloud, np.arange(len(_mine(cloud))) % IDS)
 
 
-def _renamed(cloud: workload.Cloud) -> workload.Cloud:
+def _renamed(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     asked_s = cloud.stream.asked_s[_mine(cloud)]
     return _named(cloud, (asked_s // _NAMED_FOR_S).astype(np.int64))
 
 
-def _projects(cloud: workload.Cloud) -> workload.Cloud:
+def _projects(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     owners, stream = cloud.owners, cloud.stream
     team = [n for n, project in enumerate(owners.project) if project == 0]
     users, projects, project = (
@@ -240,7 +242,9 @@ def _projects(cloud: workload.Cloud) -> workload.Cloud:
     )
 
 
-def _hoarded(cloud: workload.Cloud, longest_s: float) -> workload.Cloud:
+def _hoarded(
+    cloud: workload.QueuedCloud, longest_s: float
+) -> workload.QueuedCloud:
     """All that is wanted on average, from the begin on and for all the time.
 
     :param longest_s: after which servers end; they are asked for again.
@@ -260,15 +264,15 @@ def _hoarded(cloud: workload.Cloud, longest_s: float) -> workload.Cloud:
     )
 
 
-def _hoard(cloud: workload.Cloud) -> workload.Cloud:
+def _hoard(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     return _hoarded(cloud, cloud.duration_s)
 
 
-def _hoard_with_ttl(cloud: workload.Cloud) -> workload.Cloud:
+def _hoard_with_ttl(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     return _hoarded(cloud, min(_TTL_S, cloud.half_life_s))
 
 
-def _lifetimes(cloud: workload.Cloud) -> workload.Cloud:
+def _lifetimes(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     """Three of four are short, the fourth is as much longer."""
     mine = _mine(cloud)
     times = np.where(np.arange(len(mine)) % 4 == 3, 3.7, 0.1)

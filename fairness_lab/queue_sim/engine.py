@@ -21,10 +21,10 @@ import math
 
 import numpy as np
 
+from fairness_lab.queue_sim import estimate_quality
+from fairness_lab.queue_sim import evictions
 from fairness_lab.queue_sim import hosts as hosts_module
-from fairness_lab.queue_sim import leaving
-from fairness_lab.queue_sim import moments
-from fairness_lab.queue_sim import promising
+from fairness_lab.queue_sim import usage_now
 from fairness_lab.queue_sim import workload
 from nova_fairness.model import cluster
 from nova_fairness.model import lifetimes
@@ -74,14 +74,14 @@ def _resized(stream: workload.Stream) -> workload.Indices:
 
 
 def _marked(
-    cloud: workload.Cloud, queue: estimates.Planner
+    cloud: workload.QueuedCloud, queue: estimates.Planner
 ) -> preemption.Planner:
     upper = cloud.marks.upper
     return functools.partial(watermark.plan, queue=queue, upper=upper)
 
 
 def _queue(
-    cloud: workload.Cloud, order: order_module.Order
+    cloud: workload.QueuedCloud, order: order_module.Order
 ) -> estimates.Planner:
     return functools.partial(
         planner.plan,
@@ -109,7 +109,7 @@ class Simulation:
 
     def __init__(
         self,
-        cloud: workload.Cloud,
+        cloud: workload.QueuedCloud,
         order: order_module.Order,
         victims: victims_module.Victims = preemption.LEAST,
     ) -> None:
@@ -121,21 +121,21 @@ class Simulation:
             preemption.plan, queue=_marked(cloud, queue), victims=victims
         )
         self._left_life_s = stream.lifetime_s.copy()
-        self._saves = leaving.saves(cloud)
+        self._saves = evictions.saves(cloud)
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
         self._size = stream.size.copy()
         self._resized = _resized(stream)
         self._accounts = owners.accounts
         self._project = np.array(owners.project, dtype=np.int64)
-        self._hosts = hosts_module.Hosts(cloud.hosts)
+        self._hosts = hosts_module.SimulatedHosts(cloud.hosts)
         users, classes = len(owners.users), len(workload.CLASSES)
-        self._use = moments.Use(users, classes)
+        self._use = usage_now.Use(users, classes)
         self._charged = np.zeros((users, classes))
         self._capacity = np.tile(
             cloud.capacity.astype(float), len(self._accounts)
         )
-        self._ledger = ledger_module.Ledger(
+        self._ledger = ledger_module.UseLedger(
             cloud.half_life_s, 0.0, {ALL: np.zeros_like(self._capacity)}
         )
         self._events: list[tuple[float, _Event, int]] = []
@@ -144,7 +144,7 @@ class Simulation:
         self._placed: dict[int, list[int]] = {}
         self._running: dict[int, list[cluster.Running]] = {}
         self._ends_s: dict[int, float] = {}
-        self.leaving = leaving.Leaving(len(stream))
+        self.leaving = evictions.SimulatedEvictions(len(stream))
         self._lifetimes = lifetimes.Lifetimes()
         # What users have and the ledger lacks, as it was at that time.
         self._fresh, self._fresh_at = np.zeros((users, classes)), 0.0
@@ -154,11 +154,11 @@ class Simulation:
         self.plans = 0
         self.promising = None
         if cloud.estimates_s is not None:
-            self.promising = promising.Promising(
+            self.promising = estimate_quality.Promising(
                 queue, self._ledger.kept, cloud.estimates_s
             )
 
-    def moments(self, every_s: float) -> Iterator[moments.Moment]:
+    def moments(self, every_s: float) -> Iterator[usage_now.QueueMoment]:
         """Go through the time, and stop every so many seconds.
 
         :param every_s: seconds, > 0; the last moment is the end.
@@ -172,7 +172,7 @@ class Simulation:
                 self._charge(due_s)
                 self._plan(due_s)
             self._happen(until_s)
-            yield moments.Moment(
+            yield usage_now.QueueMoment(
                 until_s,
                 self._use.used.copy(),
                 self._use.wanted.copy(),

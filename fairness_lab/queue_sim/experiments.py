@@ -144,7 +144,7 @@ def refusals(seed: int) -> list[Row]:
 
 
 def _bound(run: packing.Packing) -> int:
-    there = layout.Layout(run.snapshot(), weighers.fullest)
+    there = layout.HostLayout(run.snapshot(), weighers.fullest)
     return optimum.bound(there)
 
 

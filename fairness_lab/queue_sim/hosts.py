@@ -10,7 +10,7 @@ from fairness_lab.queue_sim import workload
 from nova_fairness.model import cluster
 
 
-class Hosts:
+class SimulatedHosts:
     """Capacity of hosts, and allocations on them.
 
     :param capacity: (h, c) of each.
@@ -48,7 +48,9 @@ class Hosts:
         """Where hosts stand."""
         return [self._row[name] for name in names]
 
-    def take(self, rows: list[int], cloud: workload.Cloud, size: int) -> None:
+    def take(
+        self, rows: list[int], cloud: workload.QueuedCloud, size: int
+    ) -> None:
         """Allocate a request's servers."""
         self._change(rows, cloud.stream.sizes[size], 1)
 
@@ -56,7 +58,9 @@ class Hosts:
         """Whether some host has more allocated than it has."""
         return bool((self._used > self._capacity).any())
 
-    def free(self, rows: list[int], cloud: workload.Cloud, size: int) -> None:
+    def free(
+        self, rows: list[int], cloud: workload.QueuedCloud, size: int
+    ) -> None:
         """Free the room that a request's servers had."""
         self._change(rows, cloud.stream.sizes[size], -1)
 

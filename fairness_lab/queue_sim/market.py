@@ -40,7 +40,7 @@ CLASSES = (30.0, 60.0, 90.0, 120.0)
 _ORDER, _WHICH, _RATE = range(3)
 _DRAWN = 200
 _CHANGES = 100
-_RULES = planner.Rules(margin=0.0)
+_RULES = planner.MarketRules(margin=0.0)
 """Every better plan is carried out, as it was published."""
 
 _NEW = 1e-6
@@ -48,7 +48,7 @@ _NEW = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Server:
+class MarketServer:
     """A server of a market.
 
     :ivar rate: of it.
@@ -64,7 +64,7 @@ class Server:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Nodes:
+class EqualNodes:
     """Nodes that are all alike.
 
     :ivar count: of them.
@@ -75,11 +75,11 @@ class Nodes:
     cores: int
 
 
-EXAMPLE = Nodes(3, 4)
-TESTBED = Nodes(10, 8)
+EXAMPLE = EqualNodes(3, 4)
+TESTBED = EqualNodes(10, 8)
 
 
-def grouped(servers: Sequence[Server], nodes: int) -> list[list[int]]:
+def grouped(servers: Sequence[MarketServer], nodes: int) -> list[list[int]]:
     """Phase 1 as published: numbers of the servers of each group."""
     groups: list[list[int]] = [[] for _ in range(nodes)]
     prices = [0.0] * nodes
@@ -90,7 +90,7 @@ def grouped(servers: Sequence[Server], nodes: int) -> list[list[int]]:
     return groups
 
 
-def leaving(servers: Sequence[Server], groups: Groups) -> Floats:
+def leaving(servers: Sequence[MarketServer], groups: Groups) -> Floats:
     """(p, g) servers that leave each node if a group comes there."""
     found = np.zeros((len(groups), len(groups)))
     for g, group in enumerate(groups):
@@ -165,7 +165,9 @@ MAPPINGS: Mapping[str, Callable[[Floats], list[int]]] = {
 OURS = 'this planner'
 
 
-def given(servers: Sequence[Server], nodes: Nodes) -> market.Market:
+def given(
+    servers: Sequence[MarketServer], nodes: EqualNodes
+) -> market.MarketState:
     """The market of servers; number ``n`` has the UUID ``server-n``."""
     names = [f'node-{n:02}' for n in range(nodes.count)]
     capacity = np.array([_MEMORY_MIB * 1000, nodes.cores * _RATIO])
@@ -182,7 +184,7 @@ def given(servers: Sequence[Server], nodes: Nodes) -> market.Market:
         )
         cost = _NEW if each.is_new else 1.0
         bids[uuid] = market.Bid(each.rate, each.vcpus, one.demand, cost)
-    return market.Market(
+    return market.MarketState(
         cluster.ClusterSnapshot(
             workload.CLASSES,
             tuple(cluster.Provider(each, each) for each in names),
@@ -206,7 +208,7 @@ def example() -> list[Row]:
         for _ in range(count)
     ]
     servers = [
-        Server(rate, vcpus, n % EXAMPLE.count)
+        MarketServer(rate, vcpus, n % EXAMPLE.count)
         for n, (rate, vcpus) in enumerate(rates)
     ]
     plan = planner.plan(given(servers, EXAMPLE), 0.0, _RULES)
@@ -224,13 +226,13 @@ def example() -> list[Row]:
     ]
 
 
-def two_rounds(order: Sequence[int]) -> list[Server]:
+def two_rounds(order: Sequence[int]) -> list[MarketServer]:
     """Servers of the four classes; the first ten have nodes, one each.
 
     :param order: class of each, 0 to 3.
     """
     return [
-        Server(CLASSES[kind], 8, n % TESTBED.count, n >= TESTBED.count)
+        MarketServer(CLASSES[kind], 8, n % TESTBED.count, n >= TESTBED.count)
         for n, kind in enumerate(order)
     ]
 
@@ -294,7 +296,7 @@ def changes(seed: int) -> list[Row]:
     return rows
 
 
-def _level(servers: Sequence[Server], nodes: Nodes) -> float:
+def _level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
     """Mean price at which currency is spent; 1 if all nodes cost as much."""
     prices = np.zeros(nodes.count)
     rates = np.array([each.rate for each in servers])
@@ -304,8 +306,8 @@ def _level(servers: Sequence[Server], nodes: Nodes) -> float:
 
 
 def _moved(
-    servers: Sequence[Server], nodes: Nodes, name: str
-) -> tuple[list[Server], int]:
+    servers: Sequence[MarketServer], nodes: EqualNodes, name: str
+) -> tuple[list[MarketServer], int]:
     """Servers on their new nodes, and how many that had one changed it.
 
     :param name: of :data:`MAPPINGS`, or :data:`OURS`.

@@ -22,7 +22,7 @@ from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import columns
 from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
@@ -31,7 +31,7 @@ _KIND, _WHICH, _MEMORY, _VCPU = range(4)
 _DEPTH = displacement.Depth()
 
 
-class Kind(enum.IntEnum):
+class PackedKind(enum.IntEnum):
     """The kind of a request."""
 
     START = 0
@@ -94,7 +94,7 @@ class Strategy:
 
 
 @dataclasses.dataclass(slots=True)
-class Outcome:
+class PackingOutcome:
     """Results of a strategy.
 
     :ivar busy: hosts in use after each request.
@@ -136,12 +136,12 @@ class Packing:
         )
         self._hosts = hosts_module.Hosts(self.snapshot())
         self._rule = weighers.RULES[strategy.rule]
-        self._rules = rules.Rules(
+        self._rules = rules.ConsolidationRules(
             rule=self._rule,
             depth=strategy.depth,
             at_once=waves.AtOnce(1000, 1000),
         )
-        self.outcome = Outcome([])
+        self.outcome = PackingOutcome([])
 
     def snapshot(self) -> cluster.ClusterSnapshot:
         """The cloud now."""
@@ -193,25 +193,31 @@ class Packing:
         strategy = self._strategy
         self._move(planner.consolidate(self.snapshot(), self._rules))
         if strategy.has_repack:
-            self._move(repacking.repack(self.snapshot(), self._rules))
+            self._move(repack.repack(self.snapshot(), self._rules))
 
-    def _kind(self, drawn: float) -> Kind:
+    def _kind(self, drawn: float) -> PackedKind:
         mix, count = self._mix, len(self._running)
         start = (1.0 - mix.resize) * mix.servers / (mix.servers + count)
         if not count or drawn < start:
-            return Kind.START
-        return Kind.RESIZE if drawn < start + mix.resize else Kind.STOP
+            return PackedKind.START
+        return (
+            PackedKind.RESIZE
+            if drawn < start + mix.resize
+            else PackedKind.STOP
+        )
 
-    def _asked(self, n: int, kind: Kind, which: float) -> None:
+    def _asked(self, n: int, kind: PackedKind, which: float) -> None:
         uuid = f'{n:08}'
-        if kind is not Kind.START:
+        if kind is not PackedKind.START:
             uuid = list(self._running)[int(which * len(self._running))]
             before = self._running.pop(uuid)
             self._take(before, -1)
-        if kind is not Kind.STOP and not self._placed(uuid, self._size(n)):
+        if kind is not PackedKind.STOP and not self._placed(
+            uuid, self._size(n)
+        ):
             self.outcome.refused += 1
             # A change that finds no room leaves the server as it is.
-            if kind is Kind.RESIZE:
+            if kind is PackedKind.RESIZE:
                 self._running[uuid] = before
                 self._take(before, 1)
 
@@ -292,7 +298,7 @@ class Packing:
                 return int(rows[0])
         return None
 
-    def _move(self, plan: rules.Plan) -> None:
+    def _move(self, plan: rules.ConsolidationPlan) -> None:
         for move in plan.moves:
             server = self._running[move.server]
             self._take(server, -1)

@@ -50,7 +50,7 @@ def names() -> tuple[str, ...]:
 
 def found_at(
     name: str, folder: pathlib.Path, overrides: Mapping[str, str]
-) -> yaml.Value:
+) -> yaml.YamlValue:
     """Read what a scenario says.
 
     :param name: of one in the folder, or the path of a YAML file.
@@ -74,7 +74,7 @@ def found_at(
 
 def find(
     name: str, overrides: Mapping[str, str] = _AS_WRITTEN
-) -> workload.Cloud:
+) -> workload.QueuedCloud:
     """Read a scenario that comes with the simulator, or one in a file.
 
     :param name: its name, or the path of a YAML file.
@@ -85,28 +85,30 @@ def find(
     return _cloud(found_at(name, FOLDER, overrides))
 
 
-def _cloud(whole: yaml.Value) -> workload.Cloud:
+def _cloud(whole: yaml.YamlValue) -> workload.QueuedCloud:
     section = whole.section()
-    description = section.need('description', yaml.Value.text)
-    seed = section.take('seed', yaml.Value.integer, 1)
+    description = section.need('description', yaml.YamlValue.text)
+    seed = section.take('seed', yaml.YamlValue.integer, 1)
     days = section.need('days', read_days)
-    cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
-    half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
-    wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
+    cycle_s = section.take('cycle_s', yaml.YamlValue.positive, 60.0)
+    half_life_h = section.take(
+        'half_life_hours', yaml.YamlValue.positive, 168.0
+    )
+    wait_h = section.take('longest_wait_hours', yaml.YamlValue.positive, None)
     patience_h = section.take(
-        'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
+        'backfill_patience_hours', yaml.YamlValue.number, _PATIENCE_H
     )
     estimates_h = section.take(
-        'estimates_every_hours', yaml.Value.positive, None
+        'estimates_every_hours', yaml.YamlValue.positive, None
     )
-    notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    notice_s = section.take('notice_s', yaml.YamlValue.number, 600.0)
     marks, saves = _marks(section), section.take('saves', _part, 0.0)
-    all_run = section.take('with_preemptible', yaml.Value.yes_or_no, True)
+    all_run = section.take('with_preemptible', yaml.YamlValue.yes_or_no, True)
     hosts = section.need('hosts', read_hosts)
     owners, stream = read_asked(section, hosts, days, seed)
     if not all_run:
         stream = stream.without_preemptible()
-    return workload.Cloud(
+    return workload.QueuedCloud(
         name=whole.path.stem,
         description=description,
         seed=seed,
@@ -150,23 +152,23 @@ def read_asked(
     return streams.owners(recipes), stream
 
 
-def _trace(value: yaml.Value) -> traces.Trace:
+def _trace(value: yaml.YamlValue) -> traces.Trace:
     section = value.section()
     found = traces.Trace(
-        value.path.parent / section.need('file', yaml.Value.text),
+        value.path.parent / section.need('file', yaml.YamlValue.text),
         section.take('shares', _shares, {}),
-        section.take('memory_gib_per_vcpu', yaml.Value.positive, 4.0),
-        section.take('time_limits', yaml.Value.yes_or_no, True),
+        section.take('memory_gib_per_vcpu', yaml.YamlValue.positive, 4.0),
+        section.take('time_limits', yaml.YamlValue.yes_or_no, True),
     )
     section.finish()
     return found
 
 
-def _shares(value: yaml.Value) -> dict[str, float]:
+def _shares(value: yaml.YamlValue) -> dict[str, float]:
     return {name: each.number() for name, each in value.entries().items()}
 
 
-def read_days(value: yaml.Value) -> float:
+def read_days(value: yaml.YamlValue) -> float:
     """Length of a run."""
     days = value.positive()
     if days > _MOST_DAYS:
@@ -174,11 +176,11 @@ def read_days(value: yaml.Value) -> float:
     return days
 
 
-def _count(value: yaml.Value) -> int:
+def _count(value: yaml.YamlValue) -> int:
     return value.integer(1, _MOST_AMOUNT)
 
 
-def _memory(value: yaml.Value) -> int:
+def _memory(value: yaml.YamlValue) -> int:
     """MiB of a number of GiB."""
     memory_mib = round(value.positive() * workload.MIB_PER_GIB)
     if not 1 <= memory_mib <= _MOST_AMOUNT * workload.MIB_PER_GIB:
@@ -186,7 +188,7 @@ def _memory(value: yaml.Value) -> int:
     return memory_mib
 
 
-def read_hosts(value: yaml.Value) -> cluster.Amounts:
+def read_hosts(value: yaml.YamlValue) -> cluster.Amounts:
     """(h, c) capacity of each host, kind after kind."""
     rows: list[list[int]] = []
     for kind in value.items() if value.is_list() else [value]:
@@ -201,7 +203,7 @@ def read_hosts(value: yaml.Value) -> cluster.Amounts:
     return np.array(rows, dtype=np.int64)
 
 
-def _recipes(value: yaml.Value, days: float) -> list[streams.Recipe]:
+def _recipes(value: yaml.YamlValue, days: float) -> list[streams.StreamRecipe]:
     recipes, seen = [], set()
     for item in value.items():
         each = _recipe(item, days)
@@ -214,17 +216,17 @@ def _recipes(value: yaml.Value, days: float) -> list[streams.Recipe]:
     return recipes
 
 
-def _recipe(value: yaml.Value, days: float) -> streams.Recipe:
+def _recipe(value: yaml.YamlValue, days: float) -> streams.StreamRecipe:
     section = value.section()
     spreads = {each.value: each for each in streams.Spread}
-    found = streams.Recipe(
-        name=section.need('name', yaml.Value.name),
+    found = streams.StreamRecipe(
+        name=section.need('name', yaml.YamlValue.name),
         count=section.take('count', _count, 1),
-        share=section.take('share', yaml.Value.number, 1.0),
+        share=section.take('share', yaml.YamlValue.number, 1.0),
         users=section.take('users', _count, 1),
-        demand=section.need('demand', yaml.Value.positive),
+        demand=section.need('demand', yaml.YamlValue.positive),
         sizes=section.need('sizes', _sizes),
-        lifetime_s=section.need('lifetime_hours', yaml.Value.positive)
+        lifetime_s=section.need('lifetime_hours', yaml.YamlValue.positive)
         * workload.HOUR_S,
         spread=section.take(
             'lifetimes',
@@ -238,13 +240,15 @@ def _recipe(value: yaml.Value, days: float) -> streams.Recipe:
             ((0.0, days * workload.DAY_S),),
         ),
         deleted=section.take('deleted', _part, 0.0),
-        preemptible=section.take('preemptible', yaml.Value.yes_or_no, False),
+        preemptible=section.take(
+            'preemptible', yaml.YamlValue.yes_or_no, False
+        ),
     )
     section.finish()
     return found
 
 
-def _sizes(value: yaml.Value) -> tuple[tuple[workload.Size, float], ...]:
+def _sizes(value: yaml.YamlValue) -> tuple[tuple[workload.Size, float], ...]:
     found: dict[workload.Size, float] = {}
     for item in value.items():
         section = item.section()
@@ -255,18 +259,18 @@ def _sizes(value: yaml.Value) -> tuple[tuple[workload.Size, float], ...]:
         )
         if size in found:
             raise item.wrong(f'every size once, and {size.name} came before')
-        found[size] = section.take('weight', yaml.Value.positive, 1.0)
+        found[size] = section.take('weight', yaml.YamlValue.positive, 1.0)
         section.finish()
     if not found:
         raise value.wrong('at least one size')
     return tuple(found.items())
 
 
-def _burst(value: yaml.Value) -> float:
+def _burst(value: yaml.YamlValue) -> float:
     return value.number(1.0)
 
 
-def _part(value: yaml.Value) -> float:
+def _part(value: yaml.YamlValue) -> float:
     part = value.number()
     if part > 1:
         raise value.wrong('a number from 0 to 1')
@@ -279,14 +283,16 @@ def _marks(section: yaml.Section) -> watermark.Marks:
     return watermark.Marks(upper, lower)
 
 
-def _freed(value: yaml.Value, kept_free: float) -> float:
+def _freed(value: yaml.YamlValue, kept_free: float) -> float:
     part = value.number()
     if part > kept_free:
         raise value.wrong(f'a number from 0 to kept_free, {kept_free:g}')
     return part
 
 
-def _active(value: yaml.Value, days: float) -> tuple[tuple[float, float], ...]:
+def _active(
+    value: yaml.YamlValue, days: float
+) -> tuple[tuple[float, float], ...]:
     """Begin and end of each time before the end of the run, seconds."""
     found: list[tuple[float, float]] = []
     last = 0.0

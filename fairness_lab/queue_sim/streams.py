@@ -34,7 +34,7 @@ class Spread(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class StreamRecipe:
     """Requests of projects of one kind.
 
     :ivar name: of the project; with a number if there are several.
@@ -69,7 +69,7 @@ class Recipe:
     preemptible: bool = False
 
 
-def owners(recipes: Sequence[Recipe]) -> workload.Owners:
+def owners(recipes: Sequence[StreamRecipe]) -> workload.Owners:
     """All projects with their users, in the order of the recipes."""
     projects: list[str] = []
     shares: list[float] = []
@@ -88,7 +88,7 @@ def owners(recipes: Sequence[Recipe]) -> workload.Owners:
 
 
 def drawn(
-    recipes: Sequence[Recipe], capacity: cluster.Amounts, seed: int
+    recipes: Sequence[StreamRecipe], capacity: cluster.Amounts, seed: int
 ) -> workload.Stream:
     """Requests of all projects.
 
@@ -122,7 +122,7 @@ def drawn(
 
 
 def _project(
-    recipe: Recipe,
+    recipe: StreamRecipe,
     capacity: cluster.Amounts,
     seed: int,
     number: int,
@@ -152,7 +152,9 @@ def _project(
     return asked, lifetime, deleted, user, size, marks
 
 
-def _asked(recipe: Recipe, rate: float, seed: int, number: int) -> Floats:
+def _asked(
+    recipe: StreamRecipe, rate: float, seed: int, number: int
+) -> Floats:
     """Moments at which one project asks: bursts of a Poisson process."""
     begin = np.array([start for start, _ in recipe.active])
     length = np.array([end - start for start, end in recipe.active])
@@ -173,7 +175,7 @@ def _asked(recipe: Recipe, rate: float, seed: int, number: int) -> Floats:
     return np.repeat(moments, counts.astype(np.int64))
 
 
-def _lifetimes(recipe: Recipe, chances: Floats) -> Floats:
+def _lifetimes(recipe: StreamRecipe, chances: Floats) -> Floats:
     """(n,) seconds, at least one."""
     mean = recipe.lifetime_s
     if recipe.spread is Spread.FIXED:

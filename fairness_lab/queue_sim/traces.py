@@ -216,7 +216,9 @@ def _table(path: pathlib.Path) -> Iterator[_Asked]:
         )
 
 
-def _finite(place: trace_rows.Place, row: trace_rows.Row, key: str) -> float:
+def _finite(
+    place: trace_rows.RowPlace, row: trace_rows.Row, key: str
+) -> float:
     number = trace_rows.number(place, row, key, math.nan)
     if not math.isfinite(number):
         raise place.wrong(key, row[key], 'a number, at least 0')
@@ -224,7 +226,7 @@ def _finite(place: trace_rows.Place, row: trace_rows.Row, key: str) -> float:
 
 
 def _whole(
-    place: trace_rows.Place,
+    place: trace_rows.RowPlace,
     row: trace_rows.Row,
     key: str,
     most: int,
@@ -300,7 +302,7 @@ def _servers(processors: int, most_vcpus: int) -> int:
 
 def _whole_jobs(
     path: pathlib.Path,
-) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     """Jobs, without the parts of those that have a line for the whole."""
     found = list(_jobs(path))
     whole = {
@@ -313,7 +315,7 @@ def _whole_jobs(
 
 def _jobs(
     path: pathlib.Path,
-) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     try:
         with path.open(encoding='utf-8', errors='replace') as file:
             yield from _numbers(path, file)
@@ -323,13 +325,13 @@ def _jobs(
 
 def _numbers(
     path: pathlib.Path, lines: Iterable[str]
-) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     """Fields of each job; comments begin with a semicolon."""
     for line, text in enumerate(lines, 1):
         words = text.partition(';')[0].split()
         if not words:
             continue
-        place = trace_rows.Place(path, line)
+        place = trace_rows.RowPlace(path, line)
         if len(words) != len(SWF_FIELDS):
             column = f'{min(len(words), len(SWF_FIELDS)) + 1}'
             expected = f'{len(SWF_FIELDS)} fields'
@@ -378,7 +380,7 @@ def _packing(path: pathlib.Path, largest: workload.Size) -> Iterator[_Asked]:
 
 def _vms(
     path: pathlib.Path,
-) -> Iterator[tuple[trace_rows.Place, trace_rows.Row]]:
+) -> Iterator[tuple[trace_rows.RowPlace, trace_rows.Row]]:
     """Rows of ``vm`` with what their types need."""
     try:
         address = f'{path.absolute().as_uri()}?mode=ro'
@@ -387,7 +389,7 @@ def _vms(
                 _check_table(path, file, table, columns)
             file.row_factory = sqlite3.Row
             for row in file.execute(_VMS):
-                yield trace_rows.Place(path, row['rowid']), dict(row)
+                yield trace_rows.RowPlace(path, row['rowid']), dict(row)
     except sqlite3.Error as error:
         raise exception.BadTrace(f'{path} cannot be read: {error}') from None
 
@@ -407,7 +409,7 @@ def _check_table(
 
 
 def _number(
-    place: trace_rows.Place, row: Mapping[str, Any], key: str
+    place: trace_rows.RowPlace, row: Mapping[str, Any], key: str
 ) -> float:
     found = trace_rows.number(place, row, key, math.nan, -math.inf)
     if not math.isfinite(found):
@@ -416,7 +418,7 @@ def _number(
 
 
 def _of_machine(
-    place: trace_rows.Place, row: Mapping[str, Any], key: str, whole: int
+    place: trace_rows.RowPlace, row: Mapping[str, Any], key: str, whole: int
 ) -> int:
     """Amount of a part of a machine, at least 1."""
     if row[key] is None:

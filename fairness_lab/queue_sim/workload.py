@@ -152,7 +152,7 @@ class Stream:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Cloud:
+class QueuedCloud:
     """A cloud to simulate, with all that is asked of it.
 
     :ivar name: of the scenario.

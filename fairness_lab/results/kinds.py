@@ -16,7 +16,7 @@ Names = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredValue:
     """One value.
 
     :ivar subject: whose, or its number; empty if there is but one.
@@ -28,12 +28,12 @@ class Measured:
     says: str = ''
 
 
-Measure = Callable[[Result, Names, Names], Iterable[Measured]]
+Measure = Callable[[Result, Names, Names], Iterable[MeasuredValue]]
 Middle = Callable[[Result, str, Names], float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kind:
+class ExpectationKind:
     """One of the things that can be expected.
 
     :ivar says: what is measured, for people; ``{}`` stands for whose it is.
@@ -62,19 +62,21 @@ def _each(
         are given.
     """
 
-    def measure(result: Result, of: Names, _to: Names) -> Iterator[Measured]:
+    def measure(
+        result: Result, of: Names, _to: Names
+    ) -> Iterator[MeasuredValue]:
         entries = result[section] or {}
         for name in of or entries:
             found = value(entries[name]) if name in entries else None
             if of or found is not None or not known_only:
-                yield Measured(name, found)
+                yield MeasuredValue(name, found)
 
     return measure
 
 
 def _once(value: Callable[[Result], float | None]) -> Measure:
     """A value of the whole run."""
-    return lambda result, _of, _to: [Measured('', value(result))]
+    return lambda result, _of, _to: [MeasuredValue('', value(result))]
 
 
 def _numbered(
@@ -82,7 +84,7 @@ def _numbered(
 ) -> Measure:
     """Values of stretches of the run, numbered from 1."""
     return lambda result, _of, _to: [
-        Measured(str(number), value, says)
+        MeasuredValue(str(number), value, says)
         for number, (says, value) in enumerate(rows(result), start=1)
     ]
 
@@ -93,11 +95,13 @@ def _compared(values: Measure, does: str = 'gets') -> Measure:
     :param does: what the VM does with so much, for people.
     """
 
-    def measure(result: Result, of: Names, to: Names) -> Iterator[Measured]:
+    def measure(
+        result: Result, of: Names, to: Names
+    ) -> Iterator[MeasuredValue]:
         parts = {row.subject: row.value for row in values(result, of + to, ())}
         for name in to:
             value = ratio(parts[of[0]], parts[name])
-            yield Measured(name, value, f'{of[0]} {does} than {name}')
+            yield MeasuredValue(name, value, f'{of[0]} {does} than {name}')
 
     return measure
 
@@ -119,7 +123,9 @@ def _window_s(result: Result) -> float:
 def _waiting(value: Callable[[float, float], float | None]) -> Measure:
     """A value of each VM by the CPUs that it used and the part it waited."""
 
-    def measure(result: Result, of: Names, to: Names) -> Iterable[Measured]:
+    def measure(
+        result: Result, of: Names, to: Names
+    ) -> Iterable[MeasuredValue]:
         def of_vm(vm: Mapping[str, Any]) -> float | None:
             waited = vm['waited_part']
             if waited is None:
@@ -182,7 +188,7 @@ def _link_rows(
     ]
 
 
-def _gaps(result: Result, of: Names, to: Names) -> Iterable[Measured]:
+def _gaps(result: Result, of: Names, to: Names) -> Iterable[MeasuredValue]:
     return _each(
         'nodes',
         lambda node: ratio(node['longest_gap_s'], result['interval_s']),
@@ -197,15 +203,19 @@ def _entry(section: str, field: str) -> Middle:
     return lambda result, subject, _of: float(result[section][subject][field])
 
 
-def _vm(field: str, says: str, **more: Any) -> Kind:
-    return Kind(says, _each('instances', lambda vm: vm[field]), 'vms', **more)
+def _vm(field: str, says: str, **more: Any) -> ExpectationKind:
+    return ExpectationKind(
+        says, _each('instances', lambda vm: vm[field]), 'vms', **more
+    )
 
 
-def _node(field: str, says: str) -> Kind:
-    return Kind(says, _each('nodes', lambda node: node[field]), 'nodes')
+def _node(field: str, says: str) -> ExpectationKind:
+    return ExpectationKind(
+        says, _each('nodes', lambda node: node[field]), 'nodes'
+    )
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ExpectationKind] = {
     'cpu-part': _vm(
         'cpu_share',
         'part of the CPU of its node that {} gets',
@@ -214,18 +224,18 @@ KINDS: Mapping[str, Kind] = {
             'max-min': _entry('instances', 'max_min_share'),
         },
     ),
-    'cpu-of-demand': Kind(
+    'cpu-of-demand': ExpectationKind(
         'part of the CPU time that it wants which {} gets',
         _each('instances', lambda vm: ratio(vm['cpu_s'], vm['demand_cpu_s'])),
         'vms',
     ),
-    'cpu-ratio': Kind(
+    'cpu-ratio': ExpectationKind(
         'how many times more CPU {}',
         _compared(_each('instances', lambda vm: vm['cpu_share'])),
         'vms',
         compares=True,
     ),
-    'cpu-told': Kind(
+    'cpu-told': ExpectationKind(
         'how many times more CPUs {}, told by use and waiting',
         _compared(
             _waiting(lambda used, waited: ratio(used, 1 - waited)), 'wants'
@@ -233,7 +243,7 @@ KINDS: Mapping[str, Kind] = {
         'vms',
         compares=True,
     ),
-    'busy-part': Kind(
+    'busy-part': ExpectationKind(
         'part of the time in which {} ran or waited for a CPU',
         _waiting(lambda cpus, waited: cpus + waited),
         'vms',
@@ -241,34 +251,34 @@ KINDS: Mapping[str, Kind] = {
     'waiting-part': _vm(
         'waited_part', 'part of the time in which {} waited for a CPU'
     ),
-    'weight-range': Kind(
+    'weight-range': ExpectationKind(
         'weight of {} over the run, largest / smallest',
         _each('instances', _weight_range),
         'vms',
     ),
-    'weight-unrest': Kind(
+    'weight-unrest': ExpectationKind(
         'weight of {} at last, peak to peak relative to the mean',
         _each('instances', lambda vm: vm['peak_to_peak'].get('cpu')),
         'vms',
     ),
-    'disk-part': Kind(
+    'disk-part': ExpectationKind(
         'part of the disk of its node that {} gets',
         _each('disk', lambda vm: vm['share']),
         'vms',
         around={'equal': _equal},
     ),
-    'disk-of-rate': Kind(
+    'disk-of-rate': ExpectationKind(
         'part of the rate of its disk that {} gets',
         _each('disk', lambda vm: vm['device_part']),
         'vms',
     ),
-    'disk-ratio': Kind(
+    'disk-ratio': ExpectationKind(
         'how many times more of the disk {}',
         _compared(_each('disk', lambda vm: vm['share'])),
         'vms',
         compares=True,
     ),
-    'disk-of-fio': Kind(
+    'disk-of-fio': ExpectationKind(
         'what {} gets of the disk, relative to fio with the same weights',
         _each(
             'disk',
@@ -277,7 +287,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         'vms',
     ),
-    'compared-with-fio': Kind(
+    'compared-with-fio': ExpectationKind(
         'VMs that were compared with fio',
         _once(
             lambda result: float(
@@ -288,16 +298,16 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'late-wakes': Kind(
+    'late-wakes': ExpectationKind(
         'part of the wakes of {} that are 20 ms late or more',
         _each('latency', lambda vm: vm['late_20ms_part']),
         'vms',
     ),
-    'latency-measured': Kind(
+    'latency-measured': ExpectationKind(
         'VMs in which the lateness of wakes was measured',
         _once(lambda result: float(len(result['latency'] or {}))),
     ),
-    'user-cpu-part': Kind(
+    'user-cpu-part': ExpectationKind(
         'part of all used CPU that {} gets',
         _each('users', lambda user: user['cpu_share']),
         'users',
@@ -306,12 +316,12 @@ KINDS: Mapping[str, Kind] = {
             'bounded': _entry('users', 'bounded_share'),
         },
     ),
-    'seconds-until-fair': Kind(
+    'seconds-until-fair': ExpectationKind(
         'seconds until the part of {} is fair and stays so',
         _each('users', lambda user: user['first_within_s']),
         'users',
     ),
-    'round-gap': Kind(
+    'round-gap': ExpectationKind(
         'longest time between two rounds on {}, intervals',
         _gaps,
         'nodes',
@@ -322,7 +332,7 @@ KINDS: Mapping[str, Kind] = {
     'known-part': _node(
         'known_part', 'part of all CPUs that the agent of {} knows at last'
     ),
-    'farthest-vm': Kind(
+    'farthest-vm': ExpectationKind(
         'largest distance of a VM from its max-min part',
         _once(
             lambda result: max(
@@ -331,7 +341,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'least-cpu-used': Kind(
+    'least-cpu-used': ExpectationKind(
         'part of its CPU that was used, on the node with the least',
         _once(
             lambda result: min(
@@ -339,7 +349,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'lone-cpu-part': Kind(
+    'lone-cpu-part': ExpectationKind(
         'part of the CPU that a lone busy VM with the lowest weight gets',
         _once(
             lambda result: min(
@@ -347,7 +357,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'lone-weight-range': Kind(
+    'lone-weight-range': ExpectationKind(
         'weight of a lone VM, largest / smallest',
         _once(
             lambda result: max(
@@ -360,7 +370,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'reference-difference': Kind(
+    'reference-difference': ExpectationKind(
         'largest difference of shares from a reference evaluation',
         _once(
             lambda result: (result['reference'] or {}).get(
@@ -368,7 +378,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'pairs': Kind(
+    'pairs': ExpectationKind(
         'pairs of phases without and with the agent',
         _once(
             lambda result: float(
@@ -376,19 +386,19 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'work-change-low': Kind(
+    'work-change-low': ExpectationKind(
         'change of the work, lower end of the 95 % confidence interval',
         _once(_work(0)),
     ),
-    'work-change-high': Kind(
+    'work-change-high': ExpectationKind(
         'change of the work, upper end of the 95 % confidence interval',
         _once(_work(1)),
     ),
-    'windows': Kind(
+    'windows': ExpectationKind(
         'windows between events that are long enough to judge',
         _once(lambda result: float(len(result['windows']))),
     ),
-    'window-distance': Kind(
+    'window-distance': ExpectationKind(
         '{}: largest distance of a VM from its max-min part',
         _numbered(
             lambda result: (
@@ -396,7 +406,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'healing-rounds': Kind(
+    'healing-rounds': ExpectationKind(
         '{}: round in which every agent knows all others',
         _numbered(
             lambda result: (
@@ -405,7 +415,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'healing-distance': Kind(
+    'healing-distance': ExpectationKind(
         '{}: largest distance of a VM from its max-min part '
         f'{peers.ROUNDS_TO_HEAL} rounds later',
         _numbered(
@@ -415,19 +425,19 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    'contended-link-windows': Kind(
+    'contended-link-windows': ExpectationKind(
         'stretches in which VMs compete for the link',
         _once(lambda result: float(len(_on_link(result, lone=False)))),
     ),
-    'lone-link-windows': Kind(
+    'lone-link-windows': ExpectationKind(
         'stretches in which one VM has the link alone',
         _once(lambda result: float(len(_on_link(result, lone=True)))),
     ),
-    'link-distance': Kind(
+    'link-distance': ExpectationKind(
         '{}: largest distance of a VM from the part of its class',
         _numbered(_link_rows('off_by', lone=False)),
     ),
-    'link-part': Kind(
+    'link-part': ExpectationKind(
         '{}: part of the link that a lone VM has',
         _numbered(_link_rows('link_part', lone=True)),
     ),

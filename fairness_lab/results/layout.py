@@ -11,7 +11,7 @@ from nova_fairness import exception
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class VmPlace:
     """Node, owner and size of a VM."""
 
     node: str
@@ -20,7 +20,7 @@ class Place:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Layout:
+class ScenarioLayout:
     """The unchanging part of a scenario.
 
     :ivar capacity: number of CPUs of each node.
@@ -30,10 +30,10 @@ class Layout:
 
     capacity: Mapping[str, float]
     user_weight: Mapping[str, float]
-    places: Mapping[str, Place]
+    places: Mapping[str, VmPlace]
 
 
-def layout(meta: Mapping[str, Any]) -> Layout:
+def layout(meta: Mapping[str, Any]) -> ScenarioLayout:
     """Read the layout.
 
     :param meta: content of ``meta.json``.
@@ -54,7 +54,7 @@ def layout(meta: Mapping[str, Any]) -> Layout:
         name: _place(name, vm, capacity)
         for name, vm in _named(scenario, 'vms')
     }
-    return Layout(capacity, weights, places)
+    return ScenarioLayout(capacity, weights, places)
 
 
 def _named(
@@ -98,7 +98,7 @@ def _span(text: str) -> int:
 
 def _place(
     name: str, vm: Mapping[str, Any], capacity: Mapping[str, float]
-) -> Place:
+) -> VmPlace:
     node = vm.get('node') or next(iter(capacity), '')
     user = vm.get('user', '')
     if node not in capacity or not user:
@@ -106,4 +106,4 @@ def _place(
             f'meta.json: scenario: vms: {name}: expected a user and one of '
             f'the nodes {", ".join(capacity)}, got {user!r} and {node!r}'
         )
-    return Place(str(node), str(user), int(vm.get('vcpus', 1)))
+    return VmPlace(str(node), str(user), int(vm.get('vcpus', 1)))

@@ -109,7 +109,9 @@ def healings(line: timeline.Timeline) -> Iterator[Json]:
         yield entry
 
 
-def _since_s(line: timeline.Timeline, event: recording.Event) -> float | None:
+def _since_s(
+    line: timeline.Timeline, event: recording.EventRow
+) -> float | None:
     """When an agent can be heard again; ``None`` if it never was.
 
     One that starts is heard from the first round on in which it has an

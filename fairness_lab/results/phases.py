@@ -43,7 +43,7 @@ T_975 = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pair:
+class PhasePair:
     """Work per second in two neighbouring phases.
 
     :ivar without: without the agent, > 0.
@@ -199,7 +199,7 @@ def uncontended(line: timeline.Timeline) -> Json | None:
         work = sum(line.work(vm, from_s, to_s) for vm in line.places)
         phases[agents].append(work / (to_s - from_s))
     pairs = [
-        Pair(without, with_agent)
+        PhasePair(without, with_agent)
         for without, with_agent in zip(
             phases[False][1:], phases[True][1:], strict=False
         )

@@ -32,7 +32,7 @@ class Reach:
     def __init__(
         self,
         nodes: Iterable[str],
-        events: Sequence[recording.Event],
+        events: Sequence[recording.EventRow],
         *,
         agents: bool,
     ) -> None:

@@ -15,7 +15,7 @@ from fairness_lab.results import recording
 from nova_fairness import exception
 
 
-class Recorder:
+class RunRecorder:
     """The files of one recording; rows go to disk as they come.
 
     :param directory: is made if need be; must not hold a recording.
@@ -76,7 +76,7 @@ class Recorder:
         text = json.dumps(moved, indent=2, sort_keys=True) + '\n'
         (self.directory / recording.FIO).write_text(text)
 
-    def event(self, row: recording.Event) -> None:
+    def event(self, row: recording.EventRow) -> None:
         """Add something that happened."""
         self._add(recording.EVENTS, f'{row.t_s:.3f}', row.event, row.subject)
 

@@ -184,7 +184,7 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class EventRow:
     """One row of ``events.csv``: time, event and its subject."""
 
     t_s: float
@@ -218,7 +218,7 @@ class Recording:
 
     meta: Mapping[str, Any]
     readings: tuple[Reading, ...]
-    events: tuple[Event, ...] = ()
+    events: tuple[EventRow, ...] = ()
     offers: tuple[Offer, ...] = ()
     rounds: Mapping[str, tuple[Mapping[str, Any], ...]] = dataclasses.field(
         default_factory=dict
@@ -330,10 +330,10 @@ def _readings(path: pathlib.Path) -> Iterator[Reading]:
         )
 
 
-def _events(path: pathlib.Path) -> Iterator[Event]:
+def _events(path: pathlib.Path) -> Iterator[EventRow]:
     for line, row in tables.rows(path, EVENT_COLUMNS):
         t_s = tables.number(path, line, row, 't_s')
-        yield Event(t_s, row['event'], row['subject'])
+        yield EventRow(t_s, row['event'], row['subject'])
 
 
 def _offers(path: pathlib.Path) -> Iterator[Offer]:

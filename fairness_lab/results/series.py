@@ -22,7 +22,7 @@ SHORTEST_STEP_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """One value of one thing at one moment; see the reference page."""
 
     t_s: float
@@ -32,22 +32,24 @@ class Point:
     value: float
 
 
-def points(line: timeline.Timeline) -> Iterator[Point]:
+def points(line: timeline.Timeline) -> Iterator[SeriesPoint]:
     """Yield the parts in steps, then the weights round by round."""
     step_s = max(SHORTEST_STEP_S, line.duration_s / POINTS)
     for number in range(int(line.duration_s / step_s)):
         yield from _parts(line, number * step_s, (number + 1) * step_s)
     if network_windows.is_loaded(line):
         for to_s, vm, direction, value in network_windows.rates(line, step_s):
-            yield Point(to_s, 'instance', vm, f'{direction}_mbit_s', value)
+            yield SeriesPoint(
+                to_s, 'instance', vm, f'{direction}_mbit_s', value
+            )
     for vm in line.places:
         yield from _rounds_of(line, vm)
     for node in line.capacity:
         for t_s, part in peers.known_parts(line, node):
-            yield Point(t_s, 'node', node, 'known_part', part)
+            yield SeriesPoint(t_s, 'node', node, 'known_part', part)
 
 
-def _rounds_of(line: timeline.Timeline, vm: str) -> Iterator[Point]:
+def _rounds_of(line: timeline.Timeline, vm: str) -> Iterator[SeriesPoint]:
     """Yield what the agent decided of a VM, round by round."""
     for t_s, row in phases.vm_rounds(line, vm):
         weights, applied = (
@@ -62,25 +64,25 @@ def _rounds_of(line: timeline.Timeline, vm: str) -> Iterator[Point]:
             found['class_mbit_s'] = rate * 8e-6
         for quantity, value in found.items():
             if value is not None:
-                yield Point(t_s, 'instance', vm, quantity, value)
+                yield SeriesPoint(t_s, 'instance', vm, quantity, value)
 
 
 def _parts(
     line: timeline.Timeline, from_s: float, to_s: float
-) -> Iterator[Point]:
+) -> Iterator[SeriesPoint]:
     for quantity, amounts in (
         ('cpu_share', line.got(from_s, to_s)),
         ('max_min_share', line.fair(from_s, to_s)),
     ):
         users = timeline.parts(line.by_user(amounts))
         for name, value in users.items():
-            yield Point(to_s, 'user', name, quantity, value)
+            yield SeriesPoint(to_s, 'user', name, quantity, value)
         for name, value in line.node_parts(amounts, to_s).items():
-            yield Point(to_s, 'instance', name, quantity, value)
+            yield SeriesPoint(to_s, 'instance', name, quantity, value)
     moved = disk_result.moved(line, from_s, to_s)
     if any(moved.values()):
         for name, value in line.node_parts(moved, to_s).items():
-            yield Point(to_s, 'instance', name, 'disk_share', value)
+            yield SeriesPoint(to_s, 'instance', name, 'disk_share', value)
 
 
 def to_csv(line: timeline.Timeline) -> str:

@@ -241,12 +241,12 @@ class Timeline:
             self._fair[since] = divided
         return self._fair[since]
 
-    def _clouds(self, t_s: float) -> tuple[maxmin.Cloud, ...]:
+    def _clouds(self, t_s: float) -> tuple[maxmin.IdealCloud, ...]:
         """Each group of nodes that can know of each other."""
         demand = self.demand(t_s)
         where = {vm: self.node_of(vm, t_s) for vm in self.places}
         return tuple(
-            maxmin.Cloud(
+            maxmin.IdealCloud(
                 {node: self.capacity[node] for node in group},
                 {vm: d for vm, d in demand.items() if where[vm] in group},
                 where,

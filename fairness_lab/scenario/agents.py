@@ -11,7 +11,7 @@ from fairness_lab.scenario import values
 from fairness_lab.scenario import yaml
 from nova_fairness.model import resources
 
-Value = yaml.Value
+Value = yaml.YamlValue
 Section = yaml.Section
 
 SIMULATED_ONLY = (
@@ -68,10 +68,10 @@ def _ratio(value: Value) -> float | None:
     return value.number(1.0)
 
 
-def _controls(value: Value) -> tuple[resources.Control, ...]:
+def _controls(value: Value) -> tuple[resources.ResourceControl, ...]:
     words = tuple(control.value for control in resources.CONTROLS)
     return tuple(
-        resources.Control(item.one_of(words)) for item in value.items()
+        resources.ResourceControl(item.one_of(words)) for item in value.items()
     )
 
 

@@ -32,7 +32,7 @@ _PHASE = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Changes:
+class VmChanges:
     """Where VMs are and what they want, from a round on.
 
     :ivar round: (k,) ascending, 0 is the first round.
@@ -109,7 +109,7 @@ class Cloud:
     vcpus: npt.NDArray[np.int64]
     memory_bytes: Scalars
     coupled: resources.Mask
-    changes: Changes
+    changes: VmChanges
     silent: resources.Mask | None = None
     cut: resources.Mask | None = None
     loops: Loops | None = None
@@ -177,13 +177,13 @@ def _ticks(agents: values.AgentSpec, rounds: float) -> int:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Change:
+class VmChange:
     """Where a VM is and what it wants, from a round on.
 
     :ivar round: 0 for the first.
     :ivar vm: its name.
     :ivar node: name; empty if it does not exist.
-    :ivar demand: (r,) as in :class:`Changes`.
+    :ivar demand: (r,) as in :class:`VmChanges`.
     """
 
     round: int
@@ -193,8 +193,8 @@ class Change:
 
 
 def changes(
-    entries: Sequence[Change], vms: Sequence[str], nodes: Sequence[str]
-) -> Changes:
+    entries: Sequence[VmChange], vms: Sequence[str], nodes: Sequence[str]
+) -> VmChanges:
     """Bring what happens into arrays, in the order of time.
 
     :param vms: all names, in the order of the arrays.
@@ -207,7 +207,7 @@ def changes(
     demand = np.zeros((len(ordered), len(resources.RESOURCES)))
     for place, entry in enumerate(ordered):
         demand[place] = entry.demand
-    return Changes(
+    return VmChanges(
         round=np.array([item.round for item in ordered], dtype=np.intp),
         vm=np.array([vm_at[item.vm] for item in ordered], dtype=np.intp),
         node=np.array([node_at[item.node] for item in ordered], dtype=np.intp),
@@ -238,7 +238,7 @@ class Story:
     nodes: tuple[values.NodeSpec, ...]
     user_weight: dict[str, float]
     vms: tuple[values.Vm, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[VmChange, ...]
     silent: resources.Mask | None = None
     cut: resources.Mask | None = None
 
@@ -277,7 +277,7 @@ class Story:
 
 
 def loops(
-    kinds: Sequence[demand.Load], threads: Indices, vcpus: Indices
+    kinds: Sequence[demand.CpuLoad], threads: Indices, vcpus: Indices
 ) -> Loops | None:
     """Put the loops of VMs into arrays.
 
@@ -285,11 +285,11 @@ def loops(
     :param vcpus: (n,).
     :returns: ``None`` if all are closed loops.
     """
-    if all(kind is demand.Load.CLOSED for kind in kinds):
+    if all(kind is demand.CpuLoad.CLOSED for kind in kinds):
         return None
-    pool = np.array([kind is demand.Load.POOL for kind in kinds])
+    pool = np.array([kind is demand.CpuLoad.POOL for kind in kinds])
     return Loops(
-        open=np.array([kind is demand.Load.OPEN for kind in kinds]),
+        open=np.array([kind is demand.CpuLoad.OPEN for kind in kinds]),
         threads=np.where(pool, np.minimum(threads, vcpus), 1).astype(float),
     )
 

@@ -10,7 +10,7 @@ MAXIMUM = math.inf
 """Demand for as much as there is."""
 
 
-class Load(enum.Enum):
+class CpuLoad(enum.Enum):
     """Way in which a VM wants the CPU.
 
     :cvar OPEN: by the clock; work that is not done in time is left.
@@ -26,23 +26,23 @@ class Load(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cycle:
+class DemandCycle:
     """Running and waiting by turns.
 
     :ivar load: its kind.
     :ivar threads: that do so, each for itself, >= 1.
     :ivar wait_s: how long one waits after it has run, on average; with
-        :attr:`Load.CRON` from one begin to the next. > 0, but for
-        :attr:`Load.OPEN` and for simulated VMs that are not told.
+        :attr:`CpuLoad.CRON` from one begin to the next. > 0, but for
+        :attr:`CpuLoad.OPEN` and for simulated VMs that are not told.
     """
 
-    load: Load
+    load: CpuLoad
     threads: int
     wait_s: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class DemandStep:
     """Wants of a VM from a moment on; ``None`` leaves a thing as it was.
 
     :ivar at_s: seconds since the load began.
@@ -79,7 +79,7 @@ class Step:
     tcp_send_flows: int | None = None
     tcp_receive_flows: int | None = None
     wake_hz: float | None = None
-    cycle: Cycle | None = None
+    cycle: DemandCycle | None = None
     every_s: float = 0.0
     for_s: float = 0.0
 

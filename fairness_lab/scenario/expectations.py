@@ -10,7 +10,7 @@ from fairness_lab.results import kinds
 from fairness_lab.scenario import yaml
 from nova_fairness import exception
 
-Value = yaml.Value
+Value = yaml.YamlValue
 Members = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By ``vms``, ``users`` and ``nodes``: names in a scenario, and the members
 that each stands for."""
@@ -51,7 +51,9 @@ def _expectation(value: Value, members: Members) -> checks.Expectation:
     return found
 
 
-def _check(value: Value, kind: kinds.Kind, found: checks.Expectation) -> None:
+def _check(
+    value: Value, kind: kinds.ExpectationKind, found: checks.Expectation
+) -> None:
     bounds = (found.at_least, found.at_most)
     relative = found.around is not None
     if relative is (found.within is None):
@@ -83,7 +85,7 @@ def _distance(value: Value) -> float | None:
     return value.number()
 
 
-def _around(value: Value, kind: kinds.Kind) -> str | float | None:
+def _around(value: Value, kind: kinds.ExpectationKind) -> str | float | None:
     if value.node.value in kind.around:
         return value.text()
     try:

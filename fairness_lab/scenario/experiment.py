@@ -20,7 +20,7 @@ from fairness_lab.scenario import traces
 from fairness_lab.scenario import values
 from nova_fairness.model import resources
 
-Action = values.Action
+Action = values.ScenarioAction
 
 _AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
 _CPU = resources.RESOURCES.index('cpu_time')
@@ -102,10 +102,10 @@ def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
         if step.cycle is not None:
             # Jobs of cron are done late, as open loops are.
             load = step.cycle.load
-            cron = load is demand.Load.CRON
+            cron = load is demand.CpuLoad.CRON
             return dataclasses.replace(
                 vm,
-                loop=demand.Load.OPEN if cron else load,
+                loop=demand.CpuLoad.OPEN if cron else load,
                 threads=step.cycle.threads,
             )
     return vm
@@ -125,7 +125,7 @@ class _Wish:
 
 
 def _wishes(
-    steps: tuple[demand.Step, ...], scenario: values.Scenario
+    steps: tuple[demand.DemandStep, ...], scenario: values.Scenario
 ) -> Iterator[_Wish]:
     ends_s = [step.at_s for step in steps[1:]] + [scenario.duration_s]
     for step, end_s in zip(steps, ends_s, strict=True):
@@ -133,11 +133,11 @@ def _wishes(
 
 
 def _repeated(
-    step: demand.Step, end_s: float, interval_s: float
+    step: demand.DemandStep, end_s: float, interval_s: float
 ) -> Iterator[_Wish]:
     """Wants of a step, up to the next one."""
     wanted, every_s, for_s = _wanted(step), step.every_s, step.for_s
-    if step.cycle is not None and step.cycle.load is demand.Load.CRON:
+    if step.cycle is not None and step.cycle.load is demand.CpuLoad.CRON:
         period_s = step.cycle.wait_s
         every_s, for_s = _job(wanted[_CPU] * period_s, period_s, interval_s)
         if every_s:
@@ -170,7 +170,7 @@ def _job(
     return period_s, length_s
 
 
-def _wanted(step: demand.Step) -> resources.Vector:
+def _wanted(step: demand.DemandStep) -> resources.Vector:
     wanted = np.full(len(resources.RESOURCES), np.nan)
     for key, (name, unit) in traces.LOAD.items():
         amount = getattr(step, key)
@@ -205,7 +205,7 @@ class _VmState:
     frozen: bool = False
     demand: resources.Vector = dataclasses.field(default_factory=_idle)
 
-    def after(self, what: _Wish | values.Event) -> '_VmState':
+    def after(self, what: _Wish | values.ScenarioEvent) -> '_VmState':
         """Let it want something else, or something happen to it."""
         if isinstance(what, _Wish):
             new = np.where(np.isnan(what.demand), self.demand, what.demand)
@@ -221,18 +221,18 @@ class _VmState:
                 frozen = action is Action.FREEZE
                 return dataclasses.replace(self, frozen=frozen)
 
-    def change(self, when: int, name: str) -> cloud_module.Change:
+    def change(self, when: int, name: str) -> cloud_module.VmChange:
         """The change that the simulator gets."""
         time_shared = resources.RESOURCES.time_shared
         running = np.where(time_shared & self.frozen, 0.0, self.demand)
-        return cloud_module.Change(
+        return cloud_module.VmChange(
             when, name, self.node if self.present else '', running
         )
 
 
 def _changes(
     scenario: values.Scenario, rounds: int
-) -> Iterator[cloud_module.Change]:
+) -> Iterator[cloud_module.VmChange]:
     """Yield the changes of each VM from load and events together."""
     wishes = {
         steps: tuple(_wishes(steps, scenario))
@@ -242,7 +242,7 @@ def _changes(
         state = _VmState(vm.node, present=not scenario.starts_late(name))
         yield state.change(0, name)
         # At the same moment, events are later than load.
-        happening: list[_Wish | values.Event] = [
+        happening: list[_Wish | values.ScenarioEvent] = [
             *wishes.get(scenario.load.get(name, ()), ()),
             *(
                 event

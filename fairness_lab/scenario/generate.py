@@ -59,7 +59,9 @@ class Track:
         return np.asarray(self.value[places])
 
 
-def _levels(recipe: recipes.Recipe, begin: Indices, end: Indices) -> Track:
+def _levels(
+    recipe: recipes.CloudRecipe, begin: Indices, end: Indices
+) -> Track:
     """Draw the level of each VM over its life."""
     kind = _kinds(recipe, len(begin))
     rows = np.arange(len(begin))
@@ -70,36 +72,40 @@ def _levels(recipe: recipes.Recipe, begin: Indices, end: Indices) -> Track:
     now = begin.copy()
     parts = []
     step = 0
-    while rows.size and recipe.demand is not recipes.Demand.CRON:
+    while rows.size and recipe.demand is not recipes.DemandPattern.CRON:
         drawn = chance.uniform(seed, _LENGTHS, rows, step)
         pareto = chance.uniform(seed, _TAILS, rows, step)
         tailed = _SMALLEST_LEVEL * (1 - pareto) ** (-1 / recipe.tail)
         burst = on[rows] ^ (step % 2 == 1)
         mine = kind[rows]
         level = np.ones(len(rows))
-        level[(mine == recipes.Demand.BURSTY.value) & ~burst] = _IDLE_LEVEL
-        level[(mine == recipes.Demand.IDLE.value) & idle[rows]] = _IDLE_LEVEL
-        heavy = mine == recipes.Demand.HEAVY_TAILED.value
+        level[(mine == recipes.DemandPattern.BURSTY.value) & ~burst] = (
+            _IDLE_LEVEL
+        )
+        level[(mine == recipes.DemandPattern.IDLE.value) & idle[rows]] = (
+            _IDLE_LEVEL
+        )
+        heavy = mine == recipes.DemandPattern.HEAVY_TAILED.value
         level[heavy] = np.minimum(tailed[heavy], 1.0)
         parts.append((rows, now[rows], level))
         mean = np.where(
-            (mine == recipes.Demand.BURSTY.value) & ~burst,
+            (mine == recipes.DemandPattern.BURSTY.value) & ~burst,
             recipe.off,
             recipe.on,
         )
         length = np.ceil(-np.log1p(-drawn) * mean).astype(np.intp)
         now[rows] += np.maximum(length, 1)
-        lasting = (mine == recipes.Demand.BURSTY.value) | heavy
+        lasting = (mine == recipes.DemandPattern.BURSTY.value) | heavy
         rows = rows[lasting & (now[rows] < end[rows])]
         step += 1
-    if recipe.demand is recipes.Demand.CRON:
+    if recipe.demand is recipes.DemandPattern.CRON:
         parts = _jobs(recipe, first, begin, end)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Track.of(*columns)
 
 
 def _jobs(
-    recipe: recipes.Recipe, first: Scalars, begin: Indices, end: Indices
+    recipe: recipes.CloudRecipe, first: Scalars, begin: Indices, end: Indices
 ) -> list[tuple[Indices, Indices, Scalars]]:
     """Let each VM have a job in every period.
 
@@ -117,22 +123,22 @@ def _jobs(
 
 
 _PLAIN = (
-    recipes.Demand.STEADY,
-    recipes.Demand.BURSTY,
-    recipes.Demand.IDLE,
-    recipes.Demand.HEAVY_TAILED,
+    recipes.DemandPattern.STEADY,
+    recipes.DemandPattern.BURSTY,
+    recipes.DemandPattern.IDLE,
+    recipes.DemandPattern.HEAVY_TAILED,
 )
 
 
-def _kinds(recipe: recipes.Recipe, count: int) -> npt.NDArray[np.str_]:
-    if recipe.demand is not recipes.Demand.MIXED:
+def _kinds(recipe: recipes.CloudRecipe, count: int) -> npt.NDArray[np.str_]:
+    if recipe.demand is not recipes.DemandPattern.MIXED:
         return np.full(count, recipe.demand.value)
     drawn = chance.uniform(recipe.seed, _KINDS, np.arange(count))
     names = np.array([kind.value for kind in _PLAIN])
     return names[(drawn * len(_PLAIN)).astype(np.intp)]
 
 
-def users_of_nodes(recipe: recipes.Recipe) -> list[cloud_module.Indices]:
+def users_of_nodes(recipe: recipes.CloudRecipe) -> list[cloud_module.Indices]:
     """Say who is where.
 
     :returns: for each node the indices of its users, ascending, not empty.
@@ -186,7 +192,7 @@ class _Lives:
 
 
 def generate(
-    recipe: recipes.Recipe,
+    recipe: recipes.CloudRecipe,
     name: str,
     description: str,
     interval_s: float,
@@ -200,7 +206,7 @@ def generate(
 class _Drawn:
     """Draws a cloud part by part."""
 
-    def __init__(self, recipe: recipes.Recipe, rounds: int) -> None:
+    def __init__(self, recipe: recipes.CloudRecipe, rounds: int) -> None:
         self._recipe = recipe
         self._rounds = rounds
         self._slots = recipe.nodes * recipe.vms_per_node
@@ -324,7 +330,7 @@ class _Drawn:
         kinds = [
             recipe.loop[int(part * len(recipe.loop))]
             if not coupled
-            else demand_module.Load.CLOSED
+            else demand_module.CpuLoad.CLOSED
             for part, coupled in zip(drawn, together, strict=True)
         ]
         threads = np.full(count, recipe.threads)
@@ -357,7 +363,7 @@ class _Drawn:
 
     def _changes(
         self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
-    ) -> cloud_module.Changes:
+    ) -> cloud_module.VmChanges:
         lives = self._lives
         full = self._full(vcpus, memory, specs)
         levels = _levels(self._recipe, lives.begin, lives.end)
@@ -375,7 +381,7 @@ class _Drawn:
         levels: Track,
         moves: Track,
         full: resources.Vector,
-    ) -> cloud_module.Changes:
+    ) -> cloud_module.VmChanges:
         """Say at each change of either where a VM is and what it wants."""
         lives = self._lives
         level = levels.at(vm, when)
@@ -388,7 +394,7 @@ class _Drawn:
         absent = np.full(len(ending), cloud_module.ABSENT, dtype=np.intp)
         rounds = np.concatenate([when, lives.end[ending]])
         order = np.argsort(rounds, kind='stable')
-        return cloud_module.Changes(
+        return cloud_module.VmChanges(
             round=rounds[order],
             vm=np.concatenate([vm, ending])[order],
             node=np.concatenate([node, absent])[order],

@@ -18,25 +18,25 @@ REDIS = 'redis'
 
 _NAMED = tuple(
     action
-    for action in values.Action
+    for action in values.ScenarioAction
     if action.concerns is not values.Subject.REDIS
 )
 _REDIS_WORDS = tuple(
     action.value.removesuffix(f'-{REDIS}')
-    for action in values.Action
+    for action in values.ScenarioAction
     if action.concerns is values.Subject.REDIS
 )
-_REAL_ONLY = (REDIS, values.Action.RESTART_AGENT.value)
+_REAL_ONLY = (REDIS, values.ScenarioAction.RESTART_AGENT.value)
 """Events that mean nothing in the simulator: Redis is none there, and a
 restart takes no time."""
 
 _SIMULATED_ONLY = ('every', 'for')
 
-Steps = tuple[demand.Step, ...]
+Steps = tuple[demand.DemandStep, ...]
 
 
 def load(
-    value: yaml.Value,
+    value: yaml.YamlValue,
     vms: Mapping[str, values.Vm],
     duration_s: float,
     program: programs.Program,
@@ -64,12 +64,12 @@ def load(
 
 
 def _steps(
-    value: yaml.Value,
+    value: yaml.YamlValue,
     vm: values.Vm,
     duration_s: float,
     program: programs.Program,
 ) -> Steps:
-    steps: list[demand.Step] = []
+    steps: list[demand.DemandStep] = []
     last_s = -math.inf
     for item in value.items():
         step = _step(item, vm, program)
@@ -83,8 +83,8 @@ def _steps(
 
 
 def _with_both_rates(
-    step: demand.Step, before: list[demand.Step]
-) -> demand.Step:
+    step: demand.DemandStep, before: list[demand.DemandStep]
+) -> demand.DemandStep:
     """Repeat the disk rate that stays: a guest is told both at once."""
     read, write = step.disk_read_mib_s, step.disk_write_mib_s
     if read is None and write is None:
@@ -103,14 +103,14 @@ def _with_both_rates(
 
 
 def _step(
-    value: yaml.Value, vm: values.Vm, program: programs.Program
-) -> demand.Step:
+    value: yaml.YamlValue, vm: values.Vm, program: programs.Program
+) -> demand.DemandStep:
     section = value.section()
     if program.real:
         section.leave_to(programs.SIMULATOR.command, *_SIMULATED_ONLY)
-    every_s = section.take('every', yaml.Value.positive, 0.0)
-    step = demand.Step(
-        at_s=section.need('at', yaml.Value.number),
+    every_s = section.take('every', yaml.YamlValue.positive, 0.0)
+    step = demand.DemandStep(
+        at_s=section.need('at', yaml.YamlValue.number),
         cpu=section.take('cpu', lambda v: _cpu(v, vm.vcpus, program), None),
         memory_mib=section.take(
             'memory_mib', lambda v: _memory(v, vm, program), None
@@ -124,15 +124,15 @@ def _step(
         net_send_mbit_s=section.take('net_send_mbit_s', _rate, None),
         net_receive_mbit_s=section.take(
             'net_receive_mbit_s',
-            yaml.Value.number if program.real else _rate,
+            yaml.YamlValue.number if program.real else _rate,
             None,
         ),
         tcp_send_flows=section.take('tcp_send_flows', _flows, None),
         tcp_receive_flows=section.take('tcp_receive_flows', _flows, None),
-        wake_hz=section.take('wake_hz', yaml.Value.number, None),
+        wake_hz=section.take('wake_hz', yaml.YamlValue.number, None),
         cycle=_cycle(section, vm.vcpus, program),
         every_s=every_s,
-        for_s=section.need('for', yaml.Value.positive) if every_s else 0.0,
+        for_s=section.need('for', yaml.YamlValue.positive) if every_s else 0.0,
     )
     section.finish()
     _check(value, step, vm, program)
@@ -141,30 +141,32 @@ def _step(
 
 def _cycle(
     section: yaml.Section, vcpus: int, program: programs.Program
-) -> demand.Cycle | None:
+) -> demand.DemandCycle | None:
     """Read in which way the CPU is wanted; ``None`` if that is not said."""
     load = section.take('load', _kind, None)
     threads, wait_s = vcpus, 0.0
-    if load is demand.Load.POOL:
+    if load is demand.CpuLoad.POOL:
         threads = section.need(
             'threads', lambda v: v.integer(1, program.threads)
         )
-    if load is demand.Load.CRON:
-        wait_s = section.need('period_s', yaml.Value.positive)
-    elif load in {demand.Load.CLOSED, demand.Load.POOL}:
-        wait_s = section.take('think_s', yaml.Value.positive, 0.0)
+    if load is demand.CpuLoad.CRON:
+        wait_s = section.need('period_s', yaml.YamlValue.positive)
+    elif load in {demand.CpuLoad.CLOSED, demand.CpuLoad.POOL}:
+        wait_s = section.take('think_s', yaml.YamlValue.positive, 0.0)
         if program.real and not wait_s:
-            wait_s = section.need('think_s', yaml.Value.positive)
-    return load and demand.Cycle(load, threads, wait_s)
+            wait_s = section.need('think_s', yaml.YamlValue.positive)
+    return load and demand.DemandCycle(load, threads, wait_s)
 
 
-def _kind(value: yaml.Value) -> demand.Load | None:
-    return demand.Load(value.one_of(tuple(kind.value for kind in demand.Load)))
+def _kind(value: yaml.YamlValue) -> demand.CpuLoad | None:
+    return demand.CpuLoad(
+        value.one_of(tuple(kind.value for kind in demand.CpuLoad))
+    )
 
 
 def _check(
-    value: yaml.Value,
-    step: demand.Step,
+    value: yaml.YamlValue,
+    step: demand.DemandStep,
     vm: values.Vm,
     program: programs.Program,
 ) -> None:
@@ -180,14 +182,14 @@ def _check(
 
 
 def _check_cycle(
-    value: yaml.Value, step: demand.Step, program: programs.Program
+    value: yaml.YamlValue, step: demand.DemandStep, program: programs.Program
 ) -> None:
-    if step.cycle is None or step.cycle.load is demand.Load.OPEN:
+    if step.cycle is None or step.cycle.load is demand.CpuLoad.OPEN:
         return
     if step.cpu is None:
         raise value.wrong('how much cpu, since it says which load')
     most = step.cycle.threads
-    if step.cycle.load is demand.Load.CRON:
+    if step.cycle.load is demand.CpuLoad.CRON:
         if math.isinf(step.cpu):
             raise value.wrong('CPUs and not max, since cron is to be done')
     elif program.real and step.cpu >= most:
@@ -196,18 +198,18 @@ def _check_cycle(
         )
 
 
-def _flows(value: yaml.Value) -> int | None:
+def _flows(value: yaml.YamlValue) -> int | None:
     return value.integer(0, 16)
 
 
-def _rate(value: yaml.Value) -> float | None:
+def _rate(value: yaml.YamlValue) -> float | None:
     if value.node.value == 'max':
         return demand.MAXIMUM
     return value.number()
 
 
 def _cpu(
-    value: yaml.Value, vcpus: int, program: programs.Program
+    value: yaml.YamlValue, vcpus: int, program: programs.Program
 ) -> float | None:
     cpu = _rate(value)
     if program.real and cpu is not None and vcpus < cpu < demand.MAXIMUM:
@@ -216,7 +218,7 @@ def _cpu(
 
 
 def _memory(
-    value: yaml.Value, vm: values.Vm, program: programs.Program
+    value: yaml.YamlValue, vm: values.Vm, program: programs.Program
 ) -> float | None:
     if program.real:
         return float(value.integer(0, int(vm.memory_mib) - 64))
@@ -224,12 +226,12 @@ def _memory(
 
 
 def events(
-    value: yaml.Value,
+    value: yaml.YamlValue,
     vms: Mapping[str, values.Vm],
     nodes: Mapping[str, values.NodeSpec],
     duration_s: float,
     program: programs.Program,
-) -> tuple[values.Event, ...]:
+) -> tuple[values.ScenarioEvent, ...]:
     """Read what happens, in the order of time.
 
     :raises BadScenario: with file, line and what was expected.
@@ -242,19 +244,19 @@ def events(
 
 
 def _event(
-    value: yaml.Value,
+    value: yaml.YamlValue,
     vms: tuple[str, ...],
     nodes: tuple[str, ...],
     duration_s: float,
     program: programs.Program,
-) -> values.Event:
+) -> values.ScenarioEvent:
     section = value.section()
     if not program.real:
         section.leave_to(programs.LABORATORY.command, *_REAL_ONLY)
-    at_s = section.need('at', yaml.Value.number)
+    at_s = section.need('at', yaml.YamlValue.number)
     to = section.take('to', _one_of(nodes), '')
     redis = section.take(REDIS, _one_of(_REDIS_WORDS), '')
-    found = [(values.Action(f'{redis}-{REDIS}'), '')] if redis else []
+    found = [(values.ScenarioAction(f'{redis}-{REDIS}'), '')] if redis else []
     for action in _NAMED:
         known = vms if action.concerns is values.Subject.VM else nodes
         subject = section.take(action.value, _one_of(known), '')
@@ -267,12 +269,12 @@ def _event(
         raise value.wrong(f'exactly one of {", ".join(meant)}')
     if at_s >= duration_s:
         raise value.wrong(f'a time below {duration_s:g} s')
-    if (found[0][0] is values.Action.MOVE) != bool(to):
+    if (found[0][0] is values.ScenarioAction.MOVE) != bool(to):
         raise value.wrong('"move: VM" and "to: NODE" together')
-    return values.Event(at_s, *found[0], to)
+    return values.ScenarioEvent(at_s, *found[0], to)
 
 
 def _one_of(
     choices: tuple[str, ...],
-) -> Callable[[yaml.Value], str]:
-    return functools.partial(yaml.Value.one_of, choices=choices)
+) -> Callable[[yaml.YamlValue], str]:
+    return functools.partial(yaml.YamlValue.one_of, choices=choices)

@@ -110,7 +110,7 @@ class _Reader:
         """Length of the load; in the simulator it is whole rounds."""
         top = self._top
         rounds = top.take('rounds', lambda v: v.integer(1, _MOST_ROUNDS), 0)
-        told_s = top.take('duration', yaml.Value.positive, 0.0)
+        told_s = top.take('duration', yaml.YamlValue.positive, 0.0)
         if bool(rounds) == bool(told_s):
             raise top.value.wrong(
                 'exactly one of the keys rounds and duration'
@@ -148,11 +148,13 @@ class _Reader:
     def scenario(self) -> values.Scenario:
         """Read the other parts, and put all of them together."""
         top = self._top
-        redis = top.take('redis', yaml.Value.yes_or_no, len(self._nodes) > 1)
+        redis = top.take(
+            'redis', yaml.YamlValue.yes_or_no, len(self._nodes) > 1
+        )
         nodes = self._drawn.node_names() if self._drawn else (*self._nodes,)
         result = values.Scenario(
-            name=top.take('name', yaml.Value.text, top.value.path.stem),
-            description=top.need('description', yaml.Value.text),
+            name=top.take('name', yaml.YamlValue.text, top.value.path.stem),
+            description=top.need('description', yaml.YamlValue.text),
             duration_s=self._duration_s,
             interval_s=self._interval_s,
             agents=agents.agents(top, nodes, self._seed),
@@ -163,11 +165,11 @@ class _Reader:
             events=self._events(),
             drawn=self._drawn,
             trace=self._trace,
-            settle_s=top.take('settle', yaml.Value.number, 2.0),
+            settle_s=top.take('settle', yaml.YamlValue.number, 2.0),
             pairs=top.take('pairs', lambda v: v.integer(0, 1000), 0),
             redis=redis,
-            keys=top.take('keys', yaml.Value.yes_or_no, redis),
-            fio_s=top.take('fio', yaml.Value.number, 0.0),
+            keys=top.take('keys', yaml.YamlValue.yes_or_no, redis),
+            fio_s=top.take('fio', yaml.YamlValue.number, 0.0),
         )
         _check_redis(top, result)
         return dataclasses.replace(result, expect=_expect(top, result))
@@ -182,8 +184,8 @@ class _Reader:
         )
         return self._top.take('load', read, nothing)
 
-    def _events(self) -> tuple[values.Event, ...]:
-        nothing: tuple[values.Event, ...] = ()
+    def _events(self) -> tuple[values.ScenarioEvent, ...]:
+        nothing: tuple[values.ScenarioEvent, ...] = ()
         read = functools.partial(
             scenario_load.events,
             vms=self._vms,
@@ -194,11 +196,11 @@ class _Reader:
         return self._top.take('events', read, nothing)
 
 
-def _path(value: yaml.Value) -> pathlib.Path | None:
+def _path(value: yaml.YamlValue) -> pathlib.Path | None:
     return value.path.parent / value.text()
 
 
-def _refuse_beside(value: yaml.Value, word: str) -> None:
+def _refuse_beside(value: yaml.YamlValue, word: str) -> None:
     raise value.wrong(f'no such section beside "{word}"')
 
 
@@ -233,7 +235,7 @@ def _check_redis(top: yaml.Section, found: values.Scenario) -> None:
 
 
 def _nodes(
-    value: yaml.Value, program: programs.Program
+    value: yaml.YamlValue, program: programs.Program
 ) -> dict[str, values.NodeSpec]:
     nodes: dict[str, values.NodeSpec] = {}
     for name, entry in value.entries().items():
@@ -247,12 +249,12 @@ def _nodes(
 
 
 def _node(
-    name: str, value: yaml.Value, program: programs.Program
+    name: str, value: yaml.YamlValue, program: programs.Program
 ) -> list[values.NodeSpec]:
     section = value.section()
     if program.real:
         section.leave_to(programs.SIMULATOR.command, 'count', 'speed')
-    positive = yaml.Value.positive
+    positive = yaml.YamlValue.positive
     cpus, numbers = section.need(
         'cpus', functools.partial(_cpus, program=program)
     )
@@ -271,7 +273,7 @@ def _node(
             'disk_scheduler', lambda v: v.one_of(SCHEDULERS), ''
         ),
         network_mbit_s=section.take('network_mbit_s', positive, 1000.0),
-        uplink=section.take('uplink', yaml.Value.yes_or_no, False),
+        uplink=section.take('uplink', yaml.YamlValue.yes_or_no, False),
     )
     names = _copies(section, name, program.nodes)
     section.finish()
@@ -283,14 +285,14 @@ def _copies(section: yaml.Section, name: str, most: int) -> list[str]:
     return [f'{name}-{n}' for n in range(1, count + 1)] or [name]
 
 
-def _memory(value: yaml.Value, program: programs.Program) -> float:
+def _memory(value: yaml.YamlValue, program: programs.Program) -> float:
     if program.real:
         return value.integer(values.SMALLEST_MEMORY_MIB)
     return value.positive()
 
 
 def _cpus(
-    value: yaml.Value, program: programs.Program
+    value: yaml.YamlValue, program: programs.Program
 ) -> tuple[float, tuple[int, ...]]:
     """Read which CPUs of the machine a node has, or how many."""
     if not program.real and not value.is_list():
@@ -301,16 +303,16 @@ def _cpus(
     return float(len(cpus)), tuple(sorted(cpus))
 
 
-def _users(value: yaml.Value) -> dict[str, values.User]:
+def _users(value: yaml.YamlValue) -> dict[str, values.User]:
     return {
         name: _user(entry.check_name(name), entry)
         for name, entry in value.entries().items()
     }
 
 
-def _user(name: str, value: yaml.Value) -> values.User:
+def _user(name: str, value: yaml.YamlValue) -> values.User:
     section = value.section()
-    weight = section.take('weight', yaml.Value.positive, 1.0)
+    weight = section.take('weight', yaml.YamlValue.positive, 1.0)
     section.finish()
     return values.User(name, weight)
 
@@ -326,7 +328,7 @@ def _with_owners(
 
 
 def _vms(
-    value: yaml.Value,
+    value: yaml.YamlValue,
     nodes: dict[str, values.NodeSpec],
     users: dict[str, values.User],
     program: programs.Program,
@@ -345,7 +347,7 @@ def _vms(
 
 def _group(
     group: str,
-    value: yaml.Value,
+    value: yaml.YamlValue,
     nodes: dict[str, values.NodeSpec],
     users: dict[str, values.User],
     program: programs.Program,
@@ -367,36 +369,36 @@ def _group(
         disks=section.take('disks', _disks, ()),
         nics=section.take('nics', lambda v: v.integer(0, 4), 0),
         coupled=section.take('coupled', recipes.resource_names, ()),
-        loop=section.take('loop', recipes.loop, demand.Load.CLOSED),
+        loop=section.take('loop', recipes.loop, demand.CpuLoad.CLOSED),
         threads=section.take(
             'threads', lambda v: v.integer(1, program.threads), 1
         ),
     )
     names = _copies(section, group, program.vms)
     section.finish()
-    if vm.coupled and vm.loop is not demand.Load.CLOSED:
+    if vm.coupled and vm.loop is not demand.CpuLoad.CLOSED:
         raise value.wrong('no key "loop" beside "coupled"')
     if not node and len(nodes) > 1:
         raise value.wrong(f'a node out of {", ".join(list(nodes)[:10])}')
     return [dataclasses.replace(vm, name=name) for name in names]
 
 
-def _owner(value: yaml.Value, users: dict[str, values.User]) -> str:
+def _owner(value: yaml.YamlValue, users: dict[str, values.User]) -> str:
     if users:
         return value.one_of(tuple(users))
     return value.name()
 
 
-def _disks(value: yaml.Value) -> tuple[values.Disk, ...]:
+def _disks(value: yaml.YamlValue) -> tuple[values.GuestDisk, ...]:
     items = value.items()
     if len(items) > 8:
         raise value.wrong('at most 8 disks')
     return tuple(_disk(item) for item in items)
 
 
-def _disk(value: yaml.Value) -> values.Disk:
+def _disk(value: yaml.YamlValue) -> values.GuestDisk:
     section = value.section()
-    disk = values.Disk(
+    disk = values.GuestDisk(
         section.take('size_mib', lambda v: v.integer(1, 1 << 20), 64),
         section.take('cache', lambda v: v.one_of(values.CACHE_MODES), 'none'),
         section.take('io', lambda v: v.one_of(values.IO_MODES), ''),

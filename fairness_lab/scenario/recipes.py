@@ -29,7 +29,7 @@ class Graph(enum.Enum):
     """Every user has VMs on ``degree`` nodes drawn evenly."""
 
 
-class Demand(enum.Enum):
+class DemandPattern(enum.Enum):
     """How much of what it could use a VM wants over time: its level, 0..1."""
 
     STEADY = 'steady'
@@ -54,7 +54,7 @@ class Demand(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class CloudRecipe:
     """Parameters of random clouds.
 
     :ivar graph: which users are on which nodes.
@@ -111,14 +111,14 @@ class Recipe:
     resources: tuple[str, ...] = ('cpu_time',)
     pressure: float = 2.0
     coupled: float = 0.0
-    demand: Demand = Demand.STEADY
+    demand: DemandPattern = DemandPattern.STEADY
     on: float = 10.0
     off: float = 20.0
     idle: float = 0.5
     tail: float = 1.5
     churn: float = 0.0
     moves: float = 0.0
-    loop: tuple[demand_module.Load, ...] = (demand_module.Load.CLOSED,)
+    loop: tuple[demand_module.CpuLoad, ...] = (demand_module.CpuLoad.CLOSED,)
     threads: int = 4
     period: int = 20
     length: int = 5
@@ -136,11 +136,11 @@ def names(word: str, count: int) -> list[str]:
 
 
 DEFAULTS: Mapping[str, Any] = types.MappingProxyType(
-    {field.name: field.default for field in dataclasses.fields(Recipe)}
+    {field.name: field.default for field in dataclasses.fields(CloudRecipe)}
 )
 
 
-Value = yaml.Value
+Value = yaml.YamlValue
 _Word = TypeVar('_Word', bound=enum.Enum)
 
 SHORT_NAMES = {
@@ -153,13 +153,13 @@ SHORT_NAMES = {
 
 _LOOPS = tuple(
     kind.value
-    for kind in demand_module.Load
-    if kind is not demand_module.Load.CRON
+    for kind in demand_module.CpuLoad
+    if kind is not demand_module.CpuLoad.CRON
 )
 _MOST_VMS = 10_000_000
 
 
-def recipe(value: Value, seed: int) -> Recipe | None:
+def recipe(value: Value, seed: int) -> CloudRecipe | None:
     """Read the section "generate".
 
     :param seed: if the section names none.
@@ -172,7 +172,7 @@ def recipe(value: Value, seed: int) -> Recipe | None:
     }
     found['seed'] = section.take('seed', lambda v: v.integer(0, 2**32), seed)
     section.finish()
-    result = Recipe(**found)
+    result = CloudRecipe(**found)
     if result.nodes * result.vms_per_node > _MOST_VMS:
         raise value.wrong(f'at most {_MOST_VMS} VMs')
     return result
@@ -210,7 +210,7 @@ def _wholes(value: Value) -> tuple[float, ...]:
     return found
 
 
-def _loops(value: Value) -> tuple[demand_module.Load, ...]:
+def _loops(value: Value) -> tuple[demand_module.CpuLoad, ...]:
     """Read the way of the VMs' work: a word, or a list of them."""
     if not isinstance(value.node.value, list):
         return (loop(value),)
@@ -220,9 +220,9 @@ def _loops(value: Value) -> tuple[demand_module.Load, ...]:
     return found
 
 
-def loop(value: Value) -> demand_module.Load:
+def loop(value: Value) -> demand_module.CpuLoad:
     """Read the way of a VM's work without jobs of cron."""
-    return demand_module.Load(value.one_of(_LOOPS))
+    return demand_module.CpuLoad(value.one_of(_LOOPS))
 
 
 def _part(value: Value) -> float:
@@ -256,7 +256,7 @@ _READERS: dict[str, Callable[[Value], Any]] = {
     'resources': resource_names,
     'pressure': Value.positive,
     'coupled': _part,
-    'demand': one_of_words(Demand),
+    'demand': one_of_words(DemandPattern),
     'on': Value.positive,
     'off': Value.positive,
     'idle': _part,
@@ -269,5 +269,5 @@ _READERS: dict[str, Callable[[Value], Any]] = {
     'length': _count,
 }
 
-KEYS = tuple(field.name for field in dataclasses.fields(Recipe))
+KEYS = tuple(field.name for field in dataclasses.fields(CloudRecipe))
 """All keys of the section."""

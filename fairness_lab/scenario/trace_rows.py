@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class RowPlace:
     """Where in a file something was read, and how to call it wrong."""
 
     path: pathlib.Path
@@ -65,14 +65,14 @@ class Header:
             )
 
 
-def read(path: pathlib.Path, header: Header) -> Iterator[tuple[Place, Row]]:
+def read(path: pathlib.Path, header: Header) -> Iterator[tuple[RowPlace, Row]]:
     """Rows of a ``.csv`` or ``.parquet`` file, with where they are.
 
     :raises BadTrace: with file, line, column and what was expected.
     """
     reader = _parquet if path.suffix == '.parquet' else _csv
     for line, row in enumerate(reader(path, header), 2):
-        yield Place(path, line), row
+        yield RowPlace(path, line), row
 
 
 def _csv(path: pathlib.Path, header: Header) -> Iterator[Row]:
@@ -82,7 +82,7 @@ def _csv(path: pathlib.Path, header: Header) -> Iterator[Row]:
             header.check(path, list(reader.fieldnames or []))
             for row in reader:
                 if '' in row:
-                    raise Place(path, reader.line_num).wrong(
+                    raise RowPlace(path, reader.line_num).wrong(
                         'after the last', row[''], 'nothing'
                     )
                 yield row
@@ -107,7 +107,7 @@ def _parquet(path: pathlib.Path, header: Header) -> Iterator[Row]:
         raise exception.BadTrace(f'{path} cannot be read: {error}') from None
 
 
-def text(place: Place, row: Row, column: str) -> str:
+def text(place: RowPlace, row: Row, column: str) -> str:
     """Read a text that is not empty."""
     given = row[column]
     # A tenant may be number 0.
@@ -118,7 +118,7 @@ def text(place: Place, row: Row, column: str) -> str:
 
 
 def number(
-    place: Place, row: Row, column: str, missing: float, lowest: float = 0.0
+    place: RowPlace, row: Row, column: str, missing: float, lowest: float = 0.0
 ) -> float:
     """Read a number, infinite for ``max``.
 

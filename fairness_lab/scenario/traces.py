@@ -45,7 +45,7 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     :raises BadTrace: with file, line, column and what was expected.
     """
     vms: dict[str, values.Vm] = {}
-    changes: list[cloud_module.Change] = []
+    changes: list[cloud_module.VmChange] = []
     nodes = {spec.name for spec in story.nodes}
     for place, row in trace_rows.read(path, _HEADER):
         name = trace_rows.text(place, row, 'vm')
@@ -58,7 +58,7 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
             vms[name] = _vm(place, row, name, story)
         if when < story.rounds:
             demand = _demand(place, row, node)
-            changes.append(cloud_module.Change(when, name, node, demand))
+            changes.append(cloud_module.VmChange(when, name, node, demand))
     if not vms:
         raise exception.BadTrace(f'{path}: expected at least one row')
     return dataclasses.replace(
@@ -66,7 +66,9 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     )
 
 
-def _when(place: trace_rows.Place, row: Row, story: cloud_module.Story) -> int:
+def _when(
+    place: trace_rows.RowPlace, row: Row, story: cloud_module.Story
+) -> int:
     at_s = trace_rows.number(place, row, 'time_s', math.nan)
     if not math.isfinite(at_s):
         raise place.wrong('time_s', row['time_s'], 'seconds')
@@ -74,7 +76,7 @@ def _when(place: trace_rows.Place, row: Row, story: cloud_module.Story) -> int:
 
 
 def _vm(
-    place: trace_rows.Place, row: Row, name: str, story: cloud_module.Story
+    place: trace_rows.RowPlace, row: Row, name: str, story: cloud_module.Story
 ) -> values.Vm:
     """Take what a VM is from its first row."""
     user = trace_rows.text(place, row, 'user')
@@ -93,7 +95,9 @@ def _vm(
     return dataclasses.replace(plain, vcpus=int(vcpus), memory_mib=memory)
 
 
-def _demand(place: trace_rows.Place, row: Row, node: str) -> resources.Vector:
+def _demand(
+    place: trace_rows.RowPlace, row: Row, node: str
+) -> resources.Vector:
     amounts = {
         name: trace_rows.number(place, row, key, 0.0) * unit
         for key, (name, unit) in LOAD.items()

@@ -82,7 +82,7 @@ class User:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Disk:
+class GuestDisk:
     """One disk of a real guest.
 
     :ivar size_mib: MiB.
@@ -122,16 +122,16 @@ class Vm:
     _: dataclasses.KW_ONLY
     vcpus: int = 1
     memory_mib: float = SMALLEST_MEMORY_MIB
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[GuestDisk, ...] = ()
     nics: int = 0
     coupled: tuple[str, ...] = ()
-    loop: demand.Load = demand.Load.CLOSED
+    loop: demand.CpuLoad = demand.CpuLoad.CLOSED
     threads: int = 1
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cputune: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-class Action(enum.Enum):
+class ScenarioAction(enum.Enum):
     """Events during a run."""
 
     START = 'start'
@@ -159,7 +159,7 @@ class Action(enum.Enum):
             return Subject.REDIS
         if self.value.endswith('-agent'):
             return Subject.AGENT
-        if self in {Action.CUT, Action.HEAL}:
+        if self in {ScenarioAction.CUT, ScenarioAction.HEAL}:
             return Subject.NODE
         return Subject.VM
 
@@ -174,7 +174,7 @@ class Subject(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class ScenarioEvent:
     """Something that happens.
 
     :ivar at_s: seconds since the load began.
@@ -184,7 +184,7 @@ class Event:
     """
 
     at_s: float
-    action: Action
+    action: ScenarioAction
     subject: str
     to: str = ''
 
@@ -237,7 +237,7 @@ class AgentSpec:
     largest_step: float = 4.0
     weight_tolerance: float = 0.01
     view_max_age: float = 3.0
-    controls: tuple[resources.Control, ...] = resources.CONTROLS
+    controls: tuple[resources.ResourceControl, ...] = resources.CONTROLS
     ticks: int = 1
     spread: bool = False
     links: LinkSpec | None = None
@@ -280,9 +280,9 @@ class Scenario:
     nodes: Mapping[str, NodeSpec]
     users: Mapping[str, User]
     vms: Mapping[str, Vm]
-    load: Mapping[str, tuple[demand.Step, ...]]
-    events: tuple[Event, ...]
-    drawn: recipes.Recipe | None = None
+    load: Mapping[str, tuple[demand.DemandStep, ...]]
+    events: tuple[ScenarioEvent, ...]
+    drawn: recipes.CloudRecipe | None = None
     trace: pathlib.Path | None = None
     settle_s: float = 2.0
     pairs: int = 0
@@ -293,13 +293,13 @@ class Scenario:
 
     def starts_late(self, vm: str) -> bool:
         """Whether the first thing that happens to a VM is its start."""
-        return self._first(vm, Subject.VM) is Action.START
+        return self._first(vm, Subject.VM) is ScenarioAction.START
 
     def joins_late(self, node: str) -> bool:
         """Whether the first thing that happens to an agent is its start."""
-        return self._first(node, Subject.AGENT) is Action.START_AGENT
+        return self._first(node, Subject.AGENT) is ScenarioAction.START_AGENT
 
-    def _first(self, subject: str, kind: Subject) -> Action | None:
+    def _first(self, subject: str, kind: Subject) -> ScenarioAction | None:
         found = (
             event.action
             for event in self.events

@@ -21,10 +21,10 @@ _LENGTHS = ('rounds', 'duration')
 NAME_LENGTH = 40
 """Characters of a name, at most."""
 
-Convert = Callable[['Value'], _T]
+Convert = Callable[['YamlValue'], _T]
 
 
-class Value:
+class YamlValue:
     """A value in a file.
 
     :param path: of the file.
@@ -126,28 +126,28 @@ class Value:
     def _is_scalar(self) -> bool:
         return isinstance(self.node, yaml.ScalarNode)
 
-    def items(self) -> list['Value']:
+    def items(self) -> list['YamlValue']:
         """Read a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.wrong('a list')
         return [
-            Value(self.path, item, f'{self.what}[{place}]')
+            YamlValue(self.path, item, f'{self.what}[{place}]')
             for place, item in enumerate(self.node.value)
         ]
 
-    def entries(self) -> dict[str, 'Value']:
+    def entries(self) -> dict[str, 'YamlValue']:
         """Read a section whose keys are names of one's own choice."""
         if self._is_scalar() and not self.node.value:
             return {}
         if not isinstance(self.node, yaml.MappingNode):
             raise self.wrong('a section of names with values')
-        found: dict[str, Value] = {}
+        found: dict[str, YamlValue] = {}
         for key, value in self.node.value:
-            name = Value(self.path, key, f'name in {self.what}').text()
+            name = YamlValue(self.path, key, f'name in {self.what}').text()
             if name in found:
-                where = Value(self.path, key, f'{self.what}')
+                where = YamlValue(self.path, key, f'{self.what}')
                 raise where.wrong('every name once')
-            found[name] = Value(self.path, value, f'{self.what}.{name}')
+            found[name] = YamlValue(self.path, value, f'{self.what}.{name}')
         return found
 
     def section(self) -> 'Section':
@@ -161,7 +161,7 @@ class Section:
     :param value: that should be one.
     """
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: YamlValue) -> None:
         self.value = value
         self._keys = {
             key.value: key for key, _ in _pairs(value) if hasattr(key, 'value')
@@ -220,12 +220,12 @@ class Section:
             )
 
 
-def _pairs(value: Value) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+def _pairs(value: YamlValue) -> Iterator[tuple[yaml.Node, yaml.Node]]:
     if isinstance(value.node, yaml.MappingNode):
         yield from value.node.value
 
 
-def load(path: pathlib.Path) -> Value:
+def load(path: pathlib.Path) -> YamlValue:
     """Read a YAML file.
 
     :raises BadScenario: if it cannot be read or is no YAML.
@@ -250,10 +250,10 @@ def load(path: pathlib.Path) -> Value:
         raise exception.BadScenario(
             f'{path}, line 1: expected a scenario, got an empty file'
         )
-    return Value(path, node, 'scenario')
+    return YamlValue(path, node, 'scenario')
 
 
-def override(whole: Value, key: str, text: str) -> None:
+def override(whole: YamlValue, key: str, text: str) -> None:
     """Put a value in the place of another.
 
     :param key: with dots, such as ``reports.loss``.

@@ -69,7 +69,7 @@ class Backend(Protocol):
     def sleep_until(self, when: float) -> None:
         """Let time pass."""
 
-    def load(self, vm: str, step: demand.Step) -> None:
+    def load(self, vm: str, step: demand.DemandStep) -> None:
         """Tell a VM what it wants from now on."""
 
     def start_vm(self, vm: str, ready: Callable[[], None]) -> None:

@@ -37,7 +37,7 @@ _OF_AGENTS = frozenset(
 """Subjects of events that are left out in a run without agents."""
 
 
-Action = scenario_module.Action
+Action = scenario_module.ScenarioAction
 _Do = Callable[[backend_module.Backend, str], None]
 
 _AT_ONCE: Mapping[Action, _Do] = {
@@ -99,10 +99,10 @@ class Driver:
         self._backend = backend
         self._agents = agents
         self._progress = progress
-        self._recorder = recorder_module.Recorder(out)
+        self._recorder = recorder_module.RunRecorder(out)
         self._start_s = 0.0
         self._last: dict[str, float] = {}
-        self._steps: dict[str, list[demand.Step]] = {}
+        self._steps: dict[str, list[demand.DemandStep]] = {}
         self._booting: set[str] = set()
         self._where = {vm.name: vm.node for vm in scenario.vms.values()}
 
@@ -188,15 +188,15 @@ class Driver:
             self._backend.hold_agents(self._scenario.nodes)
             self._record_event(phases.AGENTS_STOPPED, '')
 
-    def _happen(self, event: scenario_module.Event) -> None:
+    def _happen(self, event: scenario_module.ScenarioEvent) -> None:
         if event.action.concerns in _OF_AGENTS and not self._agents:
             return
         said = f'{event.action.value} {event.subject} {event.to}'
         self._progress.say(said.rstrip())
         self._record_event(event.action.value, event.subject)
-        if event.action is scenario_module.Action.START:
+        if event.action is scenario_module.ScenarioAction.START:
             self._start_vm(event.subject)
-        elif event.action is scenario_module.Action.MOVE:
+        elif event.action is scenario_module.ScenarioAction.MOVE:
             self._move_vm(event.subject, event.to)
         else:
             _AT_ONCE[event.action](self._backend, event.subject)
@@ -223,12 +223,12 @@ class Driver:
         for step in steps:
             self._tell(vm, step)
 
-    def _load(self, vm: str, step: demand.Step) -> None:
+    def _load(self, vm: str, step: demand.DemandStep) -> None:
         self._steps.setdefault(vm, []).append(step)
         if vm not in self._booting:
             self._tell(vm, step)
 
-    def _tell(self, vm: str, step: demand.Step) -> None:
+    def _tell(self, vm: str, step: demand.DemandStep) -> None:
         if self._backend.state(vm) is None:
             return
         self._backend.load(vm, step)
@@ -239,7 +239,9 @@ class Driver:
         self._recorder.offer(recording.Offer(self._elapsed(), vm, cpu))
 
     def _record_event(self, event: str, subject: str) -> None:
-        self._recorder.event(recording.Event(self._elapsed(), event, subject))
+        self._recorder.event(
+            recording.EventRow(self._elapsed(), event, subject)
+        )
 
     def _elapsed(self) -> float:
         return self._backend.now() - self._start_s

@@ -133,7 +133,7 @@ _READY = 'guest ready'
 
 
 def choose_accelerator(
-    boot: image.Image, cache: pathlib.Path, patience_s: float = 20.0
+    boot: image.GuestImage, cache: pathlib.Path, patience_s: float = 20.0
 ) -> str:
     """:data:`KVM` if the guest boots with it, else :data:`TCG`.
 
@@ -158,7 +158,7 @@ def choose_accelerator(
     return answer
 
 
-def _boots_under_kvm(boot: image.Image, patience_s: float) -> bool:
+def _boots_under_kvm(boot: image.GuestImage, patience_s: float) -> bool:
     with tempfile.TemporaryDirectory() as directory:
         console = pathlib.Path(directory) / 'console'
         console.touch()
@@ -218,10 +218,10 @@ class QemuBackend:
         self._weight = weight
         self._accelerator = wanted or TCG
         self._run: pathlib.Path | None = None
-        self._nodes: dict[str, node.Node] = {}
+        self._nodes: dict[str, node.TestNode] = {}
         self._disks: list[disk.NodeDisk] = []
-        self._fleet = fleet.Fleet(scenario)
-        self._agents = agent.Agents(scenario.interval_s)
+        self._fleet = fleet.GuestFleet(scenario)
+        self._agents = agent.NodeAgents(scenario.interval_s)
         self._wiring: wiring.Wiring | None = None
         self._far: far_end.FarEnd | None = None
 
@@ -281,7 +281,7 @@ class QemuBackend:
         """Let time pass."""
         time.sleep(max(0.0, when - time.monotonic()))
 
-    def load(self, vm: str, step: demand.Step) -> None:
+    def load(self, vm: str, step: demand.DemandStep) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         self._fleet.load(vm, step)
 
@@ -384,7 +384,7 @@ class QemuBackend:
             say(
                 f'starting node {spec.name} on CPU {_listed(spec.cpu_numbers)}'
             )
-            made = node.Node(
+            made = node.TestNode(
                 spec.name,
                 self._run,
                 self._cache,
@@ -408,7 +408,7 @@ class QemuBackend:
             )
 
     def _add_disk(
-        self, made: node.Node, spec: scenario_module.NodeSpec
+        self, made: node.TestNode, spec: scenario_module.NodeSpec
     ) -> None:
         if not spec.disk_scheduler:
             return
@@ -425,7 +425,7 @@ class QemuBackend:
         made.has_disk = True
 
     def _add_uplink(
-        self, made: node.Node, spec: scenario_module.NodeSpec
+        self, made: node.TestNode, spec: scenario_module.NodeSpec
     ) -> None:
         if not spec.uplink or self._run is None:
             return
@@ -435,7 +435,7 @@ class QemuBackend:
         self._far.link(made)
         made.has_uplink = True
 
-    def _keep_logs(self, running: node.Node) -> None:
+    def _keep_logs(self, running: node.TestNode) -> None:
         log = running.directory / 'var/log/libvirt/libvirtd.log'
         directory = self._out / recording.AGENTS / running.name
         if log.is_file() and log.stat().st_size:

@@ -36,11 +36,11 @@ from nova_fairness.agent.watch import cpu_shortfall
 from nova_fairness.agent.watch import idle
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_module
+from nova_fairness.apply import found_values
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
-from nova_fairness.measure import quiet
+from nova_fairness.measure import idleness
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -52,7 +52,7 @@ _ALONE = nova_facts.NoCloud()
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class AgentParts:
     """The parts of an agent, which it runs and must release.
 
     :ivar memory: where the policies' memory is saved.
@@ -66,22 +66,22 @@ class Parts:
     node_cycle: cycle.Cycle
     rooms: cycle.Rooms
     memory: state_file.PolicyMemory
-    found: found_module.FoundValues
+    found: found_values.FoundValues
     controls: controls_module.Controls
-    pressure: controls_module.Pressure
+    pressure: controls_module.PressureWatch
     peering: peering_module.Peering
     regime: active_settings.Regime
-    orders: active_settings.Orders
+    orders: active_settings.SettingOrders
     preferences: preferences_module.Preferences
     boot_id: str
-    cloud: nova_facts.Cloud
+    cloud: nova_facts.CloudFacts
     best_effort: best_effort_module.BestEffort
     notices: guest_notices.Notices | None
 
     @property
     def state_files(
         self,
-    ) -> tuple[state_file.StateFile | found_module.FoundValues, ...]:
+    ) -> tuple[state_file.StateFile | found_values.FoundValues, ...]:
         """All that outlives the agent."""
         return (
             self.found,
@@ -174,21 +174,23 @@ def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
 
 def open_record(
     conf: cfg.ConfigOpts,
-) -> tuple[found_module.FoundValues, bool]:
+) -> tuple[found_values.FoundValues, bool]:
     """Open the record of the values that controls were found with.
 
     :returns: the record, and whether it is whole: one that could not be
         understood was moved aside, which the log says.
     :raises StateError: if another agent has it, or it cannot be opened.
     """
-    found = found_module.FoundValues(state_directory(conf) / 'found.json')
+    found = found_values.FoundValues(state_directory(conf) / 'found.json')
     if problem := found.load():
         LOG.error('%s', problem)
         return found, False
     return found, True
 
 
-def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
+def build(
+    conf: cfg.ConfigOpts, cloud: nova_facts.CloudFacts = _ALONE
+) -> AgentParts:
     """Build everything; nothing is started.
 
     :param cloud: that the node is a part of, if any.
@@ -199,8 +201,7 @@ def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
     owners = settings_module.owners(conf.fairness.owners_file)
     site = _site(conf, owners, cloud)
     boot_id, path = str(uuid.uuid4()), site.state_path
-    memory = state_file.PolicyMemory(path / 'policies.json')
-    orders = active_settings.Orders(path / 'paused.json')
+    memory, orders = _memories(path)
     found, _ = open_record(conf)
     peering = peering_module.connect(conf, boot_id, path)
     cloud, spent = _asked(conf, cloud, peering, path)
@@ -219,10 +220,9 @@ def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
         pressure=controls.pressure_if_needed(site.pressure),
         preferences=preferences.stated,
         missing=controls.missing,
-        best_effort=best_effort.of,
-        **_beside(site, controls),
+        **_beside(site, controls, best_effort),
     )
-    return Parts(
+    return AgentParts(
         node_cycle=cycle.Cycle(rooms, settings, loaded),
         rooms=rooms,
         memory=memory,
@@ -242,10 +242,10 @@ def build(conf: cfg.ConfigOpts, cloud: nova_facts.Cloud = _ALONE) -> Parts:
 
 def _asked(
     conf: cfg.ConfigOpts,
-    cloud: nova_facts.Cloud,
+    cloud: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     path: pathlib.Path,
-) -> tuple[nova_facts.Cloud, measurement.Rates]:
+) -> tuple[nova_facts.CloudFacts, measurement.Rates]:
     """The cloud with what the cluster service is asked for, and rates."""
     cloud = cluster_shares.connect(conf, cloud, peering, path)
     return spending_rates.connect(conf, cloud, peering, path)
@@ -259,28 +259,41 @@ def _preferences(
     )
 
 
+def _memories(
+    path: pathlib.Path,
+) -> tuple[state_file.PolicyMemory, active_settings.SettingOrders]:
+    """State that outlives a restart of the agent."""
+    return (
+        state_file.PolicyMemory(path / 'policies.json'),
+        active_settings.SettingOrders(path / 'paused.json'),
+    )
+
+
 def _beside(
-    site: controls_module.Site, controls: controls_module.Controls
+    site: controls_module.Site,
+    controls: controls_module.Controls,
+    best_effort: best_effort_module.BestEffort,
 ) -> dict[str, Any]:
     """Rooms beside the controls: what watches VMs, and limits and pins."""
     options = site.conf.fairness
-    cpu = controls.scales.get(resources.Control.CPU)
+    cpu = controls.scales.get(resources.ResourceControl.CPU)
     return {
+        'best_effort': best_effort.of,
         'throttling': controls.throttling,
         'pinning': controls.pinning,
         'proof': weight_check.Proof(site.node, cpu),
-        'idling': idle.Idling(
+        'idling': idle.IdleMemory(
             state_file.StateFile(site.state_path / 'idle.json', durable=False),
-            quiet.Limits(options.idle_cpus, options.idle_rate),
+            idleness.QuietLimits(options.idle_cpus, options.idle_rate),
             site.node.speed_factor,
         ),
-        'lacking': cpu_shortfall.Lacking(site.node.speed_factor),
+        'lacking': cpu_shortfall.CpuShortfall(site.node.speed_factor),
     }
 
 
 def _regime(
     settings: settings_module.Settings,
-    orders: active_settings.Orders,
+    orders: active_settings.SettingOrders,
     peering: peering_module.Peering,
 ) -> active_settings.Regime:
     newest = peering.newest
@@ -292,7 +305,7 @@ def _measurement(
     peering: peering_module.Peering,
     guard: guard_module.Guard,
     boot_id: str,
-    cloud: nova_facts.Cloud,
+    cloud: nova_facts.CloudFacts,
     spent: measurement.Rates,
 ) -> measurement.Measurement:
     return measurement.Measurement(
@@ -318,24 +331,24 @@ def _decision(
 def _site(
     conf: cfg.ConfigOpts,
     owners: Mapping[str, tuple[str, str]],
-    cloud: nova_facts.Cloud = _ALONE,
+    cloud: nova_facts.CloudFacts = _ALONE,
 ) -> controls_module.Site:
     return controls_module.Site(
         conf=conf,
         node=node_resources(conf),
-        inventory=inventory.Inventory(
+        inventory=inventory.VmInventory(
             conf.fairness.connection_uri,
             conf.fairness.reconcile_interval,
             owners=owners,
             describe=cloud.describe,
         ),
         state_path=state_directory(conf),
-        pressure=controls_module.Pressure(),
+        pressure=controls_module.PressureWatch(),
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class Restored:
+class Restoration:
     """The result of a restoration.
 
     :ivar outcomes: of each recorded value.
@@ -343,7 +356,7 @@ class Restored:
     :ivar is_whole: whether the record could be understood.
     """
 
-    outcomes: tuple[control.Outcome, ...]
+    outcomes: tuple[control.ApplyResult, ...]
     problems: tuple[str, ...]
     is_whole: bool
 
@@ -354,7 +367,7 @@ class Restored:
         return [*failed, *self.problems]
 
 
-def restore(conf: cfg.ConfigOpts) -> Restored:
+def restore(conf: cfg.ConfigOpts) -> Restoration:
     """Restore every control to the value it was found with, without an agent.
 
     :raises StateError: if an agent runs.
@@ -365,7 +378,7 @@ def restore(conf: cfg.ConfigOpts) -> Restored:
         applier = applier_module.Applier(controls.built, found)
         outcomes, problems = applier.restore(), applier.problems()
         problems = (*problems, *controls.lift())
-        return Restored(outcomes, problems, is_whole)
+        return Restoration(outcomes, problems, is_whole)
     finally:
         controls.close()
         found.close()

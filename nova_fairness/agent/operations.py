@@ -19,7 +19,7 @@ from nova_fairness.agent.inputs import active_settings
 from nova_fairness.agent.inputs import preferences as preferences_module
 from nova_fairness.agent.round import preview as preview_module
 from nova_fairness.exchange import desired as desired_module
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import status
 from nova_fairness.rpc import endpoint
@@ -41,7 +41,7 @@ class Sources:
     boot_id: str
     peering: peering_module.Peering
     regime: active_settings.Regime
-    orders: active_settings.Orders
+    orders: active_settings.SettingOrders
     preferences: preferences_module.Preferences
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]
@@ -53,7 +53,7 @@ class Sources:
     wall_clock: Callable[[], float] = time.time
 
 
-class AgentOperations(endpoint.Operations):
+class AgentOperations(endpoint.AgentCalls):
     """Operations of an agent, on any thread.
 
     :param sources: where answers come from.
@@ -66,7 +66,7 @@ class AgentOperations(endpoint.Operations):
         self,
         metric: str | None,
         policy: str | None,
-        by: asker.Asker = asker.NOBODY,
+        by: caller.Asker = caller.NOBODY,
     ) -> endpoint.Answer:
         """Make a new epoch."""
         _check_plugins(metric, policy)
@@ -83,12 +83,12 @@ class AgentOperations(endpoint.Operations):
         epoch: int,
         origin: str,
         signature: str = '',
-        by: asker.Asker = asker.NOBODY,
+        by: caller.Asker = caller.NOBODY,
     ) -> endpoint.Answer:
         """Take over an epoch that a controller or another node made."""
         _check_plugins(metric, policy)
         now = self._of.regime.in_force.settings
-        given = desired_module.Desired(
+        given = desired_module.DesiredChoice(
             epoch,
             metric or now.metric,
             policy or now.policy,
@@ -106,11 +106,11 @@ class AgentOperations(endpoint.Operations):
             )
         return self._promise(counts)
 
-    def pause(self, by: asker.Asker = asker.NOBODY) -> endpoint.Answer:
+    def pause(self, by: caller.Asker = caller.NOBODY) -> endpoint.Answer:
         """Restore all controls with the next round."""
         return self._paused(by, paused=True)
 
-    def resume(self, by: asker.Asker = asker.NOBODY) -> endpoint.Answer:
+    def resume(self, by: caller.Asker = caller.NOBODY) -> endpoint.Answer:
         """Steer again from the next round on."""
         return self._paused(by, paused=False)
 
@@ -228,7 +228,7 @@ class AgentOperations(endpoint.Operations):
             raise exception.UnknownInstance(
                 f'no VM {uuid} was on {host} in its newest round'
             )
-        asked = answer.Asked(
+        asked = answer.AskedVm(
             done,
             row,
             self._of.explainer.parts(done),
@@ -280,13 +280,13 @@ class AgentOperations(endpoint.Operations):
             **more,
         }
 
-    def _promise(self, chosen: desired_module.Desired) -> dict[str, Any]:
+    def _promise(self, chosen: desired_module.DesiredChoice) -> dict[str, Any]:
         return self._answer(
             **dataclasses.asdict(chosen),
             warning=plugins.warning(chosen.metric, chosen.policy),
         )
 
-    def _paused(self, by: asker.Asker, *, paused: bool) -> dict[str, Any]:
+    def _paused(self, by: caller.Asker, *, paused: bool) -> dict[str, Any]:
         problem = self._of.orders.pause(by, paused=paused)
         return self._answer(
             paused=paused, persistent=not problem, problem=problem

@@ -26,7 +26,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
-from nova_fairness.observe import notifying
+from nova_fairness.observe import notifications
 from nova_fairness.observe import record
 
 LOG = logging.getLogger(__name__)
@@ -76,7 +76,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     :param parts: what to run, built from the same configuration.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, parts: assembly.Parts) -> None:
+    def __init__(
+        self, conf: cfg.ConfigOpts, parts: assembly.AgentParts
+    ) -> None:
         super().__init__()
         self._conf = conf
         self._parts = parts
@@ -84,7 +86,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._stopped = threading.Event()
         self._reload = threading.Event()
         self._history = history.WeightHistory()
-        self._notifying = notifying.connect(conf)
+        self._notifying = notifications.connect(conf)
         self._collector = metrics.RoundCollector(
             lambda: {
                 **parts.peering.statistics(),
@@ -280,18 +282,18 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
 
 def _endpoint(
     conf: cfg.ConfigOpts, collector: metrics.RoundCollector
-) -> endpoint.Endpoint | None:
+) -> endpoint.HttpEndpoint | None:
     group = conf.fairness_observe
     if not group.prometheus_port:
         return None
-    return endpoint.Endpoint(
+    return endpoint.HttpEndpoint(
         group.prometheus_host, group.prometheus_port, collector
     )
 
 
-def _recorder(conf: cfg.ConfigOpts) -> record.Recorder | None:
+def _recorder(conf: cfg.ConfigOpts) -> record.RoundRecorder | None:
     path = conf.fairness.record_path
-    return record.Recorder(pathlib.Path(path)) if path else None
+    return record.RoundRecorder(pathlib.Path(path)) if path else None
 
 
 def _keep(write: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-ByControl = Mapping[resources.Control, float]
+ByControl = Mapping[resources.ResourceControl, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,9 @@ class Settings:
     exempt_instances: frozenset[str]
     quota_weights: Mapping[str, float]
     overcommit: resources.Vector
-    controls: frozenset[resources.Control] = frozenset(resources.CONTROLS)
+    controls: frozenset[resources.ResourceControl] = frozenset(
+        resources.CONTROLS
+    )
     pin_vcpus: bool = False
     safety_net: bool = True
     max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
@@ -72,7 +74,7 @@ class Settings:
         """Largest step of each control, (c,)."""
         return _columns(self.largest_step, self.largest_steps)
 
-    def tolerance(self, control: resources.Control) -> float:
+    def tolerance(self, control: resources.ResourceControl) -> float:
         """Relative change of a control that is not worth a write."""
         return self.weight_tolerances.get(control, self.weight_tolerance)
 
@@ -84,10 +86,10 @@ def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
 
 
 def _overcommit(group: Any) -> resources.Vector:
-    factors: dict[resources.Control | None, float] = {
-        resources.Control.CPU: group.cpu_overcommit,
-        resources.Control.DISK: group.disk_overcommit,
-        resources.Control.MEMORY: group.memory_overcommit,
+    factors: dict[resources.ResourceControl | None, float] = {
+        resources.ResourceControl.CPU: group.cpu_overcommit,
+        resources.ResourceControl.DISK: group.disk_overcommit,
+        resources.ResourceControl.MEMORY: group.memory_overcommit,
     }
     return resources.RESOURCES.vector(
         **{
@@ -120,7 +122,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         exempt_instances=frozenset(group.exempt_instances),
         quota_weights=dict(group.quota_weights),
         overcommit=_overcommit(conf.fairness_node),
-        controls=frozenset(map(resources.Control, group.controls)),
+        controls=frozenset(map(resources.ResourceControl, group.controls)),
         pin_vcpus=group.pin_vcpus,
         safety_net=group.safety_net,
         max_weight_ratios=ratios,
@@ -134,7 +136,8 @@ def _by_control(group: Any, name: str) -> tuple[float, ByControl]:
     said = options.by_control(name, group[name])
     of_all = said.pop(None)
     return of_all, {
-        resources.Control(control): number for control, number in said.items()
+        resources.ResourceControl(control): number
+        for control, number in said.items()
     }
 
 

@@ -12,14 +12,14 @@ import functools
 
 from nova_fairness import exception
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 
 _is_running = functools.partial(files.is_running, '/proc')
-Kinds = Collection[resources.Control]
+Kinds = Collection[resources.ResourceControl]
 
 
 class Applier:
@@ -38,25 +38,25 @@ class Applier:
         is_running: Callable[[str], bool] = _is_running,
     ) -> None:
         self._controls = {
-            item.kind: control.Isolated(item) for item in controls
+            item.kind: control.IsolatedControl(item) for item in controls
         }
         self._found = found
         self._is_running = is_running
 
     @property
-    def kinds(self) -> frozenset[resources.Control]:
+    def kinds(self) -> frozenset[resources.ResourceControl]:
         """Controls of this node, whether they work now or not."""
         return frozenset(self._controls)
 
     def availability(
         self, kinds: Kinds = resources.CONTROLS
-    ) -> Mapping[resources.Control, tuple[bool, str]]:
+    ) -> Mapping[resources.ResourceControl, tuple[bool, str]]:
         """Tell of some controls whether they work now, and why or why not."""
         return {item.kind: item.availability() for item in self._chosen(kinds)}
 
     def without_effect(
         self, kinds: Kinds = resources.CONTROLS
-    ) -> Mapping[resources.Control, Mapping[str, str]]:
+    ) -> Mapping[resources.ResourceControl, Mapping[str, str]]:
         """Say why VMs are not steered, by key, of some controls."""
         return {
             item.kind: item.without_effect() for item in self._chosen(kinds)
@@ -86,7 +86,7 @@ class Applier:
             for key, value in item.read(keys).items()
         }
 
-    def _chosen(self, kinds: Kinds) -> list[control.Isolated]:
+    def _chosen(self, kinds: Kinds) -> list[control.IsolatedControl]:
         return [item for kind, item in self._controls.items() if kind in kinds]
 
     @property
@@ -108,7 +108,7 @@ class Applier:
     def apply(
         self,
         changes: Sequence[allocation.Change],
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Write changes; values that they replace are on the disk before.
 
         :param changes: one VM's failure is no other's.
@@ -131,7 +131,7 @@ class Applier:
         self,
         keys: Iterable[str] | None = None,
         kinds: Kinds = resources.CONTROLS,
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Restore the values that controls had, and clear those records.
 
         A value that cannot be written stays recorded. One whose VM vanished
@@ -216,11 +216,11 @@ class Applier:
 
     def _refuse(
         self, change: allocation.Change, error: str
-    ) -> control.Outcome:
+    ) -> control.ApplyResult:
         if self._has_ended(change.knob):
-            return control.Outcome(change, gone=True)
+            return control.ApplyResult(change, gone=True)
         knob = change.knob
-        return control.Outcome(
+        return control.ApplyResult(
             change, f'{knob.control.value} of {knob.incarnation}: {error}'
         )
 
@@ -241,9 +241,9 @@ class Applier:
 
     def _write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Hand changes to their controls; forget what vanished."""
-        outcomes: dict[int, control.Outcome] = {}
+        outcomes: dict[int, control.ApplyResult] = {}
         for kind in resources.CONTROLS:
             places = [
                 place
@@ -259,13 +259,15 @@ class Applier:
         return tuple(outcomes[place] for place in range(len(changes)))
 
     def _write_kind(
-        self, kind: resources.Control, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+        self,
+        kind: resources.ResourceControl,
+        changes: Sequence[allocation.Change],
+    ) -> tuple[control.ApplyResult, ...]:
         item = self._controls.get(kind)
         if item is not None:
             return item.write(changes) if changes else ()
         return tuple(
-            control.Outcome(
+            control.ApplyResult(
                 change,
                 f'{kind.value} of {change.knob.incarnation}: this node has '
                 f'no such control',

@@ -16,7 +16,7 @@ from nova_fairness.model import resources
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class ApplyResult:
     """The result of one change.
 
     :ivar change: what was asked for.
@@ -41,7 +41,7 @@ class Control(abc.ABC):
     keeps another from being written. They do no arithmetic on weights.
     """
 
-    kind: resources.Control
+    kind: resources.ResourceControl
 
     @abc.abstractmethod
     def unit_range(self) -> tuple[int, int]:
@@ -85,7 +85,7 @@ class Control(abc.ABC):
     @abc.abstractmethod
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ApplyResult, ...]:
         """Write each change, in order, one outcome each.
 
         Only incarnations seen by the last :meth:`read` can be written.
@@ -138,7 +138,7 @@ _EXPECTED = (exception.FairnessError, OSError, ValueError)
 """Errors of a control when the kernel's state changes meanwhile."""
 
 
-class Isolated:
+class IsolatedControl:
     """Calls a control; its exception becomes a text, told once.
 
     :param item: the control.
@@ -149,7 +149,7 @@ class Isolated:
         self._troubles: list[str] = []
 
     @property
-    def kind(self) -> resources.Control:
+    def kind(self) -> resources.ResourceControl:
         """The control's kind."""
         return self._item.kind
 
@@ -185,12 +185,12 @@ class Isolated:
 
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ApplyResult, ...]:
         """Write each change; all have failed if the control fails."""
         try:
             return self._item.write(changes)
         except _EXPECTED as error:
-            return tuple(Outcome(change, str(error)) for change in changes)
+            return tuple(ApplyResult(change, str(error)) for change in changes)
 
     def settle(self) -> None:
         """Bring in line what the VMs share."""

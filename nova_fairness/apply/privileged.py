@@ -22,7 +22,7 @@ import re
 from oslo_privsep import priv_context
 
 from nova_fairness import exception
-from nova_fairness.apply import door as door_module
+from nova_fairness.apply import privileged_client
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
@@ -43,10 +43,10 @@ context = priv_context.PrivContext(
     __name__,
     cfg_section=SECTION,
     pypath=f'{__name__}.context',
-    capabilities=door_module.KEPT[f'{__name__}.context'],
+    capabilities=privileged_client.KEPT[f'{__name__}.context'],
     timeout=3.0,
 )
-door = door_module.Door(context)
+door = privileged_client.PrivilegedClient(context)
 prepare = door.prepare
 
 

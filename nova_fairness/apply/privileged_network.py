@@ -21,7 +21,7 @@ from oslo_config import cfg
 from oslo_privsep import capabilities
 from oslo_privsep import priv_context
 
-from nova_fairness.apply import door as door_module
+from nova_fairness.apply import privileged_client
 from nova_fairness.apply.network import commands
 from nova_fairness.apply.network import devices
 from nova_fairness.apply.network import kernel as network_kernel
@@ -44,14 +44,14 @@ context = priv_context.PrivContext(
     __name__,
     cfg_section=SECTION,
     pypath=f'{__name__}.context',
-    capabilities=door_module.KEPT[f'{__name__}.context'],
+    capabilities=privileged_client.KEPT[f'{__name__}.context'],
     timeout=_PATIENCE_S + 5.0,
 )
 # Root without capabilities may still write what belongs to root.
 # The one who is nobody, by number: the name of the group differs.
 for _option in ('user', 'group'):
     cfg.CONF.set_default(_option, '65534', group=SECTION)
-door = door_module.Door(context)
+door = privileged_client.PrivilegedClient(context)
 
 
 def run(operations: Sequence[commands.Operation]) -> list[str]:
@@ -106,7 +106,7 @@ def _guard(
     A tree needs no guard: it is removed by its handle, and the kernel
     refuses to add one where there is another.
     """
-    with network_kernel.Reader() as reader:
+    with network_kernel.KernelConnection() as reader:
         kernel = reader.read()
     for place, item in enumerate(operations):
         if (
@@ -152,7 +152,7 @@ def _run_lent(tool: str, lines: Sequence[str]) -> str:
 
     def run_it() -> None:
         try:
-            door_module.lend((capabilities.CAP_NET_ADMIN,))
+            privileged_client.lend((capabilities.CAP_NET_ADMIN,))
             done = subprocess.run(
                 [_program(tool), '-force', '-batch', '-'],
                 input=text,

@@ -17,7 +17,7 @@ from nova_fairness import exception
 from nova_fairness.batch import commands
 from nova_fairness.batch import entries
 from nova_fairness.batch import system
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 Ad = Mapping[str, Any]
 
@@ -77,7 +77,7 @@ class Condor(system.BatchSystem):
         self._timeout_s = timeout_s
         self._retirement_s = retirement_s
 
-    def look(self) -> partition.Seen:
+    def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
         # Slots before jobs: nothing starts on a host that was drained then.
         slots = self._asked('condor_status', '-json', _SLOT)
@@ -108,7 +108,7 @@ class Condor(system.BatchSystem):
         commands.output(command, self._timeout_s, refused)
 
 
-def seen(slots: str, jobs: str) -> partition.Seen:
+def seen(slots: str, jobs: str) -> border.SideSnapshot:
     """Parse the slots and jobs of HTCondor.
 
     A host with a slot that cannot be read has no place. A job that cannot be
@@ -119,7 +119,7 @@ def seen(slots: str, jobs: str) -> partition.Seen:
     :raises BatchUnreadable: if one is of another form, or no host of it can
         be read.
     """
-    read = entries.Entries('HTCondor')
+    read = entries.EntryReader('HTCondor')
     listed = _ads('condor_status', slots)
     queue = list(read.read('job', _name, _ads('condor_q', jobs), _job))
     ends = {name: job.end for name, job in queue if job}
@@ -141,7 +141,7 @@ def seen(slots: str, jobs: str) -> partition.Seen:
         # A slot without a name may be of any host.
         places = {host: each for host, each in places.items() if each.work}
     wants = (job.want for _, job in queue if job and job.want)
-    return partition.Seen(
+    return border.SideSnapshot(
         places, tuple(wants), frozenset(unclear), read.faults()
     )
 
@@ -170,7 +170,7 @@ class _Job:
     """
 
     end: float | None
-    want: partition.Want | None
+    want: border.PendingWork | None
 
 
 def _machine(slot: Ad) -> str:
@@ -212,17 +212,17 @@ def _ads(command: str, text: str) -> list[Ad]:
 
 def _place(
     slots: list[_Slot], ends: Mapping[str, float | None]
-) -> partition.Place:
+) -> border.SideStatus:
     is_up = not any(slot.is_offline for slot in slots)
     drained = [slot.drained for slot in slots if slot.drained is not None]
     takes = (
         is_up and not drained and any(slot.state in _TAKES for slot in slots)
     )
     reason = max(drained, default='')
-    return partition.Place(
+    return border.SideStatus(
         takes,
         is_up,
-        not takes and reason.startswith(partition.MARK),
+        not takes and reason.startswith(border.MARK),
         reason,
         tuple(_work(slots, ends)),
     )
@@ -230,11 +230,11 @@ def _place(
 
 def _work(
     slots: Iterable[_Slot], ends: Mapping[str, float | None]
-) -> Iterator[partition.Work]:
+) -> Iterator[border.RunningWork]:
     """A claimed slot is in use, also between two jobs of its user."""
     for slot in slots:
         if slot.state in _CLAIMED and slot.cpus > 0:
-            yield partition.Work(slot.job, slot.cpus, ends.get(slot.job))
+            yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.job))
 
 
 def _name(job: Ad) -> str:
@@ -253,7 +253,7 @@ def _end(job: Ad) -> float | None:
     return entries.number(began) + entries.number(allowed)
 
 
-def _want(job: Ad) -> partition.Want | None:
+def _want(job: Ad) -> border.PendingWork | None:
     """HTCondor does not say which of them more hosts would help."""
     waits = job['JobStatus'] == _IDLE
     if not waits or int(job['JobUniverse']) in _NOT_ON_SLOTS:
@@ -262,4 +262,4 @@ def _want(job: Ad) -> partition.Want | None:
     cores = entries.number(job.get('RequestCpus', 1))
     if not cores:
         raise ValueError('it waits and wants no CPUs')
-    return partition.Want(_name(job), cores, since)
+    return border.PendingWork(_name(job), cores, since)

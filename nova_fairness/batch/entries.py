@@ -21,7 +21,7 @@ NAMED = 10
 Name = Callable[[Any], object]
 
 
-class Entries:
+class EntryReader:
     """Reads entries, and keeps what is wrong with those it cannot read.
 
     :param system: name of the batch system, as operators know it.

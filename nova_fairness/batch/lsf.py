@@ -18,7 +18,7 @@ from nova_fairness import exception
 from nova_fairness.batch import commands
 from nova_fairness.batch import entries
 from nova_fairness.batch import system
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 Record = Mapping[str, str]
 
@@ -66,7 +66,7 @@ class Lsf(system.BatchSystem):
     def __init__(self, timeout_s: float = 30.0) -> None:
         self._timeout_s = timeout_s
 
-    def look(self) -> partition.Seen:
+    def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
         # Hosts before jobs: nothing starts on a host that was closed then.
         hosts = self._output('bhosts', '-o', _HOST, '-json')
@@ -98,7 +98,9 @@ class Lsf(system.BatchSystem):
         commands.output(command, self._timeout_s, refused)
 
 
-def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
+def seen(
+    hosts: str, comments: str, jobs: str, now: float
+) -> border.SideSnapshot:
     """Parse the hosts and jobs of LSF.
 
     A host or a job whose record cannot be read is set aside, and named. Such a
@@ -116,18 +118,18 @@ def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
     listed = _records('bhosts', hosts)
     queue = _records('bjobs', jobs) if jobs.strip() else []
     said = _comments(comments)
-    read = entries.Entries('LSF')
+    read = entries.EntryReader('LSF')
     parsed = [
         job
         for _, job in read.read(
             'job', _name, queue, functools.partial(_job, now=now)
         )
     ]
-    work: dict[str, list[partition.Work]] = {}
+    work: dict[str, list[border.RunningWork]] = {}
     for host, each in (pair for job in parsed if job for pair in job.parts):
         work.setdefault(host, []).append(each)
 
-    def place(host: Record) -> partition.Place:
+    def place(host: Record) -> border.SideStatus:
         name = _host_name(host)
         return _place(
             host, said.get(name, ''), work.get(name, []), None in parsed
@@ -140,7 +142,7 @@ def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
             'LSF wrote JSON without what its reference says is there:'
             f' {read.faults()[0]}'
         )
-    return partition.Seen(
+    return border.SideSnapshot(
         places,
         tuple(job.want for job in parsed if job and job.want),
         frozenset(found.keys() - places.keys()),
@@ -156,8 +158,8 @@ class _Job:
     :ivar want: ``None`` unless it waits for room.
     """
 
-    parts: tuple[tuple[str, partition.Work], ...]
-    want: partition.Want | None
+    parts: tuple[tuple[str, border.RunningWork], ...]
+    want: border.PendingWork | None
 
 
 def _host_name(host: Record) -> str:
@@ -197,8 +199,11 @@ def _comments(text: str) -> dict[str, str]:
 
 
 def _place(
-    host: Record, comment: str, work: list[partition.Work], is_unsure: bool
-) -> partition.Place:
+    host: Record,
+    comment: str,
+    work: list[border.RunningWork],
+    is_unsure: bool,
+) -> border.SideStatus:
     """One host.
 
     :param is_unsure: whether a job that cannot be read may run there.
@@ -207,12 +212,12 @@ def _place(
     busy = entries.number(host['NJOBS'])
     unlisted = busy - sum(each.cores for each in work)
     if unlisted > 0 and (is_unsure or not work):
-        work = [*work, partition.Work(_UNKNOWN, unlisted)]
+        work = [*work, border.RunningWork(_UNKNOWN, unlisted)]
     reason = '' if status in _TAKES else comment or status
-    return partition.Place(
+    return border.SideStatus(
         status in _TAKES,
         status not in _AWAY,
-        status == _OURS and comment.startswith(partition.MARK),
+        status == _OURS and comment.startswith(border.MARK),
         reason,
         tuple(work),
     )
@@ -224,7 +229,9 @@ def _name(job: Record) -> str:
     return entries.text(entries.text(job['JOBID']) + of_array)
 
 
-def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
+def _parts(
+    job: Record, now: float
+) -> Iterator[tuple[str, border.RunningWork]]:
     """Slots of a job on each of its hosts, as ``4*hostA:hostB``."""
     if job['STAT'] not in _RUNS:
         return
@@ -234,10 +241,10 @@ def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
     for match in _EACH.finditer(job['EXEC_HOST']):
         slots = entries.number(match[1] or 1)
         host = entries.text(match[2])
-        yield host, partition.Work(_name(job), slots, gone_at)
+        yield host, border.RunningWork(_name(job), slots, gone_at)
 
 
-def _want(job: Record, now: float) -> partition.Want | None:
+def _want(job: Record, now: float) -> border.PendingWork | None:
     waits = job['STAT'] == 'PEND'
     if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
         return None
@@ -246,7 +253,7 @@ def _want(job: Record, now: float) -> partition.Want | None:
     if not cores:
         raise ValueError('it waits and wants no slots')
     since = now - (_seconds(job['PEND_TIME']) or 0.0)
-    return partition.Want(_name(job), cores, since)
+    return border.PendingWork(_name(job), cores, since)
 
 
 def _seconds(text: str) -> float | None:

@@ -11,7 +11,7 @@ from nova_fairness.batch import commands
 from nova_fairness.batch import slurm_accounts
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import system
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.model import pledge
 
 _WITHOUT_ACCOUNTS = (
@@ -40,7 +40,7 @@ class Slurm(system.BatchSystem):
     def __init__(self, timeout_s: float = 30.0) -> None:
         self._timeout_s = timeout_s
 
-    def look(self) -> partition.Seen:
+    def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
         # Nodes before jobs: nothing starts on a node that was closed then.
         now = time.time()

@@ -65,7 +65,7 @@ def accounting(
     :raises BatchUnreadable: if no line can be read.
     """
     lines = text.splitlines()
-    read = entries.Entries('Slurm')
+    read = entries.EntryReader('Slurm')
     rows = [row for _, row in read.read('job', _number_of, lines, _spent)]
     if lines and not any(rows):
         raise exception.BatchUnreadable(read.faults()[0])

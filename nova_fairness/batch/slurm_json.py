@@ -19,7 +19,7 @@ from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.batch import entries
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 FORM = 'openapi/v0.0.38'
 """The only form that is read: that of Slurm 22.05."""
@@ -68,7 +68,7 @@ MOST_WANTS = 100_000
 """Jobs and tasks of arrays that count at most, in Slurm's order."""
 
 
-def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
+def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     """Parse the nodes and jobs of Slurm.
 
     A node or a job whose entry cannot be read is set aside, and named. Such a
@@ -83,7 +83,7 @@ def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
     """
     listed = _listed('sinfo', nodes, 'nodes')
     queue = _listed('squeue', jobs, 'jobs')
-    read = entries.Entries('Slurm')
+    read = entries.EntryReader('Slurm')
     found = dict(read.read('node', lambda node: node['name'], listed, _node))
     known = {name: node for name, node in found.items() if node}
     if listed and not known:
@@ -99,7 +99,7 @@ def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
             read.say(_CUT.format(each.name))
     # Users choose how many there are: made one by one, up to a limit.
     wants = (want for each in parsed if each for want in _every(each))
-    return partition.Seen(
+    return border.SideSnapshot(
         _places(known, parsed, now),
         tuple(itertools.islice(wants, MOST_WANTS)),
         frozenset(found.keys() - known.keys()),
@@ -166,9 +166,9 @@ class _Job:
     """
 
     name: str
-    parts: tuple[tuple[str, partition.Work], ...] = ()
+    parts: tuple[tuple[str, border.RunningWork], ...] = ()
     over: tuple[tuple[str, float], ...] = ()
-    want: partition.Want | None = None
+    want: border.PendingWork | None = None
     tasks: int = 0
     is_cut: bool = False
 
@@ -189,12 +189,12 @@ def _node(node: Json) -> _Node:
 
 def _places(
     nodes: Mapping[str, _Node], jobs: Iterable[_Job | None], now: float
-) -> dict[str, partition.Place]:
+) -> dict[str, border.SideStatus]:
     """All nodes with what runs there.
 
     :param jobs: ``None`` for one that cannot be read: it may run anywhere.
     """
-    work: dict[str, list[partition.Work]] = {}
+    work: dict[str, list[border.RunningWork]] = {}
     over_at: dict[str, float] = {}
     is_unsure = False
     for job in jobs:
@@ -219,11 +219,11 @@ def _places(
 
 def _place(
     node: _Node,
-    work: list[partition.Work],
+    work: list[border.RunningWork],
     over_at: float,
     now: float,
     is_unsure: bool,
-) -> partition.Place:
+) -> border.SideStatus:
     """One node.
 
     :param over_at: when the last of its jobs that are over ended.
@@ -232,17 +232,17 @@ def _place(
     unlisted = node.allocated - sum(each.cores for each in work)
     is_busy = bool(node.allocated) or node.is_completing
     if (is_busy and not work) or (is_unsure and unlisted > _ROUNDING):
-        work = [*work, partition.Work(_UNKNOWN, max(unlisted, 0.0))]
+        work = [*work, border.RunningWork(_UNKNOWN, max(unlisted, 0.0))]
     takes = node.is_up and not node.flags & _CLOSED
     is_ours = (
         not takes
         and 'DRAIN' in node.flags
-        and node.reason.startswith(partition.MARK)
+        and node.reason.startswith(border.MARK)
     )
     saved_at = max(node.closed_at, over_at) + SAVED_S
     if is_ours and not work and now < saved_at:
-        work = [partition.Work(_UNSAVED, 0.0, saved_at)]
-    return partition.Place(
+        work = [border.RunningWork(_UNSAVED, 0.0, saved_at)]
+    return border.SideStatus(
         takes, node.is_up, is_ours, node.reason, tuple(work)
     )
 
@@ -277,7 +277,7 @@ def _job(job: Json, largest: float) -> _Job:
     return _Job(
         name,
         tuple(
-            (node, partition.Work(name, cpus, gone_at))
+            (node, border.RunningWork(name, cpus, gone_at))
             for node, cpus in _cpus(job)
         ),
     )
@@ -299,7 +299,7 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
         yield name, entries.number(job['cpus']) * count / total
 
 
-def _want(job: Json, name: str, largest: float) -> partition.Want:
+def _want(job: Json, name: str, largest: float) -> border.PendingWork:
     """Demand of a job, or of one task of an array."""
     cores, nodes = (
         entries.number(job['cpus']),
@@ -311,10 +311,10 @@ def _want(job: Json, name: str, largest: float) -> partition.Want:
         raise ValueError(f'it waits and wants {cores:g} CPUs')
     part = cores / max(nodes, 1.0)
     since = entries.number(job['eligible_time'] or job['submit_time'])
-    return partition.Want(name, cores, since, part)
+    return border.PendingWork(name, cores, since, part)
 
 
-def _every(job: _Job) -> Iterator[partition.Want]:
+def _every(job: _Job) -> Iterator[border.PendingWork]:
     """Demand of all tasks of a job."""
     if job.want is not None:
         for n in range(min(job.tasks, MOST_TASKS)):

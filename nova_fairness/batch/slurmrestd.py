@@ -11,7 +11,7 @@ from urllib import parse
 from nova_fairness import exception
 from nova_fairness.batch import slurm
 from nova_fairness.batch import slurm_json
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 URL = 'SLURMRESTD_URL'
 """Variable of the environment: where it listens, ``http://host:6820`` or
@@ -37,7 +37,7 @@ class SlurmRest(slurm.Slurm):
         'Slurm 22.05, looked at by slurmrestd and changed by scontrol.'
     )
 
-    def look(self) -> partition.Seen:
+    def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
         # Nodes before jobs: nothing starts on a node that was closed then.
         now = time.time()

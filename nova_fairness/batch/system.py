@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from nova_fairness import exception
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.model import pledge
 
 
@@ -22,7 +22,7 @@ class BatchSystem(abc.ABC):
     """One sentence for operators; says so if it was never run for real."""
 
     @abc.abstractmethod
-    def look(self) -> partition.Seen:
+    def look(self) -> border.SideSnapshot:
         """All hosts, what runs on them, and what waits for room.
 
         A host without work has none, as far as the batch system knows, at a
@@ -102,7 +102,7 @@ class BatchSystem(abc.ABC):
         """
         place = self._place(host)
         if place.takes:
-            self.drain(host, f'{partition.MARK}: {text}')
+            self.drain(host, f'{border.MARK}: {text}')
         elif not place.ours:
             raise exception.BatchRefused(
                 f'host {host} was closed by another hand: {place.reason}'
@@ -124,7 +124,7 @@ class BatchSystem(abc.ABC):
                 f'host {host} was closed by another hand: {place.reason}'
             )
 
-    def _place(self, host: str) -> partition.Place:
+    def _place(self, host: str) -> border.SideStatus:
         place = self.look().places.get(host)
         if place is None:
             raise exception.BatchRefused(f'there is no host {host}')

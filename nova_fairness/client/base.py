@@ -92,7 +92,7 @@ class ShowOne(command.ShowOne):
         return _api(self.app.client_manager)
 
 
-class Action(Lister):
+class HostCommand(Lister):
     """Lets a host, or all, do something, and lists those that do it."""
 
     columns: tuple[tuple[str, str], ...] = ()

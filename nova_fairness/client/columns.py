@@ -100,7 +100,7 @@ class Sentences(columns.FormattableColumn):  # type: ignore[type-arg]
         return '\n'.join(map(str, self._value or ()))
 
 
-class History(columns.FormattableColumn):  # type: ignore[type-arg]
+class WeightColumns(columns.FormattableColumn):  # type: ignore[type-arg]
     """Weights by time."""
 
     def human_readable(self) -> str:
@@ -127,7 +127,7 @@ class Stays(columns.FormattableColumn):  # type: ignore[type-arg]
         )
 
 
-class Tree(columns.FormattableColumn):  # type: ignore[type-arg]
+class ObjectTree(columns.FormattableColumn):  # type: ignore[type-arg]
     """An object of anything."""
 
     def human_readable(self) -> str:

@@ -88,7 +88,7 @@ class ShowHost(base.ShowOne):
 
 def _formed(value: Any) -> Any:
     if isinstance(value, dict | list):
-        return columns.Tree(value)
+        return columns.ObjectTree(value)
     return columns.Number(value) if isinstance(value, float) else value
 
 
@@ -196,7 +196,7 @@ def _server_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
     ]
 
 
-class _Pause(base.Action):
+class _Pause(base.HostCommand):
     action = ''
     columns: tuple[tuple[str, str], ...] = (
         ('Host', 'name'),

@@ -25,7 +25,7 @@ Answer = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Listed:
+class HostAnswers:
     """A list, as far as hosts answered.
 
     :ivar items: all pages, or as many as were asked for.
@@ -89,7 +89,7 @@ class FairnessApi:
 
     def border_hosts(
         self, limit: int | None = None, marker: str | None = None
-    ) -> Listed:
+    ) -> HostAnswers:
         """Hosts that move between batch and cloud.
 
         :param limit: most of them; ``None`` for all.
@@ -154,7 +154,7 @@ class FairnessApi:
         limit: int | None = None,
         below: str = '',
         **query: Any,
-    ) -> Listed:
+    ) -> HostAnswers:
         """Read a list, page by page.
 
         :param noun: ``hosts``, ``users``, ``projects`` or ``requests``.
@@ -173,7 +173,7 @@ class FairnessApi:
             not_reached |= reasons(answer.get('not_reached'))
             is_enough = limit is not None and len(items) >= limit
             more = _next(answer, noun) if page and not is_enough else None
-        return Listed(items[:limit], partial, not_reached)
+        return HostAnswers(items[:limit], partial, not_reached)
 
     def one(self, noun: str, path: str) -> Answer:
         """Read one thing.

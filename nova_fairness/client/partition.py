@@ -12,12 +12,12 @@ from nova_fairness.client import http
 _FORMS = {
     'cores': columns.Number,
     'states': columns.Numbers,
-    'batch': columns.Tree,
-    'cloud': columns.Tree,
-    'groups': columns.Tree,
+    'batch': columns.ObjectTree,
+    'cloud': columns.ObjectTree,
+    'groups': columns.ObjectTree,
     'faults': columns.Sentences,
-    'work': columns.Tree,
-    'history': columns.Tree,
+    'work': columns.ObjectTree,
+    'history': columns.ObjectTree,
 }
 
 _DEMAND = 'demand'

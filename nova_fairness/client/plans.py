@@ -13,7 +13,7 @@ _FORMS = {
     'empties': columns.Names,
     'promised': columns.Numbers,
     'won': columns.Numbers,
-    'moves': columns.Tree,
+    'moves': columns.ObjectTree,
     'stays': columns.Stays,
 }
 

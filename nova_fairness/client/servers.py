@@ -21,13 +21,13 @@ request."""
 _FORMS = {
     'usage': columns.Amounts,
     'weights': columns.Weights,
-    'heaviness': columns.Tree,
+    'heaviness': columns.ObjectTree,
     'endowment': columns.Amounts,
     'quota': columns.Amounts,
     'owner_usage': columns.Amounts,
     'waiting': columns.Names,
     'contended': columns.Names,
-    'weights_last_hour': columns.History,
+    'weights_last_hour': columns.WeightColumns,
     'advice': columns.Sentences,
 }
 

@@ -51,7 +51,7 @@ Ask = Callable[[], Any]
 those of several; raises FairnessError."""
 
 
-class Measuring:
+class ReportedUse:
     """Use that agents measured: of each number the median of what they say.
 
     :param ask: asks some of them.
@@ -65,7 +65,7 @@ class Measuring:
         self._is_known = True
         self.outliers: dict[str, str] = {}
 
-    def measured(self, hosts: int) -> measured_module.Measured | None:
+    def measured(self, hosts: int) -> measured_module.MeasuredUse | None:
         """Use of this moment; ``None`` if too few say it, or say nonsense.
 
         :param hosts: of the cloud; of one or two, all agents are believed.
@@ -83,14 +83,14 @@ class Measuring:
         self._is_known = True
         return found
 
-    def _agreed(self, told: Any, needed: int) -> measured_module.Measured:
+    def _agreed(self, told: Any, needed: int) -> measured_module.MeasuredUse:
         """Answer that most agents give.
 
         :param needed: agents that must say it.
         :raises BadArgument: if none says anything that can be used, or fewer
             do than are needed.
         """
-        said: dict[str, measured_module.Measured] = {}
+        said: dict[str, measured_module.MeasuredUse] = {}
         wrong: dict[str, str] = {}
         disputed: dict[str, str] = {}
         answers = told if isinstance(told, list) else [told]
@@ -121,7 +121,7 @@ class Measuring:
         }
         for host in said.keys() - alike.keys():
             wrong[host] = 'it compares others than most do'
-        found = measured_module.Measured(usual, _medians(alike.values()))
+        found = measured_module.MeasuredUse(usual, _medians(alike.values()))
         if len(alike) >= NEEDED:
             for host, each in alike.items():
                 if far := _far(each, found):
@@ -147,7 +147,7 @@ def _host_of(answer: Any, number: int) -> str:
 
 
 def _medians(
-    several: Iterable[measured_module.Measured],
+    several: Iterable[measured_module.MeasuredUse],
 ) -> dict[str, dict[str, float]]:
     """Medians by owner and resource; of two the lower.
 
@@ -169,7 +169,7 @@ def _medians(
 
 
 def _far(
-    one: measured_module.Measured, median: measured_module.Measured
+    one: measured_module.MeasuredUse, median: measured_module.MeasuredUse
 ) -> str | None:
     """In which number an answer is far from the median."""
     for owner, parts in sorted(one.parts.items()):
@@ -184,7 +184,7 @@ def _far(
     return None
 
 
-def _believed(told: Any) -> measured_module.Measured:
+def _believed(told: Any) -> measured_module.MeasuredUse:
     """The answer of an agent.
 
     :raises BadArgument: if it is none.
@@ -211,7 +211,7 @@ def _believed(told: Any) -> measured_module.Measured:
             for resource, part in numbers.items()
             if part is not None
         }
-    return measured_module.Measured(told.get('entity') == 'project', parts)
+    return measured_module.MeasuredUse(told.get('entity') == 'project', parts)
 
 
 def number(told: object) -> float | None:
@@ -362,10 +362,10 @@ class _Host:
 
     entity: str
     cpus: float
-    wants: Mapping[str, tenants.Want]
+    wants: Mapping[str, tenants.ServerWant]
 
 
-class Lacking:
+class ServerShortfall:
     """CPU that servers want and get, as the agents of their hosts say.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -453,7 +453,7 @@ def _cpus(server: cluster.Running) -> int:
     return amounts.get('VCPU', 0) + amounts.get('PCPU', 0)
 
 
-def _want(told: Any) -> tenants.Want | None:
+def _want(told: Any) -> tenants.ServerWant | None:
     """One server; ``None`` if it is nonsense."""
     if not isinstance(told, dict) or not isinstance(told.get('owner'), str):
         return None
@@ -464,6 +464,6 @@ def _want(told: Any) -> tenants.Want | None:
     if len(known) < len(numbers):
         return None
     try:
-        return tenants.Want(told['owner'], *known)
+        return tenants.ServerWant(told['owner'], *known)
     except exception.BadSnapshot:
         return None

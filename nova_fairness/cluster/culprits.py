@@ -19,7 +19,7 @@ Fails = Callable[[Sequence[T]], bool]
 """Whether it fails on some of the inputs."""
 
 
-class Budget:
+class SearchBudget:
     """Work that a search may do.
 
     :param tries: how often it may be tried, at most.
@@ -45,7 +45,7 @@ class Budget:
 
 
 def found(
-    items: Sequence[T], fails: Fails[T], budget: Budget
+    items: Sequence[T], fails: Fails[T], budget: SearchBudget
 ) -> tuple[list[T], list[T]]:
     """Inputs without which it does not fail.
 
@@ -85,7 +85,7 @@ def found(
 
 
 def _last_of_prefix(
-    items: Sequence[T], works: int, fails: Fails[T], budget: Budget
+    items: Sequence[T], works: int, fails: Fails[T], budget: SearchBudget
 ) -> tuple[Sequence[T], bool]:
     """The last of the fewest first inputs on which it fails.
 

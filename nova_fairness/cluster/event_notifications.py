@@ -13,8 +13,8 @@ from nova_fairness.cluster.border import controller
 from nova_fairness.cluster.move_plans import host_power
 from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.model import leaving
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
+from nova_fairness.model import eviction
 from nova_fairness.model import plans as plans_model
 from nova_fairness.model import queue
 from nova_fairness.model import reason
@@ -41,7 +41,7 @@ class BorderWatch:
     def __init__(
         self,
         store: store_module.Store,
-        moving: controller.Partitioning | None,
+        moving: controller.BorderController | None,
         post: Callable[[Iterable[notices.Notice]], None],
         host: str,
     ) -> None:
@@ -52,7 +52,7 @@ class BorderWatch:
         self._steps = collections.Counter()
         store.nodes.listen(self._stepped)
 
-    def border(self) -> border_observe.Border:
+    def border(self) -> border_observe.BorderStatus:
         """Hosts and both sides as the last look left them."""
         steps = dict(self._steps)
         try:
@@ -60,7 +60,7 @@ class BorderWatch:
         except exception.NotLeading:
             looked = None
         if looked is None:
-            return border_observe.Border(steps)
+            return border_observe.BorderStatus(steps)
         states = collections.Counter(
             each.state.value for each in looked.snapshot.nodes
         )
@@ -74,7 +74,7 @@ class BorderWatch:
             for each in looked.groups
             for side, part in (('batch', each.batch), ('cloud', each.cloud))
         }
-        return border_observe.Border(
+        return border_observe.BorderStatus(
             steps,
             looked.at,
             states,
@@ -84,7 +84,7 @@ class BorderWatch:
             parts,
         )
 
-    def _stepped(self, node: partition.Node) -> None:
+    def _stepped(self, node: border_module.BorderHost) -> None:
         step = node.history[-1]
         self._steps[step.event.value, step.cause.value] += 1
         self._post([border_observe.notice(node, self._host)])
@@ -102,7 +102,7 @@ class PlanWatch:
     def __init__(
         self,
         store: store_module.Store,
-        planned: plan_controller.MovingPlans | None,
+        planned: plan_controller.PlanController | None,
         post: Callable[[Iterable[notices.Notice]], None],
         host: str,
     ) -> None:
@@ -116,7 +116,7 @@ class PlanWatch:
         self._moves = collections.Counter()
         store.plans.listen(self._changed)
 
-    def plans(self) -> plans_observe.Plans:
+    def plans(self) -> plans_observe.PlansStatus:
         """Plans and hosts as the last look left them."""
         entered, moves = dict(self._entered), dict(self._moves)
         try:
@@ -129,8 +129,8 @@ class PlanWatch:
         except (exception.NotLeading, exception.StoreError):
             looked = None
         if looked is None:
-            return plans_observe.Plans(entered, moves)
-        return plans_observe.Plans(
+            return plans_observe.PlansStatus(entered, moves)
+        return plans_observe.PlansStatus(
             entered,
             moves,
             looked.at,
@@ -139,7 +139,9 @@ class PlanWatch:
         )
 
     def _changed(
-        self, before: plans_model.Plan | None, after: plans_model.Plan
+        self,
+        before: plans_model.MigrationPlan | None,
+        after: plans_model.MigrationPlan,
     ) -> None:
         if before is None or before.state is not after.state:
             self._entered[after.goal.value, after.state.value] += 1
@@ -149,7 +151,7 @@ class PlanWatch:
         self._post(plans_observe.told(before, after, self._host))
 
 
-class Watch:
+class RequestWatch:
     """Sees every change that this process makes of a request.
 
     :param store: where changes are made.
@@ -176,12 +178,12 @@ class Watch:
             dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
         )
         self._left: collections.Counter[str] = collections.Counter(
-            dict.fromkeys((each.value for each in leaving.State), 0)
+            dict.fromkeys((each.value for each in eviction.EvictionState), 0)
         )
         self._warnings: collections.Counter[str] = collections.Counter(
-            dict.fromkeys((each.value for each in risk.State), 0)
+            dict.fromkeys((each.value for each in risk.RiskState), 0)
         )
-        self._preempted = queue.Preempted()
+        self._preempted = queue.PreemptionOutcomes()
         self._needed: dict[str, float] = {}
         store.listen(self._changed)
         store.leaves.listen(self._leaves)
@@ -231,11 +233,11 @@ class Watch:
             delayed=len(last.snapshot.in_vain) if last else 0,
         )
 
-    def _leaves(self, leave: leaving.Leave) -> None:
+    def _leaves(self, leave: eviction.Eviction) -> None:
         self._left[leave.state.value] += 1
         if leave.request:
             self._needed.setdefault(leave.request, leave.chosen_at)
-        if leave.cause in leaving.PREEMPTIONS:
+        if leave.cause in eviction.PREEMPTIONS:
             self._count(leave)
         self._post(
             [queue_observe.leave_notice(leave, self._host, self._audience)]
@@ -247,8 +249,11 @@ class Watch:
             [queue_observe.risk_notice(known, self._host, self._audience)]
         )
 
-    def _count(self, leave: leaving.Leave) -> None:
-        if leave.outcome is None or leave.state is leaving.State.RETURNED:
+    def _count(self, leave: eviction.Eviction) -> None:
+        if (
+            leave.outcome is None
+            or leave.state is eviction.EvictionState.RETURNED
+        ):
             return
         before = self._preempted
         ended = collections.Counter(before.ended)

@@ -15,7 +15,7 @@ from typing import TypeVar
 _Item = TypeVar('_Item')
 
 
-class Budget:
+class WorkBudget:
     """Work and time that are left.
 
     :param most: units of work, >= 0.

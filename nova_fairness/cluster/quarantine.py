@@ -48,7 +48,7 @@ PASSES = (
 """Errors after which the next input would fare no better."""
 
 
-class Kind(enum.Enum):
+class InputKind(enum.Enum):
     """Kinds of inputs in quarantine. The tokens are an interface."""
 
     REQUEST = 'request'
@@ -64,7 +64,7 @@ class Kind(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class QuarantineEntry:
     """Something that failed.
 
     :ivar kind: what it is.
@@ -74,7 +74,7 @@ class Entry:
     :ivar until: when it is tried again, monotonic seconds.
     """
 
-    kind: Kind
+    kind: InputKind
     name: str
     cause: str
     times: int
@@ -102,17 +102,17 @@ class Quarantine:
     ) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._entries: dict[tuple[Kind, str], Entry] = {}
-        self._shown: dict[tuple[Kind, str], float] = {}
+        self._entries: dict[tuple[InputKind, str], QuarantineEntry] = {}
+        self._shown: dict[tuple[InputKind, str], float] = {}
         self._quiet = quiet_log.QuietLog(LOG.logger, monotonic)
-        self._failures = dict.fromkeys((each.value for each in Kind), 0)
+        self._failures = dict.fromkeys((each.value for each in InputKind), 0)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing failed of late."""
         return not self._entries
 
-    def put(self, kind: Kind, name: str, error: BaseException) -> None:
+    def put(self, kind: InputKind, name: str, error: BaseException) -> None:
         """Set something aside that just failed.
 
         A second failure meanwhile, since others asked for it, does not prolong
@@ -126,7 +126,7 @@ class Quarantine:
                 return
             times = before.times + 1 if before else 1
             until = now + _pause_s(times)
-            made = Entry(kind, name, cause, times, until)
+            made = QuarantineEntry(kind, name, cause, times, until)
             self._entries[kind, name] = made
             self._prune(now)
             # One that names can be invented for fills no log.
@@ -143,20 +143,20 @@ class Quarantine:
         else:
             self._quiet.warning(kind.value, name, text)
 
-    def holds(self, kind: Kind, name: str) -> bool:
+    def holds(self, kind: InputKind, name: str) -> bool:
         """Whether something is set aside now."""
         entry = self._entries.get((kind, name))
         return entry is not None and self._monotonic() < entry.until
 
-    def entry(self, kind: Kind, name: str) -> Entry | None:
+    def entry(self, kind: InputKind, name: str) -> QuarantineEntry | None:
         """Something that failed; ``None`` if it did not."""
         return self._entries.get((kind, name))
 
-    def names(self, kind: Kind) -> frozenset[str]:
+    def names(self, kind: InputKind) -> frozenset[str]:
         """All of a kind that is set aside now."""
         return frozenset(each.name for each in self._held(kind))
 
-    def release(self, kind: Kind, name: str) -> None:
+    def release(self, kind: InputKind, name: str) -> None:
         """Forget that something failed; it may not have."""
         with self._lock:
             self._entries.pop((kind, name), None)
@@ -168,12 +168,12 @@ class Quarantine:
 
     def counts(self) -> dict[str, int]:
         """How many are set aside now, by kind."""
-        return {each.value: len(self._held(each)) for each in Kind}
+        return {each.value: len(self._held(each)) for each in InputKind}
 
     def told(self) -> list[queue.SetAside]:
         """Entries of now, for operators; those that fail most first."""
         now = self._monotonic()
-        held = [each for kind in Kind for each in self._held(kind)]
+        held = [each for kind in InputKind for each in self._held(kind)]
         held.sort(key=lambda each: (-each.times, each.kind.value, each.name))
         return [
             queue.SetAside(
@@ -186,7 +186,7 @@ class Quarantine:
             for each in held[:_TOLD]
         ]
 
-    def _held(self, kind: Kind) -> list[Entry]:
+    def _held(self, kind: InputKind) -> list[QuarantineEntry]:
         if not self._entries:
             return []
         now = self._monotonic()

@@ -44,7 +44,7 @@ LOG = logging.getLogger(__name__)
 
 _S = request_model.State
 _RELEASED = frozenset({_S.SENDING, *request_model.UNSENT})
-_K = quarantine_module.Kind
+_K = quarantine_module.InputKind
 _T = TypeVar('_T')
 _OF_CYCLE = 'cycle'
 _TRIES = 100
@@ -81,7 +81,7 @@ _HEEDS_EVERY_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class ServiceOptions:
     """Options that operators set.
 
     :ivar terms: on which requests are taken.
@@ -92,7 +92,7 @@ class Rules:
     :ivar history_s: for which ended requests are remembered.
     """
 
-    terms: intake.Terms = intake.USUAL
+    terms: intake.AdmissionTerms = intake.USUAL
     pass_unreadable: bool = True
     doubt_s: float = 600.0
     history_s: float = 30 * 86400.0
@@ -134,18 +134,18 @@ class Service:
         store: store_module.Store,
         election: leader_election.Election,
         accounts: accounts_module.Accounts,
-        reader: snapshot_module.Reader,
-        charging: charging_module.Charging,
+        reader: snapshot_module.CloudReader,
+        charging: charging_module.LedgerKeeper,
         executor: dispatcher.Executor,
         nova: nova_module.Nova,
-        ends: time_limits.Ends,
-        chores: cycle_tasks.Chores,
-        leaving: evictor.Leaving,
-        making: preemption.Making,
+        ends: time_limits.TimeLimits,
+        chores: cycle_tasks.CycleTasks,
+        leaving: evictor.Evictor,
+        making: preemption.PreemptionController,
         plan: scheduler.Planner,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
-        rules: Rules,
+        rules: ServiceOptions,
         clocks: clocks_module.Clocks | None = None,
         quarantine: quarantine_module.Quarantine | None = None,
     ) -> None:
@@ -159,18 +159,18 @@ class Service:
         self.chores = chores
         self._ends, self._leaving, self._making = ends, leaving, making
         self.quarantine = quarantine or quarantine_module.Quarantine(monotonic)
-        self._planning = scheduler.Planning(plan, self.quarantine, monotonic)
+        self._planning = scheduler.Scheduler(plan, self.quarantine, monotonic)
         self.clocks = clocks or clocks_module.Clocks(
             clock, monotonic, store.time
         )
         self._clock, self._said = self.clocks.now, ''
         self._monotonic, self._rules = monotonic, rules
-        self._estimating = start_estimates.Estimating(
+        self._estimating = start_estimates.StartEstimates(
             store, plan, charging.kept, monotonic
         )
         self._doubted: dict[str, float] = {}
         self._swept = self._turn = 0
-        self._last: start_estimates.Last | None = None
+        self._last: start_estimates.LastCycle | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
         self._charged: cluster.ClusterSnapshot | None = None
@@ -271,7 +271,7 @@ class Service:
                 self._note('estimates', error)
         return self._monotonic() - begin_s
 
-    def last(self) -> start_estimates.Last:
+    def last(self) -> start_estimates.LastCycle:
         """State and plan of the last cycle.
 
         :raises NotLeading: if this process does not act.
@@ -351,7 +351,7 @@ class Service:
                 ' meanwhile; it waits, try again'
             )
 
-    def _let_go(self, uuid: str) -> tuple[records.Record, int]:
+    def _let_go(self, uuid: str) -> tuple[records.RequestRecord, int]:
         """End the hold of a request that starts now."""
         record, epoch = self._asked_about(uuid)
         if record.request.hold is None:
@@ -376,10 +376,10 @@ class Service:
         self.hint()
 
     def _given(
-        self, record: records.Record, epoch: int
-    ) -> interventions.Given:
+        self, record: records.RequestRecord, epoch: int
+    ) -> interventions.InterventionState:
         now = self._clock()
-        return interventions.Given(
+        return interventions.InterventionState(
             self._store, record.request, now, epoch, record.room
         )
 
@@ -409,7 +409,7 @@ class Service:
                 raise self._not_leading()
             do(epoch)
 
-    def drain(self) -> list[records.Record]:
+    def drain(self) -> list[records.RequestRecord]:
         """Start all that waits, also what there is no room for.
 
         :returns: requests that wait still or are in doubt.
@@ -427,7 +427,7 @@ class Service:
                 )
         return self._store.requests({_S.SENDING, *request_model.UNSENT})
 
-    def _asked_about(self, uuid: str) -> tuple[records.Record, int]:
+    def _asked_about(self, uuid: str) -> tuple[records.RequestRecord, int]:
         epoch = self._election.lead()
         record = self._store.request(uuid)
         if epoch is None or record is None:
@@ -471,7 +471,7 @@ class Service:
             self._part('history', self._forget_old, now)
         self._part('left over', self._clean, epoch, holds)
 
-    def _note_unread(self, found: list[records.Record]) -> None:
+    def _note_unread(self, found: list[records.RequestRecord]) -> None:
         """Set aside what could not be read in this cycle."""
         unread: dict[snapshot_module.Named, Exception] = {
             **self._reader.unreadable,
@@ -509,25 +509,25 @@ class Service:
         self,
         snapshot: cluster.ClusterSnapshot,
         planned: cluster.Plan,
-        found: list[records.Record],
+        found: list[records.RequestRecord],
         now: float,
         epoch: int,
-    ) -> start_estimates.Last:
+    ) -> start_estimates.LastCycle:
         """State and plan of this cycle, with estimates of starts."""
         judge, waiting = self._estimating.judge, planned.waiting
         calibrated = self._part('promises', judge, found, waiting, epoch)
         made = self._part('estimates', self._estimating.made, now) or {}
-        return start_estimates.Last(
+        return start_estimates.LastCycle(
             snapshot, planned, now, tuple(found), made, calibrated
         )
 
     def _do_beside(
         self,
-        ends: Mapping[str, time_limits.End],
+        ends: Mapping[str, time_limits.TimeLimit],
         planned: cluster.Plan,
-        found: list[records.Record],
+        found: list[records.RequestRecord],
         snapshot: cluster.ClusterSnapshot,
-        view: snapshot_module.View,
+        view: snapshot_module.CloudView,
         now: float,
         epoch: int,
     ) -> None:
@@ -535,7 +535,7 @@ class Service:
         servers = view.servers
         look = (snapshot, planned, found, servers, now, epoch)
         self._part('ends', self._ends.apply, ends, servers, now, epoch)
-        self._part('chores', self.chores.apply, cycle_tasks.Look(*look))
+        self._part('chores', self.chores.apply, cycle_tasks.CycleState(*look))
         self._part('room', self._making.work, found, servers, epoch)
         self._part('leaving', self._leaving.work, servers, epoch)
 
@@ -564,7 +564,7 @@ class Service:
         ]
         budget = self._budget(_DELETED_AT_ONCE)
         while left and budget.left:
-            unfinished: list[records.Record] = []
+            unfinished: list[records.RequestRecord] = []
             for record in left:
                 self._try(record, self._clean_some, record, budget, unfinished)
             left = unfinished
@@ -600,8 +600,8 @@ class Service:
 
     def _of_all(
         self,
-        found: list[records.Record],
-        do: Callable[[Sequence[records.Record]], _T],
+        found: list[records.RequestRecord],
+        do: Callable[[Sequence[records.RequestRecord]], _T],
     ) -> _T:
         """Do something with all requests but those that it fails on."""
         try:
@@ -609,7 +609,7 @@ class Service:
         except (*quarantine_module.PASSES, exception.CloudError):
             raise
         except Exception as error:  # noqa: BLE001 - one of many made it fail
-            budget = culprits.Budget(
+            budget = culprits.SearchBudget(
                 _TRIES, self._monotonic, self._monotonic() + 5.0
             )
             blamed, unsure = culprits.found(
@@ -621,7 +621,11 @@ class Service:
             return do([e for e in found if e.request.uuid not in known])
 
     def _charge(
-        self, view: snapshot_module.View, now: float, epoch: int, holds: bool
+        self,
+        view: snapshot_module.CloudView,
+        now: float,
+        epoch: int,
+        holds: bool,
     ) -> cluster.ClusterSnapshot:
         """Charge accounts; if that fails, the last known state goes on.
 
@@ -659,9 +663,9 @@ class Service:
 
     def _clean_some(
         self,
-        record: records.Record,
-        budget: pace.Budget,
-        unfinished: list[records.Record],
+        record: records.RequestRecord,
+        budget: pace.WorkBudget,
+        unfinished: list[records.RequestRecord],
     ) -> None:
         """Delete some servers of a request, and all else if none are left."""
         most = min(budget.left, _DELETED_OF_ONE)
@@ -672,10 +676,10 @@ class Service:
         if not is_done:
             unfinished.append(record)
 
-    def _budget(self, most: int) -> pace.Budget:
-        return pace.Budget(most, _WORKS_S, self._monotonic)
+    def _budget(self, most: int) -> pace.WorkBudget:
+        return pace.WorkBudget(most, _WORKS_S, self._monotonic)
 
-    def _put_back(self, epoch: int) -> list[records.Record]:
+    def _put_back(self, epoch: int) -> list[records.RequestRecord]:
         """Let wait what was reserved and not sent; say what there is."""
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
@@ -683,7 +687,7 @@ class Service:
             self._try(record, self._executor.put_back, record, epoch)
         return self._store.requests(_OPEN) if left else found
 
-    def _sweep(self, found: list[records.Record]) -> None:
+    def _sweep(self, found: list[records.RequestRecord]) -> None:
         """Free room of requests that must not keep any, some each time.
 
         A leader that was deposed while it kept room, and died then, left it.
@@ -697,11 +701,11 @@ class Service:
 
     def _view(
         self,
-        found: list[records.Record],
+        found: list[records.RequestRecord],
         now: float,
         ends: Mapping[str, float],
         is_whole: bool,
-    ) -> snapshot_module.View:
+    ) -> snapshot_module.CloudView:
         requests = [
             self._ends.foreseen(each.request)
             for each in found
@@ -717,8 +721,8 @@ class Service:
 
     def _watch(
         self,
-        found: list[records.Record],
-        view: snapshot_module.View,
+        found: list[records.RequestRecord],
+        view: snapshot_module.CloudView,
         epoch: int,
         is_whole: bool,
     ) -> None:
@@ -750,7 +754,9 @@ class Service:
                 absent.append(record)
         self._look_for(absent, epoch)
 
-    def _look_for(self, absent: list[records.Record], epoch: int) -> None:
+    def _look_for(
+        self, absent: list[records.RequestRecord], epoch: int
+    ) -> None:
         """Ask for servers that lists lack, some in each cycle.
 
         A list may be old or partial: a server is gone only if it was asked
@@ -765,7 +771,10 @@ class Service:
             self._try(record, self._look_for_one, record, budget, epoch)
 
     def _look_for_one(
-        self, record: records.Record, budget: pace.Budget, epoch: int
+        self,
+        record: records.RequestRecord,
+        budget: pace.WorkBudget,
+        epoch: int,
     ) -> None:
         is_held = record.request.state is _S.HELD
         there: list[nova_module.Server] = []
@@ -787,7 +796,7 @@ class Service:
 
     def _judge(
         self,
-        record: records.Record,
+        record: records.RequestRecord,
         there: list[nova_module.Server],
         epoch: int,
     ) -> None:
@@ -808,7 +817,7 @@ class Service:
 
     def _doubt(
         self,
-        record: records.Record,
+        record: records.RequestRecord,
         there: list[nova_module.Server],
         epoch: int,
     ) -> None:
@@ -840,8 +849,8 @@ class Service:
     def _do(
         self,
         planned: cluster.Plan,
-        listed: list[records.Record],
-        view: snapshot_module.View,
+        listed: list[records.RequestRecord],
+        view: snapshot_module.CloudView,
         epoch: int,
         holds: bool,
     ) -> None:
@@ -870,14 +879,14 @@ class Service:
     def _tell(
         self,
         planned: cluster.Plan,
-        found: Mapping[str, records.Record],
+        found: Mapping[str, records.RequestRecord],
         epoch: int,
     ) -> None:
         self._store.tell(self._planning.news(planned, found), epoch)
 
     def _try(
         self,
-        record: records.Record,
+        record: records.RequestRecord,
         do: Callable[..., None],
         *arguments: object,
     ) -> None:
@@ -904,7 +913,7 @@ def _is_decided(
     )
 
 
-def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
+def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:
     """Hosts where something starts whose amounts are not known."""
     return frozenset(
         host
@@ -915,8 +924,8 @@ def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
 
 
 def _fails(
-    do: Callable[[Sequence[records.Record]], object],
-    some: Sequence[records.Record],
+    do: Callable[[Sequence[records.RequestRecord]], object],
+    some: Sequence[records.RequestRecord],
 ) -> bool:
     try:
         do(some)
@@ -925,5 +934,5 @@ def _fails(
     return False
 
 
-def _project(record: records.Record) -> str:
+def _project(record: records.RequestRecord) -> str:
     return record.request.project

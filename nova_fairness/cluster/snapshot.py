@@ -43,13 +43,13 @@ _UNREAD_S = 600.0
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)
 _UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
-_K = quarantine.Kind
-Named = tuple[quarantine.Kind, str]
+_K = quarantine.InputKind
+Named = tuple[quarantine.InputKind, str]
 """Something that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class CloudView:
     """The cloud as it was read.
 
     :ivar snapshot: for planners.
@@ -58,11 +58,11 @@ class View:
     """
 
     snapshot: cluster.ClusterSnapshot
-    trees: Mapping[str, placement_module.Tree]
+    trees: Mapping[str, placement_module.ProviderTree]
     servers: Mapping[str, nova_module.Server]
 
 
-def closed(view: View, hosts: Collection[str]) -> View:
+def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
     """A view in which nothing starts on some hosts."""
     if not hosts:
         return view
@@ -74,7 +74,7 @@ def closed(view: View, hosts: Collection[str]) -> View:
     return dataclasses.replace(view, snapshot=snapshot)
 
 
-class Reader:
+class CloudReader:
     """Reads the cloud.
 
     :param placement: what Placement knows.
@@ -118,7 +118,7 @@ class Reader:
         now: float,
         ends: Mapping[str, float] = _UNKNOWN,
         is_whole: bool = True,
-    ) -> View:
+    ) -> CloudView:
         """Read everything once.
 
         :param requests: that have not ended, the oldest first.
@@ -137,7 +137,7 @@ class Reader:
             return self._read(requests, given, now, ends, built)
 
     def used_by_users(
-        self, view: View
+        self, view: CloudView
     ) -> dict[tuple[str, str], cluster.Amounts]:
         """Amounts that users have allocated, (c,), by project and user.
 
@@ -165,7 +165,7 @@ class Reader:
         return found
 
     def _of_users(
-        self, view: View, project: str, names: Collection[str]
+        self, view: CloudView, project: str, names: Collection[str]
     ) -> dict[tuple[str, str], cluster.Amounts]:
         found = {}
         for user, amounts in self._placement.used_by(
@@ -185,7 +185,7 @@ class Reader:
         now: float,
         ends: Mapping[str, float],
         built: Collection[str] | None,
-    ) -> View:
+    ) -> CloudView:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now, built)
         self._note(_K.SERVER, self._nova.unreadable)
@@ -222,14 +222,14 @@ class Reader:
             falls_back=self.falls_back,
             knows_classes=bool(hosts) and self._is_whole,
         )
-        return View(snapshot, trees, servers)
+        return CloudView(snapshot, trees, servers)
 
     def _hosts(
         self, now: float
     ) -> tuple[
-        list[nova_module.Host],
-        dict[str, placement_module.Tree],
-        list[placement_module.Tree],
+        list[nova_module.NovaHypervisor],
+        dict[str, placement_module.ProviderTree],
+        list[placement_module.ProviderTree],
     ]:
         """Hosts that Placement knows, too, their trees by name, and others."""
         lately = self._nova.lately(now)
@@ -263,7 +263,7 @@ class Reader:
         return hosts, trees, list(found.values())
 
     def _classes(
-        self, trees: Iterable[placement_module.Tree], now: float
+        self, trees: Iterable[placement_module.ProviderTree], now: float
     ) -> tuple[str, ...]:
         """Classes that a host has, or had a moment ago.
 
@@ -302,7 +302,7 @@ class Reader:
 
     def _note(
         self,
-        kind: quarantine.Kind,
+        kind: quarantine.InputKind,
         unreadable: Mapping[str, Exception],
     ) -> None:
         self.unreadable |= {
@@ -491,9 +491,9 @@ def _amounts(
 
 
 def _apart(
-    trees: Iterable[placement_module.Tree],
-    others: Iterable[placement_module.Tree],
-) -> tuple[list[placement_module.Tree], set[str]]:
+    trees: Iterable[placement_module.ProviderTree],
+    others: Iterable[placement_module.ProviderTree],
+) -> tuple[list[placement_module.ProviderTree], set[str]]:
     """Trees but those that hosts share, and classes that only these have.
 
     :param trees: of hosts.
@@ -508,7 +508,7 @@ def _apart(
 def _as_they_lie(
     requests: Collection[request_model.Request],
     servers: Mapping[str, nova_module.Server],
-    trees: Mapping[str, placement_module.Tree],
+    trees: Mapping[str, placement_module.ProviderTree],
     shared: Collection[str],
 ) -> Collection[request_model.Request]:
     """Requests, those that lie on hosts with the way that these hold them.
@@ -529,7 +529,7 @@ def _as_they_lie(
 def _way(
     request: request_model.Request,
     servers: Mapping[str, nova_module.Server],
-    trees: Mapping[str, placement_module.Tree],
+    trees: Mapping[str, placement_module.ProviderTree],
     shared: Collection[str],
 ) -> request_model.Demand:
     demand = request.demand.beside(shared)
@@ -581,7 +581,7 @@ def _sent(
     request: request_model.Request,
     uuid: str,
     host: str,
-    tree: placement_module.Tree | None,
+    tree: placement_module.ProviderTree | None,
     now: float,
     ends: float | None,
 ) -> cluster.Running:
@@ -600,7 +600,7 @@ def _sent(
 
 
 def _provider(
-    host: nova_module.Host, tree: placement_module.Tree
+    host: nova_module.NovaHypervisor, tree: placement_module.ProviderTree
 ) -> cluster.Provider:
     return cluster.Provider(
         uuid=host.uuid,
@@ -613,7 +613,8 @@ def _provider(
 
 
 def _inventory(
-    trees: Mapping[str, placement_module.Tree], classes: tuple[str, ...]
+    trees: Mapping[str, placement_module.ProviderTree],
+    classes: tuple[str, ...],
 ) -> cluster.Inventory:
     """Rows in the order of the trees."""
     parts = [

@@ -98,7 +98,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
     return conf
 
 
-def _cloud(conf: cfg.ConfigOpts) -> nova_facts.Cloud:
+def _cloud(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
     """Become a service of Nova, if that is wanted.
 
     :raises ConfigurationError: if it is wanted and cannot be.

@@ -55,19 +55,19 @@ from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
-from nova_fairness.cmd import idling  # noqa: E402
+from nova_fairness.cmd import idle_rules  # noqa: E402
 from nova_fairness.cmd import leave_rules  # noqa: E402
 from nova_fairness.cmd import ledger  # noqa: E402
 from nova_fairness.cmd import partition  # noqa: E402
 from nova_fairness.cmd import plans  # noqa: E402
-from nova_fairness.cmd import queueing  # noqa: E402
+from nova_fairness.cmd import queue_commands  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
-from nova_fairness.model import leaving as leaving_model  # noqa: E402
+from nova_fairness.model import eviction  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
-from nova_fairness.observe import notifying  # noqa: E402
+from nova_fairness.observe import notifications  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners import weighers  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
@@ -155,7 +155,7 @@ def _new_key(conf: cfg.ConfigOpts) -> None:
 
 
 def _reseal(conf: cfg.ConfigOpts) -> None:
-    store, last = queueing.open_store(conf), ''
+    store, last = queue_commands.open_store(conf), ''
     while (end := store.reseal(last, _RESEALED_AT_ONCE)) is not None:
         last = end
     path = pathlib.Path(conf.fairness_cluster.key_file)
@@ -184,12 +184,12 @@ def _order(
         raise exception.ConfigurationError(
             f'[fairness_cluster] order, order_parameters: {error}'
         ) from error
-    return plugin_fallbacks.Orders(found, set_aside)
+    return plugin_fallbacks.OrderFallbacks(found, set_aside)
 
 
 def _mirrored(
     conf: cfg.ConfigOpts,
-    cloud: clients.Cloud,
+    cloud: clients.CloudClients,
     store: store_module.Store,
     written: Callable[[], tuple[cluster.Account, ...]],
 ) -> Callable[[], tuple[cluster.Account, ...]]:
@@ -224,15 +224,17 @@ def _accounts(
         ) from error
 
 
-def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
+def _terms(conf: cfg.ConfigOpts) -> intake.AdmissionTerms:
     options = conf.fairness_cluster
-    return intake.Terms(
+    return intake.AdmissionTerms(
         options.longest_wait or None,
-        parser.Preemptible(
+        parser.PreemptibleRules(
             options.preemptible_marks,
             frozenset(options.preemptible_projects),
             frozenset(options.preemptible_flavors),
-            frozenset(map(leaving_model.Action, options.room_owner_actions)),
+            frozenset(
+                map(eviction.EvictionAction, options.room_owner_actions)
+            ),
         ),
     )
 
@@ -257,7 +259,7 @@ def _plan(
         ) from error
     return preemption.Planner(
         queued,
-        plugin_fallbacks.VictimPolicies(victims, set_aside),
+        plugin_fallbacks.VictimFallbacks(victims, set_aside),
         leave_rules.preempting(options),
     )
 
@@ -286,7 +288,7 @@ def _limits(
 def _elected(
     options: cfg.ConfigOpts.GroupAttr,
     store: store_module.Store,
-    cloud: clients.Cloud,
+    cloud: clients.CloudClients,
 ) -> leader_election.Election:
     """Takes part for this process; calls of the cloud renew the lease."""
     holder = f'{socket.gethostname()}:{os.getpid()}'
@@ -307,33 +309,34 @@ def _clocks(
     )
 
 
-def _rules(conf: cfg.ConfigOpts) -> service.Rules:
+def _rules(conf: cfg.ConfigOpts) -> service.ServiceOptions:
     options = conf.fairness_cluster
     passes = options.unreadable == 'pass'
-    return service.Rules(_terms(conf), passes, options.doubt, options.history)
+    return service.ServiceOptions(
+        _terms(conf), passes, options.doubt, options.history
+    )
 
 
 def _accepted_tokens(
-    options: cfg.ConfigOpts.GroupAttr, cloud: clients.Cloud
+    options: cfg.ConfigOpts.GroupAttr, cloud: clients.CloudClients
 ) -> tokens.Tokens:
     past_end = options.expired_tokens == 'start'
     return tokens.Tokens(cloud.keystone, past_end=past_end)
 
 
 def _service(
-    conf: cfg.ConfigOpts, closing: plans.Closing
+    conf: cfg.ConfigOpts, closing: plans.ClosedHosts
 ) -> tuple[service.Service, store_module.Store]:
     options = conf.fairness_cluster
-    url, places = queueing.broker(conf), queueing.places(conf)
+    url, places = queue_commands.broker(conf), queue_commands.places(conf)
     # Before anything is opened: choices are checked when they are read.
-    rules = _rules(conf)
     set_aside = quarantine.Quarantine()
-    given, written = _limits(options), _accounts(conf)
+    given, written, rules = _limits(options), _accounts(conf), _rules(conf)
     plan = _plan(conf, set_aside)
     patience, most = leave_rules.patience(options), options.project_accounts
     rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
-    beside = leave_rules.chores_of(options, idling.chosen(conf))
-    store = queueing.open_store(conf)
+    beside = leave_rules.chores_of(options, idle_rules.chosen(conf))
+    store = queue_commands.open_store(conf)
     cloud = clients.connect(options.cloud, options.region_name)
     room = placement.Placement(cloud.placement)
     nova = nova_module.Nova(cloud.nova)
@@ -342,15 +345,14 @@ def _service(
     accounts = accounts_module.Accounts(store, accounted, most)
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
-    reader = snapshot.Reader(room, nova, given, accounts.present, closing)
+    reader = snapshot.CloudReader(room, nova, given, accounts.present, closing)
     reader.falls_back = options.pinned_fallback
     seen = _clocks(options, store)
     leaves = leave_rules.leaving(patience, store, nova, room, cloud, seen.now)
     sender, binds = ConductorSender(url, places), options.placement_binds
-    elected = _elected(options, store, cloud)
     made = service.Service(
         store,
-        elected,
+        _elected(options, store, cloud),
         accounts,
         reader,
         ledger.charging(conf, store, reader),
@@ -358,10 +360,12 @@ def _service(
             store, room, nova, accepted, sender, seen.now, binds=binds
         ),
         nova,
-        time_limits.Ends(store.leaves, leaves, at_end, options.end_notice),
+        time_limits.TimeLimits(
+            store.leaves, leaves, at_end, options.end_notice
+        ),
         beside(store, nova, leaves),
         leaves,
-        preemption.Making(store, nova, leaves, seen.now, rooms),
+        preemption.PreemptionController(store, nova, leaves, seen.now, rooms),
         plan,
         seen.now,
         time.monotonic,
@@ -378,14 +382,14 @@ def _answering(
     made: service.Service,
     store: store_module.Store,
     signs: signatures.Signatures | None,
-    moving: controller.Partitioning | None,
-    planned: plan_controller.MovingPlans | None,
+    moving: controller.BorderController | None,
+    planned: plan_controller.PlanController | None,
 ) -> Iterator[None]:
     """Answer nova-api meanwhile, if it is said how it reaches this."""
     if not conf.transport_url:
         yield
         return
-    operations = requests_module.Operations(
+    operations = requests_module.ClusterOperations(
         store,
         made,
         signs,
@@ -411,19 +415,21 @@ def _watched(
     conf: cfg.ConfigOpts,
     made: service.Service,
     store: store_module.Store,
-    relay: queueing.Relay | None,
-    moving: controller.Partitioning | None,
-    planned: plan_controller.MovingPlans | None,
+    relay: queue_commands.Relay | None,
+    moving: controller.BorderController | None,
+    planned: plan_controller.PlanController | None,
 ) -> Iterator[None]:
     """Count and tell meanwhile what happens to requests."""
     host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
-    postman = notifying.postman(conf, f'{queueing.PROJECT}.{host}', most)
+    postman = notifications.postman(
+        conf, f'{queue_commands.PROJECT}.{host}', most
+    )
     post = postman.post if postman else lambda _: None
     readers = {
         'project': reason.Audience.MEMBER,
         'operator': reason.Audience.OPERATOR,
     }[conf.fairness_cluster.notification_audience]
-    watch = event_notifications.Watch(store, made, post, host, readers)
+    watch = event_notifications.RequestWatch(store, made, post, host, readers)
     border = event_notifications.BorderWatch(store, moving, post, host)
     plan_watch = event_notifications.PlanWatch(store, planned, post, host)
     collector = queue.QueueCollector(
@@ -435,7 +441,7 @@ def _watched(
     if postman:
         postman.start()
     try:
-        with queueing.observed(conf, 'prometheus_port', collector):
+        with queue_commands.observed(conf, 'prometheus_port', collector):
             yield
     finally:
         if postman:
@@ -454,12 +460,15 @@ def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
 
 def _run(conf: cfg.ConfigOpts) -> None:
     signs = _signs(conf)
-    closing = plans.Closing()
+    closing = plans.ClosedHosts()
     made, store = _service(conf, closing)
-    stopped = queueing.until_signalled()
-    relay = queueing.relay(conf, stopped) if conf.with_relay else None
-    listener = hints.Listener(
-        queueing.broker(conf), queueing.places(conf), stopped, made.hint
+    stopped = queue_commands.until_signalled()
+    relay = queue_commands.relay(conf, stopped) if conf.with_relay else None
+    listener = hints.HintListener(
+        queue_commands.broker(conf),
+        queue_commands.places(conf),
+        stopped,
+        made.hint,
     )
     moving = partition.partitioning(conf, store, made, stopped)
     planned = plans.moving(conf, store, made, stopped)
@@ -493,8 +502,8 @@ def _leading(made: service.Service) -> Iterator[None]:
 
 
 def _drain(conf: cfg.ConfigOpts) -> None:
-    made, store = _service(conf, plans.Closing())
-    stopped = queueing.until_signalled()
+    made, store = _service(conf, plans.ClosedHosts())
+    stopped = queue_commands.until_signalled()
     with _leading(made):
         _drain_until(stopped, conf, made, store)
 
@@ -542,7 +551,7 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: 0 on success, 1 if it cannot start, 2 on wrong usage or
         configuration.
     """
-    return queueing.main(
+    return queue_commands.main(
         'nova-fairness-cluster',
         'Requests wait in front of Nova until there is room.',
         {

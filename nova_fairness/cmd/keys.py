@@ -79,7 +79,7 @@ def _command(options: argparse.Namespace) -> str:
     return f'nova-fairness-keys --directory {options.directory}'
 
 
-def _say_new(directory: pathlib.Path, entry: allow_list.Entry) -> None:
+def _say_new(directory: pathlib.Path, entry: allow_list.AllowedKey) -> None:
     _say(
         f'name    {entry.name}\n'
         f'role    {entry.role}\n'
@@ -142,7 +142,7 @@ def _list(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _listed(entry: allow_list.Entry) -> dict[str, Any]:
+def _listed(entry: allow_list.AllowedKey) -> dict[str, Any]:
     return {
         'name': entry.name,
         'role': entry.role,

@@ -24,7 +24,7 @@ from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving as leaving_model
+from nova_fairness.model import eviction
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import risk
 from nova_fairness.planners.preemption import watermark
@@ -61,14 +61,14 @@ def leaving(
     store: store_module.Store,
     nova: nova_module.Nova,
     room: placement.Placement,
-    cloud: clients.Cloud,
+    cloud: clients.CloudClients,
     clock: Callable[[], float],
-) -> evictor.Leaving:
+) -> evictor.Evictor:
     """Servers leave by this, with the services of a cloud.
 
     :param clock: seconds of the epoch.
     """
-    return evictor.Leaving(
+    return evictor.Evictor(
         store.leaves,
         nova,
         room,
@@ -78,25 +78,27 @@ def leaving(
     )
 
 
-def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.Rules:
+def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
     """How servers leave whose time is up.
 
     :raises ConfigurationError: if they cannot.
     """
-    actions = tuple(map(leaving_model.Action, options.end_actions))
+    actions = tuple(map(eviction.EvictionAction, options.end_actions))
     if not actions:
         raise exception.ConfigurationError(
             '[fairness_cluster] end_actions must name at least one'
         )
-    return time_limits.Rules(actions, options.longest_extension)
+    return time_limits.TimeLimitOptions(actions, options.longest_extension)
 
 
-def making(options: cfg.ConfigOpts.GroupAttr) -> preemption_module.Rules:
+def making(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> preemption_module.PreemptionOptions:
     """How servers make room.
 
     :raises ConfigurationError: if they cannot.
     """
-    actions = tuple(map(leaving_model.Action, options.room_actions))
+    actions = tuple(map(eviction.EvictionAction, options.room_actions))
     if not any(each.frees for each in actions):
         raise exception.ConfigurationError(
             '[fairness_cluster] room_actions must name shelve,'
@@ -104,7 +106,7 @@ def making(options: cfg.ConfigOpts.GroupAttr) -> preemption_module.Rules:
         )
     count = len(actions) + bool(options.room_owner_actions) + 1
     lasts_s = options.end_notice + count * options.end_patience
-    return preemption_module.Rules(
+    return preemption_module.PreemptionOptions(
         actions,
         lasts_s,
         options.end_patience,
@@ -114,23 +116,25 @@ def making(options: cfg.ConfigOpts.GroupAttr) -> preemption_module.Rules:
     )
 
 
-def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.Rules:
+def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
     """Options of servers that are told that they are next to make room.
 
     :raises ConfigurationError: if a number is out of its range.
     """
     most = options.room_at_risk if options.make_room else 0
     with checked('room_at_risk, room_at_risk_hold'):
-        return at_risk.Rules(most, options.room_at_risk_hold)
+        return at_risk.AtRiskOptions(most, options.room_at_risk_hold)
 
 
-def preempting(options: cfg.ConfigOpts.GroupAttr) -> preemption.Rules:
+def preempting(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> preemption.PreemptionRules:
     """When servers may have to make room.
 
     :raises ConfigurationError: if a number is out of its range.
     """
     with checked('room_*'):
-        return preemption.Rules(
+        return preemption.PreemptionRules(
             patience_s=options.room_patience,
             least_run_s=options.room_least_run,
             per_hour=options.room_per_hour,
@@ -152,10 +156,11 @@ def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
 def chores_of(
     options: cfg.ConfigOpts.GroupAttr,
     idling: Callable[
-        [leaves_module.Leaves, evictor.Leaving], idle_reclaim.Idling
+        [leaves_module.Leaves, evictor.Evictor], idle_reclaim.IdleReclaim
     ],
 ) -> Callable[
-    [store_module.Store, nova_module.Nova, evictor.Leaving], cycle_tasks.Chores
+    [store_module.Store, nova_module.Nova, evictor.Evictor],
+    cycle_tasks.CycleTasks,
 ]:
     """Make what works beside requests in each cycle, of the options.
 
@@ -166,20 +171,25 @@ def chores_of(
     retires = options.make_room and options.room_retire
     if options.make_room:
         lower = marks(options).lower
-    freed = watermark_module.Rules(lower, actions, preempting(options))
-    retired, next_ones = retirement.Rules(retires, actions), following(options)
+    freed = watermark_module.WatermarkOptions(
+        lower, actions, preempting(options)
+    )
+    retired, next_ones = (
+        retirement.RetirementOptions(retires, actions),
+        following(options),
+    )
 
     def made(
         store: store_module.Store,
         nova: nova_module.Nova,
-        to: evictor.Leaving,
-    ) -> cycle_tasks.Chores:
-        return cycle_tasks.Chores(
+        to: evictor.Evictor,
+    ) -> cycle_tasks.CycleTasks:
+        return cycle_tasks.CycleTasks(
             idling(store.leaves, to),
             at_risk.Warnings(store, nova, warned),
             next_ones,
-            retirement.Retiring(store.leaves, nova, to, retired),
-            watermark_module.Freeing(store.leaves, to, freed),
+            retirement.Retirement(store.leaves, nova, to, retired),
+            watermark_module.Watermark(store.leaves, to, freed),
         )
 
     return made

@@ -17,7 +17,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import charge_log
 from nova_fairness.cluster.usage import charging as charging_module
 from nova_fairness.cluster.usage import spending
-from nova_fairness.cmd import queueing
+from nova_fairness.cmd import queue_commands
 from nova_fairness.model import plain
 from nova_fairness.rpc import client
 from nova_fairness.runtime import transport
@@ -31,21 +31,21 @@ _ASKED_S = 5.0
 def charging(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
-    reader: snapshot.Reader,
-) -> charging_module.Charging:
+    reader: snapshot.CloudReader,
+) -> charging_module.LedgerKeeper:
     """Make the keeper of the ledger.
 
     :raises ConfigurationError: if agents are to be asked and cannot be, or a
         weight is no number of at least 0.
     """
     options = conf.fairness_cluster
-    measures = agent_reports.Measuring(_asking(conf))
-    return charging_module.Charging(
+    measures = agent_reports.ReportedUse(_asking(conf))
+    return charging_module.LedgerKeeper(
         store,
         reader,
         options.half_life,
         _budget_terms(conf),
-        spending.Trading(
+        spending.SpendingGroups(
             store,
             options.lowest_rate,
             options.price_history,
@@ -104,13 +104,13 @@ def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
     )
 
 
-def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
+def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
     """Period, weights and charge of budgets.
 
     :raises ConfigurationError: if a weight is no number of at least 0.
     """
     options = conf.fairness_cluster
-    return budgets.Terms(
+    return budgets.BudgetTerms(
         budgets.Period(options.budget_period),
         _weights(conf, 'budget_weights'),
         options.preemptible_charge,
@@ -143,7 +143,7 @@ def export(conf: cfg.ConfigOpts) -> None:
         raise exception.ConfigurationError(
             f'export-ledger needs the extra parquet: {error}'
         ) from error
-    store = queueing.open_store(conf)
+    store = queue_commands.open_store(conf)
     classes, charges = charge_log.recorded(store, store.used().version)
     count = export_module.write(pathlib.Path(conf.to), charges, classes)
     sys.stdout.write(plain.lines(f'{conf.to} has {count} rows\n'))
@@ -154,7 +154,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :raises BadLedger: if it is another one.
     """
-    store = queueing.open_store(conf)
+    store = queue_commands.open_store(conf)
     difference, count = charge_log.difference(
         store, conf.fairness_cluster.half_life
     )

@@ -23,7 +23,7 @@ from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import pledges
 from nova_fairness.cmd import leave_rules
-from nova_fairness.model import leaving as leaving_model
+from nova_fairness.model import eviction
 from nova_fairness.planners.border import demand
 
 
@@ -32,7 +32,7 @@ def partitioning(
     store: store_module.Store,
     made: service.Service,
     stopped: threading.Event,
-) -> controller.Partitioning | None:
+) -> controller.BorderController | None:
     """Make the controller of the border; ``None`` if no hosts move.
 
     :raises ConfigurationError: if the batch system or the file of hosts
@@ -42,7 +42,7 @@ def partitioning(
     if not options.batch:
         return None
     batch, file = _batch(conf), _file(conf)
-    pledging = pledges.Pledging(
+    pledging = pledges.PledgeKeeper(
         store, batch, queue.half_life, options.adjust_interval
     )
     made.charging.counted = pledging.counted
@@ -56,7 +56,7 @@ def partitioning(
     actions = host_drain.Actions(
         _actions(queue.room_actions), _actions(options.end_actions)
     )
-    return controller.Partitioning(
+    return controller.BorderController(
         store,
         made,
         file,
@@ -69,8 +69,8 @@ def partitioning(
             options.live_migrate,
             options.settle,
         ),
-        host_drain.Vacating(store.leaves, nova, leaving, clock, actions),
-        departure_notices.Telling(cloud.nova, _features(options)),
+        host_drain.HostDrain(store.leaves, nova, leaving, clock, actions),
+        departure_notices.DepartureNotices(cloud.nova, _features(options)),
         _rules(options),
         clock,
         stopped,
@@ -115,13 +115,13 @@ def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
     return path
 
 
-def _actions(names: list[str]) -> tuple[leaving_model.Action, ...]:
-    return tuple(map(leaving_model.Action, names))
+def _actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:
+    return tuple(map(eviction.EvictionAction, names))
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> demand.Rules:
+def _rules(options: cfg.ConfigOpts.GroupAttr) -> demand.BorderRules:
     contended = options.contended
-    return demand.Rules(
+    return demand.BorderRules(
         patience_s=options.patience,
         spare_cores=options.spare_cores,
         stay_s=options.stay,

@@ -36,7 +36,7 @@ _CONTRARY = (
 """Goals that would move the same servers to and fro."""
 
 
-class Closing:
+class ClosedHosts:
     """Names of hosts that take no new work, from all sources."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Closing:
         return frozenset(name for part in self._parts for name in part())
 
 
-def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
+def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     """Rules that operators chose; ``None`` if nothing is planned.
 
     :raises ConfigurationError: if choices contradict each other.
@@ -68,14 +68,14 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
                 ' the same servers to and fro; choose one of them'
             )
     _power(options)
-    return plan_controller.Rules(
+    return plan_controller.PlanOptions(
         plan_controller.Mode(options.mode),
-        goals_module.Rules(
+        goals_module.GoalOptions(
             goals,
             options.least_emptied,
             options.spread,
             options.margin,
-            rules_module.Rules(
+            rules_module.ConsolidationRules(
                 depth=displacement.Depth(tight=options.packed_anew),
                 at_once=waves.AtOnce(
                     options.at_once, options.at_once_per_host
@@ -83,7 +83,7 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
                 dearest_mb=options.dearest or None,
                 spare=options.spare,
             ),
-            tenants_planner.Rules(
+            tenants_planner.TenantRules(
                 margin=options.margin,
                 seen_s=options.seen_for,
                 at_once=waves.AtOnce(
@@ -99,14 +99,14 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.Rules | None:
     )
 
 
-def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.Rules:
+def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.HostPowerOptions:
     command = tuple(options.power_command)
     if command and not command[0].startswith('/'):
         raise exception.ConfigurationError(
             '[fairness_plans] power_command must begin with the path of a'
             f' program, got {command[0]!r}'
         )
-    return host_power.Rules(
+    return host_power.HostPowerOptions(
         options.disable_empty,
         options.empty_for,
         options.spare,
@@ -120,7 +120,7 @@ def moving(
     store: store_module.Store,
     made: service.Service,
     stopped: threading.Event,
-) -> plan_controller.MovingPlans | None:
+) -> plan_controller.PlanController | None:
     """Make the controller of migration plans; ``None`` if it is off.
 
     :raises ConfigurationError: see :func:`rules`.
@@ -136,16 +136,16 @@ def moving(
     queue = conf.fairness_cluster
     api = clients.connect(queue.cloud, queue.region_name).nova
     nova, mobility = nova_module.Nova(api), live_migrations.Mobility(api)
-    limits = plan_executor.Limits(
+    limits = plan_executor.ExecutionLimits(
         options.at_once, options.at_once_per_host, options.longest_move
     )
-    return plan_controller.MovingPlans(
+    return plan_controller.PlanController(
         store,
         made,
         nova,
         mobility,
-        plan_executor.Moving(store.plans, nova, mobility, limits, clock),
-        host_power.Resting(nova, _power(options), clock),
+        plan_executor.PlanExecutor(store.plans, nova, mobility, limits, clock),
+        host_power.HostPower(nova, _power(options), clock),
         chosen,
         clock,
         stopped,
@@ -165,10 +165,12 @@ def _shared(
 
 
 def _lacking(
-    conf: cfg.ConfigOpts, chosen: plan_controller.Rules
-) -> agent_reports.Lacking | None:
+    conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
+) -> agent_reports.ServerShortfall | None:
     """Make the reader of CPU lacks; ``None`` without the goal ``help``."""
     if model.Goal.HELP not in chosen.drafts.goals:
         return None
     asked = ledger.agents(conf, '[fairness_plans] goals = help')
-    return agent_reports.Lacking(lambda host: asked.call(host, 'get_lacking'))
+    return agent_reports.ServerShortfall(
+        lambda host: asked.call(host, 'get_lacking')
+    )

@@ -18,18 +18,20 @@ import os  # noqa: E402
 import re  # noqa: E402
 import sys  # noqa: E402
 
-from nova_fairness.apply import door  # noqa: E402
+from nova_fairness.apply import privileged_client  # noqa: E402
 
 _SOCKET = re.compile(r'(/[A-Za-z0-9_.-]+)+/privsep\.sock')
 
 
 def _arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog=door.PROGRAM,
+        prog=privileged_client.PROGRAM,
         description='Start a privileged helper of nova-fairness, as root.',
         allow_abbrev=False,
     )
-    parser.add_argument('--privsep_context', choices=door.KEPT, required=True)
+    parser.add_argument(
+        '--privsep_context', choices=privileged_client.KEPT, required=True
+    )
     parser.add_argument('--privsep_sock_path', type=_socket, required=True)
     return parser.parse_args(given)
 
@@ -54,14 +56,16 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.clear()
     os.environ.update(PATH='/usr/sbin:/usr/bin:/sbin:/bin', HOME='/')
     try:
-        door.confine(door.KEPT[options.privsep_context])
+        privileged_client.confine(
+            privileged_client.KEPT[options.privsep_context]
+        )
     except OSError as error:
         sys.stderr.write(
-            f'{door.PROGRAM}: cannot give up capabilities: {error.strerror}; '
-            f'expected to be started as root\n'
+            f'{privileged_client.PROGRAM}: cannot give up capabilities:'
+            f' {error.strerror}; expected to be started as root\n'
         )
         return 1
-    door.serve(options.privsep_context, options.privsep_sock_path)
+    privileged_client.serve(options.privsep_context, options.privsep_sock_path)
     return 0
 
 

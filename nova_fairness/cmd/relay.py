@@ -15,7 +15,7 @@ backend.init_backend(backend.BackendType.THREADING)
 from oslo_config import cfg  # noqa: E402
 from oslo_log import log as logging  # noqa: E402
 
-from nova_fairness.cmd import queueing  # noqa: E402
+from nova_fairness.cmd import queue_commands  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
@@ -25,11 +25,11 @@ LOG = logging.getLogger(__name__)
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    stopped = queueing.until_signalled()
-    relay = queueing.relay(conf, stopped)
+    stopped = queue_commands.until_signalled()
+    relay = queue_commands.relay(conf, stopped)
     collector = queue.QueueCollector(None, relay.told)
     with (
-        queueing.observed(conf, 'relay_prometheus_port', collector),
+        queue_commands.observed(conf, 'relay_prometheus_port', collector),
         jobs.running(relay.work, stopped),
     ):
         LOG.info('the relay takes messages now')
@@ -37,14 +37,14 @@ def _run(conf: cfg.ConfigOpts) -> None:
 
 
 def _declare(conf: cfg.ConfigOpts) -> None:
-    for url, names in queueing.brokers(conf):
+    for url, names in queue_commands.brokers(conf):
         link.Link(url, names).close()
         kind = 'what waits' if names.holds else 'a further cell'
         sys.stdout.write(plain.lines(f'{names.front} is ready for {kind}\n'))
 
 
 def _remove(conf: cfg.ConfigOpts) -> None:
-    for url, names in queueing.brokers(conf):
+    for url, names in queue_commands.brokers(conf):
         link.remove(url, names)
         sys.stdout.write(plain.lines(f'nothing of {names.front} is left\n'))
 
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
         configuration.
     """
-    return queueing.main(
+    return queue_commands.main(
         'nova-fairness-relay',
         'Stands between nova-api and conductor.',
         {

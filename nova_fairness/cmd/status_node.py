@@ -39,11 +39,13 @@ from nova_fairness.nova_service import presence
 _MOUNTINFO = '/proc/self/mountinfo'
 _PATIENCE_S = 10.0
 _SHOWN = 5
-_CONTROLS: Mapping[resources.Control, Callable[..., control.Control]] = {
-    resources.Control.CPU: group_control.CpuShares,
-    resources.Control.MEMORY: memory.MemoryProtection,
+_CONTROLS: Mapping[
+    resources.ResourceControl, Callable[..., control.Control]
+] = {
+    resources.ResourceControl.CPU: group_control.CpuShares,
+    resources.ResourceControl.MEMORY: memory.MemoryProtection,
 }
-_GROUPS = (*_CONTROLS, resources.Control.DISK)
+_GROUPS = (*_CONTROLS, resources.ResourceControl.DISK)
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
@@ -139,7 +141,7 @@ def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Look for the programs of iproute2."""
-    if resources.Control.NETWORK not in _steered(conf):
+    if resources.ResourceControl.NETWORK not in _steered(conf):
         return results.success('[fairness] controls does not name network')
     for name in ('tc', 'ip'):
         if shutil.which(name, path=_PATH) is None:
@@ -189,16 +191,16 @@ def _connected(uri: str) -> Iterator[hypervisor.Hypervisor]:
         connection.close()
 
 
-def _steered(conf: cfg.ConfigOpts) -> list[resources.Control]:
+def _steered(conf: cfg.ConfigOpts) -> list[resources.ResourceControl]:
     wanted = settings_module.from_conf(conf).controls
     return [kind for kind in resources.CONTROLS if kind in wanted]
 
 
 def _availability(
-    kind: resources.Control, conf: cfg.ConfigOpts
+    kind: resources.ResourceControl, conf: cfg.ConfigOpts
 ) -> tuple[bool, str]:
     try:
-        if kind is resources.Control.DISK:
+        if kind is resources.ResourceControl.DISK:
             return disk_availability(
                 _running(conf), _MOUNTINFO, block_devices.BlockDevices()
             )

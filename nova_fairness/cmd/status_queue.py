@@ -18,7 +18,7 @@ from nova_fairness.cluster.openstack import placement
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
-from nova_fairness.cmd import queueing
+from nova_fairness.cmd import queue_commands
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.relay import link
@@ -68,7 +68,7 @@ def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Look whether a relay stands in front of conductor, on all brokers."""
     missing = []
-    for url, names in queueing.brokers(conf):
+    for url, names in queue_commands.brokers(conf):
         found = link.Link(url, names, declares=False)
         with contextlib.closing(found):
             queue = names.conductor if names.holds else names.unrouted
@@ -185,7 +185,7 @@ def _with(
     def bound(_: cfg.ConfigOpts) -> upgradecheck.Result:
         conf = cfg.ConfigOpts()
         cluster_conf.register_opts(conf)
-        conf(['--config-file', str(path)], project=queueing.PROJECT)
+        conf(['--config-file', str(path)], project=queue_commands.PROJECT)
         return check(conf)
 
     return bound

@@ -28,7 +28,7 @@ _PATIENCE_S = 10.0
 _NOBODY: Mapping[str, tuple[str, str]] = types.MappingProxyType({})
 
 
-class Inventory:
+class VmInventory:
     """Keeps the list of running VMs fresh.
 
     Events of libvirt wake the thread, which then lists all domains again: a

@@ -27,7 +27,7 @@ Can be changed while the agent runs (SIGHUP); a VM that becomes exempt gets
 back the values that it was found with.
 """
 
-CONTROLS = tuple(control.value for control in resources.Control)
+CONTROLS = tuple(control.value for control in resources.ResourceControl)
 
 
 class ByControl(types.ConfigType):

@@ -47,7 +47,7 @@ class Per(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Field:
+class MemoryField:
     """Something that a policy remembers from one round to the next.
 
     :ivar per: of what.
@@ -89,7 +89,7 @@ class ArrayPolicy(policy.Policy):
     remember. A node's weights must depend on that node's rows alone.
     """
 
-    FIELDS: ClassVar[Mapping[str, Field]] = {}
+    FIELDS: ClassVar[Mapping[str, MemoryField]] = {}
 
     @abc.abstractmethod
     def decide(
@@ -177,7 +177,7 @@ def _crowd(situation: policy.Situation, order: usage_model.Indices) -> Crowd:
     )
 
 
-def _shape(field: Field, vms: int, nodes: int) -> tuple[int, ...]:
+def _shape(field: MemoryField, vms: int, nodes: int) -> tuple[int, ...]:
     controls = len(resources.CONTROLS)
     return {
         Per.VM: (vms,),

@@ -11,14 +11,14 @@ from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-_ALL: Mapping[resources.Control, float] = types.MappingProxyType({})
+_ALL: Mapping[resources.ResourceControl, float] = types.MappingProxyType({})
 
 
 def changes(
     wanted: allocation.Allocation,
     present: allocation.Allocation,
     tolerance: float,
-    tolerances: Mapping[resources.Control, float] = _ALL,
+    tolerances: Mapping[resources.ResourceControl, float] = _ALL,
 ) -> tuple[allocation.Change, ...]:
     """Compare the wanted state with the present one.
 

@@ -26,12 +26,14 @@ from them."""
 Judged = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
 
-JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
+JUDGED: tuple[resources.ResourceControl, ...] = (
+    resources.ResourceControl.CPU,
+)
 """Controls that an agent knows enough of to judge; no other is contended."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Load:
+class ContentionLoad:
     """Use and stalls of the VMs of one or more nodes.
 
     :ivar node: (n,) index of each VM's node.
@@ -58,11 +60,12 @@ class Load:
     supply: resources.Vector
     interval_s: float
     busy: npt.NDArray[np.float64]
-    waiting: usage_model.Waiting | None = None
+    waiting: usage_model.CpuWaits | None = None
 
 
 def judged(
-    load: Load, controls: tuple[resources.Control, ...] = JUDGED
+    load: ContentionLoad,
+    controls: tuple[resources.ResourceControl, ...] = JUDGED,
 ) -> tuple[resources.Mask, resources.Mask]:
     """Judge which VMs want more on each node.
 
@@ -73,8 +76,8 @@ def judged(
     nodes, count = len(load.supply), len(load.node)
     contended = np.zeros((nodes, len(resources.CONTROLS)), dtype=np.bool_)
     wanting = np.zeros((count, len(resources.CONTROLS)), dtype=np.bool_)
-    if resources.Control.CPU in controls:
-        column = resources.CONTROLS.index(resources.Control.CPU)
+    if resources.ResourceControl.CPU in controls:
+        column = resources.CONTROLS.index(resources.ResourceControl.CPU)
         found = _alone(load) if load.waiting is None else load.waiting
         wanting[:, column] = found.vms & load.ready
         used = _parts(load).sum(axis=1) * load.cpus[load.node]
@@ -88,7 +91,7 @@ def situation(
     heaviness: usage_model.Scalars,
     user: usage_model.Indices,
     node: node_model.NodeResources,
-    waiting: usage_model.Waiting | None = None,
+    waiting: usage_model.CpuWaits | None = None,
 ) -> policy.Situation:
     """Judge who wants more on one node.
 
@@ -111,15 +114,17 @@ def situation(
     )
 
 
-def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
-    cpu = resources.CONTROLS.index(resources.Control.CPU)
+def _load(
+    usage: usage_model.Usage, node: node_model.NodeResources
+) -> ContentionLoad:
+    cpu = resources.CONTROLS.index(resources.ResourceControl.CPU)
     vms = usage.incarnations
     stall = np.full((len(vms), len(resources.CONTROLS)), np.nan)
     stall[:, cpu] = usage.cpu_stall
     busy = np.full((1, len(resources.CONTROLS)), np.nan)
     busy[0, cpu] = usage.busy_part(node.cpus)
     running = np.array([not item.paused for item in vms], dtype=np.bool_)
-    return Load(
+    return ContentionLoad(
         node=np.zeros(len(vms), dtype=np.intp),
         vcpus=np.array([vm.instance.vcpus for vm in vms], dtype=np.int64),
         used=usage.amounts,
@@ -132,9 +137,9 @@ def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
     )
 
 
-def _alone(load: Load) -> usage_model.Waiting:
+def _alone(load: ContentionLoad) -> usage_model.CpuWaits:
     """Judge by one interval, without any before."""
-    column = resources.CONTROLS.index(resources.Control.CPU)
+    column = resources.CONTROLS.index(resources.ResourceControl.CPU)
     cpus = load.cpus[load.node]
     now = waiting_module.Interval(
         node=load.node,
@@ -145,13 +150,13 @@ def _alone(load: Load) -> usage_model.Waiting:
         cpus=load.cpus,
         busy=load.busy[:, column],
     )
-    past = waiting_module.Past.unknown(len(load.node))
+    past = waiting_module.WaitHistory.unknown(len(load.node))
     return waiting_module.judge(now, past)[0]
 
 
-def _parts(load: Load) -> resources.Vector:
+def _parts(load: ContentionLoad) -> resources.Vector:
     """The part of its node's CPUs that each VM used, (n, 1)."""
-    steered = resources.RESOURCES.steered_by(resources.Control.CPU)
+    steered = resources.RESOURCES.steered_by(resources.ResourceControl.CPU)
     supply = load.supply[:, steered]
     safe = np.where(supply > 0, supply, np.inf)
     return np.asarray(load.used[:, steered] / safe[load.node])

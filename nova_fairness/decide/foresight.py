@@ -49,7 +49,7 @@ AFFORDABLE = 0.3
 may take three times as long. A slower metric would bring itself into
 quarantine."""
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
 LOST = 0.5
@@ -65,7 +65,7 @@ _MORE = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Search:
+class ForesightSearch:
     """How far it was worked out what follows from some knowledge.
 
     :ivar knowledge: newest.
@@ -74,8 +74,8 @@ class Search:
     :ivar is_over: whether nothing is left to do.
     """
 
-    knowledge: foresight_model.Knowledge
-    end: foresight_model.End
+    knowledge: foresight_model.CpuKnowledge
+    end: foresight_model.CpuTarget
     at: maxmin.Begin | None
     is_over: bool
 
@@ -86,7 +86,8 @@ class Search:
 
 
 Make = Callable[
-    [foresight_model.Knowledge, Search | None, int], tuple[Search, float]
+    [foresight_model.CpuKnowledge, ForesightSearch | None, int],
+    tuple[ForesightSearch, float],
 ]
 """Goes on from a search, with what is known now, for so many steps at most,
 and says how much CPU time that took, seconds."""
@@ -102,11 +103,11 @@ class Course:
         the same users are on the same nodes, otherwise the work.
     """
 
-    work: Search | None = None
-    last: Search | None = None
+    work: ForesightSearch | None = None
+    last: ForesightSearch | None = None
 
     def followed(
-        self, known: foresight_model.Knowledge, make: Make, longest_s: float
+        self, known: foresight_model.CpuKnowledge, make: Make, longest_s: float
     ) -> 'Course':
         """Make a round: one step, and as many more as there is time for.
 
@@ -136,8 +137,8 @@ class Course:
 
 
 def end(
-    knowledge: foresight_model.Knowledge, ratio: float
-) -> foresight_model.End:
+    knowledge: foresight_model.CpuKnowledge, ratio: float
+) -> foresight_model.CpuTarget:
     """Work out the weighted max-min allocation that weights can reach.
 
     With a metric that is no share it is the one in which users who compete
@@ -149,11 +150,11 @@ def end(
 
 
 def searched(
-    knowledge: foresight_model.Knowledge,
+    knowledge: foresight_model.CpuKnowledge,
     ratio: float,
-    before: Search | None,
+    before: ForesightSearch | None,
     steps: int,
-) -> Search:
+) -> ForesightSearch:
     """Work out the same in several calls, of some steps each.
 
     :param before: the call before, ``None`` for the first. Users, nodes and
@@ -164,7 +165,7 @@ def searched(
     supply, short = _supply(knowledge)
     heaviness = _Heaviness(knowledge)
     demand = knowledge.demand
-    rows = maxmin.Rows(
+    rows = maxmin.DemandRows(
         node=knowledge.node[demand.cell],
         owner=heaviness.owner[demand.cell],
         user=heaviness.user,
@@ -175,12 +176,12 @@ def searched(
     begin = None if before is None else _carried(before, knowledge)
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
     log = _centred(knowledge, rows, found)
-    known = foresight_model.End(log, short, found.sharpness)
-    return Search(knowledge, known, found.at, found.is_over)
+    known = foresight_model.CpuTarget(log, short, found.sharpness)
+    return ForesightSearch(knowledge, known, found.at, found.is_over)
 
 
 def _carried(
-    before: Search, knowledge: foresight_model.Knowledge
+    before: ForesightSearch, knowledge: foresight_model.CpuKnowledge
 ) -> maxmin.Begin | None:
     """Where to go on with other knowledge.
 
@@ -225,8 +226,8 @@ def _places(
 
 
 def _owners(
-    old: foresight_model.Knowledge,
-    new: foresight_model.Knowledge,
+    old: foresight_model.CpuKnowledge,
+    new: foresight_model.CpuKnowledge,
     nodes: usage_model.Indices,
     users: usage_model.Indices,
 ) -> usage_model.Indices:
@@ -249,7 +250,7 @@ def _owners(
 
 
 def _supply(
-    knowledge: foresight_model.Knowledge,
+    knowledge: foresight_model.CpuKnowledge,
 ) -> tuple[usage_model.Scalars, resources.Mask]:
     """Amounts of each node that users can have, and whether they want more."""
     wanted = knowledge.wanted[:, CPU_TIME]
@@ -271,7 +272,7 @@ class _Heaviness:
     :ivar user: (k,) index of the user of each.
     """
 
-    def __init__(self, knowledge: foresight_model.Knowledge) -> None:
+    def __init__(self, knowledge: foresight_model.CpuKnowledge) -> None:
         self._known = knowledge
         names, self._user = grouping.present(knowledge.user)
         every = np.arange(len(knowledge.node))
@@ -305,9 +306,9 @@ class _Heaviness:
 
 
 def _centred(
-    knowledge: foresight_model.Knowledge,
-    rows: maxmin.Rows,
-    found: maxmin.Division,
+    knowledge: foresight_model.CpuKnowledge,
+    rows: maxmin.DemandRows,
+    found: maxmin.MaxMinDivision,
 ) -> usage_model.Scalars:
     """One weight for each cell, neutral in the middle of its node's."""
     nodes = len(knowledge.supply)

@@ -68,7 +68,7 @@ class Policy(abc.ABC):
     description: ClassVar[str]
     """One sentence for operators."""
 
-    kind: ClassVar[pairing.Kind | None] = None
+    kind: ClassVar[pairing.PolicyKind | None] = None
     """Kind of reaction to heaviness; ``None``: no warning for metrics that do
     not suit it."""
 

@@ -25,20 +25,22 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 _RULES: Mapping[
-    resources.Control,
-    Callable[[contention.Load, usage_model.Scalars], contention.Judged],
+    resources.ResourceControl,
+    Callable[
+        [contention.ContentionLoad, usage_model.Scalars], contention.Judged
+    ],
 ] = types.MappingProxyType(
     {
-        resources.Control.MEMORY: memory.judged,
-        resources.Control.DISK: disk.judged,
-        resources.Control.NETWORK: network.judged,
+        resources.ResourceControl.MEMORY: memory.judged,
+        resources.ResourceControl.DISK: disk.judged,
+        resources.ResourceControl.NETWORK: network.judged,
     }
 )
 
 
 def judged(
-    load: contention.Load,
-    controls: tuple[resources.Control, ...],
+    load: contention.ContentionLoad,
+    controls: tuple[resources.ResourceControl, ...],
     weights: allocation.Weights,
 ) -> tuple[resources.Mask, resources.Mask]:
     """Judge which VMs want more on nodes with only the load known.

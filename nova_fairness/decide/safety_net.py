@@ -60,7 +60,7 @@ each would be treated, if only its own node were divided so."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Division:
+class CpuDivision:
     """How the CPU time of nodes was divided in an interval; in one unit.
 
     :ivar node: (n,) index of each VM's node.
@@ -98,7 +98,7 @@ class Division:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Past:
+class RoundCounts:
     """Memory of nodes, (m,) each: counts of rounds.
 
     :ivar harmful: that did harm, less those that did none.
@@ -113,31 +113,31 @@ class Past:
     next_rest: Indices
 
     @classmethod
-    def unknown(cls, nodes: int) -> 'Past':
+    def unknown(cls, nodes: int) -> 'RoundCounts':
         """Memory of nodes never seen before."""
         none, first = np.zeros(nodes, np.intp), np.full(nodes, REST, np.intp)
         return cls(none, none.copy(), none.copy(), first)
 
-    def picked(self, nodes: Indices) -> 'Past':
+    def picked(self, nodes: Indices) -> 'RoundCounts':
         """Some nodes."""
-        return Past(
+        return RoundCounts(
             self.harmful[nodes],
             self.harmless[nodes],
             self.rest[nodes],
             self.next_rest[nodes],
         )
 
-    def put(self, nodes: Indices, other: 'Past') -> None:
+    def put(self, nodes: Indices, other: 'RoundCounts') -> None:
         """Write other nodes in the place of some."""
         self.harmful[nodes] = other.harmful
         self.harmless[nodes] = other.harmless
         self.rest[nodes] = other.rest
         self.next_rest[nodes] = other.next_rest
 
-    def after(self, harm: Scalars) -> 'Past':
+    def after(self, harm: Scalars) -> 'RoundCounts':
         """The memory after one more round.
 
-        :param harm: (m,) of :class:`Verdict`.
+        :param harm: (m,) of :class:`IntervalVerdict`.
         """
         rests, bad = self.rest > 0, harm > MARGIN
         harmful = np.where(bad, self.harmful + 1, self.harmful - DOUBT)
@@ -146,7 +146,7 @@ class Past:
         returns = harmful >= LASTING
         longer = np.minimum(2 * self.next_rest, LONGEST)
         shorter = np.where(harmless >= self.next_rest, REST, self.next_rest)
-        return Past(
+        return RoundCounts(
             np.where(returns, 0, harmful),
             harmless,
             np.where(returns, self.next_rest, self.rest - rests),
@@ -155,7 +155,7 @@ class Past:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Verdict:
+class IntervalVerdict:
     """Judgement of an interval.
 
     :ivar harm: (m,) largest lack of a user by weights, as a part of all its
@@ -170,10 +170,12 @@ class Verdict:
     harmed: Indices
     neutral: Mask
     returned: Mask
-    past: Past
+    past: RoundCounts
 
 
-def judge(now: Division, past: Past, weigh: Weigh) -> Verdict:
+def judge(
+    now: CpuDivision, past: RoundCounts, weigh: Weigh
+) -> IntervalVerdict:
     """Judge an interval.
 
     :param past: of the same nodes, as this function returned it last.
@@ -183,11 +185,13 @@ def judge(now: Division, past: Past, weigh: Weigh) -> Verdict:
     harm, harmed = _harm(now, now.gained(), weigh)
     kept = past.after(harm)
     neutral = kept.rest > 0
-    return Verdict(harm, harmed, neutral, neutral & (past.rest == 0), kept)
+    return IntervalVerdict(
+        harm, harmed, neutral, neutral & (past.rest == 0), kept
+    )
 
 
 def _harm(
-    now: Division, gained: Scalars, weigh: Weigh
+    now: CpuDivision, gained: Scalars, weigh: Weigh
 ) -> tuple[Scalars, Indices]:
     """Harm on each node, and who has most of it: (m,) each."""
     harm = np.zeros(now.nodes)

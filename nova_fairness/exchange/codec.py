@@ -86,7 +86,7 @@ class _Whole(Head, frozen=True):
     capacity: list[float]
     users: list[Annotated[str, msgspec.Meta(max_length=bounds.LONGEST_NAME)]]
     table: Any
-    desired: desired_module.Desired | None
+    desired: desired_module.DesiredChoice | None
 
     def __post_init__(self) -> None:
         bounds.check_printable(
@@ -97,7 +97,7 @@ class _Whole(Head, frozen=True):
         )
 
 
-class Lasting(NamedTuple):
+class StaticContent(NamedTuple):
     """All of a message but its head and the numbers of its users.
 
     :ivar written: as it stands in the message, see ``_LASTING``.
@@ -116,7 +116,7 @@ class Lasting(NamedTuple):
     resources: node.NodeResources
     order: list[int]
     ids: tuple[str, ...]
-    desired: desired_module.Desired | None
+    desired: desired_module.DesiredChoice | None
     most: tables.Most
     size: int
 
@@ -155,7 +155,7 @@ _LASTING = operator.itemgetter(
 costs far less than checking them."""
 
 
-class Decoded(NamedTuple):
+class DecodedMessage(NamedTuple):
     """The content of a message.
 
     :ivar report: of the sender.
@@ -163,10 +163,10 @@ class Decoded(NamedTuple):
     """
 
     report: report.NodeReport
-    lasting: Lasting
+    lasting: StaticContent
 
     @property
-    def desired(self) -> desired_module.Desired | None:
+    def desired(self) -> desired_module.DesiredChoice | None:
         """The newest that the sender knows; ``None`` if nothing."""
         return self.lasting.desired
 
@@ -180,8 +180,8 @@ class Short(NamedTuple):
     """
 
     head: Head
-    lasting: Lasting
-    numbers: tables.Unread
+    lasting: StaticContent
+    numbers: tables.UnreadNumbers
 
     def complete(self, users: report.UserTable) -> report.NodeReport:
         """The report, once the numbers of its users were read."""
@@ -190,7 +190,7 @@ class Short(NamedTuple):
 
 def encode(
     node_report: report.NodeReport,
-    desired: desired_module.Desired | None = None,
+    desired: desired_module.DesiredChoice | None = None,
     *,
     as_bytes: bool = False,
 ) -> Message:
@@ -233,7 +233,7 @@ def head(message: object) -> Head:
     return bounds.converted(_opened(message), Head, _WHAT)
 
 
-def shorten(message: object, new: Head, before: Lasting) -> Short | None:
+def shorten(message: object, new: Head, before: StaticContent) -> Short | None:
     """A message but for its numbers, if nothing else has changed.
 
     :param new: what :func:`head` made of it.
@@ -245,15 +245,17 @@ def shorten(message: object, new: Head, before: Lasting) -> Short | None:
     table = message.get('table')
     if type(table) is not bytes or len(table) != before.size:
         return None
-    numbers = tables.Unread(table, before.ids, before.most, new.interval_s)
+    numbers = tables.UnreadNumbers(
+        table, before.ids, before.most, new.interval_s
+    )
     return Short(new, before, numbers)
 
 
 def decode(
     message: object,
     limits: bounds.Bounds,
-    before: Lasting | None = None,
-) -> Decoded:
+    before: StaticContent | None = None,
+) -> DecodedMessage:
     """A report, from an untrusted message.
 
     :param before: what the host's last message said; it changes nothing but
@@ -265,7 +267,7 @@ def decode(
     users = tables.read(
         table, lasting.ids, lasting.order, lasting.most, new.interval_s
     )
-    return Decoded(lasting.report_of(new, users), lasting)
+    return DecodedMessage(lasting.report_of(new, users), lasting)
 
 
 def claimed_host(message: object) -> str:
@@ -277,8 +279,8 @@ def claimed_host(message: object) -> str:
 
 
 def _parts(
-    message: object, limits: bounds.Bounds, before: Lasting | None
-) -> tuple[Head, Lasting, Any]:
+    message: object, limits: bounds.Bounds, before: StaticContent | None
+) -> tuple[Head, StaticContent, Any]:
     """Head, what lasts, and the numbers as they are written."""
     given = _opened(message)
     if before is not None and _says_again(given, before):
@@ -289,7 +291,7 @@ def _parts(
     return whole, _lasting(whole, given, before, limits), whole.table
 
 
-def _says_again(message: Message, before: Lasting) -> bool:
+def _says_again(message: Message, before: StaticContent) -> bool:
     try:
         return bool(_LASTING(message) == before.written)
     except KeyError:
@@ -324,9 +326,9 @@ def _check_count(users: object, limits: bounds.Bounds) -> None:
 def _lasting(
     whole: _Whole,
     given: Message,
-    before: Lasting | None,
+    before: StaticContent | None,
     limits: bounds.Bounds,
-) -> Lasting:
+) -> StaticContent:
     order = _order_of(whole.resources)
     what = node.NodeResources(
         host=whole.host,
@@ -342,7 +344,7 @@ def _lasting(
     if before is not None and ids == before.ids:
         ids = before.ids  # kept once
     is_plain = order == tables.OURS and len(ids) > 0
-    return Lasting(
+    return StaticContent(
         # Nothing is kept of what we do not read.
         (*_LASTING(given)[:-1], _told(whole.desired)),
         whole.metric,
@@ -423,5 +425,5 @@ def _ranges(numbers: tuple[int, ...]) -> list[int]:
     return [end for run in members for end in (run[0], run[-1])]
 
 
-def _told(desired: desired_module.Desired | None) -> Message | None:
+def _told(desired: desired_module.DesiredChoice | None) -> Message | None:
     return None if desired is None else dataclasses.asdict(desired)

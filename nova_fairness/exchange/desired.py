@@ -13,7 +13,7 @@ import msgspec
 
 from nova_fairness import exception
 from nova_fairness.exchange import limits
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
@@ -22,7 +22,7 @@ _Word = Annotated[str, msgspec.Meta(max_length=limits.LONGEST_NAME)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Desired:
+class DesiredChoice:
     """The choice of metric and policy for all nodes.
 
     :ivar epoch: 1..LARGEST_EPOCH, one more with every change.
@@ -53,28 +53,28 @@ class Desired:
             request_id=self.request_id,
         )
 
-    def is_newer_than(self, other: 'Desired | None') -> bool:
+    def is_newer_than(self, other: 'DesiredChoice | None') -> bool:
         """Tell which of two wins; everything wins over nothing."""
         if other is None:
             return True
         return _order(self) > _order(other)
 
 
-def _order(choice: Desired) -> tuple[int, str, str, str]:
+def _order(choice: DesiredChoice) -> tuple[int, str, str, str]:
     return choice.epoch, choice.origin, choice.metric, choice.policy
 
 
-def read(value: object) -> Desired:
+def read(value: object) -> DesiredChoice:
     """Read the output of :func:`dataclasses.asdict`; trust nothing.
 
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    return limits.converted(value, Desired, 'the desired state')
+    return limits.converted(value, DesiredChoice, 'the desired state')
 
 
-def newest(*known: Desired | None) -> Desired | None:
+def newest(*known: DesiredChoice | None) -> DesiredChoice | None:
     """The choice that wins."""
-    winner: Desired | None = None
+    winner: DesiredChoice | None = None
     for item in known:
         if item is not None and item.is_newer_than(winner):
             winner = item
@@ -82,12 +82,12 @@ def newest(*known: Desired | None) -> Desired | None:
 
 
 def after(
-    known: Desired | None,
+    known: DesiredChoice | None,
     metric: str,
     policy: str,
     origin: str,
-    by: asker.Asker = asker.NOBODY,
-) -> Desired:
+    by: caller.Asker = caller.NOBODY,
+) -> DesiredChoice:
     """Make the next epoch.
 
     :param by: who asked for it.
@@ -98,7 +98,7 @@ def after(
         raise exception.ReportRefused(
             'bounds', f'there is no epoch after {LARGEST_EPOCH}'
         )
-    return Desired(
+    return DesiredChoice(
         epoch,
         metric,
         policy,

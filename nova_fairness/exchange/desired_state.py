@@ -33,7 +33,7 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.runtime import quiet_log
 from nova_fairness.runtime import signatures as signatures_module
 
@@ -77,13 +77,13 @@ class DesiredState:
         self._shared = shared
         self._poll_s = poll_s
         self._signatures = signatures
-        self._stored: desired_module.Desired | None = None
-        self._tally = quiet_log.Tally()
+        self._stored: desired_module.DesiredChoice | None = None
+        self._tally = quiet_log.NameCounts()
         self._tally.add(*map(_counted, REASONS), count=0)
         self._log = quiet_log.QuietLog(LOG, time.monotonic)
         self._lock = threading.Lock()
-        self._current: desired_module.Desired | None = None
-        self._saved: desired_module.Desired | None = None
+        self._current: desired_module.DesiredChoice | None = None
+        self._saved: desired_module.DesiredChoice | None = None
         self._saving = threading.Lock()
         self._problem = ''
         self._wake = threading.Event()
@@ -108,7 +108,7 @@ class DesiredState:
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
-    def current(self) -> desired_module.Desired | None:
+    def current(self) -> desired_module.DesiredChoice | None:
         """The newest choice; ``None`` if nothing was ever set."""
         with self._lock:
             return self._current
@@ -124,7 +124,8 @@ class DesiredState:
         with self._lock:
             known, problem = self._current, self._problem
         names = (
-            item.name for item in dataclasses.fields(desired_module.Desired)
+            item.name
+            for item in dataclasses.fields(desired_module.DesiredChoice)
         )
         nothing = {**dict.fromkeys(names, ''), 'epoch': 0}
         return {
@@ -142,8 +143,8 @@ class DesiredState:
         metric: str | None,
         policy: str | None,
         configured: tuple[str, str],
-        by: asker.Asker = asker.NOBODY,
-    ) -> desired_module.Desired:
+        by: caller.Asker = caller.NOBODY,
+    ) -> desired_module.DesiredChoice:
         """Make a new epoch.
 
         If the store is away, the epoch is made from what this node knows and
@@ -160,8 +161,8 @@ class DesiredState:
             raise exception.NotAllowed(UNSIGNED)
 
         def change(
-            kept: desired_module.Desired | None,
-        ) -> desired_module.Desired:
+            kept: desired_module.DesiredChoice | None,
+        ) -> desired_module.DesiredChoice:
             newest = desired_module.newest(kept, self.current())
             before = configured
             if newest is not None:
@@ -181,8 +182,8 @@ class DesiredState:
         return made
 
     def take_over(
-        self, desired: desired_module.Desired
-    ) -> desired_module.Desired:
+        self, desired: desired_module.DesiredChoice
+    ) -> desired_module.DesiredChoice:
         """Take over what a controller says.
 
         :returns: what counts now: this, or something newer.
@@ -199,7 +200,7 @@ class DesiredState:
         return desired_module.newest(desired, self.current()) or desired
 
     def offer(
-        self, seen: desired_module.Desired | None, *, trusted: bool
+        self, seen: desired_module.DesiredChoice | None, *, trusted: bool
     ) -> None:
         """Hear gossip; returns at once.
 
@@ -220,7 +221,9 @@ class DesiredState:
             self._adopt(seen)
         self._wake.set()
 
-    def _made(self, change: desired_store.Change) -> desired_module.Desired:
+    def _made(
+        self, change: desired_store.Change
+    ) -> desired_module.DesiredChoice:
         if self._shared is not None:
             try:
                 return self._shared.change(change)
@@ -230,7 +233,7 @@ class DesiredState:
                 self._note(str(error))
         return change(None)
 
-    def _adopt(self, seen: desired_module.Desired | None) -> None:
+    def _adopt(self, seen: desired_module.DesiredChoice | None) -> None:
         with self._lock:
             if seen is None or not self._beats(seen, self._current):
                 return
@@ -280,7 +283,7 @@ class DesiredState:
 
     def _looked_up(
         self, shared: desired_store.SharedStore
-    ) -> tuple[desired_module.Desired | None, str]:
+    ) -> tuple[desired_module.DesiredChoice | None, str]:
         """The content of the store, or why that is refused."""
         try:
             kept = shared.load()
@@ -295,9 +298,9 @@ class DesiredState:
 
     def _winner(
         self,
-        other: desired_module.Desired | None,
-        known: desired_module.Desired,
-    ) -> desired_module.Desired:
+        other: desired_module.DesiredChoice | None,
+        known: desired_module.DesiredChoice,
+    ) -> desired_module.DesiredChoice:
         """The new content of the store, if it holds something else."""
         if other is None or not self._is_good(other):
             return known
@@ -305,27 +308,27 @@ class DesiredState:
 
     def _beats(
         self,
-        seen: desired_module.Desired,
-        before: desired_module.Desired | None,
+        seen: desired_module.DesiredChoice,
+        before: desired_module.DesiredChoice | None,
     ) -> bool:
         """Tell whether a state replaces another, older or invalid, one."""
         if before is None or seen.is_newer_than(before):
             return True
         return seen != before and not self._is_good(before)
 
-    def _is_good(self, choice: desired_module.Desired) -> bool:
+    def _is_good(self, choice: desired_module.DesiredChoice) -> bool:
         try:
             self._check(choice)
         except exception.ReportRefused:
             return False
         return True
 
-    def _check(self, choice: desired_module.Desired) -> None:
+    def _check(self, choice: desired_module.DesiredChoice) -> None:
         """Refuse what a controller should have signed, and did not."""
         if self._signatures is not None:
             self._signatures.check(dataclasses.asdict(choice))
 
-    def _check_order(self, kept: desired_module.Desired) -> None:
+    def _check_order(self, kept: desired_module.DesiredChoice) -> None:
         """Refuse what the store held before something newer."""
         before = self._stored
         if self._signatures is None or before in (None, kept):

@@ -16,7 +16,9 @@ from nova_fairness.runtime import state_file
 
 VERSION = 1
 
-Change = Callable[[desired_module.Desired | None], desired_module.Desired]
+Change = Callable[
+    [desired_module.DesiredChoice | None], desired_module.DesiredChoice
+]
 """From the newest that is known to what shall be."""
 
 
@@ -24,7 +26,7 @@ class SharedStore(abc.ABC):
     """A place that all nodes of a domain can ask."""
 
     @abc.abstractmethod
-    def load(self) -> desired_module.Desired | None:
+    def load(self) -> desired_module.DesiredChoice | None:
         """The state that is kept, ``None`` if none ever was.
 
         :raises ReportRefused: if it holds garbage.
@@ -32,7 +34,7 @@ class SharedStore(abc.ABC):
         """
 
     @abc.abstractmethod
-    def change(self, change: Change) -> desired_module.Desired:
+    def change(self, change: Change) -> desired_module.DesiredChoice:
         """Replace what is kept.
 
         :param change: called again if another node was faster; it may return
@@ -48,7 +50,7 @@ class FileStore(state_file.StateFile):
     :param path: of the file; its directory exists.
     """
 
-    def load(self) -> desired_module.Desired | None:
+    def load(self) -> desired_module.DesiredChoice | None:
         """The state that was saved, ``None`` if none ever was.
 
         :raises StateError: if the file cannot be read or understood.
@@ -62,7 +64,7 @@ class FileStore(state_file.StateFile):
                 f'{self.path} cannot be used: {error}'
             ) from error
 
-    def save(self, desired: desired_module.Desired) -> bool:
+    def save(self, desired: desired_module.DesiredChoice) -> bool:
         """Replace the file; tell whether it was."""
         return not self.write(_written(desired).decode())
 
@@ -104,7 +106,7 @@ class RedisStore(SharedStore):
         self._client = client
         self.key = f'{prefix}:desired:{domain}'
 
-    def load(self) -> desired_module.Desired | None:
+    def load(self) -> desired_module.DesiredChoice | None:
         """The state that is kept, ``None`` if none is.
 
         :raises ReportRefused: if the key holds something else.
@@ -119,7 +121,7 @@ class RedisStore(SharedStore):
                 f'the key {self.key} in Redis holds no desired state: {error}',
             ) from error
 
-    def change(self, change: Change) -> desired_module.Desired:
+    def change(self, change: Change) -> desired_module.DesiredChoice:
         """Replace what is kept; garbage counts as nothing.
 
         :raises ExchangeError: if Redis cannot be asked, or others are faster
@@ -170,20 +172,20 @@ class RedisStore(SharedStore):
         )
 
 
-def _kept(raw: bytes) -> desired_module.Desired | None:
+def _kept(raw: bytes) -> desired_module.DesiredChoice | None:
     try:
         return _parsed(raw) if raw else None
     except exception.ReportRefused:
         return None
 
 
-def _written(desired: desired_module.Desired) -> bytes:
+def _written(desired: desired_module.DesiredChoice) -> bytes:
     return json.dumps(
         {'version': VERSION, **dataclasses.asdict(desired)}, sort_keys=True
     ).encode()
 
 
-def _parsed(raw: bytes) -> desired_module.Desired:
+def _parsed(raw: bytes) -> desired_module.DesiredChoice:
     try:
         content = json.loads(raw)
     except (ValueError, RecursionError) as error:

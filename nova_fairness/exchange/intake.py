@@ -93,10 +93,10 @@ class Intake:
 
     def __init__(
         self,
-        ledger: ledger_module.Ledger,
+        ledger: ledger_module.ReportLedger,
         limits: bounds.Bounds,
         desired: desired_state.DesiredState,
-        tally: tally_module.Tally,
+        tally: tally_module.NameCounts,
         log: tally_module.QuietLog,
         clock: Callable[[], float],
     ) -> None:
@@ -164,7 +164,7 @@ class Intake:
 
     def _expected(
         self, head: codec.Head, now_s: float
-    ) -> codec.Lasting | None:
+    ) -> codec.StaticContent | None:
         with self._lock:
             settled = self._ledger.settle(head.host)
         if settled is not ledger_module.NOTHING_SETTLED:
@@ -176,7 +176,7 @@ class Intake:
         self,
         message: Any,
         head: codec.Head,
-        before: codec.Lasting,
+        before: codec.StaticContent,
         now_s: float,
     ) -> bool:
         short = codec.shorten(message, head, before)
@@ -185,7 +185,7 @@ class Intake:
         with self._lock:
             return self._ledger.postpone(short, now_s)
 
-    def _note(self, settled: ledger_module.Settled) -> None:
+    def _note(self, settled: ledger_module.MessageResults) -> None:
         if settled.accepted:
             self._tally.add('received', 'accepted', count=settled.accepted)
         for host, error in settled.refusals:

@@ -19,7 +19,7 @@ from nova_fairness.exchange import tables
 from nova_fairness.model import report
 
 
-class Waiting(NamedTuple):
+class PendingMessage(NamedTuple):
     """One message.
 
     :ivar short: what is known of it.
@@ -41,7 +41,7 @@ class Refusal(NamedTuple):
     error: exception.ReportRefused
 
 
-class Settled(NamedTuple):
+class MessageResults(NamedTuple):
     """The result of some messages.
 
     :ivar accepted: number of those that count now.
@@ -52,7 +52,7 @@ class Settled(NamedTuple):
     refusals: Sequence[Refusal] = ()
 
 
-NOTHING_SETTLED = Settled()
+NOTHING_SETTLED = MessageResults()
 
 
 RETIRED = 64
@@ -66,7 +66,7 @@ _ROUNDS_PER_S = 10.0
 
 
 @dataclasses.dataclass(slots=True)
-class Peer:
+class PeerReport:
     """Its newest report, and what is needed to judge the next.
 
     :ivar heard_s: when something of it was accepted or refused last.
@@ -77,7 +77,7 @@ class Peer:
 
     heard_s: float
     newest: report.NodeReport | None = None
-    lasting: codec.Lasting | None = None
+    lasting: codec.StaticContent | None = None
     boot_id: str = ''
     sequence: int = -1
     arrived_s: float = 0.0
@@ -94,7 +94,7 @@ class Peer:
     def take(
         self,
         new: report.NodeReport,
-        lasting: codec.Lasting | None,
+        lasting: codec.StaticContent | None,
         arrived_s: float,
     ) -> None:
         """Put a report in the place of the one before."""
@@ -147,7 +147,7 @@ _OWN_INTERVALS = 10.0
 """Up to so many own intervals a slower peer's interval counts."""
 
 
-class Ledger:
+class ReportLedger:
     """Decides which report of each peer counts; not thread-safe.
 
     Its memory is bounded: by hosts, by rows of users, by boot ids. Numbers
@@ -162,8 +162,8 @@ class Ledger:
         self._host = host
         self._boot_id = boot_id
         self._limits = limits
-        self._peers: dict[str, Peer] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._peers: dict[str, PeerReport] = {}
+        self._waiting: dict[str, PendingMessage] = {}
         self._rows = 0
 
     @property
@@ -176,7 +176,9 @@ class Ledger:
         """Rows of users in all reports that are kept."""
         return self._rows
 
-    def expect(self, head: codec.Head, now_s: float) -> codec.Lasting | None:
+    def expect(
+        self, head: codec.Head, now_s: float
+    ) -> codec.StaticContent | None:
         """Look whether a message is news, before all of it is read.
 
         :param now_s: monotonic clock of this node, seconds.
@@ -199,10 +201,10 @@ class Ledger:
         :param now_s: monotonic clock of this node, seconds.
         :returns: False if one of its host was not settled yet.
         """
-        waiting = Waiting(short, now_s)
+        waiting = PendingMessage(short, now_s)
         return self._waiting.setdefault(short.head.host, waiting) is waiting
 
-    def settle(self, host: str = '') -> Settled:
+    def settle(self, host: str = '') -> MessageResults:
         """Look at the numbers that were postponed.
 
         :param host: whose; empty: everybody's.
@@ -224,11 +226,11 @@ class Ledger:
             if error is not None:
                 host = item.short.head.host
                 refusals.append(Refusal(host, error))
-        return Settled(len(waiting) - len(refusals), refusals)
+        return MessageResults(len(waiting) - len(refusals), refusals)
 
     def _settle(
         self,
-        item: Waiting,
+        item: PendingMessage,
         users: report.UserTable | exception.ReportRefused,
     ) -> exception.ReportRefused | None:
         short, arrived_s = item
@@ -253,7 +255,7 @@ class Ledger:
         self,
         new: report.NodeReport,
         now_s: float,
-        lasting: codec.Lasting | None = None,
+        lasting: codec.StaticContent | None = None,
     ) -> None:
         """Take a report over, if it is the newest of its host.
 
@@ -325,7 +327,7 @@ class Ledger:
         )
 
     def _young(
-        self, peer: Peer, age_s: float, interval_s: float
+        self, peer: PeerReport, age_s: float, interval_s: float
     ) -> report.NodeReport | None:
         """A peer's report unless it is too old, which drops it."""
         if peer.newest is not None and age_s > self._oldest_s(
@@ -350,13 +352,13 @@ class Ledger:
             'one started; expected each host to have a name of its own',
         )
 
-    def _remembered(self, host: str, now_s: float) -> Peer:
+    def _remembered(self, host: str, now_s: float) -> PeerReport:
         peer = self._peers.get(host)
         if peer is not None:
             return peer
         if len(self._peers) >= self._limits.max_peers:
             self._make_room(host)
-        peer = self._peers[host] = Peer(heard_s=now_s)
+        peer = self._peers[host] = PeerReport(heard_s=now_s)
         return peer
 
     def _make_room(self, host: str) -> None:
@@ -393,6 +395,6 @@ class Ledger:
         for host in silent:
             self._drop(self._peers.pop(host))
 
-    def _drop(self, peer: Peer) -> None:
+    def _drop(self, peer: PeerReport) -> None:
         self._rows -= peer.rows
         peer.newest = peer.lasting = None

@@ -35,7 +35,7 @@ from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger as ledger_module
 from nova_fairness.exchange import limits as bounds
-from nova_fairness.exchange import listening
+from nova_fairness.exchange import report_server
 from nova_fairness.model import report
 from nova_fairness.runtime import quiet_log
 
@@ -45,7 +45,7 @@ _JOIN_S = 2.0
 """How long the end of a thread that may hang in a transport is awaited."""
 
 
-class Sender:
+class PeerSender:
     """A place for one message, and a thread that empties it.
 
     A transport that hangs holds up only this thread. A message that is not
@@ -59,7 +59,7 @@ class Sender:
     def __init__(
         self,
         send: Callable[[Any], None],
-        tally: quiet_log.Tally,
+        tally: quiet_log.NameCounts,
         log: quiet_log.QuietLog,
     ) -> None:
         self._send = send
@@ -184,10 +184,10 @@ class MeshExchange(base.Exchange):
         self._own: report.NodeReport | None = None
         driver = getattr(transport, '_driver', None)
         self._as_bytes = getattr(driver, 'carries_bytes', False) is True
-        self._tally = quiet_log.Tally()
+        self._tally = quiet_log.NameCounts()
         self._log = quiet_log.QuietLog(LOG, clock)
         self.intake = intake.Intake(
-            ledger_module.Ledger(host, boot_id, limits),
+            ledger_module.ReportLedger(host, boot_id, limits),
             limits,
             desired,
             self._tally,
@@ -199,12 +199,12 @@ class MeshExchange(base.Exchange):
             transport,
             oslo_messaging.Target(
                 exchange=limits.domain,
-                topic=listening.TOPIC,
-                version=listening.VERSION,
+                topic=report_server.TOPIC,
+                version=report_server.VERSION,
             ),
         ).prepare(fanout=True, retry=0)
-        self._sender = Sender(self._send, self._tally, self._log)
-        self.listener = listening.Listener(
+        self._sender = PeerSender(self._send, self._tally, self._log)
+        self.listener = report_server.PersistentServer(
             transport,
             limits.domain,
             host,
@@ -271,4 +271,4 @@ class MeshExchange(base.Exchange):
         }
 
     def _send(self, message: codec.Message) -> None:
-        self._client.cast({}, listening.METHOD, report=message)
+        self._client.cast({}, report_server.METHOD, report=message)

@@ -291,7 +291,7 @@ _ROWS = 50_000
 """Of users, that are put together at a time; about 6 MB."""
 
 
-class Unread(NamedTuple):
+class UnreadNumbers(NamedTuple):
     """Numbers of the users of one node that are not read yet.
 
     :ivar octets: a block, one row at least, in our order of resources.
@@ -307,7 +307,7 @@ class Unread(NamedTuple):
 
 
 def read_together(
-    all_of: Sequence[Unread], limits: bounds.Bounds
+    all_of: Sequence[UnreadNumbers], limits: bounds.Bounds
 ) -> Iterator[report.UserTable | exception.ReportRefused]:
     """Tables of the users of some nodes, checked at once.
 
@@ -324,8 +324,10 @@ def read_together(
             yield _table_of(each) if are_good else _checked_alone(each)
 
 
-def _portions(all_of: Sequence[Unread]) -> Iterator[list[Unread]]:
-    portion: list[Unread] = []
+def _portions(
+    all_of: Sequence[UnreadNumbers],
+) -> Iterator[list[UnreadNumbers]]:
+    portion: list[UnreadNumbers] = []
     rows = 0
     for each in all_of:
         if portion and rows + len(each.ids) > _ROWS:
@@ -337,7 +339,7 @@ def _portions(all_of: Sequence[Unread]) -> Iterator[list[Unread]]:
         yield portion
 
 
-def _are_good(portion: list[Unread], limits: bounds.Bounds) -> bool:
+def _are_good(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
     block = np.frombuffer(
         b''.join([each.octets for each in portion]), WRITTEN
     ).reshape(-1, COLUMNS)
@@ -357,7 +359,7 @@ def _are_good(portion: list[Unread], limits: bounds.Bounds) -> bool:
     return bool((sums <= _most(portion)).all())
 
 
-def _most(portion: list[Unread]) -> resources.Vector:
+def _most(portion: list[UnreadNumbers]) -> resources.Vector:
     """Upper bounds of the sums of each node's amounts: (n, 3r)."""
     rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
     intervals = np.array([[each.interval_s] for each in portion])
@@ -365,14 +367,14 @@ def _most(portion: list[Unread]) -> resources.Vector:
     return scales * rates.reshape(scales.shape)
 
 
-def _table_of(each: Unread) -> report.UserTable:
+def _table_of(each: UnreadNumbers) -> report.UserTable:
     # Of its own memory: kept, a part of the common block would keep it all.
     block = np.frombuffer(each.octets, WRITTEN).reshape(-1, COLUMNS)
     return made(each.ids, block.astype(np.float64, copy=False))
 
 
 def _checked_alone(
-    each: Unread,
+    each: UnreadNumbers,
 ) -> report.UserTable | exception.ReportRefused:
     try:
         return read(each.octets, each.ids, OURS, each.most, each.interval_s)

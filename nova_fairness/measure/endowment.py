@@ -22,7 +22,7 @@ Column = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Placement:
+class EndowmentInput:
     """Input of the rules: the sizes of the VMs and their nodes.
 
     :ivar vcpus: (n,) >= 1.
@@ -42,17 +42,17 @@ class Placement:
         return np.asarray(sums[self.node])
 
 
-Rule = Callable[[Placement, Column], Column]
+Rule = Callable[[EndowmentInput, Column], Column]
 """(placement, supply of one resource by node (m,)) -> endowment (n,)."""
 
 
-def by_vcpus(placement: Placement, supply: Column) -> Column:
+def by_vcpus(placement: EndowmentInput, supply: Column) -> Column:
     """Divide in proportion to the vCPUs (paper, section 4.1)."""
     part = placement.vcpus / placement.total(placement.vcpus)
     return supply[placement.node] * part
 
 
-def by_memory(placement: Placement, supply: Column) -> Column:
+def by_memory(placement: EndowmentInput, supply: Column) -> Column:
     """The flavor's memory, in proportion if it is overcommitted.
 
     Paper, section 5.2.1.
@@ -62,7 +62,7 @@ def by_memory(placement: Placement, supply: Column) -> Column:
     return placement.memory_bytes * fitting
 
 
-def equally(placement: Placement, supply: Column) -> Column:
+def equally(placement: EndowmentInput, supply: Column) -> Column:
     """Divide by the number of VMs (paper, section 5.2.1)."""
     instances = placement.total(np.ones(len(placement.node)))
     return supply[placement.node] / instances
@@ -92,7 +92,7 @@ def endowments(
     :param registry: the resources behind the r columns.
     :returns: (n, r) finite, >= 0.
     """
-    placement = Placement(
+    placement = EndowmentInput(
         vcpus=np.asarray(vcpus, dtype=np.float64),
         memory_bytes=np.asarray(memory_bytes, dtype=np.float64),
         node=node_index,

@@ -19,7 +19,7 @@ from nova_fairness.model import usage as usage_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
-    """Endowment, use and wants of users on nodes, rows as :class:`.Knowledge`.
+    """Endowment, use and wants of users on nodes: :class:`.CpuKnowledge`.
 
     The simulator has a row for each VM, until it adds them up.
 
@@ -38,7 +38,7 @@ class Cells:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Weighing:
+class HeavinessProbe:
     """A metric that is asked how heavy cells would be.
 
     Each cell is shown to it as one VM.
@@ -125,7 +125,7 @@ def demand(
     wanted: usage_model.Scalars,
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
-) -> foresight_model.Demand:
+) -> foresight_model.CpuDemand:
     """Say how much of how many vCPUs is wanted.
 
     :param wanted: (n,) of each cell, >= 0.
@@ -146,7 +146,7 @@ def demand(
     vcpus[~known, 0] = np.where(cpus > NOTHING, cpus, 1.0)[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
     cell, grade = np.nonzero(asked)
-    return foresight_model.Demand(
+    return foresight_model.CpuDemand(
         cell=cell,
         wanted=asked[cell, grade] * (part * one_cpu)[cell],
         vcpus=vcpus[cell, grade],
@@ -159,7 +159,7 @@ def knowledge(
     metric: metric_base.Metric,
     name: str,
     of_all: metric_base.Totals,
-) -> foresight_model.Knowledge:
+) -> foresight_model.CpuKnowledge:
     """Knowledge that a policy may take from a view.
 
     :param interval_s: of the result, seconds.
@@ -175,20 +175,20 @@ def knowledge(
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
     cells = told(view, interval_s, name)
-    weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
+    weighing = HeavinessProbe(metric, cells, of_all.quota, of_all.supply)
     return of_cells(
         weighing, cells.user, supply, one_cpu, _grades(tables), name
     )
 
 
 def of_cells(
-    weighing: Weighing,
+    weighing: HeavinessProbe,
     user: usage_model.Indices,
     supply: resources.Vector,
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
     name: str,
-) -> foresight_model.Knowledge:
+) -> foresight_model.CpuKnowledge:
     """Knowledge that a policy may take from cells.
 
     :param user: (n,) index of each cell's user among all there are.
@@ -199,7 +199,7 @@ def of_cells(
     """
     cells = weighing.cells
     cpu_time = cells.wanted[:, resources.RESOURCES.index('cpu_time')]
-    return foresight_model.Knowledge(
+    return foresight_model.CpuKnowledge(
         node=cells.node,
         user=user,
         wanted=cells.wanted,

@@ -96,7 +96,7 @@ class Metric(abc.ABC):
     description: ClassVar[str]
     """One sentence for operators."""
 
-    suits: ClassVar[Set[pairing.Kind]] = pairing.ANY
+    suits: ClassVar[Set[pairing.PolicyKind]] = pairing.ANY
     """The kinds of policies that it is for. Operators are warned of others:
     name those with which users are not worse off than without an agent. A
     metric that charges for what is idle is not for policies that make

@@ -21,7 +21,7 @@ from nova_fairness.shares import waiting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Past:
+class VmHistory:
     """Memory of VMs from the intervals before, a row for each.
 
     :ivar wanted: (2, n, r) in the last interval and in the one before, as
@@ -33,38 +33,38 @@ class Past:
 
     wanted: resources.Vector
     interval_s: float
-    waiting: waiting.Past
+    waiting: waiting.WaitHistory
     paused: resources.Mask
 
     @classmethod
-    def unknown(cls, count: int, interval_s: float = 1.0) -> 'Past':
+    def unknown(cls, count: int, interval_s: float = 1.0) -> 'VmHistory':
         """Memory of VMs never seen before."""
         return cls(
             np.full((2, count, len(resources.RESOURCES)), np.nan),
             interval_s,
-            waiting.Past.unknown(count),
+            waiting.WaitHistory.unknown(count),
             np.zeros(count, dtype=np.bool_),
         )
 
-    def picked(self, rows: usage_model.Indices) -> 'Past':
+    def picked(self, rows: usage_model.Indices) -> 'VmHistory':
         """Some rows; those below 0 as never seen."""
         seen = rows >= 0
         if seen.all():
-            return Past(
+            return VmHistory(
                 self.wanted[:, rows],
                 self.interval_s,
                 self.waiting.picked(rows),
                 self.paused[rows],
             )
         result = dataclasses.replace(
-            Past.unknown(len(rows), self.interval_s),
+            VmHistory.unknown(len(rows), self.interval_s),
             waiting=self.waiting.picked(rows),
         )
         result.wanted[:, seen] = self.wanted[:, rows[seen]]
         result.paused[seen] = self.paused[rows[seen]]
         return result
 
-    def put(self, rows: usage_model.Indices, other: 'Past') -> None:
+    def put(self, rows: usage_model.Indices, other: 'VmHistory') -> None:
         """Write other rows, of an interval as long, in the place of some."""
         self.wanted[:, rows] = other.wanted
         self.waiting.put(rows, other.waiting)
@@ -72,7 +72,7 @@ class Past:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Judgement:
+class WaitJudgement:
     """Wants and waits of VMs in an interval.
 
     :ivar wanted: (n, r) amounts of the interval, at least the newest usage.
@@ -81,18 +81,18 @@ class Judgement:
     """
 
     wanted: resources.Vector
-    waiting: usage_model.Waiting
-    past: Past
+    waiting: usage_model.CpuWaits
+    past: VmHistory
 
 
 def judge(
     now: waiting.Interval,
-    past: Past,
+    past: VmHistory,
     newest: resources.Vector,
     one_cpu: usage_model.Scalars | float,
     interval_s: float,
     paused: resources.Mask | None = None,
-) -> Judgement:
+) -> WaitJudgement:
     """Judge what VMs want, once for each interval; one node or many.
 
     :param now: what the VMs did.
@@ -115,10 +115,10 @@ def judge(
     ran = now.ready[:, np.newaxis]
     kept = np.where(ran, np.stack([begun, known[0]]), np.nan)
     still = np.zeros(len(ran), dtype=np.bool_) if paused is None else paused
-    return Judgement(
+    return WaitJudgement(
         np.where(short, lasting, newest),
         found,
-        Past(kept, interval_s, learned, still),
+        VmHistory(kept, interval_s, learned, still),
     )
 
 

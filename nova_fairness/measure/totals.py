@@ -20,7 +20,7 @@ from nova_fairness.shares import grouping
 _NO_WEIGHTS: Mapping[str, float] = types.MappingProxyType({})
 
 
-class Combined(NamedTuple):
+class CombinedTotals(NamedTuple):
     """Totals of all nodes together.
 
     :ivar users: ids, sorted; row order of ``totals``.
@@ -132,7 +132,7 @@ def combined(
     metric: str,
     quota_weights: Mapping[str, float] = _NO_WEIGHTS,
     overcommit: resources.Vector | None = None,
-) -> Combined:
+) -> CombinedTotals:
     """Add up the reports of a view.
 
     Nodes may measure at different intervals: time-shared amounts are brought
@@ -162,7 +162,7 @@ def combined(
         quota.quotas(supply, weights),
         quota.overcommitted(supply, factors),
     )
-    return Combined(users, totals, supply)
+    return CombinedTotals(users, totals, supply)
 
 
 Ids = tuple[str, ...]

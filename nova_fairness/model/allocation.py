@@ -33,7 +33,7 @@ class Knob:
     """
 
     incarnation: str
-    control: resources.Control
+    control: resources.ResourceControl
 
 
 Allocation = Mapping[Knob, int]

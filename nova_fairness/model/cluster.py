@@ -458,7 +458,7 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Calibrated:
+class EstimateQuality:
     """How good past estimates of starts were.
 
     :ivar count: of estimates whose outcome is known.

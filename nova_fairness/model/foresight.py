@@ -33,11 +33,11 @@ same of users: (u, r) -> (u,)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Demand:
+class CpuDemand:
     """Demand for CPUs, cell by cell: rows are vCPUs that want alike.
 
     :ivar cell: (p,) ascending; every cell has a row.
-    :ivar wanted: (p,) > 0, as in :class:`Knowledge`.
+    :ivar wanted: (p,) > 0, as in :class:`CpuKnowledge`.
     :ivar vcpus: (p,) > 0, by which a kernel weighs them.
     """
 
@@ -47,7 +47,7 @@ class Demand:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Knowledge:
+class CpuKnowledge:
     """Demand and supply of some nodes, as they are known.
 
     :ivar node: (n,) index of each cell's node; cells are sorted by node, then
@@ -74,7 +74,7 @@ class Knowledge:
     used: resources.Vector
     supply: resources.Vector
     one_cpu: usage_model.Scalars
-    demand: Demand
+    demand: CpuDemand
     weigh: Weigh
     metric: str
     quota: resources.Vector
@@ -90,7 +90,7 @@ class Knowledge:
         """Name of each user that no other user gets later."""
         return self.users or range(int(self.user.max(initial=-1)) + 1)
 
-    def is_like(self, other: 'Knowledge') -> bool:
+    def is_like(self, other: 'CpuKnowledge') -> bool:
         """Tell whether what follows from both differs by next to nothing."""
         same = (
             self.has_cells_of(other)
@@ -108,7 +108,7 @@ class Knowledge:
             and (given <= ALIKE * self.supply).all()
         )
 
-    def has_cells_of(self, other: 'Knowledge') -> bool:
+    def has_cells_of(self, other: 'CpuKnowledge') -> bool:
         """Tell whether the same users are on the same nodes."""
         return (
             self.metric == other.metric
@@ -150,7 +150,7 @@ class Knowledge:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class End:
+class CpuTarget:
     """Where the CPUs of all known nodes should go.
 
     :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
@@ -174,13 +174,13 @@ class NodeKnowledge:
     :ivar user: (n,) index in the knowledge of each own VM's user.
     """
 
-    knowledge: Knowledge
+    knowledge: CpuKnowledge
     place: int
     user: usage_model.Indices
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class View:
+class SharedView:
     """Nodes that know the same, and so decide alike.
 
     :ivar deciding: (k,) indices of nodes among those that decide.
@@ -191,8 +191,8 @@ class View:
 
     deciding: usage_model.Indices
     place: usage_model.Indices
-    knowledge: Knowledge
-    end: End
+    knowledge: CpuKnowledge
+    end: CpuTarget
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -210,7 +210,7 @@ class Foresight:
     wanted: resources.Vector
     user: usage_model.Indices
     ratio: usage_model.Scalars
-    views: Sequence[View]
+    views: Sequence[SharedView]
 
     def reordered(self, order: usage_model.Indices) -> 'Foresight':
         """The same with rows in another order."""

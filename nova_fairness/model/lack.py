@@ -6,7 +6,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lack:
+class MeanLack:
     """Means over a history.
 
     :ivar wanted: CPUs that the VM would have used of a plenty, >= 0.

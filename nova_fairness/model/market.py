@@ -52,7 +52,7 @@ class Bid:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Market:
+class MarketState:
     """A cloud, and what is spent for its servers.
 
     :ivar cloud: with what runs.
@@ -89,7 +89,7 @@ class Market:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Move:
+class MarketMove:
     """A server goes from one host to another while it runs.
 
     :ivar server: UUID.
@@ -124,7 +124,7 @@ class Stand:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class MarketPlan:
     """Moves, and their results.
 
     :ivar moves: wave by wave.
@@ -138,7 +138,7 @@ class Plan:
         is moved; '' if all did.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[MarketMove, ...]
     stands: Mapping[str, Stand]
     prices: Mapping[str, Mapping[str, float]]
     level: tuple[float, float]
@@ -164,7 +164,7 @@ _LONGEST_NAME = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Group:
+class SpendingGroup:
     """Servers of a project for which something is spent together.
 
     :ivar project: to which they belong.

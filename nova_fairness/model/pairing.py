@@ -7,7 +7,7 @@ import enum
 from nova_fairness.model import defaults
 
 
-class Kind(enum.Enum):
+class PolicyKind(enum.Enum):
     """How a policy uses heaviness."""
 
     EQUALISES = 'makes heaviness equal'
@@ -17,14 +17,14 @@ class Kind(enum.Enum):
     """Knows only one heaviness, and not the other accounts."""
 
 
-ANY: frozenset[Kind] = frozenset(Kind)
+ANY: frozenset[PolicyKind] = frozenset(PolicyKind)
 """The policies for a metric that names none."""
 
-_EXAMPLES = {Kind.EQUALISES: defaults.POLICY, Kind.MAPS: 'thesis'}
+_EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 
 
 def warning(
-    metric: str, suits: Set[Kind], policy: str, kind: Kind | None
+    metric: str, suits: Set[PolicyKind], policy: str, kind: PolicyKind | None
 ) -> str:
     """Say that users may be worse off with a pair than without any agent.
 
@@ -42,7 +42,7 @@ def warning(
         f'than no agent at all: {policy} {kind.value}, for which {metric} '
         'is not made'
     )
-    better = [_EXAMPLES[each] for each in Kind if each in suits]
+    better = [_EXAMPLES[each] for each in PolicyKind if each in suits]
     return f'{text}; policy {" or ".join(better)} suits it' if better else text
 
 
@@ -57,4 +57,4 @@ def may_be_kind(kind: object) -> bool:
 
 
 def _is_kind(value: object) -> bool:
-    return isinstance(value, Kind)
+    return isinstance(value, PolicyKind)

@@ -12,7 +12,7 @@ import dataclasses
 import enum
 import types
 
-from nova_fairness.model import steps
+from nova_fairness.model import transitions
 
 
 class Goal(enum.Enum):
@@ -40,7 +40,7 @@ class Goal(enum.Enum):
     """A host that an operator named has nothing left on it."""
 
 
-class State(enum.Enum):
+class PlanState(enum.Enum):
     """Where a plan is on its way."""
 
     PROPOSED = 'proposed'
@@ -68,7 +68,7 @@ class State(enum.Enum):
     """Too many of its moves failed."""
 
 
-class Event(enum.Enum):
+class PlanEvent(enum.Enum):
     """The events of a plan."""
 
     APPROVE = 'approve'
@@ -82,31 +82,42 @@ class Event(enum.Enum):
     FAIL = 'fail'
 
 
-_ENDING = {Event.STOP: State.STOPPED, Event.EXPIRE: State.EXPIRED}
+_ENDING = {
+    PlanEvent.STOP: PlanState.STOPPED,
+    PlanEvent.EXPIRE: PlanState.EXPIRED,
+}
 
-STEPS: Mapping[State, Mapping[Event, State]] = types.MappingProxyType(
-    {
-        State.PROPOSED: {Event.APPROVE: State.APPROVED, **_ENDING},
-        State.APPROVED: {Event.BEGIN: State.RUNNING, **_ENDING},
-        State.RUNNING: {
-            Event.FINISH: State.DONE,
-            Event.REMAIN: State.PARTIAL,
-            Event.FAIL: State.FAILED,
-            **_ENDING,
-        },
-        State.PARTIAL: {
-            Event.FINISH: State.DONE,
-            Event.STOP: State.STOPPED,
-        },
-        State.DONE: {},
-        State.STOPPED: {},
-        State.EXPIRED: {},
-        State.FAILED: {},
-    }
+STEPS: Mapping[PlanState, Mapping[PlanEvent, PlanState]] = (
+    types.MappingProxyType(
+        {
+            PlanState.PROPOSED: {
+                PlanEvent.APPROVE: PlanState.APPROVED,
+                **_ENDING,
+            },
+            PlanState.APPROVED: {
+                PlanEvent.BEGIN: PlanState.RUNNING,
+                **_ENDING,
+            },
+            PlanState.RUNNING: {
+                PlanEvent.FINISH: PlanState.DONE,
+                PlanEvent.REMAIN: PlanState.PARTIAL,
+                PlanEvent.FAIL: PlanState.FAILED,
+                **_ENDING,
+            },
+            PlanState.PARTIAL: {
+                PlanEvent.FINISH: PlanState.DONE,
+                PlanEvent.STOP: PlanState.STOPPED,
+            },
+            PlanState.DONE: {},
+            PlanState.STOPPED: {},
+            PlanState.EXPIRED: {},
+            PlanState.FAILED: {},
+        }
+    )
 )
 """Transitions of plans: state, event, next state; there are no others."""
 
-_TABLE = steps.Table('plan', STEPS)
+_TABLE = transitions.TransitionTable('plan', STEPS)
 
 FINAL = _TABLE.final
 """States of plans that nothing leads out of."""
@@ -166,12 +177,12 @@ MOVE_STEPS: Mapping[MoveState, Mapping[MoveEvent, MoveState]] = (
 )
 """Transitions of moves."""
 
-_MOVE_TABLE = steps.Table('move', MOVE_STEPS)
+_MOVE_TABLE = transitions.TransitionTable('move', MOVE_STEPS)
 
 UNENDED = frozenset({MoveState.PENDING, MoveState.MOVING})
 
 
-class Cause(enum.Enum):
+class PlanCause(enum.Enum):
     """Why a plan or a move is as it is. The tokens are an interface."""
 
     FOUND = 'found'
@@ -253,44 +264,46 @@ class Cause(enum.Enum):
     """The live migration was cancelled."""
 
 
-_SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
+_SENTENCES: Mapping[PlanCause, str] = types.MappingProxyType(
     {
-        Cause.FOUND: 'it was worth its moves for long enough',
-        Cause.OPERATOR: 'an operator asked for it',
-        Cause.AUTO: 'plans begin by themselves here',
-        Cause.ALL_ENDED: 'all of its moves have ended',
-        Cause.SOME_STAY: (
+        PlanCause.FOUND: 'it was worth its moves for long enough',
+        PlanCause.OPERATOR: 'an operator asked for it',
+        PlanCause.AUTO: 'plans begin by themselves here',
+        PlanCause.ALL_ENDED: 'all of its moves have ended',
+        PlanCause.SOME_STAY: (
             'its host is not empty, and stays closed until an operator stops'
             ' the plan'
         ),
-        Cause.NOT_A_GOAL: (
+        PlanCause.NOT_A_GOAL: (
             '[fairness_plans] goals does not name its goal any more'
         ),
-        Cause.LATE: 'its time is over',
-        Cause.NO_USE: 'what it was for, or one of its servers, changed',
-        Cause.REPLACED: 'a plan took its place that matters more',
-        Cause.MANY_FAILED: 'its moves failed',
-        Cause.ASKED: 'Nova was asked for it',
-        Cause.NOT_ASKED: 'Nova knows nothing of it: it is asked for again',
-        Cause.ARRIVED: 'the server runs on its new host',
-        Cause.SERVER_GONE: 'the server is gone',
-        Cause.ELSEWHERE: 'the server was moved by others',
-        Cause.BUSY: 'something else is done with the server',
-        Cause.LOCKED: 'the server is locked, or bound to its host',
-        Cause.HOST_CLOSED: 'nothing may start on the new host',
-        Cause.NO_ROOM: 'the new host has no room for it, or may not take it',
-        Cause.NOWHERE: 'no other host has room for it, or may take it',
-        Cause.TOGETHER: 'its server group keeps it beside others',
-        Cause.IN_VAIN: 'its host cannot be emptied any more',
-        Cause.PLAN_ENDED: 'its plan ended before it began',
-        Cause.REFUSED: 'Nova refused it',
-        Cause.MIGRATION_FAILED: 'Nova tried it and could not',
-        Cause.CANCELLED: 'the live migration was ended by others',
+        PlanCause.LATE: 'its time is over',
+        PlanCause.NO_USE: 'what it was for, or one of its servers, changed',
+        PlanCause.REPLACED: 'a plan took its place that matters more',
+        PlanCause.MANY_FAILED: 'its moves failed',
+        PlanCause.ASKED: 'Nova was asked for it',
+        PlanCause.NOT_ASKED: 'Nova knows nothing of it: it is asked for again',
+        PlanCause.ARRIVED: 'the server runs on its new host',
+        PlanCause.SERVER_GONE: 'the server is gone',
+        PlanCause.ELSEWHERE: 'the server was moved by others',
+        PlanCause.BUSY: 'something else is done with the server',
+        PlanCause.LOCKED: 'the server is locked, or bound to its host',
+        PlanCause.HOST_CLOSED: 'nothing may start on the new host',
+        PlanCause.NO_ROOM: (
+            'the new host has no room for it, or may not take it'
+        ),
+        PlanCause.NOWHERE: 'no other host has room for it, or may take it',
+        PlanCause.TOGETHER: 'its server group keeps it beside others',
+        PlanCause.IN_VAIN: 'its host cannot be emptied any more',
+        PlanCause.PLAN_ENDED: 'its plan ended before it began',
+        PlanCause.REFUSED: 'Nova refused it',
+        PlanCause.MIGRATION_FAILED: 'Nova tried it and could not',
+        PlanCause.CANCELLED: 'the live migration was ended by others',
     }
 )
 
 
-def sentence(cause: Cause | None, text: str) -> str:
+def sentence(cause: PlanCause | None, text: str) -> str:
     """Say why something is as it is; '' if nothing was done yet.
 
     :param text: that is added.
@@ -325,7 +338,7 @@ class Move:
     wave: int
     cost_mb: int
     state: MoveState = MoveState.PENDING
-    cause: Cause | None = None
+    cause: PlanCause | None = None
     text: str = ''
     asked_at: float | None = None
     ended_at: float | None = None
@@ -333,7 +346,7 @@ class Move:
     after: int = 0
 
     def stepped(
-        self, event: MoveEvent, now: float, cause: Cause, text: str = ''
+        self, event: MoveEvent, now: float, cause: PlanCause, text: str = ''
     ) -> 'Move':
         """The move after a step.
 
@@ -363,7 +376,7 @@ class Stay:
 
     server: str
     name: str
-    cause: Cause
+    cause: PlanCause
     text: str = ''
 
     @property
@@ -373,7 +386,7 @@ class Stay:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class PlanOutcome:
     """Effects of a plan, expected or measured.
 
     :ivar hosts_before: number of hosts in use before it.
@@ -398,7 +411,7 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class MigrationPlan:
     """Moves for one goal.
 
     :ivar uuid: of it.
@@ -428,10 +441,10 @@ class Plan:
     until: float
     moves: tuple[Move, ...]
     empties: tuple[str, ...] = ()
-    promised: Outcome = dataclasses.field(default_factory=Outcome)
-    won: Outcome | None = None
-    state: State = State.PROPOSED
-    cause: Cause = Cause.FOUND
+    promised: PlanOutcome = dataclasses.field(default_factory=PlanOutcome)
+    won: PlanOutcome | None = None
+    state: PlanState = PlanState.PROPOSED
+    cause: PlanCause = PlanCause.FOUND
     text: str = ''
     version: int = 0
     stays: tuple[Stay, ...] = ()
@@ -449,8 +462,8 @@ class Plan:
         return any(each.state is MoveState.MOVING for each in self.moves)
 
     def stepped(
-        self, event: Event, now: float, cause: Cause, text: str = ''
-    ) -> 'Plan':
+        self, event: PlanEvent, now: float, cause: PlanCause, text: str = ''
+    ) -> 'MigrationPlan':
         """The plan after a step; moves that did not begin end with it.
 
         :param now: seconds of the epoch.
@@ -460,7 +473,7 @@ class Plan:
         moves = self.moves
         if state in FINAL:
             moves = tuple(
-                each.stepped(MoveEvent.SKIP, now, Cause.PLAN_ENDED)
+                each.stepped(MoveEvent.SKIP, now, PlanCause.PLAN_ENDED)
                 if each.state is MoveState.PENDING
                 else each
                 for each in moves
@@ -474,7 +487,7 @@ class Plan:
             moves=moves,
         )
 
-    def with_move(self, number: int, move: Move) -> 'Plan':
+    def with_move(self, number: int, move: Move) -> 'MigrationPlan':
         """The plan with one of its moves as it is now.
 
         :param number: of the move, from 0.

@@ -46,7 +46,7 @@ class BatchShare:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Group:
+class PledgeGroup:
     """A group with one pledge for both sides, as an operator wrote it down.
 
     :ivar account: its name in the share tree, which has its share.

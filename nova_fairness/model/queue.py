@@ -10,7 +10,7 @@ import datetime as dt
 from typing import Any
 
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
@@ -19,7 +19,7 @@ _HELD = request_model.State.HELD
 
 
 @dataclasses.dataclass(frozen=True)
-class Preempted:
+class PreemptionOutcomes:
     """Outcomes of preemptions, and of their preemptors.
 
     :ivar ended: number of them by reason and outcome.
@@ -103,8 +103,8 @@ class Queue:
     left: Mapping[str, int]
     cycles: int
     cycles_failed: int
-    calibrated: cluster.Calibrated | None = None
-    preempted: Preempted = Preempted()
+    calibrated: cluster.EstimateQuality | None = None
+    preempted: PreemptionOutcomes = PreemptionOutcomes()
     idle: int = 0
     at_risk: int = 0
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -197,7 +197,7 @@ def summary(
 
 
 def leave_facts(
-    leave: leaving.Leave,
+    leave: eviction.Eviction,
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def risk_facts(
 
 
 def turn_facts(
-    leave: leaving.Leave,
+    leave: eviction.Eviction,
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
@@ -271,27 +271,29 @@ def turn_facts(
 
 
 _LEAVING = {
-    leaving.State.CHOSEN: 'is to leave at {at}',
-    leaving.State.TOLD: 'is to leave at {at}',
-    leaving.State.ACTING: 'leaves now',
-    leaving.State.ASKED: 'leaves now',
-    leaving.State.UNDOING: 'need not leave any more, and is let run again',
-    leaving.State.GONE: 'left',
-    leaving.State.RETURNED: 'left, and runs again',
-    leaving.State.STAYS: 'was to leave, and has its room still',
+    eviction.EvictionState.CHOSEN: 'is to leave at {at}',
+    eviction.EvictionState.TOLD: 'is to leave at {at}',
+    eviction.EvictionState.ACTING: 'leaves now',
+    eviction.EvictionState.ASKED: 'leaves now',
+    eviction.EvictionState.UNDOING: (
+        'need not leave any more, and is let run again'
+    ),
+    eviction.EvictionState.GONE: 'left',
+    eviction.EvictionState.RETURNED: 'left, and runs again',
+    eviction.EvictionState.STAYS: 'was to leave, and has its room still',
 }
 _DONE = {
-    leaving.Action.STOP: 'stopped',
-    leaving.Action.SUSPEND: 'suspended',
-    leaving.Action.SHELVE: 'shelved',
-    leaving.Action.SNAPSHOT_DELETE: 'kept as an image and deleted',
-    leaving.Action.DELETE: 'deleted',
+    eviction.EvictionAction.STOP: 'stopped',
+    eviction.EvictionAction.SUSPEND: 'suspended',
+    eviction.EvictionAction.SHELVE: 'shelved',
+    eviction.EvictionAction.SNAPSHOT_DELETE: 'kept as an image and deleted',
+    eviction.EvictionAction.DELETE: 'deleted',
 }
 
 
 def ending(
     ends_at: float | None,
-    leaves: Iterable[leaving.Leave],
+    leaves: Iterable[eviction.Eviction],
     audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
     """Sentences that say when servers of a request leave, and why.
@@ -308,7 +310,7 @@ def ending(
             how = _LEAVING[each.state].format(at=_time(each.at))
             why = reason.told(each.why, audience, each.project).sentence
             told.append(f'Server {each.server} {how}: {why}.')
-            if each.state in leaving.GOING:
+            if each.state in eviction.GOING:
                 told.append(f'It is {_DONE[each.action]} then.')
     return told
 
@@ -340,7 +342,7 @@ def _uses(
     return [f'{text}.']
 
 
-def _missing(told: reason.Told) -> list[str]:
+def _missing(told: reason.ReadableReason) -> list[str]:
     numbers = told.numbers
     if 'asked' not in numbers or 'free' not in numbers:
         return []

@@ -242,7 +242,7 @@ class Audience(enum.IntEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Seen:
+class FieldAudience:
     """The least audience of a field.
 
     :ivar own: if the reason is about the reader's project, or one of its
@@ -255,32 +255,32 @@ class Seen:
 
 
 _A = Audience
-_ALL = Seen(_A.OWNER, _A.OWNER)
+_ALL = FieldAudience(_A.OWNER, _A.OWNER)
 """The request itself, and what ``capacity`` tells every project."""
 
-_PROJECT = Seen(_A.MEMBER, _A.MEMBER)
+_PROJECT = FieldAudience(_A.MEMBER, _A.MEMBER)
 """Fields with the use and the limits of a project."""
 
-_NAME = Seen(_A.MEMBER, _A.MANAGER)
+_NAME = FieldAudience(_A.MEMBER, _A.MANAGER)
 """Name of an account above the request."""
 
-_AMOUNT = Seen(_A.MEMBER, _A.OPERATOR)
+_AMOUNT = FieldAudience(_A.MEMBER, _A.OPERATOR)
 """Fields with the use and the limits of an account. Above a project these are
 sums over several projects."""
 
-_FOREIGN = Seen(_A.OWNER, _A.OPERATOR)
+_FOREIGN = FieldAudience(_A.OWNER, _A.OPERATOR)
 """Name of a project for which something is done."""
 
-_HOST = Seen(_A.OPERATOR, _A.OPERATOR)
+_HOST = FieldAudience(_A.OPERATOR, _A.OPERATOR)
 """Name of a host."""
 
-_UNUSED = Seen(_A.OPERATOR, _A.OPERATOR)
+_UNUSED = FieldAudience(_A.OPERATOR, _A.OPERATOR)
 """Subject of a reason that has none."""
 
 _SUBJECT = 'subject'
-_OF_CLASS: Mapping[str, Seen] = {_SUBJECT: _ALL, 'asked': _ALL}
+_OF_CLASS: Mapping[str, FieldAudience] = {_SUBJECT: _ALL, 'asked': _ALL}
 
-AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
+AUDIENCES: dict[Reason, Mapping[str, FieldAudience]] = {
     Reason.NOT_PLANNED: {_SUBJECT: _UNUSED},
     Reason.QUARANTINED: {_SUBJECT: _UNUSED, 'again_s': _ALL},
     Reason.HELD_BY_OPERATOR: {_SUBJECT: _ALL},
@@ -477,7 +477,7 @@ def first(found: Iterable[Why]) -> Why:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class ReadableReason:
     """A reason as one reader may read it.
 
     :ivar reason: the token.
@@ -492,7 +492,7 @@ class Told:
     numbers: Mapping[str, float]
 
 
-def told(why: Why, audience: Audience, project: str) -> Told:
+def told(why: Why, audience: Audience, project: str) -> ReadableReason:
     """Render a reason for a reader.
 
     :param audience: of the reader.
@@ -503,7 +503,7 @@ def told(why: Why, audience: Audience, project: str) -> Told:
     resource, account = _parts(why)
     subject = why.subject if _SUBJECT in sees else resource
     if len(sees) == 1 + len(why.numbers):
-        return Told(why.reason, why.sentence, subject, numbers)
+        return ReadableReason(why.reason, why.sentence, subject, numbers)
     text = _WITHHELD.get(why.reason, why.reason.value.replace('_', ' '))
     sentence = text.format(
         subject=subject,
@@ -511,7 +511,7 @@ def told(why: Why, audience: Audience, project: str) -> Told:
         account=account if _SUBJECT in sees and account else _ABOVE,
         **numbers,
     )
-    return Told(why.reason, sentence, subject, numbers)
+    return ReadableReason(why.reason, sentence, subject, numbers)
 
 
 def _sees(why: Why, audience: Audience, project: str) -> frozenset[str]:
@@ -529,7 +529,7 @@ def _sees(why: Why, audience: Audience, project: str) -> frozenset[str]:
     )
 
 
-def _least(seen: Seen, is_own: bool) -> Audience:
+def _least(seen: FieldAudience, is_own: bool) -> Audience:
     return seen.own if is_own else seen.others
 
 

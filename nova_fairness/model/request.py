@@ -14,9 +14,9 @@ from collections.abc import Iterable
 import dataclasses
 import enum
 
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
-from nova_fairness.model import steps
+from nova_fairness.model import transitions
 
 LARGEST = 2**31 - 1
 """The largest amount of one resource class that Placement knows."""
@@ -115,7 +115,7 @@ STEPS: dict[State, dict[Event, State]] = {
 }
 """Transitions: state, event, next state; there are no others."""
 
-_TABLE = steps.Table('request', STEPS)
+_TABLE = transitions.TransitionTable('request', STEPS)
 
 FINAL = _TABLE.final
 """States that nothing leads out of."""
@@ -343,7 +343,7 @@ class Request:
     group: Group | None = None
     expires_at: float | None = None
     band: Band = Band.NORMAL
-    leaves_by: leaving.Action | None = None
+    leaves_by: eviction.EvictionAction | None = None
     time_limit_s: float | None = None
     extended_s: float = 0.0
     hold: Hold | None = None

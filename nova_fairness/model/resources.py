@@ -30,7 +30,7 @@ class Sharing(enum.Enum):
     """Occupied: supply and endowment do not depend on the interval."""
 
 
-class Control(enum.Enum):
+class ResourceControl(enum.Enum):
     """A knob of the kernel that steers one or more resources."""
 
     CPU = 'cpu'
@@ -43,7 +43,7 @@ class Control(enum.Enum):
     __hash__ = object.__hash__
 
 
-CONTROLS: tuple[Control, ...] = tuple(Control)
+CONTROLS: tuple[ResourceControl, ...] = tuple(ResourceControl)
 """Column order of every array of weights."""
 
 
@@ -61,7 +61,7 @@ class Resource:
     name: str
     unit: str
     sharing: Sharing
-    control: Control | None
+    control: ResourceControl | None
 
 
 class ResourceRegistry:
@@ -108,7 +108,7 @@ class ResourceRegistry:
             result[self._index[name]] = amount
         return result
 
-    def steered_by(self, control: Control) -> Mask:
+    def steered_by(self, control: ResourceControl) -> Mask:
         """(r,) mask of the resources that ``control`` steers."""
         return np.array([item.control is control for item in self])
 
@@ -124,12 +124,16 @@ class ResourceRegistry:
 
 RESOURCES = ResourceRegistry(
     (
-        Resource('cpu_time', 'weighted seconds', Sharing.TIME, Control.CPU),
-        Resource('disk_read', 'bytes', Sharing.TIME, Control.DISK),
-        Resource('disk_written', 'bytes', Sharing.TIME, Control.DISK),
-        Resource('net_received', 'bytes', Sharing.TIME, Control.NETWORK),
-        Resource('net_sent', 'bytes', Sharing.TIME, Control.NETWORK),
-        Resource('memory', 'bytes', Sharing.SPACE, Control.MEMORY),
+        Resource(
+            'cpu_time', 'weighted seconds', Sharing.TIME, ResourceControl.CPU
+        ),
+        Resource('disk_read', 'bytes', Sharing.TIME, ResourceControl.DISK),
+        Resource('disk_written', 'bytes', Sharing.TIME, ResourceControl.DISK),
+        Resource(
+            'net_received', 'bytes', Sharing.TIME, ResourceControl.NETWORK
+        ),
+        Resource('net_sent', 'bytes', Sharing.TIME, ResourceControl.NETWORK),
+        Resource('memory', 'bytes', Sharing.SPACE, ResourceControl.MEMORY),
     )
 )
 """The six resources of the paper (section 5.1), seen from the VM.

@@ -11,7 +11,7 @@ import enum
 from nova_fairness.model import reason
 
 
-class State(enum.Enum):
+class RiskState(enum.Enum):
     """Whether the owner was notified of a risk or of its end."""
 
     AT_RISK = 'at_risk'
@@ -38,7 +38,7 @@ class Risk:
     server: str
     project: str
     user: str
-    state: State
+    state: RiskState
     why: reason.Why
     since: float
     changed_at: float
@@ -47,7 +47,7 @@ class Risk:
     @property
     def is_at_risk(self) -> bool:
         """Whether it is told so now."""
-        return self.state is State.AT_RISK
+        return self.state is RiskState.AT_RISK
 
     def written(self) -> 'Risk':
         """It once its metadata say what is told."""
@@ -59,5 +59,5 @@ class Risk:
         :param now: seconds of the epoch.
         """
         return dataclasses.replace(
-            self, state=State.SAFE, changed_at=now, is_written=False
+            self, state=RiskState.SAFE, changed_at=now, is_written=False
         )

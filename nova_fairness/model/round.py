@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_fairness.model import allocation
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import instance
 from nova_fairness.model import lack
@@ -20,7 +20,7 @@ from nova_fairness.model import usage as usage_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Basis:
-    """Input of a metric besides the fields of :class:`Measured`.
+    """Input of a metric besides the fields of :class:`MeasuredRound`.
 
     With it, the heaviness of a round can be computed again.
 
@@ -41,7 +41,7 @@ class Basis:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredRound:
     """Results of the measure and exchange rooms from a sample.
 
     :ivar usage: of this node's VMs; its rows are the rows of all arrays.
@@ -76,7 +76,7 @@ class Measured:
     user_usage: resources.Vector | None = None
     basis: Basis | None = None
     wanted: resources.Vector | None = None
-    waiting: usage_model.Waiting | None = None
+    waiting: usage_model.CpuWaits | None = None
     knowledge: Callable[[], foresight_model.NodeKnowledge] | None = None
     counted: usage_model.Usage | None = None
 
@@ -87,7 +87,7 @@ class Measured:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SafetyNet:
+class SafetyVerdict:
     """Whether users are worse off with CPU weights than without.
 
     :ivar harm: part of what they have that the user lacks who is harmed most,
@@ -102,8 +102,8 @@ class SafetyNet:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Decided:
-    """Results of the decide room; rows as in :class:`Measured`.
+class DecidedRound:
+    """Results of the decide room; rows as in :class:`MeasuredRound`.
 
     :ivar contended: (c,) whether the node's VMs compete.
     :ivar wanting: (n, c) whether each VM waits for more.
@@ -121,12 +121,12 @@ class Decided:
     wanted: allocation.Allocation
     preference: usage_model.Scalars | None = None
     best_effort: frozenset[str] = frozenset()
-    safety_net: SafetyNet | None = None
+    safety_net: SafetyVerdict | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Effect:
-    """Effect of CPU weights; rows as in :class:`Measured`.
+    """Effect of CPU weights; rows as in :class:`MeasuredRound`.
 
     :ivar expected: (n,) part of the CPU time that the steered VMs had which
         each should have by the weights that the kernel holds, 0..1; NaN of
@@ -143,7 +143,7 @@ class Effect:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tally:
+class RoundCounters:
     """Counts of one round.
 
     :ivar changed: writes that the kernel took.
@@ -161,7 +161,7 @@ class Tally:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Working:
+class ControlStatus:
     """Whether a control works on this node.
 
     :ivar works: whether VMs are steered by it.
@@ -217,23 +217,25 @@ class Round:
     enforced: bool
     node: node.NodeResources
     sample: sample.Sample
-    measured: Measured | None
-    decided: Decided | None
+    measured: MeasuredRound | None
+    decided: DecidedRound | None
     applied: allocation.Allocation
-    tally: Tally
+    tally: RoundCounters
     quarantined: Mapping[str, str]
     errors: tuple[str, ...]
     epoch: int = 0
     paused: bool = False
-    chosen_by: asker.Asker = asker.NOBODY
-    paused_by: asker.Asker = asker.NOBODY
-    controls: Mapping[resources.Control, Working] = dataclasses.field(
-        default_factory=dict
+    chosen_by: caller.Asker = caller.NOBODY
+    paused_by: caller.Asker = caller.NOBODY
+    controls: Mapping[resources.ResourceControl, ControlStatus] = (
+        dataclasses.field(default_factory=dict)
     )
     unsaved: tuple[str, ...] = ()
     effect: Effect | None = None
     idle_since: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    lacks: Mapping[str, lack.Lack] = dataclasses.field(default_factory=dict)
+    lacks: Mapping[str, lack.MeanLack] = dataclasses.field(
+        default_factory=dict
+    )
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

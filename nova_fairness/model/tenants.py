@@ -15,7 +15,7 @@ from nova_fairness.model import cluster
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Want:
+class ServerWant:
     """A server that an agent has seen for a while.
 
     :ivar owner: user or project that it belongs to, and that is compared.
@@ -60,7 +60,7 @@ class Tenants:
     """
 
     cloud: cluster.ClusterSnapshot
-    wants: Mapping[str, Want]
+    wants: Mapping[str, ServerWant]
     cpus: Mapping[str, float]
     shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
 

@@ -55,7 +55,7 @@ class Usage:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Waiting:
+class CpuWaits:
     """VMs that wait for a CPU, as was judged over intervals.
 
     :ivar vms: (n,) whether each VM wants more than it uses.

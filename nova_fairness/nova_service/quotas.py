@@ -29,14 +29,14 @@ _NO_PROJECT = (exceptions.BadRequest, exceptions.NotFound)
 """Errors of Nova for the id of a project that Keystone does not know."""
 
 
-class Api(Protocol):
+class QuotaApi(Protocol):
     """As much of an HTTP client as is needed."""
 
     def get(self, url: str, **options: Any) -> Any:
         """Ask; raises what is not found as ``exceptions.NotFound``."""
 
 
-def clients(section: str, region: str) -> tuple[Api, Api]:
+def clients(section: str, region: str) -> tuple[QuotaApi, QuotaApi]:
     """Make clients of Nova's and Keystone's API; nothing is asked yet.
 
     :param section: of Nova's configuration with options of keystoneauth.
@@ -50,8 +50,8 @@ def clients(section: str, region: str) -> tuple[Api, Api]:
         conf, section, auth=loading.load_auth_from_conf_options(conf, section)
     )
 
-    def made(service: str, version: str | None = None) -> Api:
-        client: Api = adapter.Adapter(
+    def made(service: str, version: str | None = None) -> QuotaApi:
+        client: QuotaApi = adapter.Adapter(
             session,
             service_type=service,
             interface=list(_INTERFACES),
@@ -77,7 +77,9 @@ class QuotaWeights:
     :param identity: client of Keystone's API.
     """
 
-    def __init__(self, resource: str, compute: Api, identity: Api) -> None:
+    def __init__(
+        self, resource: str, compute: QuotaApi, identity: QuotaApi
+    ) -> None:
         self._resource = resource
         self._compute = compute
         self._identity = identity

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 import datetime as dt
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.observe import families
 from nova_fairness.observe import notices
 
@@ -15,15 +15,15 @@ VERSION = '1.0'
 
 _BAD = frozenset(
     {
-        partition.Event.EXPIRE,
-        partition.Event.LOSE,
-        partition.Event.REFUSE,
+        border_module.HostEvent.EXPIRE,
+        border_module.HostEvent.LOSE,
+        border_module.HostEvent.REFUSE,
     }
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Border:
+class BorderStatus:
     """The border at one moment.
 
     :ivar steps: number of steps that this process wrote, by event and cause.
@@ -51,7 +51,7 @@ class Border:
     )
 
 
-def metrics(border: Border) -> families.Metrics:
+def metrics(border: BorderStatus) -> families.Metrics:
     """Make the numbers; without those that only who acts knows."""
     yield families.counter(
         'partition_steps',
@@ -67,7 +67,7 @@ def metrics(border: Border) -> families.Metrics:
         ('state',),
         [
             ((each.value,), border.states.get(each.value, 0))
-            for each in partition.State
+            for each in border_module.HostState
         ],
     )
     yield families.gauge(
@@ -102,13 +102,13 @@ def metrics(border: Border) -> families.Metrics:
     )
 
 
-def notice(node: partition.Node, host: str) -> notices.Notice:
+def notice(node: border_module.BorderHost, host: str) -> notices.Notice:
     """Notice of a host that took a step.
 
     :param host: that tells it.
     """
     step = node.history[-1]
-    bound = partition.bound_for(node.state)
+    bound = border_module.bound_for(node.state)
     return notices.Notice(
         f'fairness.host.{step.event.value}',
         notices.WARN if step.event in _BAD else notices.INFO,

@@ -76,7 +76,7 @@ class _BoundedServer(exposition.ThreadingWSGIServer):
             self._free.release()
 
 
-class Endpoint:
+class HttpEndpoint:
     """An HTTP server on a thread of its own.
 
     :param host: address to listen on.

@@ -138,10 +138,10 @@ _SUMS = {
 }
 
 
-_NO_NET = round_model.SafetyNet(0.0, 0, returned=False)
+_NO_NET = round_model.SafetyVerdict(0.0, 0, returned=False)
 
 
-def _net(done: round_model.Round) -> round_model.SafetyNet:
+def _net(done: round_model.Round) -> round_model.SafetyVerdict:
     found = None if done.decided is None else done.decided.safety_net
     return found or _NO_NET
 
@@ -233,7 +233,7 @@ def _applied(done: round_model.Round) -> families.Metrics:
         [
             (labels[knob.incarnation], value)
             for knob, value in done.applied.items()
-            if knob.control is resources.Control.CPU
+            if knob.control is resources.ResourceControl.CPU
             and knob.incarnation in labels
         ],
     )
@@ -271,7 +271,7 @@ def _effect(
             _VM_LABELS,
             [(_vm(done, row), parts[row]) for row in rows.tolist()],
         )
-    cpu = (resources.Control.CPU.value,)
+    cpu = (resources.ResourceControl.CPU.value,)
     yield families.gauge(
         'control_effect_ratio',
         'How far VMs follow the weights of a control; 1 is wholly.',
@@ -281,7 +281,7 @@ def _effect(
 
 
 def _heaviness(
-    done: round_model.Round, measured: round_model.Measured
+    done: round_model.Round, measured: round_model.MeasuredRound
 ) -> families.Metrics:
     yield families.gauge(
         'user_heaviness_quotas',
@@ -317,7 +317,7 @@ def _heaviness(
 
 
 def _usage(
-    done: round_model.Round, measured: round_model.Measured
+    done: round_model.Round, measured: round_model.MeasuredRound
 ) -> core.Metric:
     supply = done.node.supply(measured.usage.interval_s)
     parts = np.divide(
@@ -339,7 +339,7 @@ def _usage(
 
 
 def _weights(
-    done: round_model.Round, decided: round_model.Decided
+    done: round_model.Round, decided: round_model.DecidedRound
 ) -> families.Metrics:
     yield families.gauge(
         'contended_bool',

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nova_fairness.model import allocation
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -48,7 +48,7 @@ class Notice:
     payload: Mapping[str, Any]
 
 
-class Watch:
+class RoundWatch:
     """Compares each round with the one before; the first says nothing.
 
     :param level: weight from which down a VM counts as throttled, >= 0; the
@@ -201,7 +201,7 @@ def _of_knob(
     )
 
 
-def _asked(by: asker.Asker) -> Mapping[str, Any]:
+def _asked(by: caller.Asker) -> Mapping[str, Any]:
     """Name the sender of a request; a field that is not known is null."""
     return {
         key: value or None for key, value in dataclasses.asdict(by).items()

@@ -17,7 +17,7 @@ VERSION = '1.0'
 
 
 @dataclasses.dataclass(frozen=True)
-class Plans:
+class PlansStatus:
     """Plans of moves at one moment.
 
     :ivar entered: number of plans that this process led into a state, by goal
@@ -37,7 +37,7 @@ class Plans:
     resting: int = 0
 
 
-def metrics(plans: Plans) -> families.Metrics:
+def metrics(plans: PlansStatus) -> families.Metrics:
     """Make the numbers; without those that only who acts knows."""
     yield families.counter(
         'plan_entered_plans',
@@ -74,7 +74,7 @@ def metrics(plans: Plans) -> families.Metrics:
 
 
 def told(
-    before: model.Plan | None, after: model.Plan, host: str
+    before: model.MigrationPlan | None, after: model.MigrationPlan, host: str
 ) -> Iterator[notices.Notice]:
     """Notices of what changed of a plan.
 
@@ -90,7 +90,7 @@ def told(
 
 
 def moves_changed(
-    before: model.Plan | None, after: model.Plan
+    before: model.MigrationPlan | None, after: model.MigrationPlan
 ) -> Iterator[tuple[int, model.Move]]:
     """Moves that came into another state, with their numbers from 0."""
     if before is None:
@@ -101,16 +101,18 @@ def moves_changed(
             yield number, new
 
 
-def _of_plan(what: str, plan: model.Plan, host: str) -> notices.Notice:
+def _of_plan(
+    what: str, plan: model.MigrationPlan, host: str
+) -> notices.Notice:
     return notices.Notice(
         f'fairness.plan.{what}',
-        notices.WARN if plan.state is model.State.FAILED else notices.INFO,
+        notices.WARN if plan.state is model.PlanState.FAILED else notices.INFO,
         _payload(plan, host, plan.changed_at),
     )
 
 
 def _of_move(
-    number: int, move: model.Move, plan: model.Plan, host: str
+    number: int, move: model.Move, plan: model.MigrationPlan, host: str
 ) -> notices.Notice:
     told = {
         'number': number,
@@ -129,12 +131,12 @@ def _of_move(
     )
 
 
-def _since(move: model.Move, plan: model.Plan) -> float:
+def _since(move: model.Move, plan: model.MigrationPlan) -> float:
     return move.ended_at or move.asked_at or plan.changed_at
 
 
 def _payload(
-    plan: model.Plan,
+    plan: model.MigrationPlan,
     host: str,
     at_s: float,
     move: Mapping[str, Any] | None = None,

@@ -11,7 +11,7 @@ from typing import Any
 from prometheus_client import registry
 
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -51,8 +51,8 @@ class QueueCollector(registry.Collector):
         self,
         queue: Callable[[], queue_model.Queue] | None,
         relay: Callable[[], tuple[Mapping[str, int], bool]] | None,
-        border: Callable[[], border_module.Border] | None = None,
-        plans: Callable[[], plans_module.Plans] | None = None,
+        border: Callable[[], border_module.BorderStatus] | None = None,
+        plans: Callable[[], plans_module.PlansStatus] | None = None,
     ) -> None:
         self._border = border
         self._plans = plans
@@ -206,7 +206,9 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         )
 
 
-def _of_preempted(preempted: queue_model.Preempted) -> families.Metrics:
+def _of_preempted(
+    preempted: queue_model.PreemptionOutcomes,
+) -> families.Metrics:
     yield families.counter(
         'queue_preemptions',
         'Victims of preemptions, by outcome.',
@@ -238,7 +240,7 @@ def _of_preempted(preempted: queue_model.Preempted) -> families.Metrics:
         yield families.counter(f'queue_{name}', text, [((), amount)])
 
 
-def _of_estimates(judged: cluster.Calibrated) -> families.Metrics:
+def _of_estimates(judged: cluster.EstimateQuality) -> families.Metrics:
     yield families.gauge(
         'queue_estimates_judged',
         'Estimates of starts whose outcome is known.',
@@ -309,14 +311,14 @@ def notice(
 
 
 def leave_notice(
-    leave: leaving.Leave, host: str, audience: reason.Audience = _MEMBER
+    leave: eviction.Eviction, host: str, audience: reason.Audience = _MEMBER
 ) -> notices.Notice:
     """Notice of a server that came into a state on its way out.
 
     :param host: that tells it.
     :param audience: of those who read notifications.
     """
-    stays = leave.state is leaving.State.STAYS
+    stays = leave.state is eviction.EvictionState.STAYS
     return notices.Notice(
         f'fairness.server.{leave.state.value}',
         notices.WARN if stays else notices.INFO,

@@ -67,7 +67,7 @@ def _identity(vm: instance.Instance) -> dict[str, Any]:
     }
 
 
-def _measured(measured: round_model.Measured, row: int) -> dict[str, Any]:
+def _measured(measured: round_model.MeasuredRound, row: int) -> dict[str, Any]:
     return {
         'usage': _by_resource(measured.usage.amounts[row]),
         'endowment': _by_resource(measured.endowment[row]),
@@ -79,7 +79,7 @@ def _measured(measured: round_model.Measured, row: int) -> dict[str, Any]:
 
 
 def _decided(
-    decided: round_model.Decided, row: int, key: str
+    decided: round_model.DecidedRound, row: int, key: str
 ) -> dict[str, Any]:
     return {
         'wanting': _by_control(decided.wanting[row]),
@@ -90,7 +90,7 @@ def _decided(
     }
 
 
-def _preference(decided: round_model.Decided, row: int) -> dict[str, Any]:
+def _preference(decided: round_model.DecidedRound, row: int) -> dict[str, Any]:
     if decided.preference is None:
         return {}
     return {'preference': _number(decided.preference[row])}
@@ -110,7 +110,7 @@ def _instance(done: round_model.Round, row: int) -> dict[str, Any]:
     return entry
 
 
-def _users(measured: round_model.Measured) -> dict[str, Any]:
+def _users(measured: round_model.MeasuredRound) -> dict[str, Any]:
     ownership = measured.ownership
     count = np.bincount(ownership.user_index, minlength=len(ownership.users))
     return {
@@ -174,7 +174,7 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
     }
 
 
-class Recorder:
+class RoundRecorder:
     """Appends each round to a file.
 
     :param path: created if absent; earlier records are kept.

@@ -86,7 +86,7 @@ def of_lacking(done: round_model.Round | None) -> Mapping[str, Any]:
                 'owner': owners.users[owners.user_index[row]],
                 'wanted_cpus': seen.wanted,
                 'got_cpus': seen.got,
-                'weight_units': units.get(resources.Control.CPU.value),
+                'weight_units': units.get(resources.ResourceControl.CPU.value),
                 'seen_s': seen.seen_s,
             }
     return told
@@ -208,7 +208,7 @@ def _told(here: Any, heaviness: Any) -> list[int]:
 
 
 def _quotas(
-    measured: round_model.Measured, rows: Sequence[int]
+    measured: round_model.MeasuredRound, rows: Sequence[int]
 ) -> list[Mapping[str, float | None]]:
     """Usage of each resource by user, in parts of their quotas."""
     if measured.user_usage is None:
@@ -241,7 +241,9 @@ def _controls(values: Any) -> Mapping[str, Any]:
     }
 
 
-def _preference(decided: round_model.Decided | None, row: int) -> float | None:
+def _preference(
+    decided: round_model.DecidedRound | None, row: int
+) -> float | None:
     if decided is None or decided.preference is None:
         return None
     return _number(decided.preference[row])

@@ -24,7 +24,7 @@ _NEWS = re.compile(
 match does no harm."""
 
 
-class Listener(jobs.Job):
+class HintListener(jobs.QueueJob):
     """Passes hints on, and keeps no notification from anybody else.
 
     It has a queue of its own, which goes with its connection.

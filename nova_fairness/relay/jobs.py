@@ -77,7 +77,7 @@ cluster service is away; sent on, since the store refused it; sent on, since it
 could not be read; dropped, since no queue takes it."""
 
 
-class Work(Protocol):
+class ThreadWork(Protocol):
     """Something that is done in a thread until it is stopped."""
 
     @property
@@ -88,7 +88,7 @@ class Work(Protocol):
         """Do it."""
 
 
-class Job(abc.ABC):
+class QueueJob(abc.ABC):
     """Something that is done with every message of a queue, for ever.
 
     :param url: of the broker.
@@ -212,7 +212,7 @@ class Job(abc.ABC):
             return None
 
 
-class Sorter(Job):
+class Sorter(QueueJob):
     """Sends messages on to conductor, but for casts that are to wait.
 
     :param methods: of these casts.
@@ -266,7 +266,7 @@ class Sorter(Job):
         return kept
 
 
-class Keeper(Job):
+class Keeper(QueueJob):
     """Takes casts that are to wait into the store.
 
     :param hold: stores some.
@@ -362,7 +362,7 @@ class Keeper(Job):
         return False
 
 
-class Watcher(Job):
+class Watcher(QueueJob):
     """Logs messages that no queue takes."""
 
     @property
@@ -384,7 +384,7 @@ def of_broker(
     stopped: threading.Event,
     hold: Hold,
     is_open: Callable[[], bool] | None = None,
-) -> list[Job]:
+) -> list[QueueJob]:
     """The jobs that one broker needs.
 
     :param hold: stores what is to wait.
@@ -400,7 +400,7 @@ def of_broker(
     ]
 
 
-def counted(jobs: Sequence[Job]) -> Mapping[str, int]:
+def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
     """Messages by outcome, one of :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:
@@ -409,7 +409,9 @@ def counted(jobs: Sequence[Job]) -> Mapping[str, int]:
 
 
 @contextlib.contextmanager
-def running(jobs: Sequence[Work], stopped: threading.Event) -> Iterator[None]:
+def running(
+    jobs: Sequence[ThreadWork], stopped: threading.Event
+) -> Iterator[None]:
     """Do jobs meanwhile, each in a thread; restart those that fail.
 
     :param stopped: the event that the jobs were made with; set at the end.
@@ -434,7 +436,7 @@ def running(jobs: Sequence[Work], stopped: threading.Event) -> Iterator[None]:
             thread.join(max(end_s - time.monotonic(), 0))
 
 
-def _tirelessly(job: Work, stopped: threading.Event) -> None:
+def _tirelessly(job: ThreadWork, stopped: threading.Event) -> None:
     while not stopped.is_set():
         try:
             job.run()

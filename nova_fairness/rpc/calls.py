@@ -11,7 +11,7 @@ from typing import Any
 import oslo_messaging
 
 from nova_fairness import exception
-from nova_fairness.model import asker as asker_module
+from nova_fairness.model import caller
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import request_ids
 from nova_fairness.rpc import roles
@@ -30,9 +30,9 @@ _LEVELS = {
 for debugging only."""
 
 
-def asker(ctxt: Context) -> asker_module.Asker:
+def asker(ctxt: Context) -> caller.Asker:
     """The sender of a call."""
-    return asker_module.Asker(
+    return caller.Asker(
         roles.caller(ctxt),
         request_ids.given(ctxt, request_ids.USER),
         request_ids.given(ctxt, request_ids.KEY),
@@ -81,7 +81,7 @@ def _ask(
     return method(endpoint, ctxt, **given)
 
 
-def _named(by: asker_module.Asker) -> str:
+def _named(by: caller.Asker) -> str:
     user = f' for user {by.user_id}' if by.user_id else ''
     request = f' in {by.request_id}' if by.request_id else ''
     return (by.caller or 'a caller without a key') + user + request

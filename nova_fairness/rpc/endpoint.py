@@ -10,7 +10,7 @@ from typing import NamedTuple
 import oslo_messaging
 
 from nova_fairness import exception
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import protocol
@@ -20,7 +20,7 @@ Answer = calls.Answer
 Context = calls.Context
 
 
-class Operations(abc.ABC):
+class AgentCalls(abc.ABC):
     """The operations of an agent.
 
     Called on threads of the RPC server, several at once; no method waits for
@@ -32,7 +32,7 @@ class Operations(abc.ABC):
         self,
         metric: str | None,
         policy: str | None,
-        by: asker.Asker = asker.NOBODY,
+        by: caller.Asker = caller.NOBODY,
     ) -> Answer:
         """Make a new epoch; ``None`` leaves the one of the newest epoch.
 
@@ -48,7 +48,7 @@ class Operations(abc.ABC):
         epoch: int,
         origin: str,
         signature: str = '',
-        by: asker.Asker = asker.NOBODY,
+        by: caller.Asker = caller.NOBODY,
     ) -> Answer:
         """Take over an epoch that a controller or another node made.
 
@@ -59,11 +59,11 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
-    def pause(self, by: asker.Asker = asker.NOBODY) -> Answer:
+    def pause(self, by: caller.Asker = caller.NOBODY) -> Answer:
         """Restore all controls before long, and leave them alone."""
 
     @abc.abstractmethod
-    def resume(self, by: asker.Asker = asker.NOBODY) -> Answer:
+    def resume(self, by: caller.Asker = caller.NOBODY) -> Answer:
         """Steer again."""
 
     @abc.abstractmethod
@@ -151,7 +151,7 @@ class FairnessEndpoint:
 
     target = oslo_messaging.Target(version=protocol.VERSION)
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: AgentCalls) -> None:
         self._operations = operations
 
     @_CHANGE
@@ -189,7 +189,7 @@ class FairnessEndpoint:
         chosen = _Chosen(metric, name, epoch, origin, signature)
         return self._set(chosen, calls.asker(ctxt), new='policy')
 
-    def _set(self, given: '_Chosen', by: asker.Asker, new: str) -> Answer:
+    def _set(self, given: '_Chosen', by: caller.Asker, new: str) -> Answer:
         arguments.name(new, getattr(given, new))
         chosen = (
             arguments.optional_name('metric', given.metric),

@@ -15,7 +15,7 @@ Answer = calls.Answer
 Context = calls.Context
 
 
-class Operations(spending.Operations):
+class PlanCalls(spending.SpendingCalls):
     """The operations on migration plans."""
 
     @abc.abstractmethod
@@ -63,15 +63,15 @@ _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
-class Endpoint(spending.Endpoint):
+class PlansEndpoint(spending.SpendingEndpoint):
     """Judges calls and hands them over.
 
     :param operations: what the service can do.
     """
 
-    _operations: Operations
+    _operations: PlanCalls
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: PlanCalls) -> None:
         super().__init__(operations)
 
     @_READ

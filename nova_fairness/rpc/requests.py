@@ -28,7 +28,7 @@ Context = calls.Context
 OPERATOR = reason.Audience.OPERATOR
 
 
-class Operations(plans.Operations):
+class ClusterCalls(plans.PlanCalls):
     """The operations of the cluster service.
 
     Called on threads of the RPC server, several at once. All answers are JSON
@@ -287,16 +287,16 @@ _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
-class RequestsEndpoint(plans.Endpoint):
+class RequestsEndpoint(plans.PlansEndpoint):
     """Judges calls and hands them over.
 
     :param operations: what the service can do.
     """
 
     target = oslo_messaging.Target(version=protocol.FIRST)
-    _operations: Operations
+    _operations: ClusterCalls
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: ClusterCalls) -> None:
         super().__init__(operations)
 
     @_READ

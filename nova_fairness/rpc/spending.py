@@ -19,7 +19,7 @@ Answer = calls.Answer
 Context = calls.Context
 
 
-class Operations(abc.ABC):
+class SpendingCalls(abc.ABC):
     """The operations on spending rates and prices."""
 
     @abc.abstractmethod
@@ -110,13 +110,13 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 _REPORT = calls.answers(roles.Access.REPORT)
 
 
-class Endpoint:
+class SpendingEndpoint:
     """Judges calls and hands them over.
 
     :param operations: what the service can do.
     """
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: SpendingCalls) -> None:
         self._operations = operations
 
     @_READ

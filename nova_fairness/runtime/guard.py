@@ -23,7 +23,7 @@ _NS = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Turns:
+class ThreadTimes:
     """Times of a thread since its start, from the scheduler.
 
     :ivar ran_s: CPU time, seconds.
@@ -37,7 +37,7 @@ class Turns:
     runnable: bool
 
 
-def turns_of(native_id: int) -> Turns:
+def turns_of(native_id: int) -> ThreadTimes:
     """Read what the kernel tells of a thread of this process.
 
     :param native_id: its number in the kernel.
@@ -47,11 +47,11 @@ def turns_of(native_id: int) -> Turns:
     try:
         ran, waited, _ = (task / 'schedstat').read_text('ascii').split()
         _, _, after_name = (task / 'stat').read_text('utf-8').rpartition(')')
-        return Turns(
+        return ThreadTimes(
             int(ran) * _NS, int(waited) * _NS, after_name.split()[0] == 'R'
         )
     except (OSError, ValueError, IndexError):
-        return Turns(0.0, 0.0, runnable=False)
+        return ThreadTimes(0.0, 0.0, runnable=False)
 
 
 T = TypeVar('T')
@@ -63,7 +63,7 @@ _STEP = 0.1
 """Part of the deadline between two looks at whether the plugin got a CPU."""
 
 
-_ReadTurns = Callable[[int], Turns]
+_ReadTurns = Callable[[int], ThreadTimes]
 
 
 class _Patience:
@@ -73,7 +73,9 @@ class _Patience:
     run and others do, its time stands still.
     """
 
-    def __init__(self, deadline_s: float, turns: Callable[[], Turns]) -> None:
+    def __init__(
+        self, deadline_s: float, turns: Callable[[], ThreadTimes]
+    ) -> None:
         self._deadline_s = deadline_s
         self._turns = turns
         self._first = turns()

@@ -13,7 +13,7 @@ _EVERY_S = 60.0
 _SOURCES = 10
 
 
-class Tally:
+class NameCounts:
     """Counts by name; any thread."""
 
     def __init__(self) -> None:

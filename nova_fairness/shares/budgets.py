@@ -63,7 +63,7 @@ class Period(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Terms:
+class BudgetTerms:
     """Units and period of budgets.
 
     :ivar period: after which they are full again.
@@ -82,7 +82,7 @@ class Terms:
 
 def opened(
     snapshot: cluster.ClusterSnapshot,
-    terms: Terms,
+    terms: BudgetTerms,
     spent: Mapping[str, float],
     at: float,
     now: float,
@@ -114,12 +114,12 @@ def opened(
         (second, third),
         left,
     )
-    spending = Spending(full, snapshot.accounts)
+    spending = BudgetUse(full, snapshot.accounts)
     spending.take_running(snapshot.running)
     return spending.left()
 
 
-class Lack(NamedTuple):
+class BudgetLack(NamedTuple):
     """Amount that an account lacks.
 
     :ivar account: its name.
@@ -132,7 +132,7 @@ class Lack(NamedTuple):
     left_s: float
 
 
-class Spending:
+class BudgetUse:
     """Budgets while a plan is made.
 
     :param budgets: at its begin; ``None`` if there are none.
@@ -160,7 +160,7 @@ class Spending:
 
     def lacking(
         self, requests: Iterable[request_model.Request], now: float
-    ) -> Lack | None:
+    ) -> BudgetLack | None:
         """Say whose budget is too small for a start, the largest lack first.
 
         :param requests: that start together.
@@ -178,7 +178,7 @@ class Spending:
 
     def lacking_extension(
         self, request: request_model.Request, since: float, by_s: float
-    ) -> Lack | None:
+    ) -> BudgetLack | None:
         """The same for servers that run and are to run longer.
 
         :param request: whose servers these are.
@@ -220,9 +220,11 @@ class Spending:
         for each in self._above.of(project, user):
             self._left[each.name] = _sum(self._left[each.name], cost, -1.0)
 
-    def _most_lacking(self, needed: Mapping[str, _Seconds]) -> Lack | None:
+    def _most_lacking(
+        self, needed: Mapping[str, _Seconds]
+    ) -> BudgetLack | None:
         found = [
-            Lack(name, much, max(left, 0.0))
+            BudgetLack(name, much, max(left, 0.0))
             for name, each in needed.items()
             for much, left in zip(each, self._left[name], strict=True)
             if 0 < much > left

@@ -18,7 +18,7 @@ _Bound = tuple[str, str, int]
 """An account, a class, and its ceiling."""
 
 
-class Over(NamedTuple):
+class ExceededCeiling(NamedTuple):
     """A ceiling that would be passed.
 
     :ivar account: its name.
@@ -50,7 +50,9 @@ class Ceilings:
             for owner, amounts in _normal(snapshot.running).items():
                 self._add(*owner, amounts, 1)
 
-    def passed(self, requests: Iterable[request_model.Request]) -> Over | None:
+    def passed(
+        self, requests: Iterable[request_model.Request]
+    ) -> ExceededCeiling | None:
         """The ceiling that a start would pass, the lowest account's first.
 
         :param requests: that start together.
@@ -68,7 +70,7 @@ class Ceilings:
         for (account, resource, ceiling), much in asked.items():
             used = self._used.get((account, resource), 0)
             if much and used + much > ceiling:
-                return Over(account, resource, much, used, ceiling)
+                return ExceededCeiling(account, resource, much, used, ceiling)
         return None
 
     def take(self, request: request_model.Request) -> None:

@@ -16,7 +16,7 @@ Floats = tree_module.Floats
 Bools = tree_module.Bools
 
 
-def normalised(tree: tree_module.Tree, use: Floats) -> Floats:
+def normalised(tree: tree_module.AccountTree, use: Floats) -> Floats:
     """Parts of the use of all accounts, (a,), 0 to 1.
 
     :param use: (a,) with all below, >= 0.
@@ -25,7 +25,9 @@ def normalised(tree: tree_module.Tree, use: Floats) -> Floats:
     return use / total if total > 0 else np.zeros(len(use))
 
 
-def effective(tree: tree_module.Tree, use: Floats, part: Floats) -> Floats:
+def effective(
+    tree: tree_module.AccountTree, use: Floats, part: Floats
+) -> Floats:
     """Use that counts for an account, (a,): its own and of its siblings.
 
     ``U_E = U_A + (U_E of the parent - U_A) S / S of the siblings`` and at the
@@ -43,7 +45,7 @@ def effective(tree: tree_module.Tree, use: Floats, part: Floats) -> Floats:
 
 
 def classic(
-    tree: tree_module.Tree,
+    tree: tree_module.AccountTree,
     use: Floats,
     part: Floats,
     damping: float = 1.0,
@@ -61,7 +63,9 @@ def classic(
     return factor
 
 
-def fair_tree(tree: tree_module.Tree, use: Floats, members: Bools) -> Floats:
+def fair_tree(
+    tree: tree_module.AccountTree, use: Floats, members: Bools
+) -> Floats:
     """Rank of every member divided by their number, (a,), above 0 to 1.
 
     Slurm's fair tree: on each level the largest :func:`level_fair_share`
@@ -93,7 +97,7 @@ def fair_tree(tree: tree_module.Tree, use: Floats, members: Bools) -> Floats:
     return factor
 
 
-def level_fair_share(tree: tree_module.Tree, use: Floats) -> Floats:
+def level_fair_share(tree: tree_module.AccountTree, use: Floats) -> Floats:
     """``S / U`` of every account beside its siblings, (a,), 0 to infinity.
 
     S is the part of the shares of all siblings, U the part of what the parent

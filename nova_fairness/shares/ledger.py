@@ -31,7 +31,7 @@ FORGOTTEN = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ledger:
+class UseLedger:
     """Decayed use at one moment.
 
     :ivar half_life_s: seconds after which use counts half, > 0.
@@ -54,7 +54,7 @@ class Ledger:
 
     def advanced(
         self, now: float, current: Mapping[str, Floats], capacity: Floats
-    ) -> 'Ledger':
+    ) -> 'UseLedger':
         """The ledger after accounts used something until now.
 
         A clock that went back changes nothing until it has caught up, so
@@ -88,7 +88,7 @@ class Ledger:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class UseRecord:
     """Use of an account for a while.
 
     :ivar account: name.
@@ -104,8 +104,8 @@ class Record:
 
 
 def recomputed(
-    records: Iterable[Record], now: float, half_life_s: float
-) -> Ledger:
+    records: Iterable[UseRecord], now: float, half_life_s: float
+) -> UseLedger:
     """The ledger that advancing through all records would have given.
 
     Each record counts ``0.5^((now - end) / h) - 0.5^((now - start) / h)`` of
@@ -114,10 +114,10 @@ def recomputed(
     :param records: in any order; the time after ``now`` does not count.
     :param now: seconds of the epoch.
     :param half_life_s: seconds after which use counts half, > 0.
-    :raises BadLedger: see :class:`Ledger`; or if a record ends before it
+    :raises BadLedger: see :class:`UseLedger`; or if a record ends before it
         begins.
     """
-    empty = Ledger(half_life_s, now)
+    empty = UseLedger(half_life_s, now)
     use: dict[str, Floats] = {}
     for each in records:
         _check_times(each)
@@ -128,7 +128,7 @@ def recomputed(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Charge:
+class PeriodCharge:
     """Amounts that all accounts are charged for a while.
 
     :ivar begins: seconds of the epoch.
@@ -147,28 +147,28 @@ class Charge:
     opening: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
 
 
-def replayed(charges: Iterable[Charge], half_life_s: float) -> Ledger:
+def replayed(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
     """The ledger worked out again from all charges.
 
     Only the opening of the first one counts.
 
     :param charges: in the order in which they were made.
     :param half_life_s: seconds after which use counts half, > 0.
-    :raises BadLedger: see :class:`Ledger`.
+    :raises BadLedger: see :class:`UseLedger`.
     """
-    ledger: Ledger | None = None
+    ledger: UseLedger | None = None
     for each in charges:
         if ledger is None:
-            ledger = Ledger(half_life_s, each.begins, each.opening)
+            ledger = UseLedger(half_life_s, each.begins, each.opening)
         # The clock went back: what is known goes on from there.
         at = min(ledger.at, each.begins)
         ledger = dataclasses.replace(ledger, at=at)
         ledger = ledger.advanced(each.begins, {}, each.capacity)
         ledger = ledger.advanced(each.ends, each.current, each.capacity)
-    return ledger or Ledger(half_life_s, 0.0)
+    return ledger or UseLedger(half_life_s, 0.0)
 
 
-class Run(NamedTuple):
+class ChargeRun(NamedTuple):
     """A time in which an account was charged the same.
 
     :ivar account: name.
@@ -185,17 +185,17 @@ class Run(NamedTuple):
     parts: Floats
 
 
-def runs(charges: Iterable[Charge]) -> Iterator[Run]:
+def runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
     """Charges, in as few runs of each account as there can be.
 
     :param charges: in the order in which they were made.
     """
-    open_: dict[str, Run] = {}
+    open_: dict[str, ChargeRun] = {}
     for each in charges:
         before, open_ = open_, {}
         for name, amounts in each.current.items():
             part = parts(amounts, each.capacity)
-            new = Run(name, each.begins, each.ends, amounts, part)
+            new = ChargeRun(name, each.begins, each.ends, amounts, part)
             old = before.get(name)
             if old is not None and _goes_on(old, new):
                 open_[name] = old._replace(ends=new.ends)
@@ -206,7 +206,7 @@ def runs(charges: Iterable[Charge]) -> Iterator[Run]:
     yield from open_.values()
 
 
-def _goes_on(old: Run, new: Run) -> bool:
+def _goes_on(old: ChargeRun, new: ChargeRun) -> bool:
     return old.ends == new.begins and all(
         np.array_equal(left, right)
         for left, right in zip(old[3:], new[3:], strict=True)
@@ -214,7 +214,7 @@ def _goes_on(old: Run, new: Run) -> bool:
 
 
 def periods(
-    records: Iterable[Record],
+    records: Iterable[UseRecord],
     now: float,
     length_s: float,
     count: int,
@@ -254,7 +254,7 @@ def parts(amounts: Floats, capacity: Floats) -> Floats:
     return np.divide(amounts, capacity, out=none, where=capacity > 0)
 
 
-def _overlap(record: Record, start: float, end: float) -> float:
+def _overlap(record: UseRecord, start: float, end: float) -> float:
     return max(min(record.end, end) - max(record.start, start), 0.0)
 
 
@@ -267,7 +267,7 @@ def _check(current: Mapping[str, Floats]) -> None:
             )
 
 
-def _check_times(record: Record) -> None:
+def _check_times(record: UseRecord) -> None:
     if not record.start <= record.end:
         raise exception.BadLedger(
             f'a record of account {record.account!r} must not end before it'

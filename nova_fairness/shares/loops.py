@@ -52,7 +52,7 @@ NEVER = 0.999
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Changes:
+class LoopMemory:
     """Memory of VMs, (n,) each.
 
     :ivar used: CPUs in the interval before; NaN if unknown.
@@ -69,13 +69,15 @@ class Changes:
     varied: Scalars
 
     @classmethod
-    def unknown(cls, count: int) -> 'Changes':
+    def unknown(cls, count: int) -> 'LoopMemory':
         """Memory of VMs never seen before."""
         never = np.full(count, np.nan)
         sums = [np.zeros(count) for _ in range(3)]
         return cls(never, never.copy(), *sums)
 
-    def after(self, used: Scalars, stall: Scalars, ready: Mask) -> 'Changes':
+    def after(
+        self, used: Scalars, stall: Scalars, ready: Mask
+    ) -> 'LoopMemory':
         """Add an interval.
 
         :param used: (n,) CPUs, >= 0.
@@ -93,7 +95,7 @@ class Changes:
         larger = np.maximum(np.abs(x), np.abs(y))
         scale = np.sqrt(LARGEST) / np.maximum(larger, np.sqrt(LARGEST))
         x, y = x * scale, y * scale
-        return Changes(
+        return LoopMemory(
             used=used,
             stall=stall,
             moved=kept * self.moved + x * x,

@@ -63,7 +63,7 @@ _NEXT_TO_NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rows:
+class DemandRows:
     """Demand on nodes; each row stands for VMs that are alike.
 
     :ivar node: (n,) index of each row's node, ascending.
@@ -99,7 +99,7 @@ class Begin:
 
     :ivar cold: (k,) by which the logarithms of each owner's weights are
         lower, up to a number for each node.
-    :ivar level: (m,) of the nodes, see :class:`weighted.Point`; any number
+    :ivar level: (m,) of nodes, see :class:`weighted.WeightedPoint`; any number
         where it is not known, and ``None`` if it is known of none.
     :ivar stage: number of the stage that is being solved.
     :ivar made: steps so far.
@@ -121,7 +121,7 @@ class Begin:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Division:
+class MaxMinDivision:
     """Result of the search.
 
     :ivar got: (n,) amount of each row, at most its want.
@@ -147,12 +147,12 @@ class Division:
 
 
 def divide(
-    rows: Rows,
+    rows: DemandRows,
     weigh: weighted.Weigh,
     ratio: float,
     begin: Begin | None = None,
     steps: int = MOST_STEPS,
-) -> Division:
+) -> MaxMinDivision:
     """Divide all nodes.
 
     :param weigh: how heavy owners would be.
@@ -165,9 +165,9 @@ def divide(
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
-        return Division(got, log, 0.0, None, is_over=True)
+        return MaxMinDivision(got, log, 0.0, None, is_over=True)
     names, node = grouping.present(rows.node[chosen])
-    nodes = weighted.Nodes(
+    nodes = weighted.ShortNodes(
         rows=chosen,
         node=node,
         owner=rows.owner[chosen],
@@ -191,7 +191,7 @@ def divide(
     # All that is wanted is exactly that, whatever logarithms lost.
     content = some >= got[chosen] * (1 - weighted.SAME)
     got[chosen] = np.where(content, got[chosen], some)
-    return Division(got, log, sharpness, at, is_over)
+    return MaxMinDivision(got, log, sharpness, at, is_over)
 
 
 def widened(begin: Begin, stage: int) -> Begin:
@@ -214,14 +214,14 @@ class _Sharpest:
     :ivar width: its ``e``.
     """
 
-    point: weighted.Point | None = None
+    point: weighted.WeightedPoint | None = None
     sharpness: float = np.inf
     width: float = np.inf
 
 
 def _sharpened(
-    nodes: weighted.Nodes, begin: Begin | None, most: int
-) -> tuple[weighted.Point, float, Begin, bool]:
+    nodes: weighted.ShortNodes, begin: Begin | None, most: int
+) -> tuple[weighted.WeightedPoint, float, Begin, bool]:
     """Solve one stage after the other.
 
     :returns: the sharpest solution, or where one got without any; its
@@ -258,8 +258,8 @@ def _sharpened(
 
 
 def _staged(
-    nodes: weighted.Nodes, now: Begin, most: int
-) -> tuple[weighted.Point | None, _Sharpest, int, int]:
+    nodes: weighted.ShortNodes, now: Begin, most: int
+) -> tuple[weighted.WeightedPoint | None, _Sharpest, int, int]:
     """Take steps, stage by stage.
 
     :returns: where one got, ``None`` without a step; the sharpest solution;
@@ -287,7 +287,9 @@ def _staged(
     return point, best, stage, made
 
 
-def _carried(nodes: weighted.Nodes, now: Begin, best: _Sharpest) -> _Sharpest:
+def _carried(
+    nodes: weighted.ShortNodes, now: Begin, best: _Sharpest
+) -> _Sharpest:
     """The sharper of what was found now and what was before."""
     if now.best is None:
         return best
@@ -299,25 +301,27 @@ def _carried(nodes: weighted.Nodes, now: Begin, best: _Sharpest) -> _Sharpest:
     return _Sharpest(point, there, now.width)
 
 
-def _sharpness(point: weighted.Point, width: float) -> float:
+def _sharpness(point: weighted.WeightedPoint, width: float) -> float:
     """How far all but a few owners are from where they shall be."""
     off = float(np.quantile(np.abs(point.off(width)), NEARLY))
     return width + max(off - _SOLVED * width, 0.0)
 
 
 def _at(
-    nodes: weighted.Nodes, stage: int, begin: Begin | weighted.Point
-) -> weighted.Point:
+    nodes: weighted.ShortNodes,
+    stage: int,
+    begin: Begin | weighted.WeightedPoint,
+) -> weighted.WeightedPoint:
     """Divide with bounds rounded off as in a stage."""
     _, blur = STAGES[stage]
     count = len(nodes.supply)
     level = np.zeros(count) if begin.level is None else begin.level
-    return weighted.Point.of(nodes.blurred(blur), begin.cold, level)
+    return weighted.WeightedPoint.of(nodes.blurred(blur), begin.cold, level)
 
 
 def _solved(
-    point: weighted.Point, sharpness: float, most: int, nearly: float
-) -> tuple[weighted.Point, int, bool]:
+    point: weighted.WeightedPoint, sharpness: float, most: int, nearly: float
+) -> tuple[weighted.WeightedPoint, int, bool]:
     """Take Newton steps, each halved until it brings the solution nearer.
 
     :param nearly: part of the owners that must be where they shall be.
@@ -329,7 +333,7 @@ def _solved(
         move = motion.towards(off, sharpness)
         part = min(1.0, _LARGEST_MOVE / max(motion.apart(move), weighted.SAME))
         for _ in range(_HALVINGS + 1):
-            tried = weighted.Point.of(
+            tried = weighted.WeightedPoint.of(
                 point.nodes,
                 point.cold + part * move,
                 point.level + part * motion.mean(move),
@@ -359,7 +363,7 @@ class _Motion:
     :ivar moving: (m,) > 0, all that moves.
     """
 
-    point: weighted.Point
+    point: weighted.WeightedPoint
     free: '_Part'
     bound: '_Part'
     leader: Places
@@ -367,7 +371,7 @@ class _Motion:
     moving: Floats
 
     @classmethod
-    def of(cls, point: weighted.Point) -> '_Motion':
+    def of(cls, point: weighted.WeightedPoint) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
         capped, follows = rounding.smaller(rates.wish, nodes.full, nodes.blur)
@@ -439,7 +443,7 @@ class _Part:
     got: Floats
 
     @classmethod
-    def of(cls, point: weighted.Point, part: Floats) -> '_Part':
+    def of(cls, point: weighted.WeightedPoint, part: Floats) -> '_Part':
         rows = np.flatnonzero(part > _NEXT_TO_NOTHING)
         nodes = point.nodes
         return cls(

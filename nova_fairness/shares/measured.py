@@ -31,7 +31,7 @@ class Charge(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Measured:
+class MeasuredUse:
     """Use of all nodes that agents know.
 
     :ivar by_project: whether it is told of projects; else of users, in all
@@ -48,7 +48,7 @@ def charged(
     own: Mapping[str, Floats],
     lent: Mapping[str, Floats],
     lent_counts: float,
-    measured: Measured | None,
+    measured: MeasuredUse | None,
     capacity: Mapping[str, float],
     most: Mapping[str, float] | None = None,
 ) -> dict[str, Floats]:

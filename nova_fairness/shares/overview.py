@@ -14,7 +14,7 @@ from nova_fairness.shares import tree as tree_module
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class AccountStanding:
     """Where an account stands.
 
     :ivar account: with its name, parent and share.
@@ -32,7 +32,7 @@ class Standing:
 
 def standings(
     snapshot: cluster.ClusterSnapshot, project: str | None = None
-) -> list[Standing]:
+) -> list[AccountStanding]:
     """Accounts with those below each after it, siblings by name.
 
     :param snapshot: of the cloud.
@@ -42,14 +42,14 @@ def standings(
         snapshot.accounts, snapshot.used.keys() - {''}, _users(snapshot)
     )
     by_name = {each.name: each for each in accounts}
-    tree = tree_module.Tree(accounts)
+    tree = tree_module.AccountTree(accounts)
     part = tree.part(np.ones(len(tree), dtype=bool))
     history = tree.table(snapshot.history, len(snapshot.classes))
     counted = (history * snapshot.counts).max(axis=1, initial=0.0)
     use = factors.normalised(tree, counted)
     factor = factors.classic(tree, use, part)
     return [
-        Standing(
+        AccountStanding(
             by_name[tree.names[at]],
             float(part[at]),
             dict(zip(snapshot.classes, history[at].tolist(), strict=True)),
@@ -70,7 +70,9 @@ def _users(snapshot: cluster.ClusterSnapshot) -> set[tuple[str, str]]:
     return {(project, user) for project, user in found if project}
 
 
-def _depth_first(tree: tree_module.Tree, project: str | None) -> Iterator[int]:
+def _depth_first(
+    tree: tree_module.AccountTree, project: str | None
+) -> Iterator[int]:
     children = tree.children()
     stack = list(reversed(children[tree_module.ROOT]))
     if project is not None:

@@ -79,7 +79,7 @@ def transport(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rows:
+class ProgramRows:
     """Rows of a program: ``lower <= A x <= upper``.
 
     :ivar row: (e,) of each entry of A.
@@ -97,7 +97,7 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Choice:
+class ProgramSolution:
     """A choice of numbers, and its cost.
 
     :ivar chosen: (c,) whole numbers.
@@ -118,10 +118,10 @@ class Choice:
 def choose(
     cost: Floats,
     most: Floats,
-    rows: Rows,
+    rows: ProgramRows,
     longest_s: float | None = None,
     nodes: int | None = None,
-) -> Choice | None:
+) -> ProgramSolution | None:
     """Choose whole numbers of the least cost.
 
     :param cost: (c,) of one of each column, finite.
@@ -157,7 +157,9 @@ def choose(
             f'HiGHS ends with {found.message!r}, expected a choice'
         )
     chosen = np.rint(found.x).astype(np.int64)
-    return Choice(chosen, float(cost @ chosen), float(found.mip_dual_bound))
+    return ProgramSolution(
+        chosen, float(cost @ chosen), float(found.mip_dual_bound)
+    )
 
 
 _OUT_OF_TIME = 1

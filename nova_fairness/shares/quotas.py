@@ -30,7 +30,7 @@ Counts = npt.NDArray[np.intp]
 UNLIMITED = np.iinfo(np.int64).max // 2
 
 
-class Over(NamedTuple):
+class ExceededQuota(NamedTuple):
     """A borrowing limit that would be passed.
 
     :ivar account: its name.
@@ -186,7 +186,9 @@ class Quotas:
         )
         return within
 
-    def passed(self, project: str, asked: cluster.Amounts) -> Over | None:
+    def passed(
+        self, project: str, asked: cluster.Amounts
+    ) -> ExceededQuota | None:
         """The borrowing limit that a start would pass, the lowest first."""
         if self.within(project, asked[np.newaxis]).all():
             return None
@@ -194,7 +196,7 @@ class Quotas:
             borrowed = self._use[row] + asked - self._part[row]
             over = (asked > 0) & (borrowed > self._limit[row])
             for c in np.flatnonzero(over) if over.any() else ():
-                return Over(
+                return ExceededQuota(
                     self._names[row],
                     int(c),
                     int(borrowed[c]),

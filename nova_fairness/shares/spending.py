@@ -22,7 +22,7 @@ UNIT = 3_600_000_000 * THOUSANDTHS
 
 
 def in_force(
-    groups: Mapping[tuple[str, str], market.Group],
+    groups: Mapping[tuple[str, str], market.SpendingGroup],
     running: Iterable[cluster.Running],
     empty: Collection[str],
     lowest: int,

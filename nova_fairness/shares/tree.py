@@ -41,7 +41,7 @@ LARGEST_BUDGET = 1e12
 """Unit-hours."""
 
 
-class Tree:
+class AccountTree:
     """Accounts in an order in which parents come before their children.
 
     :param accounts: in any order.
@@ -178,7 +178,7 @@ def completed_tree(
     accounts: Iterable[cluster.Account],
     projects: Iterable[str],
     users: Iterable[tuple[str, str]],
-) -> Tree:
+) -> AccountTree:
     """The tree of :func:`completed` accounts; the last few are kept.
 
     :raises BadShares: see :func:`faults`.
@@ -188,8 +188,8 @@ def completed_tree(
 
 # A cycle asks for the tree of the same accounts at many places.
 @functools.lru_cache(maxsize=4)
-def _tree(accounts: tuple[cluster.Account, ...]) -> Tree:
-    return Tree(accounts)
+def _tree(accounts: tuple[cluster.Account, ...]) -> AccountTree:
+    return AccountTree(accounts)
 
 
 def overlaid(
@@ -254,7 +254,7 @@ def below(
     accounts: Iterable[cluster.Account], name: str | None
 ) -> frozenset[str]:
     """Names of an account and all below it; ``None`` for everybody."""
-    tree = Tree(accounts)
+    tree = AccountTree(accounts)
     if name is None:
         return frozenset(tree.names)
     found: set[str] = set()
@@ -334,7 +334,7 @@ def _parents_first(accounts: Sequence[cluster.Account]) -> list[str]:
     return names
 
 
-class Fault(NamedTuple):
+class TreeFault(NamedTuple):
     """Something wrong with an account.
 
     :ivar account: its name.
@@ -345,7 +345,7 @@ class Fault(NamedTuple):
     what: str
 
 
-def faults(accounts: Sequence[cluster.Account]) -> list[Fault]:
+def faults(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     """All that is wrong with accounts.
 
     A name comes twice, a parent is unknown, parents form a circle, a share is
@@ -355,20 +355,21 @@ def faults(accounts: Sequence[cluster.Account]) -> list[Fault]:
     """
     by_name = {each.name: each for each in accounts}
     wrong = [
-        Fault(each.name, what)
+        TreeFault(each.name, what)
         for each in accounts
         for what in (*_bad_numbers(each), *_bad_place(each, by_name))
     ]
     return [*_twice(accounts), *wrong] or _circles(by_name)
 
 
-def _twice(accounts: Sequence[cluster.Account]) -> list[Fault]:
+def _twice(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     seen: set[str] = set()
     twice: set[str] = set()
     for each in accounts:
         (twice if each.name in seen else seen).add(each.name)
     return [
-        Fault(name, f'account {name!r} comes twice') for name in sorted(twice)
+        TreeFault(name, f'account {name!r} comes twice')
+        for name in sorted(twice)
     ]
 
 
@@ -416,7 +417,7 @@ def _bad_place(
         )
 
 
-def _circles(by_name: Mapping[str, cluster.Account]) -> list[Fault]:
+def _circles(by_name: Mapping[str, cluster.Account]) -> list[TreeFault]:
     sound: set[str] = set()
     for name in sorted(by_name):
         path: list[str] = []
@@ -424,7 +425,7 @@ def _circles(by_name: Mapping[str, cluster.Account]) -> list[Fault]:
         while up is not None and up not in sound:
             if up in path:
                 circle = ' > '.join([*path[path.index(up) :], up])
-                return [Fault(up, f'accounts form a circle: {circle}')]
+                return [TreeFault(up, f'accounts form a circle: {circle}')]
             path.append(up)
             up = by_name[up].parent
         sound.update(path)

@@ -124,7 +124,7 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Past:
+class WaitHistory:
     """Memory of VMs, a row for each.
 
     :ivar late: (n,) whether the stall was above the noise.
@@ -141,10 +141,10 @@ class Past:
     count: Scalars
     mean: Scalars
     variance: Scalars
-    changes: loops.Changes
+    changes: loops.LoopMemory
 
     @classmethod
-    def unknown(cls, count: int) -> 'Past':
+    def unknown(cls, count: int) -> 'WaitHistory':
         """Memory of VMs never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
@@ -154,18 +154,18 @@ class Past:
             zeros,
             zeros.copy(),
             zeros.copy(),
-            loops.Changes.unknown(count),
+            loops.LoopMemory.unknown(count),
         )
 
-    def picked(self, rows: Indices) -> 'Past':
+    def picked(self, rows: Indices) -> 'WaitHistory':
         """Some rows; those below 0 as never seen."""
         seen = rows >= 0
-        blank = Past.unknown(len(rows))
+        blank = WaitHistory.unknown(len(rows))
         for mine, its in _pairs(self, blank):
             its[seen] = mine[rows[seen]]
         return blank
 
-    def put(self, rows: Indices, other: 'Past') -> None:
+    def put(self, rows: Indices, other: 'WaitHistory') -> None:
         """Write other rows in the place of some."""
         for mine, its in _pairs(self, other):
             mine[rows] = its
@@ -204,7 +204,7 @@ class Past:
         begin = mean + SIGNIFICANT * np.sqrt(variance)
         return begin.clip(LEAST), np.minimum(mean, begin).clip(NOTHING)
 
-    def learned(self, stall: Scalars, quiet: Mask) -> 'Past':
+    def learned(self, stall: Scalars, quiet: Mask) -> 'WaitHistory':
         """Add an interval to the noise.
 
         :param stall: (n,) of that interval.
@@ -244,7 +244,9 @@ def guessed(used: Scalars, most: Scalars) -> Mask:
     return np.asarray((used > IDLE * most) & (used < SATISFIED * most))
 
 
-def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
+def judge(
+    now: Interval, past: WaitHistory
+) -> tuple[usage_model.CpuWaits, WaitHistory]:
     """Judge who waits for a CPU, once for each interval.
 
     :param past: of the same VMs, as this function returned it last.
@@ -277,7 +279,7 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
     lacking = np.where(told, stall, np.nan)
-    found = usage_model.Waiting(waits | blind, short, lacking)
+    found = usage_model.CpuWaits(waits | blind, short, lacking)
     return found, kept.learned(stall, quiet)
 
 

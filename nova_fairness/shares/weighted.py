@@ -38,7 +38,7 @@ much heavier by a unit more for its user."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Nodes:
+class ShortNodes:
     """Rows of the nodes that are short, and how all is weighed.
 
     :ivar rows: (p,) their places among all.
@@ -71,7 +71,7 @@ class Nodes:
         """Tell whether each owner is a user."""
         return np.array_equal(self.user, np.arange(len(self.user)))
 
-    def of(self, chosen: Bools, rows: Places) -> 'Nodes':
+    def of(self, chosen: Bools, rows: Places) -> 'ShortNodes':
         """Some nodes, with their rows."""
         number = np.cumsum(chosen) - 1
         return dataclasses.replace(
@@ -83,7 +83,7 @@ class Nodes:
             supply=self.supply[chosen],
         )
 
-    def blurred(self, blur: float) -> 'Nodes':
+    def blurred(self, blur: float) -> 'ShortNodes':
         """The same with bounds rounded off otherwise."""
         return dataclasses.replace(self, blur=blur)
 
@@ -104,7 +104,7 @@ class Nodes:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Point:
+class WeightedPoint:
     """The nodes divided with some weights.
 
     :ivar cold: (k,) logarithm by which each owner's weights are lower.
@@ -115,7 +115,7 @@ class Point:
     :ivar slope: (k,) of it by a unit more.
     """
 
-    nodes: Nodes
+    nodes: ShortNodes
     cold: Floats
     level: Floats
     rates: 'Rates'
@@ -124,7 +124,9 @@ class Point:
     slope: Floats
 
     @classmethod
-    def of(cls, nodes: Nodes, cold: Floats, level: Floats) -> 'Point':
+    def of(
+        cls, nodes: ShortNodes, cold: Floats, level: Floats
+    ) -> 'WeightedPoint':
         """Divide with weights, beginning with a guess of the levels."""
         lower = cold[nodes.owner]
         level = _filled(nodes, lower, level)
@@ -156,7 +158,7 @@ class Rates:
     by_least: Floats
 
     @classmethod
-    def of(cls, nodes: Nodes, wish: Floats) -> 'Rates':
+    def of(cls, nodes: ShortNodes, wish: Floats) -> 'Rates':
         """Bound rates by what is wanted, and from below by the ratio."""
         blur = nodes.blur
         capped, _ = rounding.smaller(nodes.full, wish, blur)
@@ -166,7 +168,7 @@ class Rates:
         return cls(wish, least, rate, full * follows, full * (1 - follows))
 
 
-def _filled(nodes: Nodes, lower: Floats, level: Floats) -> Floats:
+def _filled(nodes: ShortNodes, lower: Floats, level: Floats) -> Floats:
     """Find the levels at which all is divided that there is, (m,).
 
     Newton's method on logarithms; where it does not halve what is missing,
@@ -204,7 +206,7 @@ def _filled(nodes: Nodes, lower: Floats, level: Floats) -> Floats:
     return level
 
 
-def settled(nodes: Nodes, point: Point) -> tuple[Floats, Floats]:
+def settled(nodes: ShortNodes, point: WeightedPoint) -> tuple[Floats, Floats]:
     """Amounts of rows and the logarithms of their weights, (p,) each.
 
     Weights are those of the point; amounts are as a kernel divides.

@@ -15,7 +15,7 @@ import unittest
 
 from nova_fairness import exception
 from nova_fairness.batch import system
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.model import pledge
 
 PATIENCE_S = 60.0
@@ -67,7 +67,9 @@ class BatchContract(abc.ABC):
         seen = self.make().look()
         _assert(len(seen.places) > 1, seen)
         for place in seen.places.values():
-            _assert(place == partition.Place(True, reason=place.reason), place)
+            _assert(
+                place == border.SideStatus(True, reason=place.reason), place
+            )
         _assert(not seen.wants, seen.wants)
 
     def test_a_closed_host_is_ours_until_it_is_opened(self) -> None:
@@ -78,7 +80,7 @@ class BatchContract(abc.ABC):
             batch.close(host, 'it goes to the cloud')
             place = batch.look().places[host]
             _assert(not place.takes and place.ours and place.up, place)
-            _assert(place.reason.startswith(partition.MARK), place)
+            _assert(place.reason.startswith(border.MARK), place)
             _assert(batch.look().places[other].takes, host)
         for _ in range(2):
             batch.open(host)

@@ -45,7 +45,7 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
+class StageResults:
     """Results of the three stages: (n,), (u,), (n,)."""
 
     instances: _Array
@@ -128,7 +128,7 @@ def totals_of(case: Case, heaviness: _Array) -> metric_base.Totals:
     )
 
 
-def run(metric: metric_base.Metric, case: Case) -> Outcome:
+def run(metric: metric_base.Metric, case: Case) -> StageResults:
     """Run the three stages as the product does, with all its checks.
 
     :raises PluginMisbehaved: if the metric raises, changes its arguments or
@@ -137,7 +137,7 @@ def run(metric: metric_base.Metric, case: Case) -> Outcome:
     own = stages.instance_stage(metric, case.demands)
     users = stages.user_stage(metric, totals_of(case, own))
     treated = stages.combine_stage(metric, users[case.owners.user_index], own)
-    return Outcome(own, users, treated)
+    return StageResults(own, users, treated)
 
 
 class MetricContract:
@@ -201,7 +201,7 @@ class MetricContract:
         moved = run(self.metric, _reordered(case, order))
         _assert_same(
             moved,
-            Outcome(
+            StageResults(
                 plain.instances[order], plain.users, plain.combined[order]
             ),
         )
@@ -223,7 +223,7 @@ class MetricContract:
         turned = run(self.metric, dataclasses.replace(case, owners=owners))
         _assert_same(
             turned,
-            Outcome(plain.instances, plain.users[::-1], plain.combined),
+            StageResults(plain.instances, plain.users[::-1], plain.combined),
         )
 
     def test_unit_of_a_resource_does_not_matter(self) -> None:
@@ -264,8 +264,8 @@ def _reordered(case: Case, order: usage_model.Indices) -> Case:
     return dataclasses.replace(moved, owners=owners)
 
 
-def _assert_same(got: Outcome, expected: Outcome) -> None:
-    for field in dataclasses.fields(Outcome):
+def _assert_same(got: StageResults, expected: StageResults) -> None:
+    for field in dataclasses.fields(StageResults):
         np.testing.assert_allclose(
             getattr(got, field.name),
             getattr(expected, field.name),

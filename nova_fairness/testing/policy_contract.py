@@ -63,7 +63,7 @@ def situation_of(
     """
     values = np.array(heaviness, dtype=np.float64).reshape(-1)
     count, controls = len(values), len(resources.CONTROLS)
-    cpu = resources.CONTROLS.index(resources.Control.CPU)
+    cpu = resources.CONTROLS.index(resources.ResourceControl.CPU)
     wants = np.zeros((count, controls), dtype=np.bool_)
     wants[:, cpu] = wanting
     waited_for = np.zeros(controls, dtype=np.bool_)
@@ -195,7 +195,7 @@ class PolicyContract(abc.ABC):
 
     def test_a_lighter_vm_never_gets_less_than_a_heavier_one(self) -> None:
         weights, _ = self._decide(situation_of([0.9, 0.1, -0.3, 0.4]))
-        cpu = resources.CONTROLS.index(resources.Control.CPU)
+        cpu = resources.CONTROLS.index(resources.ResourceControl.CPU)
         by_heaviness = weights[np.argsort([0.9, 0.1, -0.3, 0.4]), cpu]
         _require((np.diff(by_heaviness) <= 0).all(), 'weights out of order')
 

@@ -21,7 +21,7 @@ _CASES = 12
 _NOW = 1e6
 
 Needs = Sequence[candidates.Need]
-Case = tuple[Needs, candidates.Field]
+Case = tuple[Needs, candidates.VictimCandidates]
 
 
 def make_case(
@@ -44,7 +44,7 @@ def make_case(
     owner = source.integers(0, owners, count)
     behind = 3 - np.clip(np.floor(np.log2(level)), 0, 3)
     price = part * (_NOW - since + 86400.0 * behind[owner]) + 0.1
-    field = candidates.Field(
+    field = candidates.VictimCandidates(
         free=source.integers(0, 2, (2, hosts)) * np.array([[1], [4]]),
         party=np.arange(count, dtype=np.intp),
         row=np.repeat(np.arange(hosts, dtype=np.intp), parties),
@@ -96,7 +96,7 @@ class VictimsContract:
     def test_whoever_is_chosen_may_leave_and_makes_room(self) -> None:
         """One after the other, as they were chosen; no victim leaves twice."""
         for needs, field in cases():
-            pool = candidates.Pool(field)
+            pool = candidates.FreeCapacity(field)
             found = self.victims.choose(needs, field)
             if len(found) != len(needs):
                 raise AssertionError(f'{len(found)} choices')
@@ -124,8 +124,8 @@ class VictimsContract:
 
 def _check(
     need: candidates.Need,
-    choice: candidates.Choice,
-    pool: candidates.Pool,
+    choice: candidates.VictimChoice,
+    pool: candidates.FreeCapacity,
 ) -> None:
     for party in choice.parties:
         if not (need.may[party] and pool.here[party]):

@@ -101,7 +101,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         """Make the plan."""
         self._nodes = self.compute_model.get_all_compute_nodes()
         given = self.input_parameters
-        rules = rules_module.Rules(
+        rules = rules_module.ConsolidationRules(
             rule=weighers.RULES[given.get('rule') or 'fullest'],
             dearest_mb=given.get('dearest_mb') or None,
             partial=bool(given.get('partial')),

@@ -165,7 +165,7 @@ class Authenticator:
         # Until when, by the name of a peer; as many as the allow-list has.
         self._kept_out: dict[str, float] = {}
         self._refusals = refusals.Refusals(domain)
-        self._unread = unread.Unread(most_unread)
+        self._unread = unread.AllConnections(most_unread)
         self.took = self._unread.took
         # By the name under which ZeroMQ asks about a socket.
         self._guarded: dict[str, _Guarded] = {}

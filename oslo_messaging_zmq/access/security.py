@@ -26,7 +26,7 @@ Socket = zmq.Socket[bytes]
 Identity = dict[str, Any]
 
 
-class Guard(Protocol):
+class SocketGuard(Protocol):
     """Prepares sockets and says whose message it is."""
 
     public: str
@@ -116,7 +116,7 @@ class Open:
         """There is nothing to give back."""
 
 
-def check(settings: options.Settings) -> None:
+def check(settings: options.DriverSettings) -> None:
     """Refuse to be insecure by accident.
 
     :raises ConfigurationError: of oslo.messaging, when there are no usable
@@ -136,7 +136,9 @@ def check(settings: options.Settings) -> None:
         raise exceptions.ConfigurationError(msg)
 
 
-def make(settings: options.Settings, context: Context, domain: str) -> Guard:
+def make(
+    settings: options.DriverSettings, context: Context, domain: str
+) -> SocketGuard:
     """The guard that the options ask for, which check() has let pass."""
     if settings.keys_path:
         keys = keyring.Keyring(settings.keys_path)

@@ -49,7 +49,7 @@ often at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class ConnectionFacts:
     """Facts of the kernel about a connection.
 
     :param cookie: never the same for two sockets.
@@ -65,7 +65,7 @@ class Look:
     received: int = 0
 
 
-def look(descriptor: int) -> Look | None:
+def look(descriptor: int) -> ConnectionFacts | None:
     """Ask the kernel about a descriptor; ``None`` if it is not connected."""
     try:
         connection = socket.socket(fileno=descriptor)
@@ -82,7 +82,7 @@ def look(descriptor: int) -> Look | None:
         connection.detach()
 
 
-def _look(connection: socket.socket) -> Look:
+def _look(connection: socket.socket) -> ConnectionFacts:
     cookie = connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
     address, port = connection.getpeername()[:2]
     state = connection.getsockopt(
@@ -94,7 +94,7 @@ def _look(connection: socket.socket) -> Look:
         sent = all_sent - again
         (received,) = _RECEIVED.unpack_from(state, _RECEIVED_AT)
     number = int.from_bytes(cookie, 'little')
-    return Look(number, address, port, sent, received)
+    return ConnectionFacts(number, address, port, sent, received)
 
 
 def shut(descriptor: int, cookie: int) -> bool:
@@ -152,7 +152,7 @@ class Sessions:
 
     def __init__(
         self,
-        look: Callable[[int], Look | None] = look,
+        look: Callable[[int], ConnectionFacts | None] = look,
         shut: Callable[[int, int], bool] = shut,
     ) -> None:
         self._look = look
@@ -283,7 +283,7 @@ class Sessions:
                 session.doubtful = True
         self._unsure.setdefault(key, []).append(sessions)
 
-    def _present(self, session: Session) -> Look | None:
+    def _present(self, session: Session) -> ConnectionFacts | None:
         found = self._look(session.descriptor)
         same = found is not None and found.cookie == session.cookie
         return found if same else None
@@ -371,7 +371,7 @@ class Sessions:
         return self._sessions.get(session.descriptor) is session
 
 
-_Looks = list[tuple[Session, Look | None]]
+_Looks = list[tuple[Session, ConnectionFacts | None]]
 
 
 def _is_worth_waiting(looks: _Looks) -> bool:
@@ -379,7 +379,7 @@ def _is_worth_waiting(looks: _Looks) -> bool:
     return any(found and found.sent is not None for _, found in looks)
 
 
-def _is_greedy(found: Look) -> bool:
+def _is_greedy(found: ConnectionFacts) -> bool:
     return (
         found.sent is not None
         and found.sent <= _BEFORE_ADMISSION
@@ -387,7 +387,7 @@ def _is_greedy(found: Look) -> bool:
     )
 
 
-def _has_passed(found: Look | None) -> bool:
+def _has_passed(found: ConnectionFacts | None) -> bool:
     """Whether a connection's admission was granted for certain."""
     return (
         found is not None

@@ -40,7 +40,7 @@ class _Connection:
     settled: int
 
 
-class Unread:
+class AllConnections:
     """All connections of a driver, accepted and made.
 
     :param most: bytes of one peer that may wait to be read.
@@ -52,7 +52,7 @@ class Unread:
     def __init__(
         self,
         most: int,
-        look: Callable[[int], sessions.Look | None] = sessions.look,
+        look: Callable[[int], sessions.ConnectionFacts | None] = sessions.look,
         shut: Callable[[int, int], bool] = sessions.shut,
         resident: Callable[[], int] = resident_bytes,
     ) -> None:

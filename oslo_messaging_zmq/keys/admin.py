@@ -196,20 +196,22 @@ def _new_list(directory: pathlib.Path, changed: allow_list.Entries) -> NewFile:
     return NewFile(_list_path(directory), text, 0o644)
 
 
-def _new_secret(directory: pathlib.Path, pair: files.Pair) -> NewFile:
+def _new_secret(directory: pathlib.Path, pair: files.KeyPair) -> NewFile:
     path = _secret_path(directory, pair.name)
     return NewFile(path, files.pair_text(pair), 0o600)
 
 
-def _new_pair(name: str, role: str) -> files.Pair:
+def _new_pair(name: str, role: str) -> files.KeyPair:
     public, secret = keyring.new_pair()
     signs = role == allow_list.CONTROLLER
-    return files.Pair(
+    return files.KeyPair(
         name, public, secret, signing.new_pair()[1] if signs else b''
     )
 
 
-def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
+def make(
+    directory: pathlib.Path, name: str, role: str
+) -> allow_list.AllowedKey:
     """Make a key pair and allow it; make the directory if need be.
 
     :raises KeysError: bad name or role, or the name has a key already.
@@ -230,7 +232,7 @@ def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
                 'allow it, or remove the file'
             )
         pair = _new_pair(name, role)
-        entry = allow_list.Entry(
+        entry = allow_list.AllowedKey(
             pair.public, name, role, _now(), signs=pair.signs
         )
         changed = allow_list.added(known, entry)
@@ -252,7 +254,7 @@ def _is_revoked(path: pathlib.Path, known: allow_list.Entries) -> bool:
     return any(entry.revoked for entry in known if entry.public == public)
 
 
-def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
+def rotate(directory: pathlib.Path, name: str) -> allow_list.AllowedKey:
     """Make a new pair for a name; its former keys stay good until revoked.
 
     :raises KeysError: the name has no good key.
@@ -267,7 +269,7 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
             )
         last = present[-1]
         pair = _new_pair(name, last.role)
-        entry = allow_list.Entry(
+        entry = allow_list.AllowedKey(
             pair.public,
             name,
             last.role,
@@ -307,7 +309,7 @@ def allow(
     public: str,
     role: str | None,
     signs: str = '',
-) -> allow_list.Entry:
+) -> allow_list.AllowedKey:
     """Allow a key that was made elsewhere.
 
     :param role: None for that of the name's other keys, or node.
@@ -325,7 +327,7 @@ def allow(
         role = role or (present[-1].role if present else allow_list.ROLES[0])
         allow_list.checked_role(role)
         serves = present[-1].serves if present else ()
-        entry = allow_list.Entry(
+        entry = allow_list.AllowedKey(
             public, name, role, _now(), serves=serves, signs=signs
         )
         changed = allow_list.added(known, entry)
@@ -370,8 +372,8 @@ def faults(directory: pathlib.Path) -> Iterator[str]:
 
 def _pair_faults(
     path: pathlib.Path,
-    pair: files.Pair,
-    entry: allow_list.Entry | None,
+    pair: files.KeyPair,
+    entry: allow_list.AllowedKey | None,
 ) -> Iterator[str]:
     if path.name != f'{pair.name}{files.SUFFIX}':
         yield f'{path} holds the key of {pair.name}: expected another name'

@@ -40,7 +40,7 @@ _SIGNS = 'signs'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class AllowedKey:
     """One public key.
 
     :param public: in Z85.
@@ -72,7 +72,7 @@ class Entry:
         return server == self.name or server in self.serves
 
 
-Entries = tuple[Entry, ...]
+Entries = tuple[AllowedKey, ...]
 
 
 def is_key(text: object) -> bool:
@@ -174,7 +174,7 @@ def parse(text: str) -> Entries:
     return _unique(_numbered(document['keys']))
 
 
-def _numbered(items: list[Any]) -> Iterable[Entry]:
+def _numbered(items: list[Any]) -> Iterable[AllowedKey]:
     for number, item in enumerate(items, 1):
         try:
             yield _entry(item)
@@ -182,14 +182,14 @@ def _numbered(items: list[Any]) -> Iterable[Entry]:
             raise errors.KeysError(f'key {number}: {error}') from error
 
 
-def _entry(item: Any) -> Entry:
+def _entry(item: Any) -> AllowedKey:
     more = {_SERVES, _SIGNS}
     if not isinstance(item, Mapping) or set(item) - more != _FIELDS:
         raise errors.KeysError(
             f'expected an object with {", ".join(sorted(_FIELDS))}, '
             f'perhaps {_SERVES} and {_SIGNS}, and nothing else'
         )
-    return Entry(
+    return AllowedKey(
         public=checked_public(item['public']),
         name=checked_name(item['name']),
         role=checked_role(item['role']),
@@ -213,8 +213,8 @@ def _time(value: object) -> str:
     return str(value)
 
 
-def _unique(entries: Iterable[Entry]) -> Entries:
-    found: dict[str, Entry] = {}
+def _unique(entries: Iterable[AllowedKey]) -> Entries:
+    found: dict[str, AllowedKey] = {}
     for entry in entries:
         if entry.public in found:
             raise errors.KeysError(
@@ -231,7 +231,7 @@ def render(entries: Entries) -> str:
     return f'{{\n  "version": {VERSION},\n  "keys": {keys}\n}}\n'
 
 
-def _item(entry: Entry) -> dict[str, Any]:
+def _item(entry: AllowedKey) -> dict[str, Any]:
     item: dict[str, Any] = {
         'name': entry.name,
         'role': entry.role,
@@ -252,7 +252,7 @@ def good(entries: Entries, name: str) -> Entries:
     return tuple(e for e in entries if e.name == name and not e.revoked)
 
 
-def added(entries: Entries, new: Entry) -> Entries:
+def added(entries: Entries, new: AllowedKey) -> Entries:
     """Put a key on the list.
 
     :raises KeysError: the key is there already, or the name has another

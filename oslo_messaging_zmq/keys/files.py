@@ -32,7 +32,7 @@ _Check = Callable[[pathlib.Path, os.stat_result], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """A key pair.
 
     :param name: whose.
@@ -90,7 +90,7 @@ def secret_paths(directory: pathlib.Path) -> list[pathlib.Path]:
     return sorted(directory.glob(f'*{SUFFIX}'))
 
 
-def read_pair(path: pathlib.Path) -> Pair:
+def read_pair(path: pathlib.Path) -> KeyPair:
     """Read a key pair that no other user can read.
 
     :raises KeysError: it is missing, broken or open to others.
@@ -98,7 +98,7 @@ def read_pair(path: pathlib.Path) -> Pair:
     text = _read(path, _private)
     try:
         document = json.loads(text)
-        pair = Pair(
+        pair = KeyPair(
             name=allow_list.checked_name(document['name']),
             public=allow_list.checked_public(document['public']),
             secret=document['secret'].encode('ascii'),
@@ -179,7 +179,7 @@ def _guarded(path: pathlib.Path, found: os.stat_result) -> None:
         )
 
 
-def pair_text(pair: Pair) -> str:
+def pair_text(pair: KeyPair) -> str:
     """Content of the file of a pair."""
     document = {
         'version': VERSION,

@@ -62,7 +62,7 @@ class Keyring:
         """One's own secret key in Z85; never to be written anywhere."""
         return self._pair.secret
 
-    def entry(self, public: str) -> allow_list.Entry | None:
+    def entry(self, public: str) -> allow_list.AllowedKey | None:
         """The allow-list's entry for a key.
 
         :param public: in Z85.
@@ -70,12 +70,12 @@ class Keyring:
         """
         return self._newest().get(public)
 
-    def allowed(self, public: str) -> allow_list.Entry | None:
+    def allowed(self, public: str) -> allow_list.AllowedKey | None:
         """The entry of a key that may talk now, else ``None``."""
         entry = self.entry(public)
         return None if entry is None or entry.revoked else entry
 
-    def require(self, public: str) -> allow_list.Entry:
+    def require(self, public: str) -> allow_list.AllowedKey:
         """The entry of a key that must be good.
 
         :raises KeyRefused: it is not.
@@ -157,7 +157,7 @@ class Keyring:
             and not entry.revoked
         )
 
-    def _newest(self) -> Mapping[str, allow_list.Entry]:
+    def _newest(self) -> Mapping[str, allow_list.AllowedKey]:
         """The allow-list by public key, read again if it is due."""
         now = time.monotonic()
         if now >= self._due:
@@ -202,7 +202,9 @@ class Keyring:
             )
 
 
-def _by_key(entries: allow_list.Entries) -> Mapping[str, allow_list.Entry]:
+def _by_key(
+    entries: allow_list.Entries,
+) -> Mapping[str, allow_list.AllowedKey]:
     return {entry.public: entry for entry in entries}
 
 

@@ -9,7 +9,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Peer:
+class AnnouncedListener:
     """One listener, as the matchmaker announces it.
 
     :param id: random name of this listener, 32 hexadecimal digits.
@@ -35,7 +35,7 @@ class Peer:
     generation: int = 0
 
 
-Peers = tuple[Peer, ...]
+Peers = tuple[AnnouncedListener, ...]
 
 Watcher = Callable[[str, str, Peers], None]
 """Called with exchange, topic and everybody who listens to it now."""
@@ -50,7 +50,7 @@ class Matchmaker(abc.ABC):
     """
 
     @abc.abstractmethod
-    def register(self, peer: Peer) -> None:
+    def register(self, peer: AnnouncedListener) -> None:
         """Announce a listener of this process until it is unregistered.
 
         A listener that is registered again with another address or key

@@ -3,8 +3,8 @@
 """Knowledge of a matchmaker: own listeners, and those of topics in use.
 
 Everything here is shared by the matchmaker's thread and its callers;
-:class:`Knowledge` guards it with one lock that is never held while anything
-can block.
+:class:`SharedKnowledge` guards it with one lock that is never held while
+anything can block.
 """
 
 import collections
@@ -27,7 +27,7 @@ class Own:
     :param due_s: when it is announced next, on the monotonic clock.
     """
 
-    peer: contract.Peer
+    peer: contract.AnnouncedListener
     due_s: float = 0.0
 
 
@@ -53,7 +53,7 @@ class Listing:
         self.due_s = now_s
         self.tried = False
         self._epoch = ''
-        self._known: dict[str, contract.Peer] = {}
+        self._known: dict[str, contract.AnnouncedListener] = {}
         self._kept_until_s: dict[str, float] = {}
 
     def unknown(self, names: tuple[str, ...]) -> list[str]:
@@ -67,8 +67,8 @@ class Listing:
 
     def update(
         self,
-        members: store.Members,
-        found: Mapping[str, contract.Peer],
+        members: store.TopicMembers,
+        found: Mapping[str, contract.AnnouncedListener],
         now_s: float,
         grace_s: float,
     ) -> bool:
@@ -104,8 +104,8 @@ class Listing:
         self._kept_until_s = dict.fromkeys(self._known, until_s)
 
     def _kept(
-        self, listed: Mapping[str, contract.Peer], now_s: float
-    ) -> dict[str, contract.Peer]:
+        self, listed: Mapping[str, contract.AnnouncedListener], now_s: float
+    ) -> dict[str, contract.AnnouncedListener]:
         ids = {peer.id for peer in listed.values()}
         self._kept_until_s = {
             name: until_s
@@ -120,7 +120,7 @@ class Listing:
         return bool(self._kept_until_s)
 
 
-class Knowledge:
+class SharedKnowledge:
     """Everything that threads share, behind one lock."""
 
     def __init__(self) -> None:
@@ -128,12 +128,12 @@ class Knowledge:
         self.wake = threading.Event()
         self.stopping = False
         self.own: dict[str, Own] = {}
-        self.leaving: list[contract.Peer] = []
+        self.leaving: list[contract.AnnouncedListener] = []
         self.listings: dict[Topic, Listing] = {}
         self.questions: collections.deque[Question] = collections.deque()
         self.counters: collections.Counter[str] = collections.Counter()
 
-    def add(self, peer: contract.Peer) -> None:
+    def add(self, peer: contract.AnnouncedListener) -> None:
         """Add or replace a listener of this process."""
         with self.lock:
             present = self.own.get(peer.id)
@@ -181,7 +181,7 @@ class Knowledge:
             self.questions.clear()
         return taken
 
-    def take_leaving(self) -> list[contract.Peer]:
+    def take_leaving(self) -> list[contract.AnnouncedListener]:
         """Take the listeners whose records are to be removed."""
         with self.lock:
             taken, self.leaving = self.leaving, []
@@ -206,7 +206,7 @@ class Knowledge:
             return [own.peer.id for own in self.own.values() if own.due_s]
 
     def announced_now(
-        self, own: Own, peer: contract.Peer, due_s: float
+        self, own: Own, peer: contract.AnnouncedListener, due_s: float
     ) -> None:
         """Take note that an own listener was announced as ``peer``."""
         with self.lock:
@@ -261,5 +261,5 @@ def _id_of(member: str) -> str:
     return member.rpartition('@')[2]
 
 
-def _peer_id(peer: contract.Peer) -> tuple[str, int]:
+def _peer_id(peer: contract.AnnouncedListener) -> tuple[str, int]:
     return peer.id, peer.generation

@@ -104,7 +104,7 @@ class _Rounds:
     def __init__(
         self,
         plan: _Plan,
-        shared: knowledge.Knowledge,
+        shared: knowledge.SharedKnowledge,
         watchers: Sequence[contract.Watcher],
     ) -> None:
         self._plan = plan
@@ -112,7 +112,7 @@ class _Rounds:
         self._watchers = watchers
         self._faults = Faults(shared.counters)
         self._outage = client.Outage(plan.settings, LOG, 'news of listeners')
-        self._connected: store.Store | None = None
+        self._connected: store.MatchmakerStore | None = None
         self._attempt_s = 0.0
         self._poll_s = 0.0
         self._away_since_s: float | None = None
@@ -199,10 +199,10 @@ class _Rounds:
         for topic in sorted(topics):
             self._guarded(self._read, topic, now_s)
 
-    def _store(self) -> store.Store:
+    def _store(self) -> store.MatchmakerStore:
         if self._connected is None:
             plan = self._plan
-            self._connected = store.Store(
+            self._connected = store.MatchmakerStore(
                 client.connect(plan.settings, timeout_s=plan.timeout_s),
                 plan.keys,
                 plan.ttl_s,
@@ -277,8 +277,8 @@ class _Rounds:
 
     def _records(
         self, topic: knowledge.Topic, names: Sequence[str]
-    ) -> Mapping[str, contract.Peer]:
-        found: dict[str, contract.Peer] = {}
+    ) -> Mapping[str, contract.AnnouncedListener]:
+        found: dict[str, contract.AnnouncedListener] = {}
         wrong: list[str] = []
         parsed = []
         for name in names:
@@ -309,14 +309,14 @@ class _Rounds:
                 LOG.error('Watcher of listeners raised %r', error)
 
 
-def _decoded(text: bytes | Exception) -> contract.Peer | None:
+def _decoded(text: bytes | Exception) -> contract.AnnouncedListener | None:
     if isinstance(text, Exception):
         raise store.BadRecord(str(text))
     return store.decode(text) if text else None
 
 
 def _check(
-    peer: contract.Peer,
+    peer: contract.AnnouncedListener,
     generation: int,
     peer_id: str,
     topic: knowledge.Topic,
@@ -353,7 +353,7 @@ class RedisMatchmaker(contract.Matchmaker):
     ) -> None:
         self._timeout_s = timeout_s
         self._watchers: list[contract.Watcher] = []
-        self._shared = knowledge.Knowledge()
+        self._shared = knowledge.SharedKnowledge()
         plan = _Plan(
             settings, store.Keys(prefix), ttl_s, poll_s, timeout_s, most_peers
         )
@@ -362,7 +362,7 @@ class RedisMatchmaker(contract.Matchmaker):
             target=rounds.run, name='zmq-matchmaker', daemon=True
         )
 
-    def register(self, peer: contract.Peer) -> None:
+    def register(self, peer: contract.AnnouncedListener) -> None:
         """Announce a listener of this process until it is unregistered.
 
         Waits until it is announced, but not for a Redis that is away.

@@ -150,7 +150,7 @@ class Keys:
         return f'{self.prefix}:changed:{redis_client.quoted(exchange, topic)}'
 
 
-def member(peer: contract.Peer) -> str:
+def member(peer: contract.AnnouncedListener) -> str:
     """Name a record in its index; one name never means two records."""
     return f'{peer.generation}@{peer.id}'
 
@@ -167,7 +167,7 @@ def parse_member(text: str) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
-def encode(peer: contract.Peer) -> bytes:
+def encode(peer: contract.AnnouncedListener) -> bytes:
     """Write a record.
 
     :raises ValueError: the peer could not be read again; the message says
@@ -182,7 +182,7 @@ def encode(peer: contract.Peer) -> bytes:
     return text
 
 
-def decode(text: bytes) -> contract.Peer:
+def decode(text: bytes) -> contract.AnnouncedListener:
     """Read a record that anybody may have written.
 
     :raises BadRecord: it is none.
@@ -198,7 +198,7 @@ def decode(text: bytes) -> contract.Peer:
     generation = record.get('generation')
     if type(generation) is not int or not 0 <= generation < 10**16:
         raise BadRecord('its generation is no integer from 0 to 10**16')
-    return contract.Peer(**_texts(record), generation=generation)
+    return contract.AnnouncedListener(**_texts(record), generation=generation)
 
 
 def _texts(record: Mapping[str, Any]) -> dict[str, str]:
@@ -224,7 +224,7 @@ def _texts(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Members:
+class TopicMembers:
     """Members listed under a topic.
 
     :param epoch: another one after Redis lost everything.
@@ -239,7 +239,7 @@ class Members:
     names: tuple[str, ...]
 
 
-class Store:
+class MatchmakerStore:
     """Commands of one process to Redis.
 
     :param client: a ``redis.Redis`` that gives bytes; one thread's own.
@@ -272,7 +272,7 @@ class Store:
         keys = {self._keys.generation: own_keys.TEXT}
         return int(self._own_keys.run(self._generation, keys, []))
 
-    def announce(self, peer: contract.Peer) -> bool:
+    def announce(self, peer: contract.AnnouncedListener) -> bool:
         """Write a record, or make it live on.
 
         :param peer: with its generation.
@@ -280,11 +280,11 @@ class Store:
         """
         return bool(self._run(self._announce, peer, self._life_ms))
 
-    def withdraw(self, peer: contract.Peer) -> None:
+    def withdraw(self, peer: contract.AnnouncedListener) -> None:
         """Remove a record, unless another one took its place."""
         self._run(self._withdraw, peer, 2 * self._life_ms)
 
-    def members(self, exchange: str, topic: str) -> Members:
+    def members(self, exchange: str, topic: str) -> TopicMembers:
         """Read the listed names, and remove expired ones."""
         epoch, mark, dropped, names = self._own_keys.run(
             self._members,
@@ -302,7 +302,7 @@ class Store:
             ],
         )
         texts = tuple(name.decode('utf-8', 'replace') for name in names)
-        return Members(
+        return TopicMembers(
             epoch.decode('utf-8', 'replace'), mark, int(dropped), texts
         )
 
@@ -362,7 +362,9 @@ class Store:
         """Close the connection."""
         self._client.close()
 
-    def _run(self, script: Any, peer: contract.Peer, life_ms: int) -> Any:
+    def _run(
+        self, script: Any, peer: contract.AnnouncedListener, life_ms: int
+    ) -> Any:
         topic = peer.exchange, peer.topic
         return self._own_keys.run(
             script,

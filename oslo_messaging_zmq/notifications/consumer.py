@@ -31,7 +31,7 @@ MOST_CLAIMED = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Terms:
+class ConsumerTerms:
     """Common terms of all listeners and senders of one transport.
 
     :param settings: where Redis is.
@@ -56,12 +56,12 @@ class Terms:
 class Taken:
     """A notification that is open."""
 
-    entry: store.Entry
+    entry: store.StreamEntry
     ctxt: dict[str, Any]
     message: dict[str, Any]
 
 
-class Tally:
+class ConsumerCounters:
     """Counters that any thread may increase."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Tally:
             return dict(self._counts)
 
 
-class Accounts:
+class OpenEntries:
     """Open entries of one listener, and what Redis has not heard yet.
 
     :param terms: what is common.
@@ -89,9 +89,9 @@ class Accounts:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: ConsumerTerms,
         group: str,
-        answers: store.Store,
+        answers: store.NotificationStore,
     ) -> None:
         self._terms = terms
         self._group = group
@@ -115,7 +115,7 @@ class Accounts:
         """End wait_for_room()."""
         self._has_room.set()
 
-    def take(self, entry: store.Entry) -> bool:
+    def take(self, entry: store.StreamEntry) -> bool:
         """Take note of an entry.
 
         :returns: False when it is open already.
@@ -126,7 +126,7 @@ class Accounts:
             self._open.add(key)
         return is_new
 
-    def settle(self, entry: store.Entry, body: bytes | None) -> None:
+    def settle(self, entry: store.StreamEntry, body: bytes | None) -> None:
         """Report the outcome of an entry, now or as soon as Redis hears it.
 
         :param body: what to give to the pool again; None when all is done.
@@ -143,7 +143,7 @@ class Accounts:
                 client.explain(error, self._terms.settings),
             )
 
-    def repay(self, connection: store.Store) -> None:
+    def repay(self, connection: store.NotificationStore) -> None:
         """Say what could not be said before.
 
         :raises redis.RedisError: Redis is away still.
@@ -161,7 +161,7 @@ class Accounts:
 
     def _say(
         self,
-        connection: store.Store,
+        connection: store.NotificationStore,
         key: tuple[str, str],
         body: bytes | None,
     ) -> None:
@@ -192,11 +192,11 @@ class Consumer:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: ConsumerTerms,
         streams: Sequence[str],
         group: str,
-        answers: store.Store,
-        tally: Tally,
+        answers: store.NotificationStore,
+        tally: ConsumerCounters,
     ) -> None:
         self._terms = terms
         self._streams = tuple(streams)
@@ -211,16 +211,16 @@ class Consumer:
         self._silence = client.Outage(
             terms.settings, LOG, 'signs of life of listeners to notifications'
         )
-        self._accounts = Accounts(terms, group, answers)
+        self._accounts = OpenEntries(terms, group, answers)
         self._usable: tuple[str, ...] = ()
         self._refused: set[str] = set()
-        self._connection: store.Store | None = None
+        self._connection: store.NotificationStore | None = None
         self._client_id = 0
         self._was_read_again = True
         self._renew_s = 0.0
         self._claim_s = 0.0
 
-    def subscribe(self, connection: store.Store) -> None:
+    def subscribe(self, connection: store.NotificationStore) -> None:
         """Make sure that our group exists in every stream.
 
         A stream whose key holds a foreign value is left out.
@@ -317,11 +317,11 @@ class Consumer:
         if connection is not None:
             connection.close()
 
-    def _connected(self) -> store.Store:
+    def _connected(self) -> store.NotificationStore:
         if self._connection is not None:
             return self._connection
         terms = self._terms
-        connection = store.Store(
+        connection = store.NotificationStore(
             client.connect(
                 terms.settings, timeout_s=terms.timeout_s + self.PATIENCE_S
             ),
@@ -342,7 +342,9 @@ class Consumer:
         self._connection = connection
         return connection
 
-    def _upkeep(self, connection: store.Store) -> list[store.Entry]:
+    def _upkeep(
+        self, connection: store.NotificationStore
+    ) -> list[store.StreamEntry]:
         self._accounts.repay(connection)
         self._renew(connection)
         if not self._was_read_again:
@@ -356,7 +358,7 @@ class Consumer:
         self._claim_s = time.monotonic() + self._terms.lease_s / 2
         if len(self._usable) < len(self._streams):
             self.subscribe(connection)
-        claimed: list[store.Entry] = []
+        claimed: list[store.StreamEntry] = []
         for stream in self._usable:
             claimed += connection.claim(
                 stream,
@@ -368,11 +370,11 @@ class Consumer:
         self._tally.add('claimed', len(claimed))
         return claimed
 
-    def _renew(self, connection: store.Store) -> None:
+    def _renew(self, connection: store.NotificationStore) -> None:
         if time.monotonic() >= self._renew_s:
             self._say_alive(connection)
 
-    def _say_alive(self, connection: store.Store) -> None:
+    def _say_alive(self, connection: store.NotificationStore) -> None:
         """Say that we live.
 
         A Redis that is full, perhaps of notifications, refuses it and still
@@ -389,7 +391,7 @@ class Consumer:
             self._claim_s = time.monotonic() + lease_s
         self._renew_s = time.monotonic() + wait_s
 
-    def _accepted(self, entries: Iterable[store.Entry]) -> list[Taken]:
+    def _accepted(self, entries: Iterable[store.StreamEntry]) -> list[Taken]:
         accepted = []
         for entry in entries:
             if self._accounts.take(entry):
@@ -401,7 +403,7 @@ class Consumer:
         self._tally.add('received', len(accepted))
         return accepted
 
-    def _opened(self, entry: store.Entry) -> Taken | None:
+    def _opened(self, entry: store.StreamEntry) -> Taken | None:
         """Read an entry; None for one that is not for us, or is empty."""
         addressee = entry.fields.get(b'group', self._group.encode())
         if not entry.fields or addressee != self._group.encode():

@@ -24,10 +24,10 @@ LOG = logging.getLogger(__name__)
 STOP_PATIENCE_S = 5.0
 """How long stop() and cleanup() wait for an answer of Redis at most."""
 
-Incomings = list['Incoming']
+Incomings = list['IncomingNotification']
 
 
-class Incoming(base.IncomingMessage):  # type: ignore[misc]
+class IncomingNotification(base.IncomingMessage):  # type: ignore[misc]
     """One notification that an endpoint works on."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Incoming(base.IncomingMessage):  # type: ignore[misc]
         self._consumer.requeue(self._taken)
 
 
-class Listener(base.Listener):  # type: ignore[misc]
+class NotificationListener(base.Listener):  # type: ignore[misc]
     """Passes notifications to a callback, in batches.
 
     :param consumer: what talks to Redis; the listener closes it.
@@ -136,7 +136,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         for taken in self._consumer.take(wanted, self._patience_s()):
             if not self._waiting:
                 self._since_s = time.monotonic()
-            self._waiting.append(Incoming(self._consumer, taken))
+            self._waiting.append(IncomingNotification(self._consumer, taken))
         self._deliver(everything=False)
 
     def _linger(self) -> None:

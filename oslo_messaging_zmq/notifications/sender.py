@@ -88,7 +88,7 @@ class RedisNotifications:
         retry_delay_s: float = 1.0,
         timeout_s: float = 5.0,
     ) -> None:
-        self._terms = consumer.Terms(
+        self._terms = consumer.ConsumerTerms(
             settings=settings,
             prefix=prefix,
             timeout_s=timeout_s,
@@ -98,13 +98,13 @@ class RedisNotifications:
         )
         self._max_length = max_length
         self._retry_delay_s = retry_delay_s
-        self._tally = consumer.Tally()
+        self._tally = consumer.ConsumerCounters()
         self._outage = client.Outage(settings, LOG, 'sending of notifications')
         self._lanes: collections.deque[_Lane] = collections.deque()
         self._is_closing = threading.Event()
         self._was_admitted = False
         self._said_s = -_SAY_EVERY_S
-        self._store = store.Store(
+        self._store = store.NotificationStore(
             client.connect(
                 settings, timeout_s=timeout_s, connections=_CONNECTIONS
             ),
@@ -152,7 +152,7 @@ class RedisNotifications:
         pool: str | None,
         batch_size: int | None,
         batch_timeout: float | None,
-    ) -> listener.Listener:
+    ) -> listener.NotificationListener:
         """Make a listener, and its pool if it is new.
 
         Notifications from now on reach the pool, whether or not the listener
@@ -182,7 +182,7 @@ class RedisNotifications:
                 'Listening to notifications begins later: %s',
                 client.explain(error, self._terms.settings),
             )
-        return listener.Listener(made, batch_size, batch_timeout)
+        return listener.NotificationListener(made, batch_size, batch_timeout)
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name, see :data:`COUNTERS`, and outages of sending."""

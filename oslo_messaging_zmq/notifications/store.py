@@ -158,7 +158,7 @@ class BadNotification(Exception):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class StreamEntry:
     """One entry of a stream, as it was read.
 
     :param stream: its key.
@@ -182,7 +182,7 @@ def encode(ctxt: Mapping[str, Any], message: Mapping[str, Any]) -> bytes:
     )
 
 
-def checked_body(entry: Entry, most_deliveries: int) -> bytes:
+def checked_body(entry: StreamEntry, most_deliveries: int) -> bytes:
     """The body of an entry.
 
     :raises BadNotification: it was delivered too often.
@@ -216,7 +216,7 @@ def decode(text: bytes, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return ctxt, message
 
 
-class Store:
+class NotificationStore:
     """Commands of senders and listeners of notifications to Redis.
 
     :param client: a ``redis.Redis`` that gives bytes.
@@ -275,7 +275,7 @@ class Store:
     def read(
         self, streams: Sequence[str], group: str, name: str, count: int,
         block_s: float,
-    ) -> list[Entry]:  # fmt: skip
+    ) -> list[StreamEntry]:  # fmt: skip
         """Take new entries, waiting for the first.
 
         :param name: who takes them.
@@ -293,7 +293,7 @@ class Store:
 
     def read_again(
         self, streams: Sequence[str], group: str, name: str
-    ) -> list[Entry]:
+    ) -> list[StreamEntry]:
         """Entries that were given to a consumer, and are open still."""
         return _entries(
             self._client.xreadgroup(group, name, dict.fromkeys(streams, '0'))
@@ -311,7 +311,7 @@ class Store:
 
     def claim(
         self, stream: str, group: str, name: str, idle_s: float, count: int
-    ) -> list[Entry]:
+    ) -> list[StreamEntry]:
         """Take over the open entries of dead consumers.
 
         :param name: who takes it.
@@ -323,7 +323,9 @@ class Store:
             self._claim, stream, group, name, self._alive(''), idle_ms, count
         )
         return [
-            Entry(stream, entry_id.decode(), _pairs(fields), int(deliveries))
+            StreamEntry(
+                stream, entry_id.decode(), _pairs(fields), int(deliveries)
+            )
             for entry_id, fields, deliveries in taken
         ]
 
@@ -356,10 +358,10 @@ class Store:
         return f'{self._prefix}:alive:{name}'
 
 
-def _entries(found: Any) -> list[Entry]:
+def _entries(found: Any) -> list[StreamEntry]:
     pairs = found.items() if isinstance(found, dict) else found or ()
     return [
-        Entry(stream.decode(), entry_id.decode(), fields or {})
+        StreamEntry(stream.decode(), entry_id.decode(), fields or {})
         for stream, entries in pairs
         for entry_id, fields in entries
     ]

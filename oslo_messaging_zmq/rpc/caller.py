@@ -40,7 +40,7 @@ UNSENT = 0
 SENT = -1
 """The same for a cast that ZeroMQ has taken."""
 
-_Settling = tuple[tuple[routes.Route, ...], threading.Event]
+_Settling = tuple[tuple[routes.PeerRoute, ...], threading.Event]
 
 
 class Pending:
@@ -64,7 +64,7 @@ class Pending:
 
     def __init__(
         self,
-        peer: contract.Peer,
+        peer: contract.AnnouncedListener,
         msg_id: str,
         payload: bytes,
         *,
@@ -74,11 +74,11 @@ class Pending:
         self.msg_id = msg_id
         self.payload = payload
         self.is_call = is_call
-        self.route: routes.Route | None = None
+        self.route: routes.PeerRoute | None = None
         self._ups = -1
         self._answers: queue.SimpleQueue[messages.Answer] = queue.SimpleQueue()
 
-    def queued(self, route: routes.Route) -> None:
+    def queued(self, route: routes.PeerRoute) -> None:
         """Note the connection that took the message."""
         self.route = route
         self._ups = -1 if route.up else route.ups
@@ -103,7 +103,7 @@ class Pending:
             return None
 
 
-class Caller:
+class RpcCaller:
     """Sends to single listeners; there is one per driver and process.
 
     :param context: of this process.
@@ -116,8 +116,8 @@ class Caller:
     def __init__(
         self,
         context: security.Context,
-        guard: security.Guard,
-        settings: options.Settings,
+        guard: security.SocketGuard,
+        settings: options.DriverSettings,
         name: str,
     ) -> None:
         self._limit = settings.max_message_size
@@ -154,7 +154,7 @@ class Caller:
         """Stop waiting for answers to a call."""
         self._tasks.put(functools.partial(self._forget, message))
 
-    def is_up(self, peer: contract.Peer) -> bool | None:
+    def is_up(self, peer: contract.AnnouncedListener) -> bool | None:
         """Whether a listener is connected, None if that is not known."""
         route = self._routes.find(peer)
         return None if route is None else route.up
@@ -231,7 +231,7 @@ class Caller:
         else:
             message.tell(messages.Answer(SENT, message.msg_id))
 
-    def _was_sent(self, route: routes.Route, payload: bytes) -> bool:
+    def _was_sent(self, route: routes.PeerRoute, payload: bytes) -> bool:
         try:
             self._socket.send(route.id, _MORE)
             self._socket.send(payload, _NOBLOCK)
@@ -269,7 +269,7 @@ class Caller:
                 done.set()
         self._settling = waiting
 
-    def _left(self, gone: list[routes.Route]) -> None:
+    def _left(self, gone: list[routes.PeerRoute]) -> None:
         for route in gone:
             route.up = False
         for message in [

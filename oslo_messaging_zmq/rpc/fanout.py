@@ -50,8 +50,8 @@ class FanoutSender:
     def __init__(
         self,
         context: security.Context,
-        guard: security.Guard,
-        settings: options.Settings,
+        guard: security.SocketGuard,
+        settings: options.DriverSettings,
         name: str,
     ) -> None:
         self._lock = threading.Lock()
@@ -159,7 +159,7 @@ class FanoutReader:
         self,
         context: security.Context,
         make_port: Callable[..., port.Port],
-        deliver: Callable[[port.Incoming], None],
+        deliver: Callable[[port.IncomingMessage], None],
         pause_s: float,
         name: str,
     ) -> None:

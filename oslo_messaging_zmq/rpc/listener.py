@@ -38,10 +38,10 @@ _TURN_S = 30.0
 _FOLLOW_MS = 50
 """How often it looks whether large answers have left, as long as some wait."""
 
-Callback = Callable[[list[port.Incoming]], None]
+Callback = Callable[[list[port.IncomingMessage]], None]
 
 
-class Listener(base.Listener):  # type: ignore[misc]
+class RpcListener(base.Listener):  # type: ignore[misc]
     """Receives what is sent to one server of a topic.
 
     :param context: of this process.
@@ -57,10 +57,10 @@ class Listener(base.Listener):  # type: ignore[misc]
     def __init__(
         self,
         context: security.Context,
-        guard: security.Guard,
-        settings: options.Settings,
+        guard: security.SocketGuard,
+        settings: options.DriverSettings,
         address: messages.Address,
-        leave: Callable[[contract.Peer], None],
+        leave: Callable[[contract.AnnouncedListener], None],
         batch_size: int,
         batch_timeout: float | None,
     ) -> None:
@@ -93,7 +93,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._thread = threading.Thread(
             target=self._run, name=f'zmq-{self._name}', daemon=True
         )
-        self.peer = contract.Peer(
+        self.peer = contract.AnnouncedListener(
             uuid.uuid4().hex,
             *address,
             settings.host,
@@ -161,7 +161,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         total.update(self._fanout.statistics())
         return total
 
-    def _deliver(self, message: port.Incoming) -> None:
+    def _deliver(self, message: port.IncomingMessage) -> None:
         callback = self.on_incoming_callback
         if self._is_stopped or callback is None:
             message.refuse()
@@ -253,9 +253,9 @@ class Listener(base.Listener):  # type: ignore[misc]
 
 
 def _turns(
-    settings: options.Settings, wake: Callable[[], None]
-) -> turns.Turns[port.Incoming]:
-    return turns.Turns(
+    settings: options.DriverSettings, wake: Callable[[], None]
+) -> turns.MessageTurns[port.IncomingMessage]:
+    return turns.MessageTurns(
         settings.peer_requests_in_work,
         settings.queue_length,
         2 * settings.max_message_size,

@@ -65,7 +65,7 @@ class Answering(Protocol):
         """Send it; ``left`` is called when it has left, or never can."""
 
 
-class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
+class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
     """A call, cast or fanout message.
 
     :param request: what came.
@@ -80,7 +80,7 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
 
     def __init__(
         self,
-        request: messages.Request,
+        request: messages.RequestMessage,
         sender: bytes,
         peer: str | bytes,
         size: int,
@@ -250,8 +250,8 @@ class Port:
     def __init__(
         self,
         context: security.Context,
-        guard: security.Guard,
-        settings: options.Settings,
+        guard: security.SocketGuard,
+        settings: options.DriverSettings,
         kinds: Collection[int],
         address: messages.Address,
         answer: Answering,
@@ -285,7 +285,7 @@ class Port:
         self.credit = turns.Credit(limit, wake)
         self._limiter = Limiter(rate)
 
-    def read(self) -> Incoming | None:
+    def read(self) -> IncomingMessage | None:
         """Read the next message that is there, if it is a good one.
 
         Afterwards ``may_have_more`` says whether to come back.
@@ -308,7 +308,7 @@ class Port:
         """Like wait() for a message that is there; None if none is."""
         return self._sender(_NOBLOCK)
 
-    def take(self, sender: bytes) -> Incoming | None:
+    def take(self, sender: bytes) -> IncomingMessage | None:
         """Read the message whose connection was read.
 
         :returns: None if it is none that may come here.
@@ -400,7 +400,7 @@ class Port:
 
     def _incoming(
         self, sender: bytes, frame: zmq.Frame, rest: int
-    ) -> Incoming | None:
+    ) -> IncomingMessage | None:
         peer = self._guard.peer(frame)
         if peer is None:
             self._refuse('unauthorised', frame, 'its key is not allowed')
@@ -434,9 +434,9 @@ class Port:
             return None
         request.ctxt['zmq_peer'] = peer
         self.received += 1
-        return Incoming(request, sender, name, size, self._answer)
+        return IncomingMessage(request, sender, name, size, self._answer)
 
-    def _is_addressed(self, request: messages.Request) -> bool:
+    def _is_addressed(self, request: messages.RequestMessage) -> bool:
         exchange, topic, server = self._address
         return (
             request.topic == topic

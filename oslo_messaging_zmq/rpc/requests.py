@@ -39,7 +39,7 @@ class Connections(Protocol):
 
     is_closed: bool
 
-    def is_up(self, peer: contract.Peer) -> bool | None:
+    def is_up(self, peer: contract.AnnouncedListener) -> bool | None:
         """Whether a listener is connected, None if that is not known."""
 
     def settle(self, peers: contract.Peers) -> None:
@@ -64,7 +64,7 @@ class Chooser:
         self,
         address: messages.Address,
         avoid: Iterable[str] = (),
-    ) -> contract.Peer | None:
+    ) -> contract.AnnouncedListener | None:
         """Choose the listener of the next message.
 
         A server is chosen by its newest record; '' takes the listeners of the
@@ -87,7 +87,7 @@ class Chooser:
         address: messages.Address,
         deadline: float,
         avoid: Iterable[str] = (),
-    ) -> contract.Peer | None:
+    ) -> contract.AnnouncedListener | None:
         """Choose like choose(), but wait for a listener.
 
         :param deadline: when to give up, of the monotonic clock.
@@ -103,7 +103,7 @@ class Chooser:
 
     def _usable(
         self, peers: contract.Peers, server: str, avoid: Iterable[str]
-    ) -> list[contract.Peer]:
+    ) -> list[contract.AnnouncedListener]:
         usable = [
             peer
             for peer in peers
@@ -118,10 +118,10 @@ class Chooser:
 
     def _pick(
         self,
-        usable: list[contract.Peer],
+        usable: list[contract.AnnouncedListener],
         topic: tuple[str, str],
         server: str,
-    ) -> contract.Peer | None:
+    ) -> contract.AnnouncedListener | None:
         up = [peer for peer in usable if self._connections.is_up(peer)]
         if not up:
             return None
@@ -148,9 +148,9 @@ class Requests:
 
     def __init__(
         self,
-        calls: caller.Caller,
+        calls: caller.RpcCaller,
         matchmaker: contract.Matchmaker,
-        settings: options.Settings,
+        settings: options.DriverSettings,
         exception_modules: list[str],
         name: str,
     ) -> None:
@@ -167,7 +167,7 @@ class Requests:
             'casts_undelivered': self._undelivered.counts['undelivered_cast']
         }
 
-    def require(self, request: messages.Request) -> None:
+    def require(self, request: messages.RequestMessage) -> None:
         """Make sure that there is a listener.
 
         :raises MessageUndeliverable: of oslo.messaging, after a fresh
@@ -185,7 +185,9 @@ class Requests:
                 request.message,
             )
 
-    def cast(self, request: messages.Request, retry: int | None) -> None:
+    def cast(
+        self, request: messages.RequestMessage, retry: int | None
+    ) -> None:
         """Hand a message over without waiting for it to be served.
 
         :param retry: how often to try again, a second apart; None or -1:
@@ -209,7 +211,9 @@ class Requests:
                 return
             time.sleep(min(_FULL_S, left))
 
-    def call(self, request: messages.Request, timeout_s: float | None) -> Any:
+    def call(
+        self, request: messages.RequestMessage, timeout_s: float | None
+    ) -> Any:
         """Send a message and wait for what the endpoint returns.
 
         :param timeout_s: longest wait in seconds, None for ever.
@@ -241,7 +245,7 @@ class Requests:
             raise oslo_messaging.MessageDeliveryFailure(msg)
 
     def _was_cast(
-        self, request: messages.Request, payload: bytes, deadline: float
+        self, request: messages.RequestMessage, payload: bytes, deadline: float
     ) -> bool:
         peer = self._chooser.wait(request.address, deadline)
         if peer is None:
@@ -252,7 +256,7 @@ class Requests:
         return answer is not None and answer.kind == caller.SENT
 
     def _not_delivered(
-        self, request: messages.Request, retry: int | None
+        self, request: messages.RequestMessage, retry: int | None
     ) -> None:
         why = f'no server took a cast to {_name(request)}'
         if retry is not None and retry >= 0:
@@ -260,8 +264,11 @@ class Requests:
         self._undelivered.note('undelivered_cast', _name(request), why)
 
     def _someone(
-        self, request: messages.Request, deadline: float, refused: set[str]
-    ) -> contract.Peer:
+        self,
+        request: messages.RequestMessage,
+        deadline: float,
+        refused: set[str],
+    ) -> contract.AnnouncedListener:
         peer = self._chooser.wait(request.address, deadline, refused)
         if peer is None:
             self._check_open()
@@ -270,8 +277,8 @@ class Requests:
 
     def _ask(
         self,
-        request: messages.Request,
-        peer: contract.Peer,
+        request: messages.RequestMessage,
+        peer: contract.AnnouncedListener,
         payload: bytes,
         deadline: float,
     ) -> messages.Answer:
@@ -300,12 +307,12 @@ class Requests:
         raise failure
 
 
-def _name(request: messages.Request) -> str:
+def _name(request: messages.RequestMessage) -> str:
     target = f'{request.exchange}/{request.topic}'
     return f'{target}/{request.server}' if request.server else target
 
 
-def _timed_out(request: messages.Request, why: str) -> NoReturn:
+def _timed_out(request: messages.RequestMessage, why: str) -> NoReturn:
     method = request.message.get('method')
     msg = f'Timed out waiting for {method} of {_name(request)}: {why}'
     raise oslo_messaging.MessagingTimeout(msg)

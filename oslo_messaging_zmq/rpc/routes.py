@@ -29,7 +29,7 @@ _UNHEARD_MS = 5000
 _CONNECT_MS = 2000
 
 
-class Route:
+class PeerRoute:
     """One connection.
 
     ``up`` says whether it is established, None as long as that is not known,
@@ -41,7 +41,9 @@ class Route:
 
     __slots__ = ('endpoint', 'id', 'peer', 'up', 'ups')
 
-    def __init__(self, peer: contract.Peer, endpoint: str) -> None:
+    def __init__(
+        self, peer: contract.AnnouncedListener, endpoint: str
+    ) -> None:
         self.id = b'p%d' % next(_NUMBERS)
         self.peer = peer
         self.endpoint = endpoint
@@ -61,7 +63,7 @@ class Routes:
     def __init__(
         self,
         socket: security.Socket,
-        guard: security.Guard,
+        guard: security.SocketGuard,
         refused: refusals.Refusals,
         *,
         is_fanout: bool,
@@ -70,28 +72,28 @@ class Routes:
         self._guard = guard
         self._refused = refused
         self._is_fanout = is_fanout
-        self._by_peer: dict[str, Route] = {}
-        self._by_endpoint: dict[str, Route] = {}
+        self._by_peer: dict[str, PeerRoute] = {}
+        self._by_endpoint: dict[str, PeerRoute] = {}
 
     def __len__(self) -> int:
         return len(self._by_peer)
 
-    def __iter__(self) -> Iterator[Route]:
+    def __iter__(self) -> Iterator[PeerRoute]:
         return iter(list(self._by_peer.values()))
 
-    def find(self, peer: contract.Peer) -> Route | None:
+    def find(self, peer: contract.AnnouncedListener) -> PeerRoute | None:
         """The connection to a listener as it is announced now, if any."""
         route = self._by_peer.get(peer.id)
         return route if route and _is_same(route.peer, peer) else None
 
-    def named(self, route_id: bytes) -> Route | None:
+    def named(self, route_id: bytes) -> PeerRoute | None:
         """The connection that ZeroMQ knows by a name."""
         for route in self:
             if route.id == route_id:
                 return route
         return None
 
-    def to(self, peer: contract.Peer) -> Route | None:
+    def to(self, peer: contract.AnnouncedListener) -> PeerRoute | None:
         """The connection to a listener, made now if necessary.
 
         :returns: None if this listener must not be talked to.
@@ -100,10 +102,10 @@ class Routes:
         if present is not None:
             return present
         endpoint = peer.fanout if self._is_fanout else peer.rpc
-        route = Route(peer, endpoint)
+        route = PeerRoute(peer, endpoint)
         return route if self._connect(route) else None
 
-    def forget(self, peer_id: str) -> Route | None:
+    def forget(self, peer_id: str) -> PeerRoute | None:
         """Disconnect from a listener.
 
         :returns: what the connection was, if there was one.
@@ -115,8 +117,11 @@ class Routes:
         return route
 
     def keep(
-        self, exchange: str, topic: str, peers: Iterable[contract.Peer]
-    ) -> list[Route]:
+        self,
+        exchange: str,
+        topic: str,
+        peers: Iterable[contract.AnnouncedListener],
+    ) -> list[PeerRoute]:
         """Disconnect from everybody who no longer listens to a topic.
 
         :returns: the connections that ended.
@@ -130,7 +135,7 @@ class Routes:
         ]
         return [route for each in gone if (route := self.forget(each))]
 
-    def withdraw(self, key: str) -> list[Route]:
+    def withdraw(self, key: str) -> list[PeerRoute]:
         """Disconnect from everybody who has a key.
 
         :returns: the connections that ended.
@@ -142,7 +147,7 @@ class Routes:
         ]
         return [route for each in gone if (route := self.forget(each))]
 
-    def at(self, endpoint: str) -> list[Route]:
+    def at(self, endpoint: str) -> list[PeerRoute]:
         """The connections that a monitor's event may be about.
 
         ZeroMQ names a host as it was connected to first, and by its address
@@ -158,7 +163,7 @@ class Routes:
             if route.endpoint.rpartition(':')[2] == port
         ]
 
-    def _connect(self, route: Route) -> bool:
+    def _connect(self, route: PeerRoute) -> bool:
         try:
             peer = route.peer
             self._guard.as_client(self._socket, peer.key, peer.server)
@@ -199,7 +204,9 @@ def sender(context: security.Context, queue_length: int) -> security.Socket:
     return socket
 
 
-def _is_same(one: contract.Peer, other: contract.Peer) -> bool:
+def _is_same(
+    one: contract.AnnouncedListener, other: contract.AnnouncedListener
+) -> bool:
     # Asked for every listener of a topic with every call.
     return one is other or (one.server, one.rpc, one.fanout, one.key) == (
         other.server,

@@ -72,7 +72,7 @@ class _Peer:
     size: int = 0
 
 
-class Turns(Generic[Message]):
+class MessageTurns(Generic[Message]):
     """Messages that wait, each peer's in the order they came. One thread's.
 
     :param part: how many messages of one peer may be in work.

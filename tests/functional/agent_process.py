@@ -46,7 +46,7 @@ class Agent:
 
     def __init__(
         self,
-        node: lab_node.Node,
+        node: lab_node.TestNode,
         directory: pathlib.Path,
         port: int = 0,
         **options: object,

@@ -98,7 +98,7 @@ def running(name, guests=types.MappingProxyType(FOUND)):
     """
     run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
-    node = lab_node.Node(name, run, image.default_cache(), [cpu])
+    node = lab_node.TestNode(name, run, image.default_cache(), [cpu])
     try:
         node.start()
         made = Site(node, image.ensure(image.default_cache()))

@@ -39,7 +39,7 @@ READY = 'the shares are served'
 TOO_LARGE = 99
 """vCPUs of servers that never start: the real ones run elsewhere."""
 
-TERMS = intake.Terms(preemptible=parser.Preemptible(marks=True))
+TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
 MARK = {'fairness:preemptible': ['true']}
 
 
@@ -104,7 +104,7 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     follower.follow()
     process = world.process(terms=TERMS)
     process.cycle()
-    answers = requests_module.Operations(world.store, process)
+    answers = requests_module.ClusterOperations(world.store, process)
     rates = groups and Groups(world, answers, groups, charged)
     conf = fake_ends.configuration(url, pathlib.Path(directory), 'c1', {})
     opened = transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES)

@@ -15,7 +15,7 @@ import pytest
 
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import control as control_base
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import files
@@ -133,7 +133,7 @@ def _is_our_helper(path):
 
 
 def change(key, after):
-    knob = allocation.Knob(key, resources.Control.CPU)
+    knob = allocation.Knob(key, resources.ResourceControl.CPU)
     return allocation.Change(knob, None, after)
 
 
@@ -220,7 +220,7 @@ def test_a_vm_can_be_idle_and_gets_back_what_it_had(
     idle = allocation.IDLE
     assert all(item.written for item in applier.apply([change(keys[0], idle)]))
     assert (vms.groups[0] / 'cpu.idle').read_text() == '1\n'
-    knob = allocation.Knob(keys[0], resources.Control.CPU)
+    knob = allocation.Knob(keys[0], resources.ResourceControl.CPU)
     assert applier.present(keys)[knob] == idle
     # Nobody can give it shares meanwhile.
     with pytest.raises(OSError, match='Invalid argument'):
@@ -325,7 +325,7 @@ def test_a_read_only_hierarchy_is_an_error_of_each_vm(vms, keys):
         shares = control.CpuShares()
         for outcome in shares.write([
             allocation.Change(
-                allocation.Knob(key, resources.Control.CPU), None, 500)
+                allocation.Knob(key, resources.ResourceControl.CPU), None, 500)
             for key in sys.argv[1:]
         ]):
             print(outcome.gone, outcome.error)

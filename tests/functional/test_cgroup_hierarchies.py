@@ -137,7 +137,9 @@ def test_a_vm_can_be_idle_and_is_so_no_more_before_it_has_shares(
         top = pathlib.Path(mounts()[cgroup.UNIFIED].path)
         (top / 'cgroup.subtree_control').write_text('+cpu')
     ticks = groups.start_ticks('/proc', vm.pid)
-    knob = allocation.Knob(f'u/{vm.pid}/{ticks}', resources.Control.CPU)
+    knob = allocation.Knob(
+        f'u/{vm.pid}/{ticks}', resources.ResourceControl.CPU
+    )
     shares = control.CpuShares()
     found = shares.read([knob.incarnation])[knob.incarnation]
     now = found

@@ -58,7 +58,7 @@ def connection(node):
 
 @pytest.fixture
 def found(node, connection):
-    made = inventory.Inventory(
+    made = inventory.VmInventory(
         node.libvirt_uri, 600, run=str(node.root / 'run/libvirt/qemu')
     )
     made.start()
@@ -226,7 +226,7 @@ def test_a_stopped_qemu_costs_nobody_a_round(
 def test_a_stopped_qemu_does_not_hinder_a_new_inventory(
     hung_monitor, node, found
 ):
-    late = inventory.Inventory(
+    late = inventory.VmInventory(
         node.libvirt_uri, 600, run=str(node.root / 'run/libvirt/qemu')
     )
     late.start()

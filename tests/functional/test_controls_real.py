@@ -73,7 +73,7 @@ class Site:
 def site():
     run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
-    node = lab_node.Node('controls', run, image.default_cache(), [cpu])
+    node = lab_node.TestNode('controls', run, image.default_cache(), [cpu])
     try:
         node.start()
         boot = image.ensure(image.default_cache())

@@ -48,7 +48,7 @@ class Machine:
 
     guest: lab_guest.Guest
     domain: 'libvirt.virDomain'
-    found: inventory.Inventory
+    found: inventory.VmInventory
     reader: counters.CounterReader
 
     def read(self):
@@ -83,7 +83,7 @@ def connection(node):
 
 @pytest.fixture(scope='module')
 def found(node):
-    made = inventory.Inventory(
+    made = inventory.VmInventory(
         node.libvirt_uri, 600, run=str(node.root / 'run/libvirt/qemu')
     )
     made.start()
@@ -100,7 +100,7 @@ def machine(node, boot, connection, found):
         'alice',
         memory_mib=MEMORY_MIB,
         disks=tuple(
-            scenario_module.Disk(2 * MOVED // MIB, cache)
+            scenario_module.GuestDisk(2 * MOVED // MIB, cache)
             for cache in scenario_module.CACHE_MODES
         ),
         nics=2,

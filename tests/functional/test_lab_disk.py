@@ -80,13 +80,13 @@ def test_an_unknown_scheduler_says_so_and_leaves_nothing(lab_node):
 
 
 def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
-    image = scenario_module.Disk(64, 'none', 'native')
+    image = scenario_module.GuestDisk(64, 'none', 'native')
     guests = {
         name: lab_guest(name, 'alice', disks=(image,)) for name in ('a', 'b')
     }
     weights = {'a': 100, 'b': 300}
     jobs = [
-        fleet.Job(name, weights[name], made.images[0], True, 64, 16)
+        fleet.VmLoad(name, weights[name], made.images[0], True, 64, 16)
         for name, made in guests.items()
     ]
     got = fleet.run_fio(jobs, reading.parents(guests['a'].pid), SECONDS)
@@ -102,7 +102,7 @@ def reported(made):
 
 
 def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
-    image = scenario_module.Disk(64, 'none', 'native')
+    image = scenario_module.GuestDisk(64, 'none', 'native')
     made = lab_guest('deep', 'alice', disks=(image,))
     made.command('disk max 0 65536 16')
     before = reported(made)

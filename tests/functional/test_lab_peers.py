@@ -33,7 +33,7 @@ class Peers:
     """Two nodes, what is between them, and what their agents know."""
 
     wires: wiring.Wiring
-    agents: agent.Agents
+    agents: agent.NodeAgents
     out: object
 
     def known(self, name):
@@ -67,13 +67,15 @@ def peers(tmp_path_factory):
     scenario = dataclasses.replace(found, nodes=nodes, interval_s=INTERVAL_S)
     run = qemu.begin_run(os.getpid())
     wires = wiring.Wiring(run, redis=True)
-    made = Peers(wires, agent.Agents(INTERVAL_S), out)
+    made = Peers(wires, agent.NodeAgents(INTERVAL_S), out)
     running = []
     try:
         wires.open()
         owned = agent.make_keys(run, NAMES)
         for index, name in enumerate(NAMES):
-            there = node.Node(name, run, image.default_cache(), (cpu,), index)
+            there = node.TestNode(
+                name, run, image.default_cache(), (cpu,), index
+            )
             there.start()
             running.append(there)
             wires.link(there)

@@ -252,7 +252,7 @@ def test_without_agents_every_vm_gets_the_same(tmp_path):
 
 def test_a_guest_does_exactly_what_it_is_told(lab_guest):
     guest = lab_guest(
-        'web', 'alice', disks=(scenario_module.Disk(16),), nics=1
+        'web', 'alice', disks=(scenario_module.GuestDisk(16),), nics=1
     )
     guest.command('report')
     before = guest.line.report

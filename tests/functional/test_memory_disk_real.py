@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import files
@@ -33,7 +33,10 @@ from nova_fairness.model import resources
 pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 MIB = 1 << 20
-MEMORY, BLKIO = resources.Control.MEMORY, resources.Control.DISK
+MEMORY, BLKIO = (
+    resources.ResourceControl.MEMORY,
+    resources.ResourceControl.DISK,
+)
 
 
 class Vms:

@@ -21,8 +21,8 @@ from fairness_lab.testbed.traffic import wire
 
 pytestmark = pytest.mark.real
 
-FIRST, SECOND, THIRD = (wire.Place(number) for number in (1, 2, 3))
-DOUBLE = wire.Place(4, nics=2)
+FIRST, SECOND, THIRD = (wire.WiredGuest(number) for number in (1, 2, 3))
+DOUBLE = wire.WiredGuest(4, nics=2)
 MBIT = 125_000
 LINK = 40 * MBIT
 AT_UPLINK = ('--layout', 'uplink', '--uplink', wire.UPLINK)
@@ -234,7 +234,9 @@ def test_shares_are_those_of_the_classes(node, start, layout, more, direction):
     assert wanted == found_in_time(
         wanted,
         lambda: part(
-            traffic.Traffic(node).run([heavy, light], 3.0), 'g2', direction
+            traffic.TrafficFlows(node).run([heavy, light], 3.0),
+            'g2',
+            direction,
         ),
     )
 
@@ -245,7 +247,7 @@ def test_a_lone_sender_has_the_link(node, start, layout):
     wanted = pytest.approx(40, rel=0.07)
 
     def sent():
-        passed = traffic.Traffic(node).run([traffic.Flow(FIRST)], 2.0)
+        passed = traffic.TrafficFlows(node).run([traffic.Flow(FIRST)], 2.0)
         return passed.mbit_s['g1', traffic.OUT]
 
     assert wanted == found_in_time(wanted, sent)
@@ -262,7 +264,7 @@ def test_all_interfaces_of_a_vm_share_its_class(node, start, layout):
     # Undivided it is 2.
     wanted = pytest.approx(1.0, rel=0.25)
     assert wanted == found_in_time(
-        wanted, lambda: part(traffic.Traffic(node).run(flows, 3.0), 'g4')
+        wanted, lambda: part(traffic.TrafficFlows(node).run(flows, 3.0), 'g4')
     )
 
 
@@ -342,7 +344,7 @@ def test_no_packet_is_lost_while_classes_change(
         traffic.Flow(FIRST, direction, udp_mbit_s=10.0),
         traffic.Flow(SECOND, direction, udp_mbit_s=10.0),
     ]
-    passed = traffic.Traffic(node).run(flows, 2.0, changing(agent))
+    passed = traffic.TrafficFlows(node).run(flows, 2.0, changing(agent))
     assert min(passed.sent.values()) > 1000
     # What a busy machine's programs come too late for is lost behind us.
     late = sum(late_for(node, name) for name in ('far', 'g1', 'g2'))
@@ -374,7 +376,7 @@ def test_the_hosts_own_traffic_has_its_floor(node, start):
     node.popen(wire.FAR, ['iperf3', '-s', '-1', '-p', port])
     host = node.popen('node', ['sh', '-c', f'sleep 0.5; {client}'])
     flows = [traffic.Flow(FIRST, flows=4), traffic.Flow(SECOND, flows=4)]
-    passed = traffic.Traffic(node).run(flows, 3.0)
+    passed = traffic.TrafficFlows(node).run(flows, 3.0)
     vms = sum(passed.mbit_s[name, traffic.OUT] for name in ('g1', 'g2'))
     host.wait()
     assert vms < 40 - 0.9 * 10

@@ -13,8 +13,8 @@ from oslo_privsep import capabilities
 import pytest
 
 from fairness_lab.scenario import values as scenario_module
-from nova_fairness.apply import door
 from nova_fairness.apply import privileged
+from nova_fairness.apply import privileged_client
 from nova_fairness.apply import privileged_network
 from tests.fixtures import lab
 from tests.functional import agent_process
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.real, pytest.mark.beside]
 NET_ADMIN = 1 << capabilities.CAP_NET_ADMIN
 SETS = ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb')
 BIN = pathlib.Path(sys.executable).parent
-PROGRAM = BIN / door.PROGRAM
+PROGRAM = BIN / privileged_client.PROGRAM
 FILTERS = pathlib.Path(__file__).parents[2] / 'rootwrap.d'
 NOBODY = 65534
 AS_NOBODY = (
@@ -92,7 +92,7 @@ def of_program():
 
 def become(kept):
     """Become what oslo.privsep makes of a helper."""
-    door.confine(kept)
+    privileged_client.confine(kept)
     capabilities.drop_all_caps_except(kept, kept, [])
 
 
@@ -163,7 +163,7 @@ def test_what_is_not_there_cannot_be_lent():
     def act():
         become(())
         try:
-            door.lend([capabilities.CAP_NET_ADMIN])
+            privileged_client.lend([capabilities.CAP_NET_ADMIN])
         except OSError as error:
             return f'NoNewPrivs: {error.errno}'
         return ''
@@ -174,7 +174,7 @@ def test_what_is_not_there_cannot_be_lent():
 def test_to_be_confined_twice_does_no_harm():
     def act():
         become(())
-        door.confine(())
+        privileged_client.confine(())
         return of_program()
 
     assert in_child(act)['CapBnd'] == 0
@@ -245,9 +245,9 @@ def as_nobody(directory, way, arguments):
 
 
 @pytest.mark.parametrize('way', ['sudo', 'rootwrap'])
-@pytest.mark.parametrize('context', door.KEPT)
+@pytest.mark.parametrize('context', privileged_client.KEPT)
 def test_who_is_not_root_may_start_our_helpers(directory, way, context):
-    program = str(PROGRAM) if way == 'sudo' else door.PROGRAM
+    program = str(PROGRAM) if way == 'sudo' else privileged_client.PROGRAM
     done = as_nobody(directory, way, [program, *asked(context)])
     # It came as far as the socket, where nobody listens.
     said = done.stdout + done.stderr
@@ -259,15 +259,15 @@ def test_who_is_not_root_may_start_our_helpers(directory, way, context):
     [
         ['/bin/true'],
         ['tc', 'qdisc', 'show'],
-        [door.PROGRAM, *asked('nova.privsep.sys_admin_pctxt')],
-        [door.PROGRAM, *asked(path='/etc/passwd')],
-        [door.PROGRAM, *asked(), '--config-file', '/tmp/evil'],
+        [privileged_client.PROGRAM, *asked('nova.privsep.sys_admin_pctxt')],
+        [privileged_client.PROGRAM, *asked(path='/etc/passwd')],
+        [privileged_client.PROGRAM, *asked(), '--config-file', '/tmp/evil'],
         ['sh', '-c', 'id'],
     ],
 )
 @pytest.mark.parametrize('way', ['sudo', 'rootwrap'])
 def test_and_nothing_else(directory, way, arguments):
-    if way == 'sudo' and arguments[0] == door.PROGRAM:
+    if way == 'sudo' and arguments[0] == privileged_client.PROGRAM:
         arguments = [str(PROGRAM), *arguments[1:]]
     done = as_nobody(directory, way, arguments)
     assert done.returncode != 0
@@ -309,7 +309,8 @@ def test_an_agent_that_is_not_root_steers_and_restores(
         agent.config.write_text(
             agent.config.read_text()
             + f'[{privileged.SECTION}]\n'
-            + f'helper_command = sudo {" ".join(before)} {door.PROGRAM}\n'
+            + f'helper_command = sudo {" ".join(before)}'
+            + f' {privileged_client.PROGRAM}\n'
         )
     try:
         agent.start(AS_NOBODY)

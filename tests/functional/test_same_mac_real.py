@@ -67,7 +67,7 @@ def steer(uplink, *, at_taps):
         nic = instance.Nic(mac=mac, kind='bridge', tap=tap)
         members[key] = plan.admitted(members, key, [nic], rate)
     members = plan.with_doubles(members, {'alice': {MAC: 'tapA'}})
-    target = plan.Target(uplink, at_taps, 10**9, members)
+    target = plan.NetworkTarget(uplink, at_taps, 10**9, members)
     if at_taps:
         members.pop('carol')  # her tap is not there
     for _, operation in steps_to(target):
@@ -79,7 +79,7 @@ def steer(uplink, *, at_taps):
 
 
 def steps_to(target):
-    with network_kernel.Reader() as reader:
+    with network_kernel.KernelConnection() as reader:
         return plan.plan(reader.read(), target, '')
 
 

@@ -159,10 +159,12 @@ def casts(rng):
             _post(rng, cloud, f'bad{n}')
         if rng.random() < 0.5:
             cloud.world.binds = True
-        preemptible = parser.Preemptible(
-            marks=True, choices=frozenset(parser.leaving.Action)
+        preemptible = parser.PreemptibleRules(
+            marks=True, choices=frozenset(parser.eviction.EvictionAction)
         )
-        terms = test_service.intake.Terms(rng.choice([None, 1e6]), preemptible)
+        terms = test_service.intake.AdmissionTerms(
+            rng.choice([None, 1e6]), preemptible
+        )
         cloud.process = cloud.world.process(terms=terms)
         cloud.cycles(2)
         cloud.victim_starts()
@@ -413,7 +415,7 @@ def accounts(rng):
     """Limits of an account, as its manager or an operator sets them."""
     with clouds() as cloud:
         cloud.cycles(1)
-        asked = requests.Operations(cloud.world.store, cloud.process)
+        asked = requests.ClusterOperations(cloud.world.store, cloud.process)
         for _ in range(rng.randrange(1, 4)):
             name = rng.choice((EVIL, f'{EVIL}/u'))
             fields = odd.changed(rng, _limits(rng))
@@ -475,12 +477,12 @@ def agents(rng):
     with clouds() as cloud:
         world = cloud.world
         world.charge = rng.choice(list(measured.Charge))
-        world.idling = test_service.idle_reclaim.Rules(after_s=3600.0)
+        world.idling = test_service.idle_reclaim.IdleOptions(after_s=3600.0)
         cloud.cycles(1)
         for _ in range(2):
             told = {'cpu_time': 0.1, 'memory': 0.2}
             parts = {who: odd.changed(rng, told) for who in ('u', EVIL)}
-            world.measured = measured.Measured(rng.random() < 0.5, parts)
+            world.measured = measured.MeasuredUse(rng.random() < 0.5, parts)
             if rng.random() < 0.2:
                 world.measured = odd.value(rng)
             world.idle = odd.changed(
@@ -570,7 +572,9 @@ def snapshots(rng):
         lifetimes={(EVIL, 1, 100): (rng.choice((1.0, -1.0, 1e308)),)},
         members={'g': tuple(rng.sample(['h0', 'h1', 'gone'], 2))},
     )
-    made = scheduler.Planning(planner.plan, quarantine.Quarantine(lambda: 0.0))
+    made = scheduler.Scheduler(
+        planner.plan, quarantine.Quarantine(lambda: 0.0)
+    )
     made.begin(len(bad) + 1, 100.0)
     with np.errstate(all='ignore'):
         plan = made.plan(snapshot, 100.0)

@@ -13,7 +13,7 @@ from tests.unit.exchange import build
 
 CORPUS = pathlib.Path(__file__).parent / 'corpus'
 
-_WISH = desired.Desired(7, 'GreedinessMetric', 'feedback', 'n9')
+_WISH = desired.DesiredChoice(7, 'GreedinessMetric', 'feedback', 'n9')
 
 
 def of_codec() -> dict[str, bytes]:
@@ -79,7 +79,7 @@ def of_messages() -> dict[str, bytes]:
     }
     written = {
         name: messages.encode_request(
-            messages.Request(
+            messages.RequestMessage(
                 kind, number, 'e', 't', 's', timeout, {}, message
             ),
             1 << 20,

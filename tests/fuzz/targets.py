@@ -35,7 +35,7 @@ def codec(content: bytes) -> None:
 
     :param content: msgpack objects in a row.
     """
-    ledger = ledger_module.Ledger('me', 'boot', LIMITS)
+    ledger = ledger_module.ReportLedger('me', 'boot', LIMITS)
     times: list[float] = [0.0]
     other = _intake(times)
     for number, message in enumerate(_messages(content)):
@@ -80,7 +80,7 @@ def messages(content: bytes) -> None:
 
 def _receive(got: object) -> None:
     """Hand a report that came over the wire to its reader."""
-    if isinstance(got, messages_module.Request):
+    if isinstance(got, messages_module.RequestMessage):
         arguments = got.message.get('args')
         if isinstance(arguments, dict):
             try:
@@ -97,17 +97,17 @@ def _intake(times: list[float]) -> intake.Intake:
 
     nowhere = desired_store.FileStore(pathlib.Path('/nonexistent'))
     return intake.Intake(
-        ledger_module.Ledger('me', 'boot', LIMITS),
+        ledger_module.ReportLedger('me', 'boot', LIMITS),
         LIMITS,
         desired_state.DesiredState('me', nowhere),
-        quiet_log.Tally(),
+        quiet_log.NameCounts(),
         quiet_log.QuietLog(logging.getLogger(__name__), clock),
         clock,
     )
 
 
 def _check_alike(
-    ledger: ledger_module.Ledger, other: intake.Intake, now_s: float
+    ledger: ledger_module.ReportLedger, other: intake.Intake, now_s: float
 ) -> None:
     """Whether numbers were read at once or later makes no difference."""
     metric = 'GreedinessMetric'
@@ -142,7 +142,7 @@ def _messages(content: bytes) -> list[object]:
     return found
 
 
-def _check_report(got: codec_module.Decoded) -> None:
+def _check_report(got: codec_module.DecodedMessage) -> None:
     table = report.UserTable.of(got.report.users)
     assert list(table.ids) == sorted(set(table.ids))
     assert len(table) <= LIMITS.max_users
@@ -174,7 +174,7 @@ def _check_text(error: Exception) -> None:
     assert str(error).isprintable()
 
 
-def _check_names(got: codec_module.Decoded) -> None:
+def _check_names(got: codec_module.DecodedMessage) -> None:
     """Everything that is told can be written, in a log and in UTF-8."""
     names = [got.report.host, got.report.boot_id, got.report.metric]
     if got.desired is not None:
@@ -185,7 +185,7 @@ def _check_names(got: codec_module.Decoded) -> None:
         assert len(name.encode()) <= 4 * limits.LONGEST_NAME
 
 
-def _check_ledger(ledger: ledger_module.Ledger, now_s: float) -> None:
+def _check_ledger(ledger: ledger_module.ReportLedger, now_s: float) -> None:
     view = ledger.view(now_s, None, 'GreedinessMetric', 10.0)
     assert ledger.hosts <= LIMITS.max_peers
     assert ledger.rows <= LIMITS.max_total_users

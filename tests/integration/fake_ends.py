@@ -75,7 +75,7 @@ class Node:
             'node_resources': lambda conf: resources_of(name),
             'controls_module': Namespace(
                 Site=controls.Site,
-                Pressure=controls.Pressure,
+                Pressure=controls.PressureWatch,
                 build=lambda site: self._controls(),
             ),
         }
@@ -87,7 +87,11 @@ class Node:
     def _controls(self):
         return controls.Controls(
             built=[self.control],
-            scales={resources.Control.CPU: cpu.CpuScale(cpu.CgroupVersion.V1)},
+            scales={
+                resources.ResourceControl.CPU: cpu.CpuScale(
+                    cpu.CgroupVersion.V1
+                )
+            },
         )
 
     def _built(self):

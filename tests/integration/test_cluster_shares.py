@@ -48,7 +48,7 @@ def serve(url, tmp_path, world):
             conf.fairness_exchange.domain,
             'c1',
             requests.RequestsEndpoint(
-                requests_module.Operations(world.store, process)
+                requests_module.ClusterOperations(world.store, process)
             ),
             protocol.REQUESTS_TOPIC,
         )
@@ -125,7 +125,9 @@ def test_what_agents_measured_is_charged_to_projects(url, start, tmp_path):
         asked = client.FairnessClient(
             opened, 5.0, conf.fairness_exchange.domain
         )
-        agents = agent_reports.Measuring(lambda: asked.call(None, 'get_usage'))
+        agents = agent_reports.ReportedUse(
+            lambda: asked.call(None, 'get_usage')
+        )
         measures = functools.partial(agents.measured, hosts=1)
         eventually(lambda: measures() and len(measures().parts) == 2)
         found = measures()

@@ -21,7 +21,7 @@ from oslo_rootwrap import wrapper
 import pytest
 
 from fairness_lab.testbed.nodes import processes
-from nova_fairness.apply import door
+from nova_fairness.apply import privileged_client
 from nova_fairness.cmd import status_cloud
 from oslo_messaging_zmq.keys import keyring
 from tests.fixtures import devstack_host
@@ -295,12 +295,12 @@ def test_rootwrap_permits_the_helper_of_an_agent_that_is_not_root(hosts):
         'sudo',
         f'{PREFIX}/nova-rootwrap',
         str(host.nova / 'rootwrap.conf'),
-        door.PROGRAM,
+        privileged_client.PROGRAM,
     ]
     assert (host.nova / 'rootwrap.conf').read_text() == original(
         'rootwrap.conf'
     )
-    (context, *_) = door.KEPT
+    (context, *_) = privileged_client.KEPT
     command = [
         *(helper[3], '--privsep_context', context),
         *('--privsep_sock_path', '/tmp/tmpa1_b2c3d/privsep.sock'),

@@ -155,7 +155,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'stevedore': ('plugins',),
     'watcher': ('watcher',),
     'oslo_privsep': (
-        'apply.door',
+        'apply.privileged_client',
         'apply.privileged',
         'apply.privileged_network',
     ),
@@ -164,7 +164,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'highspy': ('fairness_lab.ideal.highs',),
     'scipy': ('shares.programs',),
     # Tables of states are read in one place.
-    'automaton': ('model.steps',),
+    'automaton': ('model.transitions',),
     # The database is one room: others get values.
     'sqlalchemy': ('cluster.store',),
     'alembic': ('cluster.store.schema', 'cluster.store.migrations'),
@@ -202,14 +202,14 @@ PURE = (
     'fairness_lab.border_sim.batch',
     'fairness_lab.border_sim.cloud',
     'fairness_lab.border_sim.engine',
-    'fairness_lab.border_sim.judging',
-    'fairness_lab.border_sim.movers',
+    'fairness_lab.border_sim.judgement',
+    'fairness_lab.border_sim.border_policies',
     'fairness_lab.border_sim.world',
     'fairness_lab.queue_sim.attacks',
     'fairness_lab.queue_sim.engine',
     'fairness_lab.queue_sim.hosts',
-    'fairness_lab.queue_sim.judging',
-    'fairness_lab.queue_sim.leaving',
+    'fairness_lab.queue_sim.judgement',
+    'fairness_lab.queue_sim.evictions',
     'fairness_lab.queue_sim.streams',
     'fairness_lab.queue_sim.workload',
     'fairness_lab.node_sim.agents',
@@ -234,7 +234,7 @@ PURE = (
     'fairness_lab.node_sim.model',
     'fairness_lab.scenario.recipes',
     'fairness_lab.ideal.program',
-    'fairness_lab.node_sim.levelling',
+    'fairness_lab.node_sim.pace_levels',
     'fairness_lab.node_sim.references',
     'fairness_lab.node_sim.steering',
 )
@@ -282,7 +282,7 @@ PURE_MAY_IMPORT_IN = {
     # Paths as values: only the classes that never touch a file.
     'model.cgroup': frozenset({'pathlib'}),
     # Tables of states, which know neither clock nor thread.
-    'model.steps': frozenset({'automaton'}),
+    'model.transitions': frozenset({'automaton'}),
     # Assignments and integer programs: values in, values out.
     'shares.programs': frozenset({'scipy'}),
 }
@@ -443,6 +443,13 @@ def name_faults(source: str, module: str) -> list[str]:
 def _words(name: str) -> set[str]:
     spaced = re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name)
     return set(spaced.lower().split('_'))
+
+
+def classes(source: str) -> Iterator[str]:
+    """Names of the public classes of a module."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith('_'):
+            yield node.name
 
 
 def length_faults(

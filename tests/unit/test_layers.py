@@ -3,6 +3,7 @@
 """The architecture of the package is a test, not a wish."""
 
 import ast
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -81,6 +82,15 @@ def test_names_say_something():
         lambda source, module, _: layer_rules.name_faults(source, module)
     )
     assert found == []
+
+
+def test_a_class_has_its_name_alone():
+    """Readers and searches find one class by its name."""
+    places = collections.defaultdict(list)
+    for module, (source, _) in sources().items():
+        for name in layer_rules.classes(source):
+            places[name].append(module)
+    assert {n: found for n, found in places.items() if len(found) > 1} == {}
 
 
 def test_functions_and_modules_are_short():

@@ -25,7 +25,7 @@ _NAMES = uuid.UUID('5b0c2d9c-50a8-4a3c-9a3f-6a6f5a0b4c11')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placement:
+class GuestPlacement:
     """Names, files and network of a guest on its node.
 
     :ivar domain: name of the domain, as Nova forms it.
@@ -57,7 +57,7 @@ def owner_id(name: str) -> str:
     return uuid.uuid5(_NAMES, name).hex
 
 
-def xml(spec: scenario_module.Vm, placement: Placement) -> str:
+def xml(spec: scenario_module.Vm, placement: GuestPlacement) -> str:
     """Domain XML of a guest."""
     root = ET.Element('domain', {'type': placement.kind})
     _text(root, 'name', placement.domain)
@@ -114,7 +114,7 @@ def _add_metadata(root: ET.Element, spec: scenario_module.Vm) -> None:
     _text(owner, tag('project'), spec.user, uuid=project)
 
 
-def _add_boot(root: ET.Element, placement: Placement) -> None:
+def _add_boot(root: ET.Element, placement: GuestPlacement) -> None:
     boot = ET.SubElement(root, 'os')
     _text(boot, 'type', 'hvm', machine='pc')
     _text(boot, 'kernel', placement.kernel)
@@ -135,7 +135,7 @@ def _add_features(root: ET.Element, kind: str) -> None:
 
 
 def _add_devices(
-    root: ET.Element, spec: scenario_module.Vm, placement: Placement
+    root: ET.Element, spec: scenario_module.Vm, placement: GuestPlacement
 ) -> None:
     devices = ET.SubElement(root, 'devices')
     paths = zip(spec.disks, placement.disks, strict=True)
@@ -153,7 +153,10 @@ def _add_devices(
 
 
 def _add_disk(
-    devices: ET.Element, disk: scenario_module.Disk, path: str, target: str
+    devices: ET.Element,
+    disk: scenario_module.GuestDisk,
+    path: str,
+    target: str,
 ) -> None:
     element = ET.SubElement(devices, 'disk', type='file', device='disk')
     driver = {'name': 'qemu', 'type': 'raw', 'cache': disk.cache}

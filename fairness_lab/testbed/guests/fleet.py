@@ -34,7 +34,7 @@ _PATIENCE_S = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Job:
+class VmLoad:
     """The load of one VM.
 
     :ivar vm: its name.
@@ -69,7 +69,7 @@ class Job:
 
 
 def run_fio(
-    jobs: list[Job], parent: Mapping[str, pathlib.Path], seconds: float
+    jobs: list[VmLoad], parent: Mapping[str, pathlib.Path], seconds: float
 ) -> dict[str, dict[str, float]]:
     """Run jobs side by side, each in a group of its own.
 
@@ -105,7 +105,9 @@ def run_fio(
         }
 
 
-def _fio_group(parent: Mapping[str, pathlib.Path], job: Job) -> pathlib.Path:
+def _fio_group(
+    parent: Mapping[str, pathlib.Path], job: VmLoad
+) -> pathlib.Path:
     for controller, name in (
         ('blkio', 'blkio.bfq.weight'),
         (cgroup.UNIFIED, 'io.bfq.weight'),
@@ -134,7 +136,7 @@ _MIB = 1 << 20
 
 
 def load_commands(
-    index: int, step: demand.Step, *, uplink: bool = False
+    index: int, step: demand.DemandStep, *, uplink: bool = False
 ) -> list[str]:
     """Guest's commands for what a step changes.
 
@@ -168,10 +170,10 @@ def load_commands(
     return found
 
 
-def _cpu_command(cpu: float, cycle: demand.Cycle | None) -> str:
-    if cycle is None or cycle.load is demand.Load.OPEN:
+def _cpu_command(cpu: float, cycle: demand.DemandCycle | None) -> str:
+    if cycle is None or cycle.load is demand.CpuLoad.OPEN:
         return f'cpu {_amount(cpu)}'
-    if cycle.load is demand.Load.CRON:
+    if cycle.load is demand.CpuLoad.CRON:
         return f'cron {cpu:.6f} {cycle.wait_s:.6f}'
     return f'closed {cpu:.6f} {cycle.threads} {cycle.wait_s:.6f}'
 
@@ -185,7 +187,7 @@ _PARALLEL_BOOTS = 2
 _LATE_STARTS = 4
 
 
-class Fleet:
+class GuestFleet:
     """Real guests on nodes that run.
 
     :param scenario: what to run.
@@ -193,14 +195,14 @@ class Fleet:
 
     def __init__(self, scenario: scenario_module.Scenario) -> None:
         self._scenario = scenario
-        self._nodes: dict[str, node_module.Node] = {}
+        self._nodes: dict[str, node_module.TestNode] = {}
         self._connections: dict[str, libvirt.virConnect] = {}
-        self._image: image.Image | None = None
+        self._image: image.GuestImage | None = None
         self._guests: dict[str, guest.Guest] = {}
         self._where = {vm.name: vm.node for vm in scenario.vms.values()}
         self._frozen: set[str] = set()
         self.far: far_end.FarEnd | None = None
-        self._disk_load: dict[str, demand.Step] = {}
+        self._disk_load: dict[str, demand.DemandStep] = {}
         self._starter = concurrent.futures.ThreadPoolExecutor(_LATE_STARTS)
 
     @property
@@ -210,12 +212,12 @@ class Fleet:
             not self._scenario.starts_late(vm) for vm in self._scenario.vms
         )
 
-    def add(self, node: node_module.Node) -> None:
+    def add(self, node: node_module.TestNode) -> None:
         """Connect to a node that runs."""
         self._nodes[node.name] = node
         self._connections[node.name] = libvirt.open(node.libvirt_uri)
 
-    def boot(self, boot: image.Image) -> None:
+    def boot(self, boot: image.GuestImage) -> None:
         """Boot those guests that do not start late.
 
         :param boot: what they boot from.
@@ -246,7 +248,7 @@ class Fleet:
             with contextlib.suppress(libvirt.libvirtError):
                 connection.close()
 
-    def load(self, vm: str, step: demand.Step) -> None:
+    def load(self, vm: str, step: demand.DemandStep) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         made = self._guests[vm]
         if step.disk_read_mib_s or step.disk_write_mib_s:
@@ -312,16 +314,18 @@ class Fleet:
         :returns: by VM: ``weight``, and ``bytes_per_s``.
         :raises LabError: if fio does not work.
         """
-        jobs: dict[str, list[Job]] = {}
+        jobs: dict[str, list[VmLoad]] = {}
         parents: dict[str, Mapping[str, pathlib.Path]] = {}
-        still = demand.Step(0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0)
+        still = demand.DemandStep(
+            0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0
+        )
         for vm, step in self._disk_load.items():
             made = self._guests[vm]
             weight = reading.io_weight(made.pid)
             if weight is None:
                 continue
             jobs.setdefault(made.node.name, []).append(
-                Job(
+                VmLoad(
                     vm,
                     weight,
                     made.images[0],
@@ -372,7 +376,7 @@ def _host(made: guest.Guest) -> str:
     return made.addresses[0][0].split('/')[0]
 
 
-def _kind(step: demand.Step) -> bool | None:
+def _kind(step: demand.DemandStep) -> bool | None:
     """Tell whether a step reads, writes (``False``) or both (``None``)."""
     if step.disk_read_mib_s and step.disk_write_mib_s:
         return None

@@ -227,9 +227,9 @@ class Guest:
 
     def __init__(
         self,
-        node: node_module.Node,
+        node: node_module.TestNode,
         spec: scenario_module.Vm,
-        boot: image.Image,
+        boot: image.GuestImage,
         number: int | None = None,
     ) -> None:
         self.node = node
@@ -400,8 +400,8 @@ class Guest:
                         stream.write(_FILLING)
                     os.fsync(stream.fileno())
 
-    def _placement(self) -> domain.Placement:
-        return domain.Placement(
+    def _placement(self) -> domain.GuestPlacement:
+        return domain.GuestPlacement(
             domain=self.domain_name,
             uuid=self.uuid,
             kind='kvm' if self.node.accelerator == 'kvm' else 'qemu',

@@ -29,7 +29,7 @@ _PROGRAM = 0o100755
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveFile:
     """A file of an archive.
 
     :ivar path: relative, no leading slash.
@@ -42,7 +42,7 @@ class Entry:
     executable: bool = False
 
 
-def cpio(entries: Iterable[Entry]) -> bytes:
+def cpio(entries: Iterable[ArchiveFile]) -> bytes:
     """Pack files, and the directories that they are in.
 
     Same files, same bytes: no times and no owners are kept.
@@ -104,7 +104,7 @@ _FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Image:
+class GuestImage:
     """The files that QEMU boots a guest from.
 
     :ivar directory: in which both files are.
@@ -135,7 +135,7 @@ def default_cache() -> pathlib.Path:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """How an image is made.
 
     :ivar name: of its directories in the cache.
@@ -159,15 +159,16 @@ class Recipe:
         return digest.hexdigest()[:16]
 
 
-def ensure(cache: pathlib.Path) -> Image:
+def ensure(cache: pathlib.Path) -> GuestImage:
     """Image of the guests, as :func:`made`."""
     sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
     return made(
-        cache, Recipe('image', 'image of the guests', sources, MODULES, _build)
+        cache,
+        ImageRecipe('image', 'image of the guests', sources, MODULES, _build),
     )
 
 
-def made(cache: pathlib.Path, recipe: Recipe) -> Image:
+def made(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
     """Image, and build it if there is none of these inputs.
 
     :param cache: directory that is kept between runs.
@@ -185,14 +186,14 @@ def made(cache: pathlib.Path, recipe: Recipe) -> Image:
         ) from None
 
 
-def _made_locked(cache: pathlib.Path, recipe: Recipe) -> Image:
+def _made_locked(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
     known = cache / f'{recipe.name}-kernel-package'
     package = known.read_text() if known.is_file() else kernel_package()
-    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
+    image = GuestImage(cache / f'{recipe.name}-{recipe.key(package)}')
     if image.complete:
         return image
     package = kernel_package()
-    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
+    image = GuestImage(cache / f'{recipe.name}-{recipe.key(package)}')
     with tempfile.TemporaryDirectory(dir=cache, prefix='new-') as work:
         new = pathlib.Path(work)
         recipe.build(package, new)
@@ -218,20 +219,20 @@ def kernel_package() -> str:
 
 
 def _build(package: str, work: pathlib.Path) -> None:
-    image = Image(work / 'image')
+    image = GuestImage(work / 'image')
     image.directory.mkdir()
     modules = unpack_kernel(package, work, image)
     program = work / 'init'
     sources = sorted(map(str, _SOURCES.glob('*.c')))
     processes.run([*_COMPILE, str(program), *sources])
-    entries = [Entry('init', program.read_bytes(), executable=True)]
+    entries = [ArchiveFile('init', program.read_bytes(), executable=True)]
     entries += module_entries(modules, MODULES)
     with gzip.open(image.initrd, 'wb', compresslevel=1) as stream:
         stream.write(cpio(entries))
 
 
 def unpack_kernel(
-    package: str, work: pathlib.Path, image: Image
+    package: str, work: pathlib.Path, image: GuestImage
 ) -> dict[str, pathlib.Path]:
     """Download a kernel's package and take out what is needed of it.
 
@@ -260,7 +261,7 @@ def unpack_kernel(
 
 def module_entries(
     modules: dict[str, pathlib.Path], names: Sequence[str]
-) -> list[Entry]:
+) -> list[ArchiveFile]:
     """Drivers, and what they need, as files of a RAM disk.
 
     :param modules: file by name of the driver.
@@ -273,9 +274,9 @@ def module_entries(
         _add_with_needs(name, modules, order)
     text = ''.join(f'{name}.ko\n' for name in order)
     return [
-        Entry('modules/order', text.encode()),
+        ArchiveFile('modules/order', text.encode()),
         *(
-            Entry(f'modules/{name}.ko', modules[name].read_bytes())
+            ArchiveFile(f'modules/{name}.ko', modules[name].read_bytes())
             for name in order
         ),
     ]

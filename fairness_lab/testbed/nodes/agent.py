@@ -149,7 +149,7 @@ class NodeAgent:
 
     def __init__(
         self,
-        node: node_module.Node,
+        node: node_module.TestNode,
         directory: pathlib.Path,
         options: Mapping[str, Mapping[str, str]],
     ) -> None:
@@ -266,7 +266,7 @@ def _own_directory(
     return own
 
 
-class Agents:
+class NodeAgents:
     """Starts, stops and holds agents by the name of their node.
 
     :param interval_s: of their rounds, seconds.

@@ -41,7 +41,7 @@ class NodeDisk:
 
     def __init__(
         self,
-        node: node_module.Node,
+        node: node_module.TestNode,
         size_mib: int,
         mib_s: float,
         scheduler: str,

@@ -56,7 +56,7 @@ class FarEnd:
         """
         self._namespace.stop()
 
-    def link(self, node: node_module.Node) -> None:
+    def link(self, node: node_module.TestNode) -> None:
         """Node that runs an uplink.
 
         :raises LabError: if it cannot be linked.

@@ -5,7 +5,7 @@
 A node is a process that holds namespaces of its own (mount, UTS, network,
 control groups) and a libvirt daemon that runs in them with directories of its
 own, so that several nodes, and the machine's own libvirt, know nothing of each
-other. From outside, its daemon is reached through :attr:`Node.libvirt_uri`.
+other. From outside, :attr:`TestNode.libvirt_uri` reaches its daemon.
 """
 
 from collections.abc import Iterable
@@ -89,7 +89,7 @@ def _mount_line(item: groups.Hierarchy) -> str:
 _SETUP = pathlib.Path(__file__).with_name('node_setup.sh')
 
 
-class Node:
+class TestNode:
     """One compute node; start it, use it, stop it.
 
     :param name: host name.

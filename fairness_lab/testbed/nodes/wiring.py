@@ -45,7 +45,7 @@ class Wiring:
             self._redis.close()
         self._hub.stop()
 
-    def link(self, node: node_module.Node) -> None:
+    def link(self, node: node_module.TestNode) -> None:
         """Link a node that runs.
 
         :raises LabError: if it cannot be linked.

@@ -56,7 +56,7 @@ class NetworkAgent:
             )
         return json.loads(answer)
 
-    def see(self, places: Sequence[wire.Place]) -> None:
+    def see(self, places: Sequence[wire.WiredGuest]) -> None:
         """Tell it which guests there are."""
         self.ask(
             'vms',

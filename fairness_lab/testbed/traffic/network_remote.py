@@ -79,7 +79,9 @@ class Remote:
         """Write rates by UUID; give the outcomes and what it took."""
         changes = [
             allocation.Change(
-                allocation.Knob(f'{uuid}/1/1', resources.Control.NETWORK),
+                allocation.Knob(
+                    f'{uuid}/1/1', resources.ResourceControl.NETWORK
+                ),
                 None,
                 rate,
             )
@@ -135,7 +137,7 @@ def main() -> None:
     remote = Remote()
     remote.control = control.NetworkClasses(
         settings.NetworkSettings(
-            layout=settings.Kind(given.layout),
+            layout=settings.SteeringKind(given.layout),
             uplink=given.uplink,
             bandwidth=given.bandwidth,
             host_rate=given.host_rate,

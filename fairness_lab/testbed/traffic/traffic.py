@@ -36,7 +36,7 @@ class Flow:
     :ivar nic: which interface of the guest.
     """
 
-    place: wire.Place
+    place: wire.WiredGuest
     direction: str = OUT
     flows: int = 1
     udp_mbit_s: float | None = None
@@ -84,7 +84,7 @@ class _Running:
     started_s: float
 
 
-class Traffic:
+class TrafficFlows:
     """Runs flows through a wire; the far end serves all of them."""
 
     def __init__(self, network: wire.Wire) -> None:

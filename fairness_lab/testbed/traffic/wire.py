@@ -22,7 +22,7 @@ _NETWORK_SIX = 'fd99:'
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class WiredGuest:
     """A guest, by its number from 1 to 250, with one or more interfaces.
 
     :ivar nics: how many interfaces it has, 1 to 4.
@@ -70,7 +70,7 @@ class Wire:
     :raises LabError: if it cannot be set up.
     """
 
-    def __init__(self, guests: Sequence[Place]) -> None:
+    def __init__(self, guests: Sequence[WiredGuest]) -> None:
         self._guests = tuple(guests)
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._children: list[subprocess.Popen[bytes]] = []
@@ -97,7 +97,7 @@ class Wire:
             child.wait()
         self._children, self._holders = [], {}
 
-    def plug(self, place: Place) -> None:
+    def plug(self, place: WiredGuest) -> None:
         """Start a guest with its interfaces."""
         self._hold(place.name)
         for nic, (tap, mac) in enumerate(
@@ -117,7 +117,7 @@ class Wire:
                 f'{place.address_six(nic)}/64',
             )
 
-    def unplug(self, place: Place) -> None:
+    def unplug(self, place: WiredGuest) -> None:
         """Take a guest and its taps away."""
         for tap in place.taps:
             self.run('node', ['ip', 'link', 'del', tap])

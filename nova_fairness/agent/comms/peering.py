@@ -55,11 +55,11 @@ class Peering:
         """The desired state of the domain; ``None`` without a domain."""
         return None
 
-    def newest(self) -> desired_module.Desired | None:
+    def newest(self) -> desired_module.DesiredChoice | None:
         """Newest desired state."""
         return None
 
-    def start(self, operations: endpoint.Operations) -> None:
+    def start(self, operations: endpoint.AgentCalls) -> None:
         """Begin to hear and to be heard; returns at once."""
 
     def stop(self) -> None:
@@ -111,11 +111,11 @@ class MeshPeering(Peering):
         """The desired state of the domain."""
         return self._desired
 
-    def newest(self) -> desired_module.Desired | None:
+    def newest(self) -> desired_module.DesiredChoice | None:
         """Newest desired state; never blocks."""
         return self._desired.current()
 
-    def start(self, operations: endpoint.Operations) -> None:
+    def start(self, operations: endpoint.AgentCalls) -> None:
         """Begin to hear and to be heard; returns at once."""
         self._desired.start()
         self.exchange.start()

@@ -20,7 +20,7 @@ from nova_fairness.model import round as round_model
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Asked:
+class AskedVm:
     """The VM of a question, and facts about it besides its round.
 
     :ivar row: of the VM in the round.
@@ -32,8 +32,8 @@ class Asked:
 
     done: round_model.Round
     row: int
-    parts: breakdown.Parts | None
-    history: Sequence[weight_history.Entry]
+    parts: breakdown.HeavinessParts | None
+    history: Sequence[weight_history.MinuteWeights]
     settings: settings_module.Settings
     preset: policy_base.Preset = policy_base.Preset.DEFAULT
 
@@ -51,7 +51,7 @@ def row_of(done: round_model.Round, uuid: str) -> int | None:
     return None
 
 
-def explain(asked: Asked) -> Mapping[str, Any]:
+def explain(asked: AskedVm) -> Mapping[str, Any]:
     """Say why a VM gets what it gets."""
     done, vm = asked.done, asked.vm.instance
     return {
@@ -76,7 +76,7 @@ def explain(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def _heaviness(asked: Asked) -> Mapping[str, Any]:
+def _heaviness(asked: AskedVm) -> Mapping[str, Any]:
     measured, parts, row = asked.done.measured, asked.parts, asked.row
     total = None if measured is None else float(measured.heaviness[row])
     if parts is None:
@@ -94,7 +94,7 @@ def _heaviness(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def _amounts(asked: Asked) -> Mapping[str, Any]:
+def _amounts(asked: AskedVm) -> Mapping[str, Any]:
     """Amounts in units that people know."""
     names = ('endowment', 'quota', 'usage', 'owner_usage')
     measured, row = asked.done.measured, asked.row
@@ -116,7 +116,7 @@ def _amounts(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def _competition(asked: Asked) -> Mapping[str, Any]:
+def _competition(asked: AskedVm) -> Mapping[str, Any]:
     decided, row = asked.done.decided, asked.row
     if decided is None:
         # What was decided last stays in force.
@@ -142,7 +142,7 @@ def _steered(controls: resources.Mask) -> list[str]:
     ]
 
 
-def _words(asked: Asked) -> Mapping[str, Any]:
+def _words(asked: AskedVm) -> Mapping[str, Any]:
     """Say it in sentences: in short, and all."""
     measured, decided = asked.done.measured, asked.done.decided
     if measured is None or decided is None:
@@ -150,7 +150,7 @@ def _words(asked: Asked) -> Mapping[str, Any]:
         said = summary.NOBODY_JUDGED if failed else summary.NOT_MEASURED
         return {'summary': said, 'advice': [said]}
     facts = standing.facts(
-        standing.Judged(
+        standing.JudgedVm(
             done=asked.done,
             measured=measured,
             decided=decided,

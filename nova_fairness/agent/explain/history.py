@@ -26,7 +26,7 @@ TOLERANCE = 0.01
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class Entry:
+class MinuteWeights:
     """The weights at the end of a minute.
 
     :ivar wall_s: of the round that decided them, since the epoch, seconds.
@@ -51,7 +51,7 @@ class WeightHistory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_uuid: dict[str, collections.deque[Entry]] = {}
+        self._by_uuid: dict[str, collections.deque[MinuteWeights]] = {}
         self._uuids: tuple[str, ...] = ()
         self._noted = np.zeros((0, len(resources.CONTROLS)))
 
@@ -67,11 +67,11 @@ class WeightHistory:
             alike = abs(weights - self._noted) <= TOLERANCE * self._noted
             for row in np.flatnonzero(~alike.all(axis=1)):
                 # Of its own: a row of the round's array would keep all of it.
-                entry = Entry(done.wall_s, np.array(weights[row]))
+                entry = MinuteWeights(done.wall_s, np.array(weights[row]))
                 self._noted[row] = entry.weights
                 _note(self._by_uuid[uuids[row]], entry)
 
-    def of(self, uuid: str, now_s: float) -> tuple[Entry, ...]:
+    def of(self, uuid: str, now_s: float) -> tuple[MinuteWeights, ...]:
         """Entries of a VM, oldest first.
 
         :param now_s: since the epoch, seconds.
@@ -95,7 +95,9 @@ class WeightHistory:
                 self._noted[row] = entries[-1].weights
 
 
-def _note(entries: collections.deque[Entry], entry: Entry) -> None:
+def _note(
+    entries: collections.deque[MinuteWeights], entry: MinuteWeights
+) -> None:
     while entries and entries[0].wall_s <= entry.wall_s - SPAN_S:
         entries.popleft()
     if entries and entries[-1].minute == entry.minute:

@@ -36,7 +36,7 @@ _ABSOLUTE = 1e-9
 """Error of arithmetic up to which two sums count as equal."""
 
 
-class Parts(NamedTuple):
+class HeavinessParts(NamedTuple):
     """The parts of the heaviness by which VMs are treated.
 
     :ivar by_resource: (n, r).
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Given:
+class MetricInput:
     """Input of both stages of a metric.
 
     :ivar owner: (n,) index of each VM's user in the totals.
@@ -64,7 +64,7 @@ class Given:
     totals: metric_base.Totals
     owner: usage_model.Indices
 
-    def only(self, resource: resources.Mask) -> 'Given':
+    def only(self, resource: resources.Mask) -> 'MetricInput':
         """Take away everything but some resources."""
         return dataclasses.replace(
             self,
@@ -81,7 +81,7 @@ class Given:
             ),
         )
 
-    def idle(self) -> 'Given':
+    def idle(self) -> 'MetricInput':
         """Take away all usage."""
         return dataclasses.replace(
             self,
@@ -95,8 +95,8 @@ class Given:
 
 
 def parts(
-    metric: metric_base.Metric, measured: round_model.Measured
-) -> Parts | None:
+    metric: metric_base.Metric, measured: round_model.MeasuredRound
+) -> HeavinessParts | None:
     """Say what each resource has in the heaviness of each VM of a node.
 
     :param metric: the one that was used.
@@ -108,7 +108,7 @@ def parts(
         return None
     by_resource = _each(metric, given)
     elsewhere = _elsewhere(metric, given, measured.instance_heaviness)
-    return Parts(
+    return HeavinessParts(
         by_resource,
         elsewhere,
         np.isclose(
@@ -121,7 +121,7 @@ def parts(
     )
 
 
-def _each(metric: metric_base.Metric, given: Given) -> resources.Vector:
+def _each(metric: metric_base.Metric, given: MetricInput) -> resources.Vector:
     """Weigh the VMs by one resource after another, (n, r)."""
     return np.column_stack(
         [
@@ -131,12 +131,12 @@ def _each(metric: metric_base.Metric, given: Given) -> resources.Vector:
     )
 
 
-def given_to(measured: round_model.Measured) -> Given | None:
+def given_to(measured: round_model.MeasuredRound) -> MetricInput | None:
     """Input of the metric; ``None`` if it was not kept."""
     basis = measured.basis
     if basis is None or measured.user_usage is None:
         return None
-    return Given(
+    return MetricInput(
         metric_base.Demands(
             usage=measured.weighed.amounts,
             endowment=measured.endowment,
@@ -156,7 +156,9 @@ def given_to(measured: round_model.Measured) -> Given | None:
     )
 
 
-def _here(metric: metric_base.Metric, given: Given) -> metric_base.Heaviness:
+def _here(
+    metric: metric_base.Metric, given: MetricInput
+) -> metric_base.Heaviness:
     """Weigh the VMs as if their owners had no others."""
     own = stages.instance_stage(metric, given.demands)
     return _treated(metric, given, _summed(given, own), own)
@@ -164,7 +166,7 @@ def _here(metric: metric_base.Metric, given: Given) -> metric_base.Heaviness:
 
 def _elsewhere(
     metric: metric_base.Metric,
-    given: Given,
+    given: MetricInput,
     own: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
     """Weigh the VMs as if their owners had only the others."""
@@ -173,13 +175,15 @@ def _elsewhere(
     return _treated(metric, nothing, others, np.zeros(len(own)))
 
 
-def _summed(given: Given, own: metric_base.Heaviness) -> metric_base.Heaviness:
+def _summed(
+    given: MetricInput, own: metric_base.Heaviness
+) -> metric_base.Heaviness:
     return grouping.sum_by(given.owner, own, given.totals.user_count)
 
 
 def _treated(
     metric: metric_base.Metric,
-    given: Given,
+    given: MetricInput,
     of_users: metric_base.Heaviness,
     own: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
@@ -226,9 +230,9 @@ class Explainer:
         self._set: tuple[str, int] | None = None
         self._metric: metric_base.Metric | None = None
         self._round: round_model.Round | None = None
-        self._parts: Parts | None = None
+        self._parts: HeavinessParts | None = None
 
-    def parts(self, done: round_model.Round) -> Parts | None:
+    def parts(self, done: round_model.Round) -> HeavinessParts | None:
         """Say what each resource has in the heaviness of each VM.
 
         :returns: ``None`` if that is not known.
@@ -254,7 +258,7 @@ class Explainer:
         """End the thread; may be called twice."""
         self._guard.stop()
 
-    def _computed(self, done: round_model.Round) -> Parts | None:
+    def _computed(self, done: round_model.Round) -> HeavinessParts | None:
         measured = done.measured
         if measured is None or done.metric in done.quarantined:
             return None

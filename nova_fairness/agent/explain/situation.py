@@ -11,7 +11,7 @@ DIFFERS = 0.1
 """A part differs from the fair one if it does by more than this part."""
 
 
-class Standing(enum.Enum):
+class HeavinessStanding(enum.Enum):
     """How heavy an owner is, by the metric in force.
 
     Compared are those who wait for the same thing on the same node.
@@ -24,7 +24,7 @@ class Standing(enum.Enum):
     """No other owner waits for it."""
 
 
-class Cause(enum.Enum):
+class HeavinessCause(enum.Enum):
     """The cause of an owner's heaviness."""
 
     USED = 'used'
@@ -58,7 +58,7 @@ class Cpu:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sharing:
+class ContendedShare:
     """How something is shared for which the VM waits and others compete.
 
     :ivar resource: for which it waits.
@@ -76,7 +76,7 @@ class Sharing:
 
     resource: str
     steered: bool
-    standing: Standing
+    standing: HeavinessStanding
     waiting: int
     fair: float | None = None
     has: float | None = None
@@ -86,7 +86,7 @@ class Sharing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class SituationFacts:
     """All that the sentences depend on.
 
     :ivar entity: ``user`` or ``project``: who the owner is.
@@ -110,9 +110,9 @@ class Facts:
     exempt: bool
     paused: bool
     cpu: Cpu
-    sharing: Sequence[Sharing] = ()
+    sharing: Sequence[ContendedShare] = ()
     waits: Sequence[str] = ()
-    cause: Cause = Cause.UNKNOWN
+    cause: HeavinessCause = HeavinessCause.UNKNOWN
     heaviest: str = ''
     used: tuple[float, float] | None = None
     preference: float = 1.0

@@ -35,7 +35,7 @@ CPU = resources.RESOURCES.index('cpu_time')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedVm:
     """A VM of a round that was measured and decided.
 
     :ivar row: of the VM.
@@ -43,10 +43,10 @@ class Judged:
     """
 
     done: round_model.Round
-    measured: round_model.Measured
-    decided: round_model.Decided
+    measured: round_model.MeasuredRound
+    decided: round_model.DecidedRound
     row: int
-    parts: breakdown.Parts | None
+    parts: breakdown.HeavinessParts | None
     settings: settings_module.Settings
     preset: policy_base.Preset = policy_base.Preset.DEFAULT
 
@@ -67,17 +67,17 @@ class Heaviest(NamedTuple):
     :ivar used: what the owner's VMs use of it in all, and the owner's quota.
     """
 
-    cause: situation.Cause = situation.Cause.UNKNOWN
+    cause: situation.HeavinessCause = situation.HeavinessCause.UNKNOWN
     resource: str = ''
     used: tuple[float, float] | None = None
 
 
-def facts(judged: Judged) -> situation.Facts:
+def facts(judged: JudgedVm) -> situation.SituationFacts:
     """Collect what is said of a VM."""
     vm = judged.done.incarnations[judged.row]
     found = heaviest(judged)
     preference = judged.decided.preference
-    return situation.Facts(
+    return situation.SituationFacts(
         entity=judged.settings.entity,
         enforced=judged.done.enforced,
         exempt=judged.settings.is_exempt(vm.instance),
@@ -95,7 +95,7 @@ def facts(judged: Judged) -> situation.Facts:
     )
 
 
-def heaviest(judged: Judged) -> Heaviest:
+def heaviest(judged: JudgedVm) -> Heaviest:
     """Say what makes the owner of a VM heaviest."""
     parts, row = judged.parts, judged.row
     if parts is None:
@@ -103,28 +103,30 @@ def heaviest(judged: Judged) -> Heaviest:
     of_vm = parts.by_resource[row]
     place = int(of_vm.argmax())
     if parts.elsewhere[row] > max(of_vm[place], 0.0):
-        return Heaviest(situation.Cause.ELSEWHERE)
+        return Heaviest(situation.HeavinessCause.ELSEWHERE)
     if of_vm[place] <= 0:
         return Heaviest()
     name = resources.RESOURCES.names[place]
     charged = parts.reserved[row].clip(0.0).sum()
     if charged >= RESERVED * of_vm.clip(0.0).sum():
-        return Heaviest(situation.Cause.RESERVED, name)
+        return Heaviest(situation.HeavinessCause.RESERVED, name)
     of_owner, owner = judged.measured.user_usage, judged.owner
     if of_owner is None:
-        return Heaviest(situation.Cause.USED, name)
+        return Heaviest(situation.HeavinessCause.USED, name)
     used = in_units(judged.done, judged.measured, of_owner[owner])
     quota = in_units(
         judged.done, judged.measured, judged.measured.quota[owner]
     )
     return Heaviest(
-        situation.Cause.USED, name, (float(used[place]), float(quota[place]))
+        situation.HeavinessCause.USED,
+        name,
+        (float(used[place]), float(quota[place])),
     )
 
 
 def in_units(
     done: round_model.Round,
-    measured: round_model.Measured,
+    measured: round_model.MeasuredRound,
     amounts: resources.Vector,
 ) -> resources.Vector:
     """Turn amounts of the interval into CPUs, bytes per second, bytes.
@@ -140,7 +142,7 @@ def in_units(
     return rates
 
 
-def standing(judged: Judged, place: int) -> situation.Standing:
+def standing(judged: JudgedVm, place: int) -> situation.HeavinessStanding:
     """Compare the VM with those of others who wait for the same.
 
     Each owner counts once, however many VMs they have.
@@ -152,21 +154,23 @@ def standing(judged: Judged, place: int) -> situation.Standing:
     waits = judged.waiting(place) & (owners != judged.owner)
     others = np.unique(owners[waits])
     if not others.size:
-        return situation.Standing.ALONE
+        return situation.HeavinessStanding.ALONE
     heavy = measured.heaviness
     means = [heavy[waits & (owners == other)].mean() for other in others]
     own = float(heavy[row])
     scale = max(FINEST, float(np.abs([own, *means]).mean()))
     apart = (own - float(np.mean(means))) / scale
     if abs(apart) <= situation.DIFFERS:
-        return situation.Standing.EVEN
+        return situation.HeavinessStanding.EVEN
     return (
-        situation.Standing.HEAVIER if apart > 0 else situation.Standing.LIGHTER
+        situation.HeavinessStanding.HEAVIER
+        if apart > 0
+        else situation.HeavinessStanding.LIGHTER
     )
 
 
 def is_steered(
-    done: round_model.Round, key: str, control: resources.Control
+    done: round_model.Round, key: str, control: resources.ResourceControl
 ) -> bool:
     """Tell whether a weight has an effect on a VM.
 
@@ -178,7 +182,7 @@ def is_steered(
     return allocation.Knob(key, control) in done.applied
 
 
-def _cpu(judged: Judged) -> situation.Cpu:
+def _cpu(judged: JudgedVm) -> situation.Cpu:
     done, measured, row = judged.done, judged.measured, judged.row
     newest = in_units(done, measured, measured.usage.newest)[:, CPU]
     wanted = _wanted(judged)
@@ -196,7 +200,7 @@ def _cpu(judged: Judged) -> situation.Cpu:
     )
 
 
-def _wanted(judged: Judged) -> usage_model.Scalars:
+def _wanted(judged: JudgedVm) -> usage_model.Scalars:
     """CPUs that VMs want, (n,)."""
     measured = judged.measured
     given = measured.wanted
@@ -217,7 +221,7 @@ def _limit(specs: Mapping[str, str], vcpus: int) -> float | None:
     return quota / period * vcpus
 
 
-def _shared(judged: Judged) -> Iterator[situation.Sharing]:
+def _shared(judged: JudgedVm) -> Iterator[situation.ContendedShare]:
     """Say how things are shared for which others make the VM wait."""
     owners = judged.measured.ownership.user_index
     for place, control in enumerate(resources.CONTROLS):
@@ -225,9 +229,9 @@ def _shared(judged: Judged) -> Iterator[situation.Sharing]:
         if not (waits[judged.row] and judged.decided.contended[place]):
             continue
         weight = float(judged.decided.weights[judged.row, place])
-        is_cpu = control is resources.Control.CPU
+        is_cpu = control is resources.ResourceControl.CPU
         fair, has = _parts(judged) if is_cpu else (None, None)
-        yield situation.Sharing(
+        yield situation.ContendedShare(
             resource=_most(judged, control),
             steered=is_steered(
                 judged.done, judged.done.incarnations[judged.row].key, control
@@ -242,7 +246,7 @@ def _shared(judged: Judged) -> Iterator[situation.Sharing]:
         )
 
 
-def _at_end(judged: Judged, weight: float, place: int) -> bool:
+def _at_end(judged: JudgedVm, weight: float, place: int) -> bool:
     """Tell whether a weight is as far from neutral as it may be."""
     if judged.preset is not policy_base.Preset.DEFAULT:
         return False
@@ -250,7 +254,7 @@ def _at_end(judged: Judged, weight: float, place: int) -> bool:
     return max(weight, 1 / max(weight, 1e-9)) * AT_END >= farthest
 
 
-def _parts(judged: Judged) -> tuple[float, float]:
+def _parts(judged: JudgedVm) -> tuple[float, float]:
     """The owner's part of the node's CPUs: by quota, and what they have."""
     measured = judged.measured
     index = measured.ownership.user_index
@@ -271,7 +275,7 @@ def _parts(judged: Judged) -> tuple[float, float]:
     return float(fair[place]) / nodes, float(used[place]) / nodes
 
 
-def _waits(judged: Judged) -> Iterator[str]:
+def _waits(judged: JudgedVm) -> Iterator[str]:
     """Name what the VM waits for, but not because of other VMs."""
     for place, control in enumerate(resources.CONTROLS):
         contended = judged.decided.contended[place]
@@ -279,7 +283,7 @@ def _waits(judged: Judged) -> Iterator[str]:
             yield _most(judged, control)
 
 
-def _most(judged: Judged, control: resources.Control) -> str:
+def _most(judged: JudgedVm, control: resources.ResourceControl) -> str:
     """Name of the resource of a control that the VM uses most."""
     steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
     used = judged.measured.usage.amounts[judged.row, steered]

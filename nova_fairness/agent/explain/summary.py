@@ -49,12 +49,12 @@ NOT_ENFORCED = (
 )
 
 
-def text(facts: situation.Facts) -> str:
+def text(facts: situation.SituationFacts) -> str:
     """Say how a VM fares, why, and what would change it, in short."""
     return ' '.join(_first(facts))
 
 
-def sentences(facts: situation.Facts) -> list[str]:
+def sentences(facts: situation.SituationFacts) -> list[str]:
     """Say the same, and as much of all else that it waits for.
 
     :returns: at least one sentence.
@@ -68,7 +68,7 @@ def sentences(facts: situation.Facts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _first(facts: situation.Facts) -> Iterator[str]:
+def _first(facts: situation.SituationFacts) -> Iterator[str]:
     if facts.exempt:
         yield EXEMPT
     elif facts.paused:
@@ -90,7 +90,7 @@ def _first(facts: situation.Facts) -> Iterator[str]:
         yield from _free(facts)
 
 
-def _free(facts: situation.Facts) -> Iterator[str]:
+def _free(facts: situation.SituationFacts) -> Iterator[str]:
     cpu = facts.cpu
     if facts.waits:
         yield _held(facts)
@@ -107,7 +107,7 @@ def _free(facts: situation.Facts) -> Iterator[str]:
         )
 
 
-def _held(facts: situation.Facts) -> str:
+def _held(facts: situation.SituationFacts) -> str:
     names = ' and '.join(map(wording.resource, facts.waits))
     return (
         f'This VM waits for {names}, but other VMs are not the reason: the '
@@ -131,7 +131,7 @@ def _alone(cpu: situation.Cpu) -> Iterator[str]:
 
 
 def _shared(
-    facts: situation.Facts, sharing: situation.Sharing
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> Iterator[str]:
     yield _slowed(facts, sharing)
     yield from _parts(facts, sharing)
@@ -151,7 +151,9 @@ def _shared(
         )
 
 
-def _slowed(facts: situation.Facts, sharing: situation.Sharing) -> str:
+def _slowed(
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
+) -> str:
     name = wording.resource(sharing.resource)
     if sharing.resource != 'cpu_time':
         return f'This VM is slowed down by sharing: it waits for {name}.'
@@ -163,9 +165,9 @@ def _slowed(facts: situation.Facts, sharing: situation.Sharing) -> str:
 
 
 def _parts(
-    facts: situation.Facts, sharing: situation.Sharing
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> Iterator[str]:
-    if sharing.standing is situation.Standing.ALONE:
+    if sharing.standing is situation.HeavinessStanding.ALONE:
         return
     name = wording.resource(sharing.resource)
     who = f'{sharing.waiting} {facts.entity}s'
@@ -179,8 +181,10 @@ def _parts(
         )
 
 
-def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
-    if sharing.standing is situation.Standing.ALONE:
+def _verdict(
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
+) -> str:
+    if sharing.standing is situation.HeavinessStanding.ALONE:
         return (
             f'No other {facts.entity} waits for it: {_owner(facts)} is not '
             'held back for anybody. Another node, or fewer VMs on this one, '
@@ -191,9 +195,9 @@ def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
             f'Its owner preferred other VMs to this one (preference '
             f'{facts.preference:g}); a higher preference gives it more.'
         )
-    if sharing.standing is situation.Standing.EVEN:
+    if sharing.standing is situation.HeavinessStanding.EVEN:
         return _even(facts, sharing)
-    if sharing.standing is situation.Standing.LIGHTER:
+    if sharing.standing is situation.HeavinessStanding.LIGHTER:
         return _lighter(facts, sharing)
     return (
         f'All in all {_owner(facts)} is heavier than those it competes with, '
@@ -201,7 +205,9 @@ def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
     )
 
 
-def _even(facts: situation.Facts, sharing: situation.Sharing) -> str:
+def _even(
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
+) -> str:
     begun = 'This' if _has_fair(sharing) else 'All in all, this'
     return (
         f'{begun} is {_their(facts)} fair part: nothing is wrong. More '
@@ -209,13 +215,15 @@ def _even(facts: situation.Facts, sharing: situation.Sharing) -> str:
     )
 
 
-def _has_fair(sharing: situation.Sharing) -> bool:
+def _has_fair(sharing: situation.ContendedShare) -> bool:
     if sharing.fair is None or sharing.has is None:
         return True
     return abs(sharing.has - sharing.fair) <= situation.DIFFERS * sharing.fair
 
 
-def _lighter(facts: situation.Facts, sharing: situation.Sharing) -> str:
+def _lighter(
+    facts: situation.SituationFacts, sharing: situation.ContendedShare
+) -> str:
     begun = (
         f'All in all {_owner(facts)} has less than those it competes with, so '
         'this VM goes first'
@@ -228,34 +236,34 @@ def _lighter(facts: situation.Facts, sharing: situation.Sharing) -> str:
     return f'{begun} ({_weight(sharing)}).'
 
 
-def _end(sharing: situation.Sharing) -> str:
+def _end(sharing: situation.ContendedShare) -> str:
     if sharing.at_end and sharing.weight < 1:
         return f' ({_weight(sharing)}, the smallest that is allowed)'
     more = not sharing.is_place and sharing.weight >= 1 - situation.DIFFERS
     return f'{" more and more" if more else ""} ({_weight(sharing)})'
 
 
-def _weight(sharing: situation.Sharing) -> str:
+def _weight(sharing: situation.ContendedShare) -> str:
     if sharing.is_place:
         return f'weight {sharing.weight:.2f} in a range from 0 to 1'
     return f'weight {sharing.weight:.2f}, 1 is neutral'
 
 
-def _remedy(facts: situation.Facts) -> str:
+def _remedy(facts: situation.SituationFacts) -> str:
     """Say what makes the owner heavy, and what would change it."""
     name = wording.resource(facts.heaviest)
-    if facts.cause is situation.Cause.RESERVED:
+    if facts.cause is situation.HeavinessCause.RESERVED:
         return (
             f' {_owner(facts).capitalize()} is charged for what '
             f'{_their(facts)} VMs have reserved, used or not, most of all '
             f'{name}: fewer or smaller VMs change that.'
         )
-    if facts.cause is situation.Cause.ELSEWHERE:
+    if facts.cause is situation.HeavinessCause.ELSEWHERE:
         return (
             f' The greatest part comes from {_their(facts)} VMs on other '
             'nodes: less use there, or fewer VMs, change that.'
         )
-    if facts.cause is situation.Cause.USED and facts.used is not None:
+    if facts.cause is situation.HeavinessCause.USED and facts.used is not None:
         used, part = (
             wording.amount(facts.heaviest, value) for value in facts.used
         )
@@ -267,7 +275,7 @@ def _remedy(facts: situation.Facts) -> str:
     return ''
 
 
-def _is_limited(facts: situation.Facts) -> bool:
+def _is_limited(facts: situation.SituationFacts) -> bool:
     waits = {*facts.waits, *(each.resource for each in facts.sharing)}
     limit = facts.cpu.limit
     return (
@@ -285,13 +293,13 @@ def _amount(cpus: float | None) -> str:
     return wording.cpus(cpus or 0.0)
 
 
-def _owner(facts: situation.Facts) -> str:
+def _owner(facts: situation.SituationFacts) -> str:
     return 'its owner' if facts.entity == 'user' else 'its project'
 
 
-def _they(facts: situation.Facts) -> str:
+def _they(facts: situation.SituationFacts) -> str:
     return 'they have' if facts.entity == 'user' else 'it has'
 
 
-def _their(facts: situation.Facts) -> str:
+def _their(facts: situation.SituationFacts) -> str:
     return 'their' if facts.entity == 'user' else 'its'

@@ -13,7 +13,7 @@ from nova_fairness import exception
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.round import cycle
 from nova_fairness.exchange import desired as desired_module
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import pairing
 from nova_fairness.runtime import state_file
 
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 _PAUSE_VERSION = 1
 
 
-class Orders:
+class SettingOrders:
     """Keeps orders until a round takes them; a pause also over restarts.
 
     :param path: of the file that says whether enforcement is paused.
@@ -34,7 +34,7 @@ class Orders:
         self._lock = threading.Lock()
         self._reset = False
         self._paused = self._load()
-        self._paused_by = asker.NOBODY
+        self._paused_by = caller.NOBODY
 
     @property
     def paused(self) -> bool:
@@ -42,11 +42,11 @@ class Orders:
         return self._paused
 
     @property
-    def paused_by(self) -> asker.Asker:
+    def paused_by(self) -> caller.Asker:
         """The sender of the last pause or resume in this run of the agent."""
         return self._paused_by
 
-    def pause(self, by: asker.Asker = asker.NOBODY, *, paused: bool) -> str:
+    def pause(self, by: caller.Asker = caller.NOBODY, *, paused: bool) -> str:
         """Begin or end the pause; it counts from the next round on.
 
         :returns: why it will not outlive this agent; empty if it will.
@@ -89,7 +89,7 @@ class Orders:
         return True
 
 
-Newest = Callable[[], desired_module.Desired | None]
+Newest = Callable[[], desired_module.DesiredChoice | None]
 """Gives what the domain shall use; never blocks."""
 
 Load = Callable[[settings_module.Settings], cycle.Plugins]
@@ -111,7 +111,7 @@ class InForce:
 
     settings: settings_module.Settings
     epoch: int = 0
-    chosen_by: asker.Asker = asker.NOBODY
+    chosen_by: caller.Asker = caller.NOBODY
     refused: str = ''
     warning: str = ''
 
@@ -132,7 +132,7 @@ class Regime:
     def __init__(
         self,
         settings: settings_module.Settings,
-        orders: Orders,
+        orders: SettingOrders,
         newest: Newest,
         load: Load,
     ) -> None:
@@ -140,7 +140,7 @@ class Regime:
         self._orders = orders
         self._newest = newest
         self._load = load
-        self._seen: desired_module.Desired | None = None
+        self._seen: desired_module.DesiredChoice | None = None
         self._in_force = InForce(settings)
         warning = self._warning(settings, load(settings))
         self._in_force = InForce(settings, warning=warning)
@@ -198,7 +198,9 @@ class Regime:
             node_cycle.reset()
 
     def _take_over(
-        self, newest: desired_module.Desired | None, node_cycle: cycle.Cycle
+        self,
+        newest: desired_module.DesiredChoice | None,
+        node_cycle: cycle.Cycle,
     ) -> None:
         wanted, refused = self._wanted(newest), ''
         try:
@@ -246,13 +248,13 @@ class Regime:
             LOG.warning('%s', warning)
         return warning
 
-    def _wanted(self, newest: desired_module.Desired | None) -> InForce:
+    def _wanted(self, newest: desired_module.DesiredChoice | None) -> InForce:
         if newest is None:
             return InForce(self._configured)
         settings = dataclasses.replace(
             self._configured, metric=newest.metric, policy=newest.policy
         )
-        by = asker.Asker(newest.origin, newest.user_id, newest.request_id)
+        by = caller.Asker(newest.origin, newest.user_id, newest.request_id)
         return InForce(settings, newest.epoch, by)
 
     def _kept(self) -> InForce:

@@ -68,7 +68,7 @@ class _Told:
     servers: tuple[limits.Name, ...]
 
 
-class Preemptible:
+class PreemptibleVms:
     """VMs that the cluster service says are preemptible.
 
     :param ask: asks it; may block, and raise anything.
@@ -157,7 +157,7 @@ def connect(
     if not conf.fairness.best_effort:
         return Nobody()
     client = peering.cluster(_TIMEOUT_S)
-    return Preemptible(
+    return PreemptibleVms(
         lambda servers: client.call('get_preemptible', servers=list(servers)),
         state_file.StateFile(state_path / 'best_effort.json'),
         # So that what is told in a round counts in the next.

@@ -64,7 +64,7 @@ class Shares:
     def __init__(self, value: object) -> None:
         told = limits.converted(value, _Told, 'the share tree')
         try:
-            self._tree = tree_module.Tree(
+            self._tree = tree_module.AccountTree(
                 cluster.Account(each.name, each.parent, each.share)
                 for each in told.accounts
             )
@@ -134,7 +134,7 @@ class ClusterShares(nova_facts.Around):
 
     def __init__(
         self,
-        others: nova_facts.Cloud,
+        others: nova_facts.CloudFacts,
         ask: Ask,
         file: state_file.StateFile,
         again_s: float,
@@ -206,10 +206,10 @@ def _kept(path: pathlib.Path) -> Shares | None:
 
 def connect(
     conf: cfg.ConfigOpts,
-    others: nova_facts.Cloud,
+    others: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     state_path: pathlib.Path,
-) -> nova_facts.Cloud:
+) -> nova_facts.CloudFacts:
     """The cloud with what ``[fairness] cluster_shares`` says.
 
     :param others: the cloud without it.

@@ -10,7 +10,7 @@ from typing import Protocol
 from nova_fairness.model import instance
 
 
-class Cloud(Protocol):
+class CloudFacts(Protocol):
     """Knows more of VMs and their owners than the node itself.
 
     Only ``start`` and ``stop`` may take time, and that is bounded.
@@ -66,7 +66,7 @@ class Around:
     :param others: the cloud that knows all else.
     """
 
-    def __init__(self, others: Cloud) -> None:
+    def __init__(self, others: CloudFacts) -> None:
         self._others = others
 
     def start(self, look_again: Callable[[str], None]) -> None:

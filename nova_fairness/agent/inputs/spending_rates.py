@@ -89,7 +89,7 @@ class ClusterRates(nova_facts.Around):
 
     def __init__(
         self,
-        others: nova_facts.Cloud,
+        others: nova_facts.CloudFacts,
         ask: Ask,
         file: state_file.StateFile,
         again_s: float,
@@ -187,10 +187,10 @@ def _asking(call: Callable[..., object], host: str) -> Ask:
 
 def connect(
     conf: cfg.ConfigOpts,
-    others: nova_facts.Cloud,
+    others: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     state_path: pathlib.Path,
-) -> tuple[nova_facts.Cloud, measurement.Rates]:
+) -> tuple[nova_facts.CloudFacts, measurement.Rates]:
     """The cloud with what ``[fairness] cluster_rates`` says, and the rates.
 
     :param others: the cloud without it.

@@ -19,12 +19,12 @@ from nova_fairness.model import round as round_model
 
 LOG = logging.getLogger(__name__)
 
-_NOTHING: Mapping[resources.Control, str] = types.MappingProxyType({})
+_NOTHING: Mapping[resources.ResourceControl, str] = types.MappingProxyType({})
 
 Incarnations = Sequence[instance.Incarnation]
 
 
-class Application:
+class AppliedState:
     """Remembers what it applied last.
 
     :param applier: writes the host.
@@ -34,22 +34,24 @@ class Application:
     def __init__(
         self,
         applier: applier_module.Applier,
-        missing: Mapping[resources.Control, str] = _NOTHING,
+        missing: Mapping[resources.ResourceControl, str] = _NOTHING,
     ) -> None:
         self._applier = applier
         self._missing = missing
         self._expected: allocation.Allocation = {}
-        self._released: frozenset[resources.Control] = frozenset()
+        self._released: frozenset[resources.ResourceControl] = frozenset()
 
     def apply(
         self,
         vms: Incarnations,
         present: allocation.Allocation,
-        decided: round_model.Decided | None,
+        decided: round_model.DecidedRound | None,
         settings: settings_module.Settings,
         *,
         enforces: bool,
-    ) -> tuple[allocation.Allocation, round_model.Tally, tuple[str, ...]]:
+    ) -> tuple[
+        allocation.Allocation, round_model.RoundCounters, tuple[str, ...]
+    ]:
         """Write the difference between what is wanted and what is there.
 
         :param present: what the kernel holds before.
@@ -68,7 +70,7 @@ class Application:
         }
         return (
             applied,
-            round_model.Tally(
+            round_model.RoundCounters(
                 changed=sum(item.written for item in outcomes),
                 failed=sum(bool(item.error) for item in outcomes),
                 restored=sum(item.written for item in let_go),
@@ -88,7 +90,7 @@ class Application:
         }
         return {**inherited, **self._own(present)}
 
-    def restore(self) -> tuple[control.Outcome, ...]:
+    def restore(self) -> tuple[control.ApplyResult, ...]:
         """Restore every control to the value it was found with.
 
         :raises StateError: if what was restored cannot be noted.
@@ -98,17 +100,19 @@ class Application:
 
     def controls(
         self, settings: settings_module.Settings
-    ) -> Mapping[resources.Control, round_model.Working]:
+    ) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
         """Tell which controls work on this node."""
         told = {
-            kind: round_model.Working(False, why)
+            kind: round_model.ControlStatus(False, why)
             for kind, why in self._missing.items()
         }
         kinds = settings.controls
         without = self._applier.without_effect(kinds)
         for kind, (works, why) in self._applier.availability(kinds).items():
-            told[kind] = round_model.Working(works, why, without[kind])
-        unwanted = round_model.Working(False, 'not in [fairness] controls')
+            told[kind] = round_model.ControlStatus(works, why, without[kind])
+        unwanted = round_model.ControlStatus(
+            False, 'not in [fairness] controls'
+        )
         return {
             kind: told[kind] if kind in kinds else unwanted
             for kind in resources.CONTROLS
@@ -121,7 +125,7 @@ class Application:
         settings: settings_module.Settings,
         *,
         enforces: bool,
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Restore what is not to be steered any more."""
         try:
             if not enforces:
@@ -134,8 +138,8 @@ class Application:
             return ()
 
     def _release(
-        self, unwanted: frozenset[resources.Control]
-    ) -> tuple[control.Outcome, ...]:
+        self, unwanted: frozenset[resources.ResourceControl]
+    ) -> tuple[control.ApplyResult, ...]:
         """Restore controls that are not to be steered, until that is done."""
         before, self._released = self._released, unwanted
         left = {knob.control for knob in self._applier.recorded}
@@ -146,9 +150,9 @@ class Application:
     def _write(
         self,
         present: allocation.Allocation,
-        decided: round_model.Decided | None,
+        decided: round_model.DecidedRound | None,
         settings: settings_module.Settings,
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         wanted = decided.wanted if decided is not None else self._own(present)
         return self._applier.apply(
             changes.changes(
@@ -179,8 +183,8 @@ def exempt(
 
 def _applied(
     present: allocation.Allocation,
-    outcomes: Sequence[control.Outcome],
-    let_go: Sequence[control.Outcome],
+    outcomes: Sequence[control.ApplyResult],
+    let_go: Sequence[control.ApplyResult],
 ) -> tuple[allocation.Allocation, allocation.Allocation]:
     """Values that the kernel holds now, and those of them that are to stay."""
     applied = dict(present)

@@ -35,7 +35,7 @@ from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import pressure as pressure_measure
 from nova_fairness.model import allocation
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
@@ -72,26 +72,26 @@ class Rooms:
     :ivar lacking: watches for VMs that lack CPUs, if configured.
     """
 
-    inventory: inventory.Inventory
+    inventory: inventory.VmInventory
     counters: counters.CounterReader
     measurement: measurement.Measurement
     decision: decision.Decision
     applier: applier_module.Applier
     guard: guard_module.Guard
     node: node_model.NodeResources
-    pressure: controls.Pressure | None = None
+    pressure: controls.PressureWatch | None = None
     preferences: Callable[[], Mapping[str, float]] = dict
     throttling: throttling_module.Throttling | None = None
     pinning: pinning_module.Pinning | None = None
-    missing: Mapping[resources.Control, str] = dataclasses.field(
+    missing: Mapping[resources.ResourceControl, str] = dataclasses.field(
         default_factory=dict
     )
     best_effort: Callable[[Collection[str]], frozenset[str]] = lambda _: (
         frozenset()
     )
     proof: weight_check.Proof | None = None
-    idling: idle.Idling | None = None
-    lacking: cpu_shortfall.Lacking | None = None
+    idling: idle.IdleMemory | None = None
+    lacking: cpu_shortfall.CpuShortfall | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -139,10 +139,10 @@ class Cycle:
         self._wall_clock = wall_clock
         self.paused = False
         self.epoch = 0
-        self.chosen_by = self.paused_by = asker.NOBODY
+        self.chosen_by = self.paused_by = caller.NOBODY
         self._number = 0
         self._decided_s: float | None = None
-        self._application = application.Application(
+        self._application = application.AppliedState(
             rooms.applier, rooms.missing
         )
         self._known: tuple[instance.Incarnation, ...] = ()
@@ -212,8 +212,8 @@ class Cycle:
         self,
         used: usage_model.Usage | None,
         seen: _Seen,
-        measured: round_model.Measured | None,
-        decided: round_model.Decided | None,
+        measured: round_model.MeasuredRound | None,
+        decided: round_model.DecidedRound | None,
     ) -> dict[str, Any]:
         """Tell which controls work and how, and who is idle or lacks."""
         proof, idling = self._rooms.proof, self._rooms.idling
@@ -248,7 +248,7 @@ class Cycle:
         self._rooms.decision.forget()
         self.restore()
 
-    def restore(self) -> tuple[control.Outcome, ...]:
+    def restore(self) -> tuple[control.ApplyResult, ...]:
         """Restore every control to the value it was found with."""
         for beside in (self._rooms.throttling, self._rooms.pinning):
             for problem in beside.stop() if beside is not None else ():
@@ -297,11 +297,11 @@ class Cycle:
     def _throttle(
         self,
         seen: _Seen,
-        measured: round_model.Measured | None,
-        decided: round_model.Decided | None,
+        measured: round_model.MeasuredRound | None,
+        decided: round_model.DecidedRound | None,
     ) -> tuple[str, ...]:
         """Limit rates on disks without weights, if that is configured."""
-        rooms, disk = self._rooms, resources.Control.DISK
+        rooms, disk = self._rooms, resources.ResourceControl.DISK
         if rooms.throttling is None or rooms.pressure is None:
             return ()
         steers = self._enforces and disk in self._settings.controls
@@ -321,7 +321,10 @@ class Cycle:
         if pinning is None:
             return ()
         settings = self._settings
-        steers = self._enforces and resources.Control.CPU in settings.controls
+        steers = (
+            self._enforces
+            and resources.ResourceControl.CPU in settings.controls
+        )
         if not steers or not settings.pin_vcpus:
             return pinning.stop()
         left_alone = seen.exempt | seen.best_effort
@@ -347,7 +350,7 @@ class Cycle:
 
     def _weigh(
         self, used: usage_model.Usage, seen: _Seen
-    ) -> round_model.Measured:
+    ) -> round_model.MeasuredRound:
         return self._rooms.measurement.weigh(
             used,
             self._plugins.metric,
@@ -357,8 +360,8 @@ class Cycle:
         )
 
     def _decide(
-        self, measured: round_model.Measured, seen: _Seen
-    ) -> round_model.Decided:
+        self, measured: round_model.MeasuredRound, seen: _Seen
+    ) -> round_model.DecidedRound:
         now_s = self._clock()
         elapsed_s = (
             measured.usage.interval_s

@@ -30,7 +30,7 @@ from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
 
-_CONTROL = resources.Control.CPU
+_CONTROL = resources.ResourceControl.CPU
 _CPU = resources.CONTROLS.index(_CONTROL)
 
 _NOTHING: policy_base.Memory = types.MappingProxyType({})
@@ -81,7 +81,7 @@ class Decision:
         self._guard = guard
         self._scales = scales
         self._memory = dict(memory)
-        self._last: dict[allocation.Knob, scale_module.Last] = {}
+        self._last: dict[allocation.Knob, scale_module.LastDecision] = {}
         self._apart: frozenset[str] = frozenset()
         self._preset = policy_base.Preset.DEFAULT
         self._foreseer = foresight.Foreseer(guard)
@@ -110,11 +110,11 @@ class Decision:
 
     def decide(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         policy: policy_base.Policy,
         settings: settings_module.Settings,
         ask: Ask,
-    ) -> round_model.Decided:
+    ) -> round_model.DecidedRound:
         """Decide the weights of one round.
 
         :raises PluginMisbehaved: if the policy fails.
@@ -148,7 +148,7 @@ class Decision:
         weights[facts.apart] = allocation.LEAST
         wanted = self._wanted(weights, settings, facts)
         self._remember(facts, weights, wanted)
-        return round_model.Decided(
+        return round_model.DecidedRound(
             contended=situation.contended,
             wanting=situation.wanting,
             weights=weights,
@@ -160,11 +160,11 @@ class Decision:
 
     def _judged(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         settings: settings_module.Settings,
         ask: Ask,
-        facts: scale_module.Facts,
-    ) -> round_model.SafetyNet | None:
+        facts: scale_module.ScaleFacts,
+    ) -> round_model.SafetyVerdict | None:
         """Judge what CPU weights did, where there are any."""
         scale = self._scales.get(_CONTROL)
         if (
@@ -180,9 +180,9 @@ class Decision:
 
     def _situation(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         settings: settings_module.Settings,
-        facts: scale_module.Facts,
+        facts: scale_module.ScaleFacts,
     ) -> policy_base.Situation:
         """Judge every control; one that cannot be judged is not contended."""
         found = contention.situation(
@@ -242,7 +242,7 @@ class Decision:
             weights[:, _CPU] = 1.0
         return weights
 
-    def _sizes(self, facts: scale_module.Facts) -> allocation.Weights:
+    def _sizes(self, facts: scale_module.ScaleFacts) -> allocation.Weights:
         sizes = np.ones((len(facts.vms), len(resources.CONTROLS)))
         for control, scale in self._scales.items():
             sizes[:, resources.CONTROLS.index(control)] = scale.sizes(facts)
@@ -252,7 +252,7 @@ class Decision:
         self,
         weights: allocation.Weights,
         settings: settings_module.Settings,
-        facts: scale_module.Facts,
+        facts: scale_module.ScaleFacts,
     ) -> allocation.Allocation:
         """Kernel units; none of what cannot or must not be written."""
         wanted: dict[allocation.Knob, int] = {}
@@ -277,14 +277,14 @@ class Decision:
 
     def _remember(
         self,
-        facts: scale_module.Facts,
+        facts: scale_module.ScaleFacts,
         weights: allocation.Weights,
         wanted: allocation.Allocation,
     ) -> None:
         self._preset = facts.preset
         self._apart = facts.best_effort
         self._last = {
-            knob: scale_module.Last(weight, wanted.get(knob))
+            knob: scale_module.LastDecision(weight, wanted.get(knob))
             for control in self._scales
             for knob, weight in zip(
                 facts.knobs(control),
@@ -294,7 +294,7 @@ class Decision:
         }
 
     def _previous(
-        self, facts: scale_module.Facts, held: allocation.Allocation
+        self, facts: scale_module.ScaleFacts, held: allocation.Allocation
     ) -> allocation.Weights:
         """Weights in force, neutral of what is not steered."""
         weights = np.ones((len(facts.vms), len(resources.CONTROLS)))
@@ -313,12 +313,12 @@ class Decision:
 
 
 def _facts(
-    measured: round_model.Measured,
+    measured: round_model.MeasuredRound,
     policy: policy_base.Policy,
     settings: settings_module.Settings,
     ask: Ask,
-) -> scale_module.Facts:
-    return scale_module.Facts(
+) -> scale_module.ScaleFacts:
+    return scale_module.ScaleFacts(
         usage=measured.weighed,
         preset=policy.preset,
         present=ask.present,

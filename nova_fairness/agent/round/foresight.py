@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 def knowledge_of_node(
     host: str,
     view: report.View,
-    combined: totals.Combined,
+    combined: totals.CombinedTotals,
     used: usage_model.Usage,
     metric: metric_base.Metric,
     settings: settings_module.Settings,
@@ -68,7 +68,7 @@ class Foreseer:
 
     def of_node(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         policy: policy_base.Policy,
         ratios: usage_model.Scalars,
     ) -> foresight_model.Foresight | None:
@@ -94,13 +94,13 @@ class Foreseer:
             user=found.user,
             ratio=ratios,
             views=(
-                foresight_model.View(
+                foresight_model.SharedView(
                     here, here + found.place, last.knowledge, last.end
                 ),
             ),
         )
 
-    def _look(self, known: foresight_model.Knowledge, ratio: float) -> None:
+    def _look(self, known: foresight_model.CpuKnowledge, ratio: float) -> None:
         """Go on with the search.
 
         CPU time counts: a busy host makes nothing slow.
@@ -109,11 +109,11 @@ class Foreseer:
         times_s = []
 
         def make(
-            known: foresight_model.Knowledge,
-            before: decide_foresight.Search | None,
+            known: foresight_model.CpuKnowledge,
+            before: decide_foresight.ForesightSearch | None,
             steps: int,
-        ) -> tuple[decide_foresight.Search, float]:
-            def timed() -> tuple[decide_foresight.Search, float]:
+        ) -> tuple[decide_foresight.ForesightSearch, float]:
+            def timed() -> tuple[decide_foresight.ForesightSearch, float]:
                 began_s = time.thread_time()
                 found = decide_foresight.searched(known, ratio, before, steps)
                 return found, time.thread_time() - began_s
@@ -127,7 +127,11 @@ class Foreseer:
             self._say(known, times_s[0], quick=times_s[0] <= longest_s)
 
     def _say(
-        self, known: foresight_model.Knowledge, step_s: float, *, quick: bool
+        self,
+        known: foresight_model.CpuKnowledge,
+        step_s: float,
+        *,
+        quick: bool,
     ) -> None:
         if self._quick != quick:
             LOG.warning(

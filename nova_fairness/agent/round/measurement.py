@@ -13,12 +13,12 @@ import numpy as np
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.round import foresight
 from nova_fairness.exchange import base as exchange_base
+from nova_fairness.measure import demand_buckets
 from nova_fairness.measure import endowment
-from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
-from nova_fairness.measure import patience
 from nova_fairness.measure import pressure as pressure_measure
+from nova_fairness.measure import report_expiry
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
@@ -125,7 +125,7 @@ class Measurement:
         settings: settings_module.Settings,
         number: int,
         best_effort: frozenset[str] = frozenset(),
-    ) -> round_model.Measured:
+    ) -> round_model.MeasuredRound:
         """Say how heavy the VMs of this node are, cloud-wide.
 
         :param number: of the round, the sequence number of the report.
@@ -148,7 +148,7 @@ class Measurement:
         settings: settings_module.Settings,
         number: int,
         best_effort: frozenset[str],
-    ) -> round_model.Measured:
+    ) -> round_model.MeasuredRound:
         owners = ownership.of_node(used.incarnations, settings.entity)
         demands = _without(
             self._demands(used, owners, settings), used, best_effort
@@ -157,7 +157,7 @@ class Measurement:
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         found = self._wants.judge(used)
-        vcpus = grades.of_node(used, found.wanted, owners, self._node)
+        vcpus = demand_buckets.of_node(used, found.wanted, owners, self._node)
         told = totals.by_user(
             owners, own, demands.endowment, demands.usage, found.wanted, vcpus
         )
@@ -170,7 +170,7 @@ class Measurement:
             settings.metric,
             lambda: measure_round.treated(metric, of_all, user, own),
         )
-        return round_model.Measured(
+        return round_model.MeasuredRound(
             usage=used,
             ownership=owners,
             endowment=demands.endowment,
@@ -192,7 +192,7 @@ class Measurement:
         view: report.View,
         used: usage_model.Usage,
         settings: settings_module.Settings,
-    ) -> totals.Combined:
+    ) -> totals.CombinedTotals:
         return totals.combined(
             view,
             used.interval_s,
@@ -204,7 +204,7 @@ class Measurement:
     def _knowledge(
         self,
         view: report.View,
-        combined: totals.Combined,
+        combined: totals.CombinedTotals,
         used: usage_model.Usage,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
@@ -333,9 +333,9 @@ class Wants:
     def __init__(self, node: node_model.NodeResources) -> None:
         self._node = node
         self._rows: dict[str, int] = {}
-        self._past = measure_round.Past.unknown(0)
+        self._past = measure_round.VmHistory.unknown(0)
 
-    def judge(self, usage: usage_model.Usage) -> measure_round.Judgement:
+    def judge(self, usage: usage_model.Usage) -> measure_round.WaitJudgement:
         """Judge what VMs want, once for each interval."""
         keys = [item.key for item in usage.incarnations]
         rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
@@ -370,7 +370,9 @@ class _Heard:
         if said is self.said:
             return
         gap = (arrived_s - self.arrived_s) / interval_s
-        self.part = float(patience.heard(np.array(self.part), np.array(gap)))
+        self.part = float(
+            report_expiry.heard(np.array(self.part), np.array(gap))
+        )
         self.said, self.arrived_s = said, arrived_s
 
     def silent(self, now_s: float, interval_s: float) -> float:
@@ -378,7 +380,7 @@ class _Heard:
         return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
 
     def patience(self) -> float:
-        return float(patience.patience(np.array(self.part)))
+        return float(report_expiry.patience(np.array(self.part)))
 
 
 class Silent:
@@ -407,7 +409,7 @@ class Silent:
         self._heard = {
             host: known
             for host, known in self._heard.items()
-            if known.silent(now_s, interval_s) <= patience.MOST
+            if known.silent(now_s, interval_s) <= report_expiry.MOST
         }
         by_chance = {
             host: known.said

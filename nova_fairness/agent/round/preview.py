@@ -64,14 +64,14 @@ NOT_MEASURED = 'nothing is measured yet: ask again after the next round'
 NO_CONTROL = 'this node cannot steer the CPU'
 UNKNOWN = 'the newest round does not tell what VMs want'
 
-_CONTROL = resources.Control.CPU
+_CONTROL = resources.ResourceControl.CPU
 _COLUMN = resources.CONTROLS.index(_CONTROL)
 _TIME = resources.RESOURCES.index('cpu_time')
 _AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Start:
+class PreviewInput:
     """Input of a preview.
 
     :ivar done: a round that was measured and decided.
@@ -81,7 +81,7 @@ class Start:
     """
 
     done: round_model.Round
-    measured: round_model.Measured
+    measured: round_model.MeasuredRound
     settings: settings_module.Settings
     scales: scale_module.Scales
     preferences: Mapping[str, float]
@@ -106,7 +106,7 @@ class Preview:
 
 
 def preview(
-    start: Start,
+    start: PreviewInput,
     name: str,
     metric: metric_base.Metric,
     policy: policy_base.Policy,
@@ -158,7 +158,7 @@ class _Model:
 
     def __init__(
         self,
-        start: Start,
+        start: PreviewInput,
         name: str,
         metric: metric_base.Metric,
         guard: guard_module.Guard,
@@ -225,7 +225,7 @@ class _Model:
         )
         return got
 
-    def measured(self, got: usage_model.Scalars) -> round_model.Measured:
+    def measured(self, got: usage_model.Scalars) -> round_model.MeasuredRound:
         """Measurement of a round if VMs got some CPU time, (n,)."""
         given, before = self._given, self._start.measured
         users = given.totals.user_count
@@ -263,10 +263,10 @@ class _Model:
         usage = _using(self._start.measured.usage, got)
         return usage_measure.counted(usage, self._best_effort)
 
-    def _waiting(self, got: usage_model.Scalars) -> usage_model.Waiting:
+    def _waiting(self, got: usage_model.Scalars) -> usage_model.CpuWaits:
         wanted = np.where(self._wanted > 0, self._wanted, 1.0)
         part = np.where(self._wanted > 0, got / wanted, 1.0)
-        return usage_model.Waiting(
+        return usage_model.CpuWaits(
             vms=part < CONTENT, nodes=self._short, lacking=1.0 - part
         )
 
@@ -275,7 +275,9 @@ class _Model:
         return foresight.knowledge_of_node(
             self._start.done.node.host,
             measured.view,
-            totals.Combined(measured.ownership.users, of_all, measured.supply),
+            totals.CombinedTotals(
+                measured.ownership.users, of_all, measured.supply
+            ),
             measured.usage,
             self._metric,
             self._start.settings,
@@ -285,7 +287,7 @@ class _Model:
         """Units of each VM while it is not steered."""
         start = self._start
         sizes = start.scales[_CONTROL].sizes(
-            scale_module.Facts(
+            scale_module.ScaleFacts(
                 usage=start.measured.usage,
                 preset=policy_base.Preset.DEFAULT,
                 present=start.done.applied,
@@ -309,7 +311,9 @@ def _using(
     return dataclasses.replace(usage, amounts=amounts, unsmoothed=newest)
 
 
-def _told_elsewhere(start: Start, given: parts.Given) -> metric_base.Heaviness:
+def _told_elsewhere(
+    start: PreviewInput, given: parts.MetricInput
+) -> metric_base.Heaviness:
     """Sums of the instance stage over users' VMs on other nodes, (u,).
 
     Reports tell them for the metric in force.
@@ -320,7 +324,7 @@ def _told_elsewhere(start: Start, given: parts.Given) -> metric_base.Heaviness:
 
 
 def _like_elsewhere(
-    start: Start, given: parts.Given, metric: metric_base.Metric
+    start: PreviewInput, given: parts.MetricInput, metric: metric_base.Metric
 ) -> metric_base.Heaviness:
     """The same for a metric that is in no report, (u,).
 
@@ -329,7 +333,7 @@ def _like_elsewhere(
     of_all, name = given.totals, start.done.metric
     view = start.measured.view
     known = measure_foresight.told(view, start.measured.usage.interval_s, name)
-    weighing = measure_foresight.Weighing(
+    weighing = measure_foresight.HeavinessProbe(
         metric, known, of_all.quota, of_all.supply
     )
     hosts = [item.host for item in totals.usable(view, name)]
@@ -401,13 +405,15 @@ class Previewer:
             return _nothing(NO_CONTROL)
         # What is in force may be newer than the newest round.
         known = dataclasses.replace(settings, metric=done.metric)
-        start = Start(done, done.measured, known, self._scales, preferences)
+        start = PreviewInput(
+            done, done.measured, known, self._scales, preferences
+        )
         try:
             return _of_node(start, self._preview(name, start))
         except exception.FairnessError as error:
             return _nothing(str(error))
 
-    def _preview(self, name: str, start: Start) -> Preview:
+    def _preview(self, name: str, start: PreviewInput) -> Preview:
         failed_s, why = self._failed.get(name, (-AGAIN_S, ''))
         if self._clock() - failed_s < AGAIN_S and why:
             raise exception.PluginMisbehaved(why)
@@ -445,7 +451,7 @@ def _nothing(problem: str) -> Mapping[str, Any]:
     }
 
 
-def _of_node(start: Start, found: Preview) -> Mapping[str, Any]:
+def _of_node(start: PreviewInput, found: Preview) -> Mapping[str, Any]:
     """Gains and losses of each VM and of each owner here, as JSON types."""
     instances = list(_instances(start, found))
     owners, users = start.measured.ownership, dict[str, dict[str, Any]]()
@@ -470,7 +476,9 @@ def _of_node(start: Start, found: Preview) -> Mapping[str, Any]:
     }
 
 
-def _instances(start: Start, found: Preview) -> Iterator[Mapping[str, Any]]:
+def _instances(
+    start: PreviewInput, found: Preview
+) -> Iterator[Mapping[str, Any]]:
     gets, wants = _now(start)
     for row, item in enumerate(start.measured.usage.incarnations):
         vm = item.instance
@@ -490,7 +498,9 @@ def _instances(start: Start, found: Preview) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _now(start: Start) -> tuple[usage_model.Scalars, usage_model.Scalars]:
+def _now(
+    start: PreviewInput,
+) -> tuple[usage_model.Scalars, usage_model.Scalars]:
     """CPUs that VMs get and want, (n,) each."""
     measured = start.measured
     newest = standing.in_units(start.done, measured, measured.usage.newest)

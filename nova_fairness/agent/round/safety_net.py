@@ -24,7 +24,7 @@ from nova_fairness.shares import grouping
 
 LOG = logging.getLogger(__name__)
 
-_CPU = resources.Control.CPU
+_CPU = resources.ResourceControl.CPU
 _TIME = resources.RESOURCES.index('cpu_time')
 
 
@@ -41,16 +41,16 @@ class SafetyNet:
 
     def forget(self) -> None:
         """Forget what weights did."""
-        self._past = safety_net.Past.unknown(1)
+        self._past = safety_net.RoundCounts.unknown(1)
 
     def judge(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
         scale: scale_module.Scale,
-        facts: scale_module.Facts,
-    ) -> round_model.SafetyNet:
+        facts: scale_module.ScaleFacts,
+    ) -> round_model.SafetyVerdict:
         """Judge an interval.
 
         :param scale: how the CPU counts.
@@ -68,7 +68,7 @@ class SafetyNet:
             functools.partial(self._weigh, measured, metric, settings),
         )
         self._past = found.past
-        told = round_model.SafetyNet(
+        told = round_model.SafetyVerdict(
             harm=float(found.harm[0]),
             rest=int(found.past.rest[0]),
             returned=bool(found.returned[0]),
@@ -94,7 +94,7 @@ class SafetyNet:
 
     def _weigh(
         self,
-        measured: round_model.Measured,
+        measured: round_model.MeasuredRound,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
         less: usage_model.Scalars,
@@ -107,7 +107,7 @@ class SafetyNet:
 
 
 def weighed(
-    measured: round_model.Measured,
+    measured: round_model.MeasuredRound,
     metric: metric_base.Metric,
     less: usage_model.Scalars,
 ) -> usage_model.Scalars:
@@ -134,7 +134,7 @@ def weighed(
 
 
 def _treated(
-    measured: round_model.Measured,
+    measured: round_model.MeasuredRound,
     metric: metric_base.Metric,
     basis: round_model.Basis,
     of_all: resources.Vector,
@@ -172,9 +172,9 @@ def _changed(
 
 
 def judged(
-    controls: Mapping[resources.Control, round_model.Working],
-    found: round_model.SafetyNet | None,
-) -> Mapping[resources.Control, round_model.Working]:
+    controls: Mapping[resources.ResourceControl, round_model.ControlStatus],
+    found: round_model.SafetyVerdict | None,
+) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
     """Tell which controls work, by whether weights are neutral, too."""
     working = controls.get(_CPU)
     if found is None or not found.rest or working is None or not working.works:
@@ -190,10 +190,10 @@ def judged(
 
 
 def _division(
-    measured: round_model.Measured,
+    measured: round_model.MeasuredRound,
     scale: scale_module.Scale,
-    facts: scale_module.Facts,
-) -> safety_net.Division:
+    facts: scale_module.ScaleFacts,
+) -> safety_net.CpuDivision:
     used = measured.weighed.newest
     wanted = used if measured.wanted is None else measured.wanted
     user = measured.ownership.user_index
@@ -207,7 +207,7 @@ def _division(
         scale.part(units) for units in scale.units(np.ones(count), rows, facts)
     ]
     counts[rows] = 1
-    return safety_net.Division(
+    return safety_net.CpuDivision(
         node=np.zeros(count, dtype=np.intp),
         nodes=1,
         user=user,

@@ -14,7 +14,7 @@ from nova_fairness import exception
 from nova_fairness.agent.steering import pinning as pinning_module
 from nova_fairness.agent.steering import throttling as throttling_module
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_module
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
 from nova_fairness.apply.cgroup import control as group_control
@@ -44,16 +44,18 @@ _VERSIONS = {
     2: cpu_scale.CgroupVersion.V2,
 }
 _HELPED = {
-    resources.Control.CPU: privileged.door,
-    resources.Control.MEMORY: privileged.door,
-    resources.Control.DISK: privileged.door,
-    resources.Control.NETWORK: privileged_network.door,
+    resources.ResourceControl.CPU: privileged.door,
+    resources.ResourceControl.MEMORY: privileged.door,
+    resources.ResourceControl.DISK: privileged.door,
+    resources.ResourceControl.NETWORK: privileged_network.door,
 }
-NEED_PRESSURE = frozenset({resources.Control.MEMORY, resources.Control.DISK})
+NEED_PRESSURE = frozenset(
+    {resources.ResourceControl.MEMORY, resources.ResourceControl.DISK}
+)
 """The controls that it judges."""
 
 
-class Pressure:
+class PressureWatch:
     """Reads who waits for memory and disks, and keeps the newest reading."""
 
     def __init__(self) -> None:
@@ -85,9 +87,9 @@ class Site:
 
     conf: cfg.ConfigOpts
     node: node_model.NodeResources
-    inventory: inventory.Inventory
+    inventory: inventory.VmInventory
     state_path: pathlib.Path
-    pressure: Pressure
+    pressure: PressureWatch
 
 
 @dataclasses.dataclass
@@ -105,13 +107,13 @@ class Controls:
     """
 
     built: list[control.Control] = dataclasses.field(default_factory=list)
-    scales: dict[resources.Control, scale_module.Scale] = dataclasses.field(
+    scales: dict[resources.ResourceControl, scale_module.Scale] = (
+        dataclasses.field(default_factory=dict)
+    )
+    missing: dict[resources.ResourceControl, str] = dataclasses.field(
         default_factory=dict
     )
-    missing: dict[resources.Control, str] = dataclasses.field(
-        default_factory=dict
-    )
-    records: list[found_module.FoundValues] = dataclasses.field(
+    records: list[found_values.FoundValues] = dataclasses.field(
         default_factory=list
     )
     throttling: throttling_module.Throttling | None = None
@@ -132,16 +134,18 @@ class Controls:
         for record in self.records:
             record.close()
 
-    def pressure_if_needed(self, pressure: Pressure) -> Pressure | None:
+    def pressure_if_needed(
+        self, pressure: PressureWatch
+    ) -> PressureWatch | None:
         """Reader of the pressure, ``None`` if no control needs it."""
         return pressure if NEED_PRESSURE & self.scales.keys() else None
 
-    def record(self, path: pathlib.Path) -> found_module.FoundValues:
+    def record(self, path: pathlib.Path) -> found_values.FoundValues:
         """Open one more record.
 
         :raises StateError: if another agent has it, or it cannot be opened.
         """
-        opened = found_module.FoundValues(path)
+        opened = found_values.FoundValues(path)
         self.records.append(opened)
         if problem := opened.load():
             LOG.error('%s', problem)
@@ -168,7 +172,7 @@ def build(site: Site) -> Controls:
     return made
 
 
-def warm_up(kinds: Sequence[resources.Control]) -> None:
+def warm_up(kinds: Sequence[resources.ResourceControl]) -> None:
     """Start the privileged helpers of some controls, so no round has to."""
     for door in dict.fromkeys(_HELPED[kind] for kind in kinds):
         try:
@@ -201,7 +205,7 @@ def _memory(site: Site, made: Controls) -> Built:
         made.record(site.state_path / 'groups.json')
     )
     capacity = site.node.capacity[resources.RESOURCES.index('memory')]
-    rules = memory_scale.Rules(
+    rules = memory_scale.MemoryRules(
         minimum_bytes=options.minimum,
         floor_part=options.floor_part,
         headroom=options.headroom,
@@ -231,7 +235,7 @@ def _network(site: Site, _made: Controls) -> Built:
     )
     item = network.NetworkClasses(
         settings.NetworkSettings(
-            layout=settings.Kind(options.layout),
+            layout=settings.SteeringKind(options.layout),
             uplink=options.uplink,
             bandwidth=bandwidth,
             link_part=options.link_part,
@@ -243,9 +247,11 @@ def _network(site: Site, _made: Controls) -> Built:
     return item, network_scale.NetworkScale(lambda: float(item.capacity))
 
 
-_BUILDERS: dict[resources.Control, Callable[[Site, Controls], Built]] = {
-    resources.Control.CPU: _cpu,
-    resources.Control.MEMORY: _memory,
-    resources.Control.DISK: _disk,
-    resources.Control.NETWORK: _network,
+_BUILDERS: dict[
+    resources.ResourceControl, Callable[[Site, Controls], Built]
+] = {
+    resources.ResourceControl.CPU: _cpu,
+    resources.ResourceControl.MEMORY: _memory,
+    resources.ResourceControl.DISK: _disk,
+    resources.ResourceControl.NETWORK: _network,
 }

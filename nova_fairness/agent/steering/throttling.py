@@ -80,7 +80,7 @@ class Throttling:
         usage: usage_model.Usage,
         weights: usage_model.Scalars,
     ) -> Limits:
-        traffic = disk.Traffic(
+        traffic = disk.DiskTraffic(
             read=usage.amounts[:, _READ] / usage.interval_s,
             written=usage.amounts[:, _WRITTEN] / usage.interval_s,
         )

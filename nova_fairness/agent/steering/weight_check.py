@@ -19,7 +19,7 @@ from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting
 
-_CPU = resources.Control.CPU
+_CPU = resources.ResourceControl.CPU
 
 
 class Proof:
@@ -61,8 +61,11 @@ class Proof:
         return round_model.Effect(expected, received, self._evidence.told)
 
     def judged(
-        self, controls: Mapping[resources.Control, round_model.Working]
-    ) -> Mapping[resources.Control, round_model.Working]:
+        self,
+        controls: Mapping[
+            resources.ResourceControl, round_model.ControlStatus
+        ],
+    ) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
         """Tell which controls work, by what was seen of their effect, too."""
         working = controls.get(_CPU)
         if working is None or not working.works or not self._evidence.is_bad:

@@ -39,7 +39,7 @@ class _Sums:
     seen_s: float = 0.0
 
 
-class Lacking:
+class CpuShortfall:
     """Remembers the history of each VM of this node.
 
     :param speed_factor: of the node's CPUs.
@@ -53,7 +53,7 @@ class Lacking:
         self,
         used: usage_model.Usage,
         wanted: resources.Vector | None,
-    ) -> dict[str, lack.Lack]:
+    ) -> dict[str, lack.MeanLack]:
         """Take note of an interval.
 
         :param used: by the VMs in it.
@@ -80,7 +80,7 @@ class Lacking:
                 )
         self._sums = here
         return {
-            key: lack.Lack(
+            key: lack.MeanLack(
                 each.wanted / each.weighed_s,
                 each.got / each.weighed_s,
                 each.seen_s,

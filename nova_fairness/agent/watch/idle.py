@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nova_fairness.measure import quiet
+from nova_fairness.measure import idleness
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -35,7 +35,7 @@ _MOVED = [
 """Received traffic does not count: broadcasts reach idle VMs, too."""
 
 
-class Idling:
+class IdleMemory:
     """Remembers since when VMs are idle, over restarts of the agent.
 
     :param file: of what is remembered; need not be durable.
@@ -47,7 +47,7 @@ class Idling:
     def __init__(
         self,
         file: state_file.StateFile,
-        limits: quiet.Limits,
+        limits: idleness.QuietLimits,
         speed_factor: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -115,13 +115,13 @@ class Idling:
             # One that could not be read is out of sight.
             if self._known[row]:
                 uuid = vm.instance.uuid
-                before = self._quiet.get(uuid) or quiet.Quiet.anew(now)
-                work = quiet.Work(*self._work[:, row].tolist())
+                before = self._quiet.get(uuid) or idleness.Quiet.anew(now)
+                work = idleness.VmWork(*self._work[:, row].tolist())
                 self._quiet[uuid] = before.after(work, now, self._limits)
         self._quiet = {
             uuid: each
             for uuid, each in self._quiet.items()
-            if 0 <= now - each.seen <= quiet.WINDOW_S
+            if 0 <= now - each.seen <= idleness.WINDOW_S
         }
         here = {vm.instance.uuid for vm in self._vms}
         self._since = {
@@ -131,7 +131,7 @@ class Idling:
         }
 
 
-def _kept(file: state_file.StateFile) -> dict[str, quiet.Quiet]:
+def _kept(file: state_file.StateFile) -> dict[str, idleness.Quiet]:
     try:
         told = json.loads(file.path.read_text('utf-8'))
         return {str(uuid): _read(each) for uuid, each in told.items()}
@@ -146,11 +146,11 @@ def _kept(file: state_file.StateFile) -> dict[str, quiet.Quiet]:
         return {}
 
 
-def _read(told: Mapping[str, Any]) -> quiet.Quiet:
+def _read(told: Mapping[str, Any]) -> idleness.Quiet:
     work = told['work']
-    return quiet.Quiet(
+    return idleness.Quiet(
         float(told['since']),
         float(told['begun']),
         float(told['seen']),
-        quiet.Work(float(work['cpu_s']), float(work['moved'])),
+        idleness.VmWork(float(work['cpu_s']), float(work['moved'])),
     )

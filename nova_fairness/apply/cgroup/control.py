@@ -112,7 +112,7 @@ class GroupControl(control.Control):
 
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Write each change, in one call of the privileged helper.
 
         The value is read back: the kernel bounds some without saying so.
@@ -148,11 +148,13 @@ class GroupControl(control.Control):
             f'left alone'
         )
 
-    def _refused(self, change: allocation.Change) -> control.Outcome | None:
+    def _refused(
+        self, change: allocation.Change
+    ) -> control.ApplyResult | None:
         """The outcome of a change that need not be tried."""
         low, high = self.unit_range()
         if not low <= change.after <= high:
-            return control.Outcome(
+            return control.ApplyResult(
                 change,
                 f'{self._name} of {change.knob.incarnation} cannot be '
                 f'{change.after}, expected {low}..{high}',
@@ -161,13 +163,15 @@ class GroupControl(control.Control):
 
     def _write(
         self, changes: Sequence[allocation.Change]
-    ) -> list[control.Outcome]:
+    ) -> list[control.ApplyResult]:
         parts = [self._requests(change) for change in changes]
         requests = [request for part in parts for request in part]
         try:
             errors = iter(self._writer(requests) if requests else [])
         except exception.ControlUnavailable as error:
-            return [control.Outcome(change, str(error)) for change in changes]
+            return [
+                control.ApplyResult(change, str(error)) for change in changes
+            ]
         numbers = [[next(errors) for _ in part] for part in parts]
         return [
             self._outcome(change, next(filter(None, each), 0))
@@ -181,28 +185,28 @@ class GroupControl(control.Control):
 
     def _outcome(
         self, change: allocation.Change, number: int
-    ) -> control.Outcome:
+    ) -> control.ApplyResult:
         """Judge one write by its error number and by what is there now."""
         try:
             kept = self._held(change.knob.incarnation)
         except exception.WriteRefused as error:
             return self._failed(change, str(error))
         if kept is None:
-            return control.Outcome(change, gone=True)
+            return control.ApplyResult(change, gone=True)
         if number:
             return self._failed(change, os.strerror(number))
         if kept != change.after:
             return self._failed(change, f'the kernel made it {kept}')
-        return control.Outcome(change)
+        return control.ApplyResult(change)
 
     def _failed(
         self, change: allocation.Change, reason: str
-    ) -> control.Outcome:
+    ) -> control.ApplyResult:
         key = change.knob.incarnation
         self._open.forget(key)
         if self._open.is_gone(key):
-            return control.Outcome(change, gone=True)
-        return control.Outcome(
+            return control.ApplyResult(change, gone=True)
+        return control.ApplyResult(
             change, f'{self._name} of {key} = {change.after}: {reason}'
         )
 
@@ -264,7 +268,7 @@ class CpuShares(GroupControl):
     :raises ControlUnavailable: if this host has no CPU controller.
     """
 
-    kind = resources.Control.CPU
+    kind = resources.ResourceControl.CPU
 
     def __init__(
         self,
@@ -303,7 +307,9 @@ class CpuShares(GroupControl):
     def _is_idle(self, key: str) -> bool:
         return self.can_idle(key) and self._idle.read(key) == 1
 
-    def _refused(self, change: allocation.Change) -> control.Outcome | None:
+    def _refused(
+        self, change: allocation.Change
+    ) -> control.ApplyResult | None:
         if change.after == allocation.IDLE and self.can_idle(
             change.knob.incarnation
         ):

@@ -15,7 +15,7 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import files
@@ -44,7 +44,7 @@ Source = Callable[[], pressure.PressureSample | None]
 class _OneFile(group_control.GroupControl):
     """Weights in one file."""
 
-    kind = resources.Control.DISK
+    kind = resources.ResourceControl.DISK
 
     def parsed(self, content: bytes) -> int:
         """The weight for all devices, in either form of the file."""
@@ -69,7 +69,7 @@ class DiskWeight(control.Control):
     :raises ControlUnavailable: if this host has no block I/O controller.
     """
 
-    kind = resources.Control.DISK
+    kind = resources.ResourceControl.DISK
 
     def __init__(
         self,
@@ -148,15 +148,15 @@ class DiskWeight(control.Control):
 
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Write each change, after the file that it goes to is recorded."""
         try:
             self._remember(changes)
         except exception.StateError as error:
             return tuple(
-                control.Outcome(change, str(error)) for change in changes
+                control.ApplyResult(change, str(error)) for change in changes
             )
-        outcomes: dict[int, control.Outcome] = {}
+        outcomes: dict[int, control.ApplyResult] = {}
         for name, item in self._files.items():
             places = [
                 place
@@ -269,9 +269,9 @@ class DiskWeight(control.Control):
                 }
             )
 
-    def _unweighed(self, change: allocation.Change) -> control.Outcome:
+    def _unweighed(self, change: allocation.Change) -> control.ApplyResult:
         key = change.knob.incarnation
-        return control.Outcome(
+        return control.ApplyResult(
             change,
             f'{self.kind.value} of {key}: '
             f'{self._reasons.get(key, _NO_DEVICE)}',
@@ -287,7 +287,7 @@ def _why(
 
 
 def _knob(key: str) -> allocation.Knob:
-    return allocation.Knob(key, resources.Control.DISK)
+    return allocation.Knob(key, resources.ResourceControl.DISK)
 
 
 def file_names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:

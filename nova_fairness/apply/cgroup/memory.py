@@ -23,7 +23,7 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import files
@@ -256,7 +256,9 @@ class MemoryPath:
 
 def _knob(group: _Group) -> allocation.Knob:
     """The name of a group in the record."""
-    return allocation.Knob(f'group/{group.number}/0', resources.Control.MEMORY)
+    return allocation.Knob(
+        f'group/{group.number}/0', resources.ResourceControl.MEMORY
+    )
 
 
 def _low(path: str) -> int | None:
@@ -296,7 +298,7 @@ class MemoryProtection(group_control.GroupControl):
     :raises ControlUnavailable: if this host has no memory controller.
     """
 
-    kind = resources.Control.MEMORY
+    kind = resources.ResourceControl.MEMORY
 
     def __init__(
         self,
@@ -331,7 +333,7 @@ class MemoryProtection(group_control.GroupControl):
 
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Write each change, after what the way to it held is recorded."""
         if self._path is None or not changes:
             return super().write(changes)
@@ -340,7 +342,7 @@ class MemoryProtection(group_control.GroupControl):
             self._path.record(keys)
         except exception.StateError as error:
             return tuple(
-                control.Outcome(change, str(error)) for change in changes
+                control.ApplyResult(change, str(error)) for change in changes
             )
         outcomes = super().write(changes)
         self._path.see(

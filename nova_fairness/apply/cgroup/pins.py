@@ -17,7 +17,7 @@ import os
 import pathlib
 
 from nova_fairness import exception
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control
 from nova_fairness.apply.cgroup import files
@@ -214,7 +214,9 @@ class VcpuPins:
 
 def _knob(place: Place) -> allocation.Knob:
     key, number = place
-    return found_values.knob_of_part(key, str(number), resources.Control.CPU)
+    return found_values.knob_of_part(
+        key, str(number), resources.ResourceControl.CPU
+    )
 
 
 def _place(knob: allocation.Knob) -> Place:

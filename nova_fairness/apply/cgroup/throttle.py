@@ -14,7 +14,7 @@ import os
 import pathlib
 
 from nova_fairness import exception
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control
 from nova_fairness.apply.cgroup import files
@@ -192,4 +192,4 @@ def _files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
 
 def _knob(place: Place) -> allocation.Knob:
     """The name of a limit in the record."""
-    return found_values.knob_of_part(*place, resources.Control.DISK)
+    return found_values.knob_of_part(*place, resources.ResourceControl.DISK)

@@ -33,7 +33,7 @@ _is_running = functools.partial(files.is_running, '/proc')
 
 
 def _read_kernel() -> state.Kernel:
-    with network_kernel.Reader() as reader:
+    with network_kernel.KernelConnection() as reader:
         return reader.read()
 
 
@@ -49,7 +49,7 @@ class NetworkClasses(control.Control):
     :param is_running: whether an incarnation's process still is the same.
     """
 
-    kind = resources.Control.NETWORK
+    kind = resources.ResourceControl.NETWORK
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class NetworkClasses(control.Control):
         self._named: dict[str, str] = {}
 
     @property
-    def layout(self) -> network_layout.Layout:
+    def layout(self) -> network_layout.NetworkLayout:
         """Where VMs are steered."""
         return self._layout
 
@@ -143,7 +143,7 @@ class NetworkClasses(control.Control):
 
     def write(
         self, changes: Sequence[allocation.Change]
-    ) -> tuple[control.Outcome, ...]:
+    ) -> tuple[control.ApplyResult, ...]:
         """Make all changes by one call of the privileged helper.
 
         :param changes: for this control; a change to 0 takes the class away.
@@ -155,7 +155,7 @@ class NetworkClasses(control.Control):
             members, refused = plan.members_wanted(
                 self._trees.members,
                 changes,
-                plan.Running(
+                plan.NetworkVms(
                     {item.key: item for item in self._source()},
                     self._runs,
                     network_layout.look(self._layout, kernel, self._sys),
@@ -182,7 +182,7 @@ class NetworkClasses(control.Control):
 
         If no VM shall be steered, these are left from another configuration.
         """
-        if self._layout.kind is network_settings.Kind.OFF:
+        if self._layout.kind is network_settings.SteeringKind.OFF:
             return self.release()
         running = {item.key for item in self._source()}
         members = self._trees.members
@@ -247,7 +247,7 @@ class NetworkClasses(control.Control):
         return values
 
     def _steerable(
-        self, found: instance.Incarnation, view: network_layout.View
+        self, found: instance.Incarnation, view: network_layout.NetworkFacts
     ) -> list[instance.Nic]:
         nics, why = network_layout.steerable(found.instance, view)
         self._whys.pop(found.key, None)
@@ -269,7 +269,10 @@ class NetworkClasses(control.Control):
         if not told:
             return True
         why = plan.double(self._trees.members, key, nics)
-        if not why and self._layout.kind is network_settings.Kind.UPLINK:
+        if (
+            not why
+            and self._layout.kind is network_settings.SteeringKind.UPLINK
+        ):
             macs = ', '.join(sorted(told))
             text = (
                 f'another VM of this node has the MAC address {macs} too, so '
@@ -289,10 +292,10 @@ class NetworkClasses(control.Control):
 
     def _outcome(
         self, change: allocation.Change, error: str
-    ) -> control.Outcome:
+    ) -> control.ApplyResult:
         if not error:
-            return control.Outcome(change)
+            return control.ApplyResult(change)
         key = change.knob.incarnation
         if not self._runs(key):
-            return control.Outcome(change, gone=True)
-        return control.Outcome(change, f'network of {key}: {error}')
+            return control.ApplyResult(change, gone=True)
+        return control.ApplyResult(change, f'network of {key}: {error}')

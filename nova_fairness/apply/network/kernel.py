@@ -149,7 +149,7 @@ def _filters(
 
 def tree_of(
     classes: Mapping[int, state.Class], messages: Iterable[bytes]
-) -> state.Tree:
+) -> state.ClassTree:
     """A tree, put together.
 
     :param classes: by minor number.
@@ -167,7 +167,7 @@ def tree_of(
         elif number:
             linked = _number(message, _find(message, options, _U32_LINK))
             has_table |= linked >> 20 == state.TABLE
-    return state.Tree(classes, filters, has_table, foreign)
+    return state.ClassTree(classes, filters, has_table, foreign)
 
 
 def _mac_filter(message: bytes, options: Span) -> state.MacFilter:
@@ -229,7 +229,7 @@ def _mirrored(message: bytes, actions: Span) -> int:
     return _number(message, parameters, _MIRRED_IFINDEX)
 
 
-class Reader:
+class KernelConnection:
     """A connection to the kernel; close it, or use it as a context.
 
     :raises ControlUnavailable: if there is no netlink.
@@ -252,7 +252,7 @@ class Reader:
             ) from error
         self._sequence = 0
 
-    def __enter__(self) -> 'Reader':
+    def __enter__(self) -> 'KernelConnection':
         return self
 
     def __exit__(
@@ -296,7 +296,7 @@ class Reader:
         self,
         names: dict[int, str],
         qdiscs: dict[str, tuple[state.Qdisc, ...]],
-    ) -> dict[str, state.Tree]:
+    ) -> dict[str, state.ClassTree]:
         return {
             name: self._tree(number)
             for number, name in names.items()
@@ -307,7 +307,7 @@ class Reader:
             )
         }
 
-    def _tree(self, number: int) -> state.Tree:
+    def _tree(self, number: int) -> state.ClassTree:
         classes = dict(
             class_of(message) for message in self._dump(_GET_CLASS, number, 0)
         )

@@ -29,11 +29,11 @@ _BESIDE_THE_HOST = {
     'user': 'is served by QEMU itself',
 }
 
-Kind = network_settings.Kind
+Kind = network_settings.SteeringKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Layout:
+class NetworkLayout:
     """Where VMs are steered.
 
     :ivar kind: never AUTO.
@@ -56,25 +56,31 @@ class Layout:
 
 def choose(
     settings: network_settings.NetworkSettings, sys: pathlib.Path = SYS
-) -> Layout:
+) -> NetworkLayout:
     """Choose a layout by configuration, else by what the host has."""
     if settings.layout is Kind.OFF:
-        return Layout(Kind.OFF, '', 'switched off by configuration')
+        return NetworkLayout(Kind.OFF, '', 'switched off by configuration')
     if settings.layout is Kind.TAP:
-        return Layout(Kind.TAP, settings.uplink, 'chosen by configuration')
+        return NetworkLayout(
+            Kind.TAP, settings.uplink, 'chosen by configuration'
+        )
     if settings.uplink:
-        return Layout(Kind.UPLINK, settings.uplink, 'named by configuration')
+        return NetworkLayout(
+            Kind.UPLINK, settings.uplink, 'named by configuration'
+        )
     found = uplinks(sys)
     if settings.layout is Kind.UPLINK:
         return _configured_uplink(found)
     return _detected(found, sys)
 
 
-def _configured_uplink(found: list[str]) -> Layout:
+def _configured_uplink(found: list[str]) -> NetworkLayout:
     if len(found) == 1:
-        return Layout(Kind.UPLINK, found[0], 'the only port of a bridge')
+        return NetworkLayout(
+            Kind.UPLINK, found[0], 'the only port of a bridge'
+        )
     names = ', '.join(found) or 'none'
-    return Layout(
+    return NetworkLayout(
         Kind.OFF,
         '',
         f'[fairness_network] uplink must be set: bridges have the physical '
@@ -82,23 +88,25 @@ def _configured_uplink(found: list[str]) -> Layout:
     )
 
 
-def _detected(found: list[str], sys: pathlib.Path) -> Layout:
+def _detected(found: list[str], sys: pathlib.Path) -> NetworkLayout:
     for name in _OVS_DEVICES:
         if (sys / name).exists():
-            return Layout(Kind.TAP, '', f'Open vSwitch is there ({name})')
+            return NetworkLayout(
+                Kind.TAP, '', f'Open vSwitch is there ({name})'
+            )
     tunnels = [
         path.parent.parent.name
         for path in sorted(sys.glob('*/brport/bridge'))
         if _device_type(path.parent.parent) in _TUNNELS
     ]
     if tunnels:
-        return Layout(Kind.TAP, '', f'{tunnels[0]} is a tunnel')
+        return NetworkLayout(Kind.TAP, '', f'{tunnels[0]} is a tunnel')
     if len(found) == 1:
-        return Layout(
+        return NetworkLayout(
             Kind.UPLINK, found[0], 'the only physical port of a bridge'
         )
     many = ', '.join(found)
-    return Layout(
+    return NetworkLayout(
         Kind.TAP,
         '',
         f'bridges have several physical ports ({many})'
@@ -145,7 +153,7 @@ def _device_type(path: pathlib.Path) -> str:
     return next((value for key, _, value in found if key == 'DEVTYPE'), '')
 
 
-def obstacle(layout: Layout, kernel: state.Kernel) -> str:
+def obstacle(layout: NetworkLayout, kernel: state.Kernel) -> str:
     """Say why no VM can be steered; empty if nothing is in the way."""
     if layout.kind is Kind.OFF:
         return layout.why
@@ -168,21 +176,21 @@ def obstacle(layout: Layout, kernel: state.Kernel) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class NetworkFacts:
     """Facts that decide which VMs can be steered.
 
     :ivar over: interfaces that are made of the uplink, itself included.
     """
 
-    layout: Layout
+    layout: NetworkLayout
     kernel: state.Kernel
     over: frozenset[str]
     sys: pathlib.Path
 
 
 def look(
-    layout: Layout, kernel: state.Kernel, sys: pathlib.Path = SYS
-) -> View:
+    layout: NetworkLayout, kernel: state.Kernel, sys: pathlib.Path = SYS
+) -> NetworkFacts:
     """Look at what stands on the uplink, once for all VMs."""
     over: set[str] = set()
     left = [layout.uplink] if layout.uplink else []
@@ -195,7 +203,7 @@ def look(
                 for name in _entries(sys / item)
                 if name.startswith('upper_')
             ]
-    return View(layout, kernel, frozenset(over), sys)
+    return NetworkFacts(layout, kernel, frozenset(over), sys)
 
 
 def _entries(path: pathlib.Path) -> list[str]:
@@ -206,7 +214,7 @@ def _entries(path: pathlib.Path) -> list[str]:
 
 
 def steerable(
-    vm: instance.Instance, view: View
+    vm: instance.Instance, view: NetworkFacts
 ) -> tuple[list[instance.Nic], str]:
     """The interfaces of a VM that can be steered, and why others not.
 
@@ -225,7 +233,7 @@ def steerable(
     return nics, '; '.join(whys) or ('' if nics else NO_INTERFACE)
 
 
-def _unsteerable(nic: instance.Nic, view: View) -> str:
+def _unsteerable(nic: instance.Nic, view: NetworkFacts) -> str:
     if reason := _BESIDE_THE_HOST.get(nic.kind):
         return reason
     if not nic.tap or not nic.mac:
@@ -237,7 +245,7 @@ def _unsteerable(nic: instance.Nic, view: View) -> str:
     return _not_at_tap(nic, view.kernel)
 
 
-def _half_steered(nic: instance.Nic, view: View) -> str:
+def _half_steered(nic: instance.Nic, view: NetworkFacts) -> str:
     """Say what of a VM's traffic is not divided, though it can be steered."""
     is_in_user_space = _USER_SPACE in view.kernel.links
     if (
@@ -254,7 +262,7 @@ def _half_steered(nic: instance.Nic, view: View) -> str:
     return ''
 
 
-def _master(nic: instance.Nic, view: View) -> str:
+def _master(nic: instance.Nic, view: NetworkFacts) -> str:
     try:
         # Once per VM and round, where pathlib takes most of the time.
         link = os.readlink(f'{view.sys}/{nic.tap}/master')  # noqa: PTH115
@@ -275,7 +283,7 @@ def _not_at_tap(nic: instance.Nic, kernel: state.Kernel) -> str:
     return ''
 
 
-def _not_over(nic: instance.Nic, view: View) -> str:
+def _not_over(nic: instance.Nic, view: NetworkFacts) -> str:
     """Say whether a VM's traffic does not pass the uplink with its MAC."""
     if _master(nic, view) in view.over or nic.tap in view.over:
         return ''

@@ -180,7 +180,7 @@ def has_interfaces(member: Member, nics: Sequence[instance.Nic]) -> bool:
     return macs == set(member.filters.values()) and taps == set(member.taps)
 
 
-def with_rates_of(members: Members, tree: state.Tree) -> Members:
+def with_rates_of(members: Members, tree: state.ClassTree) -> Members:
     """Recorded VMs, with the rates that the kernel holds."""
     nothing = state.Class(LOWEST_RATE, 0, 0)
     return {
@@ -221,7 +221,7 @@ def within_capacity(
 
 
 @dataclasses.dataclass(frozen=True)
-class Running:
+class NetworkVms:
     """Facts about the VMs.
 
     :ivar found: those that run, by key, with their interfaces.
@@ -231,13 +231,13 @@ class Running:
 
     found: Mapping[str, instance.Incarnation]
     is_running: Callable[[str], bool]
-    view: layout.View
+    view: layout.NetworkFacts
 
 
 def members_wanted(
     before: Members,
     changes: Sequence[allocation.Change],
-    running: Running,
+    running: NetworkVms,
     capacity: int,
 ) -> tuple[Members, dict[str, str]]:
     """Classes that VMs shall have; those that ended have none.
@@ -268,7 +268,7 @@ def members_wanted(
 def _change(
     members: dict[str, Member],
     change: allocation.Change,
-    running: Running,
+    running: NetworkVms,
 ) -> None:
     key = change.knob.incarnation
     if change.after == 0:
@@ -289,7 +289,7 @@ def _change(
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
+class NetworkTarget:
     """The wanted state of traffic control.
 
     :ivar uplink: where the tree of the VMs' sent traffic stands; empty if that
@@ -363,7 +363,7 @@ def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
     return seconds
 
 
-def tree_of(target: Target) -> state.Tree:
+def tree_of(target: NetworkTarget) -> state.ClassTree:
     """The classes that both directions shall have, without filters."""
     rates = {item.minor: item.rate for item in target.members.values()}
     left = max(1, target.rate - sum(rates.values()))
@@ -378,7 +378,7 @@ def tree_of(target: Target) -> state.Tree:
         for item in target.members.values()
         for handle, mac in item.filters.items()
     }
-    return state.Tree({state.TRUNK: trunk, **classes}, filters)
+    return state.ClassTree({state.TRUNK: trunk, **classes}, filters)
 
 
 def _quantum(rate: int, seconds: float) -> int:
@@ -391,7 +391,7 @@ def burst(rate: int) -> int:
 
 
 def plan(
-    kernel: state.Kernel, target: Target, own_ingress: str
+    kernel: state.Kernel, target: NetworkTarget, own_ingress: str
 ) -> tuple[Step, ...]:
     """The steps from what is to what shall be, in order.
 
@@ -416,8 +416,11 @@ def plan(
 
 
 def _told_apart(
-    wanted: state.Tree, target: Target, kernel: state.Kernel, device: str
-) -> state.Tree:
+    wanted: state.ClassTree,
+    target: NetworkTarget,
+    kernel: state.Kernel,
+    device: str,
+) -> state.ClassTree:
     """A tree in which a MAC address of two VMs counts for its own tap only.
 
     The kernel keeps the interface through which a packet came. Traffic from
@@ -443,7 +446,7 @@ def _told_apart(
 
 
 def _removed(
-    kernel: state.Kernel, target: Target, own_ingress: str
+    kernel: state.Kernel, target: NetworkTarget, own_ingress: str
 ) -> Iterator[Step]:
     """Remove what is ours and shall not be, in the order of use."""
     taps = target.taps
@@ -469,7 +472,9 @@ def _without_ingress(
         yield '', ('no-ingress', name)
 
 
-def _made(kernel: state.Kernel, target: Target, device: str) -> Iterator[Step]:
+def _made(
+    kernel: state.Kernel, target: NetworkTarget, device: str
+) -> Iterator[Step]:
     if device != target.uplink and device not in kernel.links:
         yield '', ('ifb', device)
     if device not in kernel.trees:
@@ -479,8 +484,8 @@ def _made(kernel: state.Kernel, target: Target, device: str) -> Iterator[Step]:
 def _tree_steps(
     device: str,
     side: str,
-    present: state.Tree,
-    wanted: state.Tree,
+    present: state.ClassTree,
+    wanted: state.ClassTree,
     owners: Mapping[int, str],
 ) -> Iterator[Step]:
     if not present.has_table:
@@ -516,7 +521,9 @@ def _filter_operation(
     )
 
 
-def _shrinking_first(present: state.Tree, wanted: state.Tree) -> Sequence[int]:
+def _shrinking_first(
+    present: state.ClassTree, wanted: state.ClassTree
+) -> Sequence[int]:
     """Order what differs so that the sum of rates never exceeds the link."""
     nothing = state.Class(0, 0, 0)
 
@@ -539,7 +546,7 @@ def _class_operation(device: str, minor: int, item: state.Class) -> Operation:
     return 'class', device, minor, *rates, *bursts, item.quantum
 
 
-def _redirected(kernel: state.Kernel, target: Target) -> Iterator[Step]:
+def _redirected(kernel: state.Kernel, target: NetworkTarget) -> Iterator[Step]:
     """Lead traffic into the trees, once they stand."""
     if not target.members:
         return

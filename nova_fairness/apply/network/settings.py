@@ -6,7 +6,7 @@ import dataclasses
 import enum
 
 
-class Kind(enum.Enum):
+class SteeringKind(enum.Enum):
     """Where VMs are steered."""
 
     AUTO = 'auto'
@@ -30,7 +30,7 @@ class NetworkSettings:
         ``None`` for :data:`HOST_PART` of the link where its traffic is seen.
     """
 
-    layout: Kind = Kind.AUTO
+    layout: SteeringKind = SteeringKind.AUTO
     uplink: str = ''
     bandwidth: float | None = None
     link_part: float = 0.98

@@ -96,7 +96,7 @@ FilterHandle = tuple[int, int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Tree:
+class ClassTree:
     """One direction, as it is or as it shall be.
 
     :ivar classes: by minor number.
@@ -111,7 +111,7 @@ class Tree:
     foreign: int = 0
 
 
-NO_TREE = Tree({}, {}, has_table=False)
+NO_TREE = ClassTree({}, {}, has_table=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Kernel:
 
     links: Mapping[str, int]
     qdiscs: Mapping[str, tuple[Qdisc, ...]]
-    trees: Mapping[str, Tree]
+    trees: Mapping[str, ClassTree]
     redirects: Mapping[str | int, tuple[str, int]]
 
     def root(self, device: str) -> Qdisc | None:

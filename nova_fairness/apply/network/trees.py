@@ -22,7 +22,7 @@ _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 
 @dataclasses.dataclass(frozen=True)
-class Recorded:
+class RecordedClasses:
     """Record of the classes and filters that were made.
 
     :ivar members: by key of the incarnation; rates are not recorded.
@@ -33,7 +33,7 @@ class Recorded:
     ingress: str = ''
 
 
-NOTHING = Recorded({})
+NOTHING = RecordedClasses({})
 
 
 class NetworkRecord:
@@ -46,9 +46,9 @@ class NetworkRecord:
     def __init__(self, path: pathlib.Path, boot_id: str = '') -> None:
         self._path = path
         self._boot_id = boot_id or _BOOT_ID.read_text('ascii').strip()
-        self._saved: Recorded | None = None
+        self._saved: RecordedClasses | None = None
 
-    def load(self) -> Recorded:
+    def load(self) -> RecordedClasses:
         """Read it; nothing if there is none, or none that can be used.
 
         Then what is ours is still known by its numbers, but not whose.
@@ -64,12 +64,12 @@ class NetworkRecord:
                 str(key): _member(item)
                 for key, item in content['members'].items()
             }
-            self._saved = Recorded(members, str(content['ingress']))
+            self._saved = RecordedClasses(members, str(content['ingress']))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return NOTHING
         return self._saved
 
-    def save(self, content: Recorded) -> None:
+    def save(self, content: RecordedClasses) -> None:
         """Write it, unless it says so already; on return it is on the disk.
 
         :raises StateError: if it cannot be written.
@@ -85,7 +85,7 @@ class NetworkRecord:
             ) from error
         self._saved = content
 
-    def _form(self, content: Recorded) -> dict[str, Any]:
+    def _form(self, content: RecordedClasses) -> dict[str, Any]:
         return {
             'version': _RECORD_VERSION,
             'boot_id': self._boot_id,
@@ -113,7 +113,7 @@ def _member(item: Mapping[str, Any]) -> plan.Member:
     return plan.Member(int(item['minor']), filters, taps, 0)
 
 
-def _says_same(one: Recorded, other: Recorded) -> bool:
+def _says_same(one: RecordedClasses, other: RecordedClasses) -> bool:
     return (
         one.ingress == other.ingress
         and one.members.keys() == other.members.keys()
@@ -154,11 +154,11 @@ class NetworkTrees:
         self._record = record
         self._runner = runner
         self._read_kernel = read_kernel
-        self._content: Recorded | None = None
+        self._content: RecordedClasses | None = None
         self.members: plan.Members = {}
 
     def load(
-        self, kernel: state.Kernel, layout: network_layout.Layout
+        self, kernel: state.Kernel, layout: network_layout.NetworkLayout
     ) -> None:
         """Take over, once, what an agent before this one left."""
         if self._content is not None:
@@ -170,7 +170,7 @@ class NetworkTrees:
         )
 
     def unfinished(
-        self, kernel: state.Kernel, layout: network_layout.Layout
+        self, kernel: state.Kernel, layout: network_layout.NetworkLayout
     ) -> frozenset[str]:
         """Name the VMs whose state is not as it shall be.
 
@@ -181,7 +181,7 @@ class NetworkTrees:
     def make(
         self,
         kernel: state.Kernel,
-        layout: network_layout.Layout,
+        layout: network_layout.NetworkLayout,
         members: plan.Members,
     ) -> dict[str, str]:
         """Make the trees of these VMs and of no others.
@@ -213,24 +213,24 @@ class NetworkTrees:
         return '' if self._content is None else self._content.ingress
 
     def _plan(
-        self, kernel: state.Kernel, layout: network_layout.Layout
+        self, kernel: state.Kernel, layout: network_layout.NetworkLayout
     ) -> tuple[plan.Step, ...]:
         uplink, rate = layout.uplink, self._settings.rate
         if not uplink:
             rate -= self._settings.kept(host_is_seen=False)
-        at_taps = layout.kind is network_settings.Kind.TAP
-        target = plan.Target(uplink, at_taps, rate, self.members)
+        at_taps = layout.kind is network_settings.SteeringKind.TAP
+        target = plan.NetworkTarget(uplink, at_taps, rate, self.members)
         return plan.plan(kernel, target, self._ingress)
 
     def _note(self, members: plan.Members, ingress: str) -> None:
-        content = Recorded(members, ingress)
+        content = RecordedClasses(members, ingress)
         if members or (self._content and self._content.members):
             self._record.save(content)
         self._content = content
 
     def _still_wrong(
         self,
-        layout: network_layout.Layout,
+        layout: network_layout.NetworkLayout,
         steps: Sequence[plan.Step],
         errors: Sequence[str],
     ) -> dict[str, str]:

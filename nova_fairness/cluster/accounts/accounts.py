@@ -160,7 +160,9 @@ class Accounts:
             raise exception.BadShares(fault)
         if name not in before.accounts:
             self._check_room(name, before.accounts)
-        self._store.give(records.Given(accounts, before.version), epoch)
+        self._store.give(
+            records.AccountSettings(accounts, before.version), epoch
+        )
 
     def _check_room(self, name: str, others: Iterable[str]) -> None:
         project, slash, _ = name.partition('/')

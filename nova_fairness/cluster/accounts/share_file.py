@@ -191,7 +191,7 @@ def _window(file: yaml_lines.File, node: yaml.Node) -> cluster.Window:
 
 def _misplaced_users(
     accounts: Sequence[cluster.Account],
-) -> Iterator[tree.Fault]:
+) -> Iterator[tree.TreeFault]:
     """Users that are not below the projects that their names say.
 
     Their use would be charged to others.
@@ -203,7 +203,7 @@ def _misplaced_users(
         while slash and above not in (project, None):
             above = parents[above]
         if slash and above is None:
-            yield tree.Fault(
+            yield tree.TreeFault(
                 each.name,
                 f'account {each.name!r} is that of a user of project'
                 f' {project!r} and must be below it',

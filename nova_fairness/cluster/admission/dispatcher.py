@@ -106,8 +106,8 @@ class Executor:
     def carry_out(
         self,
         action: cluster.Action,
-        record: records.Record,
-        view: snapshot_module.View,
+        record: records.RequestRecord,
+        view: snapshot_module.CloudView,
         others: frozenset[str],
         epoch: int,
     ) -> None:
@@ -143,8 +143,8 @@ class Executor:
     def apart(
         self,
         planned: cluster.Plan,
-        found: Iterable[records.Record],
-        view: snapshot_module.View,
+        found: Iterable[records.RequestRecord],
+        view: snapshot_module.CloudView,
     ) -> Callable[[cluster.Action], frozenset[str]]:
         """Keep requests apart: the hosts that one must not get.
 
@@ -172,7 +172,7 @@ class Executor:
         return others
 
     def clean_up(
-        self, record: records.Record, most: int = sys.maxsize
+        self, record: records.RequestRecord, most: int = sys.maxsize
     ) -> tuple[int, bool]:
         """Leave nothing of a request that does not need its message any more.
 
@@ -230,7 +230,7 @@ class Executor:
 
     def send_unplanned(
         self,
-        record: records.Record,
+        record: records.RequestRecord,
         why: reason.Why,
         epoch: int,
         *,
@@ -251,7 +251,7 @@ class Executor:
         if self._placement.keeps(request):
             self._placement.free(request)
 
-    def take_back(self, record: records.Record, epoch: int) -> bool:
+    def take_back(self, record: records.RequestRecord, epoch: int) -> bool:
         """Let a request wait again that Nova does not have.
 
         To be asked long after it was sent: what Nova took from the broker a
@@ -268,7 +268,7 @@ class Executor:
         self.return_unsent(record, epoch)
         return True
 
-    def return_unsent(self, record: records.Record, epoch: int) -> None:
+    def return_unsent(self, record: records.RequestRecord, epoch: int) -> None:
         """Let a request wait again that Nova is known not to have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
@@ -276,7 +276,7 @@ class Executor:
         LOG.warning('Nova does not have request %s: it waits again', back.uuid)
         self.put_back(dataclasses.replace(record, request=back), epoch)
 
-    def put_back(self, record: records.Record, epoch: int) -> None:
+    def put_back(self, record: records.RequestRecord, epoch: int) -> None:
         """Let a request wait again that was reserved and not sent."""
         self._placement.free(record.request)
         why = reason.why(_R.ROOM_LOST)
@@ -286,7 +286,7 @@ class Executor:
     def _kept(
         self,
         request: request_model.Request,
-        trees: Iterable[placement_module.Tree],
+        trees: Iterable[placement_module.ProviderTree],
         why: reason.Why,
         epoch: int,
     ) -> request_model.Request | None:
@@ -382,8 +382,8 @@ class Executor:
 
 def _kept(
     planned: cluster.Plan,
-    found: Iterable[records.Record],
-    view: snapshot_module.View,
+    found: Iterable[records.RequestRecord],
+    view: snapshot_module.CloudView,
 ) -> set[str]:
     """Names of hosts with room that belongs to a request.
 
@@ -410,7 +410,7 @@ def _as_it_is(cast: cast_module.Cast) -> cast_module.Cast:
 
 
 def judged(
-    record: records.Record, found: list[nova_module.Server]
+    record: records.RequestRecord, found: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
     """Event and reason of a request that was sent; ``None`` for nothing new.
 

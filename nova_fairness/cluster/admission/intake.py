@@ -14,7 +14,7 @@ from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.messages import times as times_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -23,11 +23,11 @@ LOG = logging.getLogger(__name__)
 _AT_ONCE = 1000
 _UNREADABLE = reason.why(reason.Reason.UNREADABLE)
 _SENT = reason.why(reason.Reason.SENT)
-_K = quarantine_module.Kind
+_K = quarantine_module.InputKind
 
 
 @dataclasses.dataclass(frozen=True)
-class Terms:
+class AdmissionTerms:
     """Options of operators for new requests.
 
     :ivar longest_wait_s: after which they expire; ``None`` for never.
@@ -35,10 +35,10 @@ class Terms:
     """
 
     longest_wait_s: float | None = None
-    preemptible: parser.Preemptible = parser.NONE_IS
+    preemptible: parser.PreemptibleRules = parser.NONE_IS
 
 
-USUAL = Terms()
+USUAL = AdmissionTerms()
 """Terms of operators that set no options."""
 
 
@@ -46,7 +46,7 @@ def take_in(
     store: store_module.Store,
     now: float,
     times: times_module.Granted = parser.unbound,
-    preemptible: parser.Preemptible = parser.NONE_IS,
+    preemptible: parser.PreemptibleRules = parser.NONE_IS,
     quarantine: quarantine_module.Quarantine | None = None,
 ) -> None:
     """Make requests of all messages that have none.
@@ -80,7 +80,7 @@ def _is_taken(
     uuid: str,
     now: float,
     times: times_module.Granted,
-    preemptible: parser.Preemptible,
+    preemptible: parser.PreemptibleRules,
     aside: quarantine_module.Quarantine,
 ) -> bool:
     """Make a request; ``False`` if one message cannot become any."""
@@ -135,7 +135,7 @@ def _take(
     uuid: str,
     now: float,
     times: times_module.Granted,
-    preemptible: parser.Preemptible,
+    preemptible: parser.PreemptibleRules,
 ) -> None:
     cast = store.cast(uuid)
     if cast is None:
@@ -186,8 +186,8 @@ def _returning(
         return request
     for leave in store.leaves.of(request.servers).values():
         is_back = (
-            leave.cause in leaving.COME_BACK
-            and leave.state is leaving.State.GONE
+            leave.cause in eviction.COME_BACK
+            and leave.state is eviction.EvictionState.GONE
         )
         if is_back and leave.asked_at is not None:
             return dataclasses.replace(

@@ -18,7 +18,7 @@ from nova_fairness.planners.fairqueue import fitting
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class InterventionState:
     """State that an order for a request needs.
 
     :ivar store: in which it is written.
@@ -32,10 +32,10 @@ class Given:
     request: request_model.Request
     now: float
     epoch: int
-    room: records.Room | None = None
+    room: records.ReservedRoom | None = None
 
 
-Order = Callable[[Given], None]
+Order = Callable[[InterventionState], None]
 
 _S = request_model.State
 _HELD = frozenset({_S.HELD})
@@ -63,7 +63,7 @@ def check_unsent(
     )
 
 
-def first(given: Given) -> None:
+def first(given: InterventionState) -> None:
     """Put a request behind those that were put first before, if any."""
     check_unsent(given.request)
     if given.request.first is None:
@@ -73,7 +73,7 @@ def first(given: Given) -> None:
         given.store.put_first(given.request, turn, given.epoch)
 
 
-def unfirst(given: Given) -> None:
+def unfirst(given: InterventionState) -> None:
     """Let the order alone say where a request stands."""
     check_unsent(given.request)
     if given.request.first is not None:
@@ -91,7 +91,7 @@ def hold(by: request_model.Holder, text: str) -> Order:
     :raises IllegalStep: if others leave for it, and an owner holds it.
     """
 
-    def do(given: Given) -> None:
+    def do(given: InterventionState) -> None:
         before, since = given.request.hold, given.now
         check_unsent(given.request)
         if before and before.by is request_model.Holder.OPERATOR is not by:
@@ -108,7 +108,7 @@ def hold(by: request_model.Holder, text: str) -> Order:
     return do
 
 
-def _check_alone(given: Given) -> None:
+def _check_alone(given: InterventionState) -> None:
     room = given.room
     if room and room.leaving and given.now < room.until:
         raise exception.IllegalStep(
@@ -125,7 +125,7 @@ def unhold(by: request_model.Holder) -> Order:
     :raises IllegalStep: if an owner ends an operator's hold.
     """
 
-    def do(given: Given) -> None:
+    def do(given: InterventionState) -> None:
         request, before = given.request, given.request.hold
         check_unsent(request)
         if before is None:
@@ -146,7 +146,7 @@ def unhold(by: request_model.Holder) -> Order:
 
 
 def _write(
-    given: Given,
+    given: InterventionState,
     made: request_model.Hold | None,
     expires_at: float | None,
     why: reason.Why,
@@ -157,10 +157,10 @@ def _write(
 
 
 def room(
-    record: records.Record,
+    record: records.RequestRecord,
     snapshot: cluster.ClusterSnapshot,
     waiting: Mapping[str, cluster.Waiting],
-    sent: Iterable[records.Record] = (),
+    sent: Iterable[records.RequestRecord] = (),
 ) -> tuple[str, ...]:
     """Hosts on which a request has room now, one per server.
 
@@ -199,7 +199,7 @@ def room(
 def _with_mates(
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
-    sent: Iterable[records.Record],
+    sent: Iterable[records.RequestRecord],
 ) -> cluster.ClusterSnapshot:
     """The cloud with servers of a request's group that are on their way."""
     if request.group is None:

@@ -43,7 +43,7 @@ Snapshot = cluster.ClusterSnapshot
 _Names = Collection[str]
 _Use = Mapping[str, npt.NDArray[np.float64]]
 
-_K = quarantine_module.Kind
+_K = quarantine_module.InputKind
 _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 
@@ -56,7 +56,7 @@ class _Facet:
     :ivar without: the snapshot without some.
     """
 
-    kind: quarantine_module.Kind
+    kind: quarantine_module.InputKind
     names: Callable[[Snapshot], Sequence[str]]
     without: Callable[[Snapshot, _Names], Snapshot]
 
@@ -109,7 +109,7 @@ class Isolation:
             type(error).__name__,
         )
         until_s = self._monotonic() + LASTS_S
-        budget = culprits.Budget(TRIES, self._monotonic, until_s)
+        budget = culprits.SearchBudget(TRIES, self._monotonic, until_s)
         for facet in _FACETS:
             names = facet.names(snapshot)
             none = facet.without(snapshot, frozenset(names))
@@ -189,7 +189,7 @@ class Isolation:
         snapshot: Snapshot,
         now: float,
         error: Exception,
-        budget: culprits.Budget,
+        budget: culprits.SearchBudget,
     ) -> None:
         """Set aside requests, first looked for by project.
 

@@ -17,7 +17,7 @@ from nova_fairness.model import cast as cast_module
 LOG = logging.getLogger(__name__)
 
 
-class Holder:
+class StoreClient:
     """Opens the store when it answers; for one thread.
 
     :param open_store: opens it.

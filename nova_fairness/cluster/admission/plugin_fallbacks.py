@@ -70,12 +70,14 @@ class _Fallbacks(Generic[_P]):
         :raises PluginMisbehaved: another one; it names the plugin.
         """
         for name, plugin in self._guarded:
-            if self._quarantine.holds(quarantine_module.Kind.PLUGIN, name):
+            if self._quarantine.holds(
+                quarantine_module.InputKind.PLUGIN, name
+            ):
                 continue
             try:
                 return self._runner.run(functools.partial(_called, do, plugin))
             except passed as error:
-                kind = quarantine_module.Kind.PLUGIN
+                kind = quarantine_module.InputKind.PLUGIN
                 self._quarantine.put(kind, name, error)
             except exception.PluginMisbehaved as error:
                 error.plugin = name
@@ -91,7 +93,7 @@ def _called(do: Callable[[_P], _T], plugin: _P) -> _T:
         raise exception.PluginMisbehaved('it called exit') from error
 
 
-class Orders(order_module.Order):
+class OrderFallbacks(order_module.Order):
     """The first of several orders that works.
 
     :param orders: by name, the wanted one first.
@@ -134,8 +136,8 @@ class Orders(order_module.Order):
         )
 
 
-class VictimPolicies(victims_module.Victims):
-    """The first of several victim policies that works; see :class:`Orders`.
+class VictimFallbacks(victims_module.Victims):
+    """The first of several victim policies that works.
 
     :param policies: by name, the wanted one first.
     :param quarantine: of those that misbehaved.
@@ -157,8 +159,8 @@ class VictimPolicies(victims_module.Victims):
     def choose(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
-    ) -> Sequence[candidates.Choice | None]:
+        field: candidates.VictimCandidates,
+    ) -> Sequence[candidates.VictimChoice | None]:
         """Choose hosts and victims; see :meth:`.Victims.choose`."""
         return self._policies.call(
             lambda each: victims_module.chosen(needs, field, each),

@@ -82,7 +82,7 @@ _LIMITED = frozenset(
 """Reasons that no room on hosts ends."""
 
 
-class Planning:
+class Scheduler:
     """Plans for all or for those who are ahead, and says what is told.
 
     :param plan: the planner.
@@ -142,7 +142,7 @@ class Planning:
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
         """Plan; each plugin that no input is to blame for is set aside."""
-        kind = quarantine_module.Kind.PLUGIN
+        kind = quarantine_module.InputKind.PLUGIN
         while True:
             try:
                 return self._isolated(snapshot, now)
@@ -189,7 +189,7 @@ class Planning:
         self._whole = None
 
     def news(
-        self, planned: cluster.Plan, found: Mapping[str, records.Record]
+        self, planned: cluster.Plan, found: Mapping[str, records.RequestRecord]
     ) -> list[tuple[request_model.Request, reason.Why]]:
         """Reasons that owners are told in this cycle.
 

@@ -34,7 +34,7 @@ _REMEMBERED = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Last:
+class LastCycle:
     """State and plan of the last cycle.
 
     :ivar at: when it began, seconds of the epoch.
@@ -46,12 +46,12 @@ class Last:
     snapshot: cluster.ClusterSnapshot
     plan: cluster.Plan
     at: float
-    records: tuple[records.Record, ...]
+    records: tuple[records.RequestRecord, ...]
     estimates: Mapping[str, cluster.Estimate]
-    calibrated: cluster.Calibrated | None
+    calibrated: cluster.EstimateQuality | None
 
 
-class Estimating:
+class StartEstimates:
     """Makes estimates again and again, each time in many pauses.
 
     :param store: where estimates and their outcomes are kept.
@@ -86,7 +86,7 @@ class Estimating:
 
     def see(
         self,
-        found: Iterable[records.Record],
+        found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         now: float,
     ) -> None:
@@ -120,10 +120,10 @@ class Estimating:
 
     def judge(
         self,
-        found: Collection[records.Record],
+        found: Collection[records.RequestRecord],
         waiting: Collection[str],
         epoch: int,
-    ) -> cluster.Calibrated | None:
+    ) -> cluster.EstimateQuality | None:
         """Compare estimates with their outcomes, and keep those that are new.
 
         :param found: requests that have not ended.
@@ -147,14 +147,16 @@ class Estimating:
         if after is not before:
             # It is read again if it is not known whether it was written.
             self._known = None
-            kept = records.Promised(after.promises, after.past, version)
+            kept = records.PromisedStarts(after.promises, after.past, version)
             self._store.promise(kept, epoch)
             self._known = after, version + 1
         self._raw = None
         return after.judged()
 
     def _outcomes(
-        self, promised: Collection[str], found: Collection[records.Record]
+        self,
+        promised: Collection[str],
+        found: Collection[records.RequestRecord],
     ) -> tuple[dict[str, float], dict[str, float]]:
         """When requests started, and when others stopped waiting."""
         open_ = {each.request.uuid: each for each in found}
@@ -219,11 +221,11 @@ class Estimating:
         self._steps = steps
 
 
-def _calibration(kept: records.Promised) -> calibration.Calibration:
+def _calibration(kept: records.PromisedStarts) -> calibration.Calibration:
     return calibration.Calibration(
         {
             uuid: calibration.Promise(*each)
             for uuid, each in kept.promises.items()
         },
-        tuple(calibration.Outcome(*each) for each in kept.past),
+        tuple(calibration.PromiseOutcome(*each) for each in kept.past),
     )

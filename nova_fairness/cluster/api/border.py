@@ -9,13 +9,13 @@ import datetime as dt
 from typing import Any
 
 from nova_fairness.cluster.border import controller
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import pledges
 
 
 def border(
-    looked: controller.Looked,
-    nodes: Iterable[partition.Node],
+    looked: controller.BorderObservation,
+    nodes: Iterable[border_module.BorderHost],
     target: int | None,
 ) -> dict[str, Any]:
     """Both sides and what they want.
@@ -29,19 +29,21 @@ def border(
         side.value: dataclasses.asdict(looked.balances[side])
         if side in looked.balances
         else None
-        for side in partition.Side
+        for side in border_module.BorderSide
     }
     return {
         'seen_at': _time(looked.at),
         'target': target,
-        'states': {each.value: states[each.value] for each in partition.State},
+        'states': {
+            each.value: states[each.value] for each in border_module.HostState
+        },
         **balances,
         'groups': [_group(each) for each in looked.groups],
         'faults': list(looked.faults),
     }
 
 
-def _group(stands: pledges.Standing) -> dict[str, Any]:
+def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
     return {
         'account': stands.group.account,
         'batch_account': stands.group.batch,
@@ -53,9 +55,11 @@ def _group(stands: pledges.Standing) -> dict[str, Any]:
     }
 
 
-def host(node: partition.Node, snapshot: partition.Snapshot) -> dict[str, Any]:
+def host(
+    node: border_module.BorderHost, snapshot: border_module.Snapshot
+) -> dict[str, Any]:
     """Where a host stands, and what both sides say of it."""
-    bound, last = partition.bound_for(node.state), node.history[-1:]
+    bound, last = border_module.bound_for(node.state), node.history[-1:]
     return {
         'name': node.host.name,
         'batch_name': node.host.batch,
@@ -68,16 +72,16 @@ def host(node: partition.Node, snapshot: partition.Snapshot) -> dict[str, Any]:
         'until': _time(node.until),
         'cause': last[0].cause.value if last else None,
         'explanation': last[0].text if last else '',
-        'batch': _place(snapshot.place(node, partition.Side.BATCH)),
-        'cloud': _place(snapshot.place(node, partition.Side.CLOUD)),
+        'batch': _place(snapshot.place(node, border_module.BorderSide.BATCH)),
+        'cloud': _place(snapshot.place(node, border_module.BorderSide.CLOUD)),
     }
 
 
 def host_in_full(
-    node: partition.Node, snapshot: partition.Snapshot
+    node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
     """The same, with what runs there and its history, the newest last."""
-    places = [snapshot.place(node, side) for side in partition.Side]
+    places = [snapshot.place(node, side) for side in border_module.BorderSide]
     return {
         **host(node, snapshot),
         'work': [
@@ -104,7 +108,7 @@ def host_in_full(
     }
 
 
-def _place(place: partition.Place | None) -> dict[str, Any] | None:
+def _place(place: border_module.SideStatus | None) -> dict[str, Any] | None:
     if place is None:
         return None
     return {

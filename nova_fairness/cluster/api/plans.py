@@ -13,11 +13,11 @@ from nova_fairness.model import plans as model
 from nova_fairness.rpc import plans as interface
 
 
-class PlanOperations(interface.Operations):
+class PlanOperations(interface.PlanCalls):
     """Answers of the process that acts."""
 
     _store: store_module.Store
-    _planned: plan_controller.MovingPlans | None
+    _planned: plan_controller.PlanController | None
 
     def plans(self, marker: str | None, limit: int) -> interface.Answer:
         """Plans of moves, the newest first."""
@@ -46,21 +46,21 @@ class PlanOperations(interface.Operations):
         """End a plan."""
         return {'plan': in_full(self._making_plans().stop(uuid))}
 
-    def _making_plans(self) -> plan_controller.MovingPlans:
+    def _making_plans(self) -> plan_controller.PlanController:
         if self._planned is None:
             raise exception.UnknownPlan(
                 'no plan of moves is made here: [fairness_plans] mode is off'
             )
         return self._planned
 
-    def _known_plan(self, uuid: str) -> model.Plan:
+    def _known_plan(self, uuid: str) -> model.MigrationPlan:
         found = self._store.plans.plan(uuid)
         if found is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
         return found
 
 
-def plan_facts(plan: model.Plan) -> dict[str, Any]:
+def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
     """A plan as answers tell it."""
     states = [each.state for each in plan.moves]
     return {
@@ -82,7 +82,7 @@ def plan_facts(plan: model.Plan) -> dict[str, Any]:
     }
 
 
-def in_full(plan: model.Plan) -> dict[str, Any]:
+def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
     """The same, with its moves in their order."""
     return {
         **plan_facts(plan),

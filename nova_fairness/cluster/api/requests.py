@@ -26,7 +26,7 @@ from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -51,10 +51,10 @@ _OPEN = frozenset(request_model.State) - request_model.FINAL
 _Notices = Mapping[str, Mapping[str, str]]
 
 
-class Operations(
+class ClusterOperations(
     plans.PlanOperations,
     spending_groups.GroupOperations,
-    interface.Operations,
+    interface.ClusterCalls,
 ):
     """Answers of the process that acts.
 
@@ -71,8 +71,8 @@ class Operations(
         store: store_module.Store,
         service: service_module.Service,
         signatures: signatures_module.Signatures | None = None,
-        partitioning: controller.Partitioning | None = None,
-        planned: plan_controller.MovingPlans | None = None,
+        partitioning: controller.BorderController | None = None,
+        planned: plan_controller.PlanController | None = None,
     ) -> None:
         self._partitioning = partitioning
         self._planned = planned
@@ -81,7 +81,7 @@ class Operations(
         self._tree: tuple[cluster.ClusterSnapshot, interface.Answer] | None
         self._tree = None
         self._asked: (
-            tuple[start_estimates.Last, frozenset[str], _Notices] | None
+            tuple[start_estimates.LastCycle, frozenset[str], _Notices] | None
         ) = None
 
     def requests(
@@ -334,7 +334,7 @@ class Operations(
         self._moving().aim(hosts)
         return {'target': hosts}
 
-    def _moving(self) -> controller.Partitioning:
+    def _moving(self) -> controller.BorderController:
         if self._partitioning is None:
             raise exception.UnknownHost(
                 'no host moves between batch and cloud here:'
@@ -379,7 +379,7 @@ class Operations(
             uuid: at_risk.told(each)
             for uuid, each in self._service.chores.warnings.told.items()
         }
-        for uuid, leave in self._store.leaves.found(leaving.LIVE).items():
+        for uuid, leave in self._store.leaves.found(eviction.LIVE).items():
             if told := evictor.told(leave):
                 found[uuid] = told
         return found
@@ -398,7 +398,7 @@ class Operations(
         )
 
     def _told(
-        self, found: Sequence[records.Record], audience: reason.Audience
+        self, found: Sequence[records.RequestRecord], audience: reason.Audience
     ) -> list[dict[str, Any]]:
         last = self._service.last()
         servers = [uuid for each in found for uuid in each.request.servers]
@@ -406,7 +406,7 @@ class Operations(
         risks = self._service.chores.warnings.told
         return [_told(each, last, leaves, risks, audience) for each in found]
 
-    def _known(self, uuid: str) -> records.Record:
+    def _known(self, uuid: str) -> records.RequestRecord:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
@@ -457,7 +457,7 @@ def _has_limits(account: cluster.Account) -> bool:
     )
 
 
-def _standing(standing: overview.Standing) -> dict[str, Any]:
+def _standing(standing: overview.AccountStanding) -> dict[str, Any]:
     account = standing.account
     return {
         'name': account.name,
@@ -470,7 +470,7 @@ def _standing(standing: overview.Standing) -> dict[str, Any]:
     }
 
 
-def _order(record: records.Record) -> tuple[float, str]:
+def _order(record: records.RequestRecord) -> tuple[float, str]:
     return record.request.asked_at, record.request.uuid
 
 
@@ -497,9 +497,9 @@ def _fitting(
 
 
 def _told(
-    record: records.Record,
-    last: start_estimates.Last,
-    leaves: Mapping[str, leaving.Leave],
+    record: records.RequestRecord,
+    last: start_estimates.LastCycle,
+    leaves: Mapping[str, eviction.Eviction],
     risks: Mapping[str, risk.Risk],
     audience: reason.Audience,
 ) -> dict[str, Any]:
@@ -545,7 +545,7 @@ def _told(
 
 
 def _place(
-    request: request_model.Request, last: start_estimates.Last
+    request: request_model.Request, last: start_estimates.LastCycle
 ) -> cluster.Waiting | None:
     """Where a request stands; one that is held stands nowhere.
 

@@ -18,7 +18,7 @@ from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import tree as tree_module
 
 
-class GroupOperations(spending.Operations):
+class GroupOperations(spending.SpendingCalls):
     """Answers of the process that acts.
 
     :param service: that acts, or does not.
@@ -55,7 +55,7 @@ class GroupOperations(spending.Operations):
         """Set the rate of a group that is not there yet."""
         if self._trading.group(project, name) is not None:
             raise exception.IllegalStep(f'there is a group {name} already')
-        return self._changed(market.Group(project, name, rate, count))
+        return self._changed(market.SpendingGroup(project, name, rate, count))
 
     def set_group(
         self, project: str, name: str, rate: float | None, count: int | None
@@ -63,7 +63,7 @@ class GroupOperations(spending.Operations):
         """Change a group."""
         before = self._group(project, name)
         return self._changed(
-            market.Group(
+            market.SpendingGroup(
                 project,
                 name,
                 before.rate if rate is None else rate,
@@ -134,7 +134,7 @@ class GroupOperations(spending.Operations):
             told |= self._signatures.signed_tree(version)
         return told
 
-    def _changed(self, group: market.Group) -> spending.Answer:
+    def _changed(self, group: market.SpendingGroup) -> spending.Answer:
         project, name = group.project, group.name
         self._service.change(
             lambda epoch: self._trading.change(project, name, group, epoch)
@@ -146,7 +146,7 @@ class GroupOperations(spending.Operations):
         ]
         return {'group': told}
 
-    def _group(self, project: str, name: str) -> market.Group:
+    def _group(self, project: str, name: str) -> market.SpendingGroup:
         self._service.last()
         found = self._trading.group(project, name)
         if found is None:
@@ -154,7 +154,7 @@ class GroupOperations(spending.Operations):
         return found
 
 
-def _group_id(group: market.Group) -> str:
+def _group_id(group: market.SpendingGroup) -> str:
     return f'{group.project}/{group.name}'
 
 

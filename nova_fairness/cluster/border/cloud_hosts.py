@@ -16,14 +16,14 @@ from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.model import border
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
-from nova_fairness.model import partition
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 
-_W = partition.Way
+_W = border.Way
 
 STALE_S = 120.0
 """After which what the queue saw last counts for nothing."""
@@ -64,10 +64,10 @@ class CloudSide:
 
     def look(
         self,
-        nodes: Collection[partition.Node],
-        last: start_estimates.Last,
+        nodes: Collection[border.BorderHost],
+        last: start_estimates.LastCycle,
         now: float,
-    ) -> partition.Seen:
+    ) -> border.SideSnapshot:
         """All that Nova says of some hosts, and what waits in the queue.
 
         :param nodes: of whose hosts it is asked.
@@ -86,7 +86,7 @@ class CloudSide:
             by_host.setdefault(each.host, []).append(each)
         mapped = _mapped(last.snapshot, {node.host.cloud for node in nodes})
         running = {each.uuid: each for each in last.snapshot.running}
-        leaves = self._leaves.found(leaving.GOING)
+        leaves = self._leaves.found(eviction.GOING)
         places = {}
         for node in nodes:
             service = services.get(node.host.cloud)
@@ -102,7 +102,7 @@ class CloudSide:
                 )
             ]
             work += self._unseen(node, service, provider, there, now)
-            places[service.host] = partition.Place(
+            places[service.host] = border.SideStatus(
                 service.enabled,
                 service.up,
                 _is_ours(service),
@@ -110,7 +110,8 @@ class CloudSide:
                 tuple(work),
             )
         hosts = {node.host.cloud: node.host for node in nodes}
-        return partition.Seen(places, tuple(_wants(last, mapped, hosts)))
+        wants = tuple(_wants(last, mapped, hosts))
+        return border.SideSnapshot(places, wants)
 
     def close(self, host: str, text: str) -> None:
         """Let no new servers start on a host, if it is open.
@@ -123,7 +124,7 @@ class CloudSide:
         """
         service = self._service(host)
         if service.enabled:
-            self._nova.disable(service, f'{partition.MARK}: {text}')
+            self._nova.disable(service, f'{border.MARK}: {text}')
         elif not _is_ours(service):
             raise _by_another(service)
 
@@ -140,7 +141,7 @@ class CloudSide:
         elif not service.enabled:
             raise _by_another(service)
 
-    def _service(self, host: str) -> nova_module.Service:
+    def _service(self, host: str) -> nova_module.ComputeService:
         service = self._nova.services().get(host)
         if service is None:
             raise exception.CloudRefused(f'Nova has no host {host}')
@@ -151,9 +152,9 @@ class CloudSide:
         server: nova_module.Server,
         cores: float,
         running: Mapping[str, cluster.Running],
-        leaves: Mapping[str, leaving.Leave],
+        leaves: Mapping[str, eviction.Eviction],
         now: float,
-    ) -> partition.Work:
+    ) -> border.RunningWork:
         """A server, when it is gone at the latest, and how it leaves."""
         leave, seen = leaves.get(server.uuid), running.get(server.uuid)
         gone_at, way = None, _W.ENDS
@@ -171,40 +172,40 @@ class CloudSide:
             and not server.task
         ):
             gone_at, way = now + _MIGRATES_S, _W.MOVES
-        return partition.Work(server.uuid, cores, gone_at, way)
+        return border.RunningWork(server.uuid, cores, gone_at, way)
 
     def _unseen(
         self,
-        node: partition.Node,
-        service: nova_module.Service,
+        node: border.BorderHost,
+        service: nova_module.ComputeService,
         provider: str,
         there: Iterable[nova_module.Server],
         now: float,
-    ) -> Iterator[partition.Work]:
+    ) -> Iterator[border.RunningWork]:
         """Work that may be on a host being left, and that Nova does not list.
 
         :param provider: UUID of the host's.
         """
-        leaves = node.state is partition.State.LEAVING_CLOUD
+        leaves = node.state is border.HostState.LEAVING_CLOUD
         if not leaves or service.enabled:
             self._closed.pop(service.host, None)
             return
         listed = {each.uuid for each in there}
         for consumer in sorted(self._placement.consumers(provider) - listed):
-            yield partition.Work(consumer, 0.0)
+            yield border.RunningWork(consumer, 0.0)
         since = self._closed.setdefault(service.host, now)
         if not 0 <= now - since < self._settles_s:
             return
-        yield partition.Work(
+        yield border.RunningWork(
             'what Nova may have begun', 0.0, since + self._settles_s
         )
 
 
-def _is_ours(service: nova_module.Service) -> bool:
-    return not service.enabled and service.reason.startswith(partition.MARK)
+def _is_ours(service: nova_module.ComputeService) -> bool:
+    return not service.enabled and service.reason.startswith(border.MARK)
 
 
-def _by_another(service: nova_module.Service) -> exception.CloudRefused:
+def _by_another(service: nova_module.ComputeService) -> exception.CloudRefused:
     return exception.CloudRefused(
         f'host {service.host} was closed by another hand: {service.reason}'
     )
@@ -233,7 +234,7 @@ class _Mapped:
     classes: tuple[str, ...]
 
     def cores(
-        self, host: partition.Host, amounts: list[Mapping[str, int]]
+        self, host: border.SharedHost, amounts: list[Mapping[str, int]]
     ) -> list[float]:
         """Cores that servers take of a host.
 
@@ -252,7 +253,7 @@ class _Mapped:
     def least(
         self,
         demand: request_model.Demand,
-        hosts: Mapping[str, partition.Host],
+        hosts: Mapping[str, border.SharedHost],
     ) -> float | None:
         """Cores that a server would take of the host that it suits best.
 
@@ -293,10 +294,10 @@ def _mapped(
 
 
 def _wants(
-    last: start_estimates.Last,
+    last: start_estimates.LastCycle,
     mapped: _Mapped,
-    hosts: Mapping[str, partition.Host],
-) -> Iterator[partition.Want]:
+    hosts: Mapping[str, border.SharedHost],
+) -> Iterator[border.PendingWork]:
     """Requests that a host of these could help.
 
     Preemptible ones use what is left: no host moves for them.
@@ -313,6 +314,6 @@ def _wants(
         least = mapped.least(request.demand, hosts)
         if least is not None:
             cores = least * len(request.servers)
-            yield partition.Want(
+            yield border.PendingWork(
                 request.uuid, cores, request.asked_at, least or None
             )

@@ -29,7 +29,7 @@ from nova_fairness.cluster.eviction import preemption
 from nova_fairness.cluster.store import nodes as nodes_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import pledges as pledges_module
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
@@ -37,15 +37,15 @@ from nova_fairness.planners.border import pledges
 
 LOG = logging.getLogger(__name__)
 
-_V, _Side = partition.Verb, partition.Side
-_PART = quarantine.Kind.PART
+_V, _Side = border.BorderVerb, border.BorderSide
+_PART = quarantine.InputKind.PART
 _STARTING = frozenset(
     {request_model.State.SENDING, request_model.State.STARTING}
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class BorderObservation:
     """State of both sides at the last look, and its plan.
 
     :ivar at: seconds of the epoch.
@@ -58,13 +58,13 @@ class Looked:
     """
 
     at: float
-    snapshot: partition.Snapshot
-    balances: Mapping[partition.Side, demand.Balance]
+    snapshot: border.Snapshot
+    balances: Mapping[border.BorderSide, demand.Balance]
     faults: tuple[str, ...]
-    groups: tuple[pledges.Standing, ...] = ()
+    groups: tuple[pledges.PledgeStanding, ...] = ()
 
 
-class Partitioning:
+class BorderController:
     """Moves hosts, in the process that acts.
 
     :param store: where hosts stand.
@@ -90,13 +90,13 @@ class Partitioning:
         file: hosts_file.PartitionFile,
         batch: system.BatchSystem,
         cloud: cloud_hosts.CloudSide,
-        vacating: host_drain.Vacating,
-        telling: departure_notices.Telling,
-        rules: demand.Rules,
+        vacating: host_drain.HostDrain,
+        telling: departure_notices.DepartureNotices,
+        rules: demand.BorderRules,
         clock: Callable[[], float],
         stopped: threading.Event,
         interval_s: float,
-        pledging: pledges_module.Pledging,
+        pledging: pledges_module.PledgeKeeper,
     ) -> None:
         self._pledging = pledging
         self._store = store
@@ -111,7 +111,7 @@ class Partitioning:
         self._stopped = stopped
         self._interval_s = interval_s
         self._failed: dict[str, str] = {}
-        self._last: Looked | None = None
+        self._last: BorderObservation | None = None
         self._said: frozenset[str] = frozenset()
 
     def run(self) -> None:
@@ -148,7 +148,7 @@ class Partitioning:
         nodes, faults = self._nodes(described, epoch, now)
         batch, cloud, away = self._look(nodes, now)
         faults += batch.faults if batch else ()
-        snapshot = partition.Snapshot(nodes, batch, cloud, self._target())
+        snapshot = border.Snapshot(nodes, batch, cloud, self._target())
         rules = dataclasses.replace(self._rules, windows=described.windows)
         plan = planner.plan(snapshot, now, rules)
         self._failed = {}
@@ -175,7 +175,7 @@ class Partitioning:
             if snapshot.side(side)
         }
         stands = self._pledging.standings
-        self._last = Looked(now, snapshot, balances, told, stands)
+        self._last = BorderObservation(now, snapshot, balances, told, stands)
         self._say(told)
         return True
 
@@ -197,11 +197,11 @@ class Partitioning:
             self._service.quarantine.put(_PART, name, error)
             return [f'{name}: {type(error).__name__}']
 
-    def _target(self) -> partition.Target | None:
+    def _target(self) -> border.CloudTarget | None:
         aimed = self._store.nodes.aimed().hosts
-        return None if aimed is None else partition.Target(aimed)
+        return None if aimed is None else border.CloudTarget(aimed)
 
-    def last(self) -> Looked:
+    def last(self) -> BorderObservation:
         """State of both sides at the last look, and its plan.
 
         :raises NotLeading: if this process does not act, or has not looked.
@@ -213,7 +213,7 @@ class Partitioning:
             raise exception.NotLeading('this host, which has not looked yet')
         return last
 
-    def nodes(self) -> dict[str, partition.Node]:
+    def nodes(self) -> dict[str, border.BorderHost]:
         """Hosts by name, as they stand now.
 
         :raises ClusterError: if they cannot be read.
@@ -228,7 +228,7 @@ class Partitioning:
             for name, node in found.items()
         }
 
-    def move(self, host: str) -> partition.Node:
+    def move(self, host: str) -> border.BorderHost:
         """Send a host to the other side.
 
         :param host: name of the machine.
@@ -237,9 +237,9 @@ class Partitioning:
         :raises ClusterError: if it cannot be done now.
         :raises NotLeading: if this process does not act, or has not looked.
         """
-        return self._by_hand(host, partition.Event.ASK)
+        return self._by_hand(host, border.HostEvent.ASK)
 
-    def cancel(self, host: str) -> partition.Node:
+    def cancel(self, host: str) -> border.BorderHost:
         """Let a host stay that is on its way.
 
         :param host: see :meth:`move`.
@@ -248,7 +248,7 @@ class Partitioning:
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
-        return self._by_hand(host, partition.Event.CANCEL)
+        return self._by_hand(host, border.HostEvent.CANCEL)
 
     def aim(self, hosts: int | None) -> None:
         """Say how many hosts the cloud is to have.
@@ -264,7 +264,9 @@ class Partitioning:
                 f'the cloud can have 0 to {most} hosts of these, got {hosts}'
             )
         version = self._store.nodes.aimed().version
-        self._store.nodes.aim(nodes_module.Aimed(hosts, version), self._acts())
+        self._store.nodes.aim(
+            nodes_module.HostTarget(hosts, version), self._acts()
+        )
 
     def _acts(self) -> int:
         epoch = self._service.leads()
@@ -274,7 +276,9 @@ class Partitioning:
             raise exception.NotLeading('unknown')
         return epoch
 
-    def _by_hand(self, host: str, event: partition.Event) -> partition.Node:
+    def _by_hand(
+        self, host: str, event: border.HostEvent
+    ) -> border.BorderHost:
         epoch = self._acts()
         # Who has not looked cannot tell what came of it: nothing is done.
         self.last()
@@ -285,21 +289,21 @@ class Partitioning:
                 f'no host {host} may move between batch and cloud; there is'
                 f' {", ".join(sorted(described)) or "none"}'
             )
-        if event is partition.Event.ASK and described[host].fixed:
+        if event is border.HostEvent.ASK and described[host].fixed:
             raise exception.IllegalStep(f'host {host} is fixed')
-        cause = partition.Cause.OPERATOR
+        cause = border.HostCause.OPERATOR
         return self._store.nodes.step(node, event, epoch, self._clock(), cause)
 
     def _nodes(
-        self, described: hosts_file.Described, epoch: int, now: float
-    ) -> tuple[tuple[partition.Node, ...], list[str]]:
+        self, described: hosts_file.BorderFile, epoch: int, now: float
+    ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
         """All hosts as they stand, as they are described now."""
         stored = self._store.nodes
         found, wrong = stored.all()
         hosts = {each.name: each for each in described.hosts}
         for name in hosts.keys() - found.keys() - wrong.keys():
             stored.add(hosts[name], epoch, now)
-            found[name] = partition.Node(_stored(hosts[name]), since=now)
+            found[name] = border.BorderHost(_stored(hosts[name]), since=now)
         nodes = []
         for name, node in found.items():
             host = hosts.get(name)
@@ -315,8 +319,10 @@ class Partitioning:
         return tuple(nodes), [f'{name}: {why}' for name, why in wrong.items()]
 
     def _look(
-        self, nodes: tuple[partition.Node, ...], now: float
-    ) -> tuple[partition.Seen | None, partition.Seen | None, list[str]]:
+        self, nodes: tuple[border.BorderHost, ...], now: float
+    ) -> tuple[
+        border.SideSnapshot | None, border.SideSnapshot | None, list[str]
+    ]:
         """Both sides, ``None`` for who gives no answer, and why."""
         away, batch, cloud = [], None, None
         try:
@@ -345,8 +351,8 @@ class Partitioning:
 
     def _try(
         self,
-        action: partition.Action,
-        snapshot: partition.Snapshot,
+        action: border.BorderAction,
+        snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
         """Do one action; its failure keeps no other back."""
@@ -365,8 +371,8 @@ class Partitioning:
 
     def _do(
         self,
-        action: partition.Action,
-        snapshot: partition.Snapshot,
+        action: border.BorderAction,
+        snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
         stored = self._store.nodes
@@ -386,7 +392,9 @@ class Partitioning:
         else:
             self._clear(action, node, snapshot, epoch)
 
-    def _turn(self, action: partition.Action, node: partition.Node) -> None:
+    def _turn(
+        self, action: border.BorderAction, node: border.BorderHost
+    ) -> None:
         """Open or close a side of a host."""
         is_batch = action.side is _Side.BATCH
         to: system.BatchSystem | cloud_hosts.CloudSide
@@ -397,7 +405,7 @@ class Partitioning:
         elif is_batch or self._is_quiet(node):
             to.close(name, action.text)
 
-    def _is_quiet(self, node: partition.Node) -> bool:
+    def _is_quiet(self, node: border.BorderHost) -> bool:
         """Whether nothing that the queue sent may be on its way to a host.
 
         Nova would find it closed, and refuse what finds no other.
@@ -410,9 +418,9 @@ class Partitioning:
 
     def _clear(
         self,
-        action: partition.Action,
-        node: partition.Node,
-        snapshot: partition.Snapshot,
+        action: border.BorderAction,
+        node: border.BorderHost,
+        snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
         machine = node.host.name
@@ -435,8 +443,8 @@ class Partitioning:
 
     def _tidy(
         self,
-        snapshot: partition.Snapshot,
-        plan: partition.Plan,
+        snapshot: border.Snapshot,
+        plan: border.BorderPlan,
         epoch: int,
     ) -> None:
         """Spare servers whose host stays; forget hosts without description."""
@@ -444,20 +452,18 @@ class Partitioning:
         machines = {
             name
             for name, node in found.items()
-            if node.state is partition.State.LEAVING_CLOUD
+            if node.state is border.HostState.LEAVING_CLOUD
         }
         self._vacating.spare(machines, epoch)
         busy = {each.host for each in plan.actions}
         described = {each.name for each in self._file.described().hosts}
         for node in snapshot.nodes:
             name = node.host.name
-            is_at_rest = (
-                name not in busy and node.state not in partition.MOVING
-            )
+            is_at_rest = name not in busy and node.state not in border.MOVING
             if name not in described and is_at_rest:
                 self._store.nodes.forget(node, epoch)
 
-    def _tell(self, snapshot: partition.Snapshot, epoch: int) -> list[str]:
+    def _tell(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
         """Tell jobs and servers of hosts as they stand after the steps."""
         if self._service.leads() != epoch:
             return []
@@ -478,13 +484,13 @@ class Partitioning:
         self._said = frozenset(told)
 
 
-def _stored(host: partition.Host) -> partition.Host:
+def _stored(host: border.SharedHost) -> border.SharedHost:
     """A host as the store gives it back, which knows no descriptions."""
     return dataclasses.replace(host, fixed=True)
 
 
 def _has_name_of(
-    host: partition.Host, others: Iterable[partition.Host]
+    host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
     """Whether a host has a name on a side that is another's now."""
     return any(

@@ -18,7 +18,7 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster.openstack import clients
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _READABLE = 0o644
 _TTL, _OURS = nova.TTL, nova.TTL_OURS
 
 
-class Telling:
+class DepartureNotices:
     """Tells jobs and servers of hosts that are being left.
 
     :param api: of Nova.
@@ -47,7 +47,7 @@ class Telling:
         """Read again before anything is told: another process has led."""
         self._told = None
 
-    def tell(self, snapshot: partition.Snapshot, now: float) -> list[str]:
+    def tell(self, snapshot: border.Snapshot, now: float) -> list[str]:
         """Write features and marks that are missing, and remove outdated ones.
 
         :param snapshot: hosts as they stand, and what both sides have there.
@@ -59,7 +59,7 @@ class Telling:
             *self._mark_all(snapshot, now),
         ]
 
-    def _write_all(self, nodes: Iterable[partition.Node]) -> Iterator[str]:
+    def _write_all(self, nodes: Iterable[border.BorderHost]) -> Iterator[str]:
         if self._directory is None:
             return
         wanted = {node.host.batch: _features(node) for node in nodes}
@@ -79,7 +79,7 @@ class Telling:
                 yield f'machine features of {name} are not written: {error}'
 
     def _mark_all(
-        self, snapshot: partition.Snapshot, now: float
+        self, snapshot: border.Snapshot, now: float
     ) -> Iterator[str]:
         told = self._told
         wanted = _wanted(snapshot)
@@ -123,21 +123,21 @@ class Telling:
             self._nova.unmark(uuid, _OURS)
 
 
-def _wanted(snapshot: partition.Snapshot) -> Mapping[str, str]:
+def _wanted(snapshot: border.Snapshot) -> Mapping[str, str]:
     """When servers are to be gone, as they are told it, by UUID."""
     found = {}
     for node in snapshot.nodes:
-        place = snapshot.place(node, partition.Side.CLOUD)
-        if node.state is partition.State.LEAVING_CLOUD and place:
+        place = snapshot.place(node, border.BorderSide.CLOUD)
+        if node.state is border.HostState.LEAVING_CLOUD and place:
             for work in place.work:
                 if work.cores > 0:
                     found[work.name] = _seconds(node.until)
     return found
 
 
-def _features(node: partition.Node) -> Mapping[str, str]:
+def _features(node: border.BorderHost) -> Mapping[str, str]:
     features = {'total_cpu': f'{node.host.cores:g}'}
-    if node.state in partition.LEAVING and node.until is not None:
+    if node.state in border.LEAVING and node.until is not None:
         features['shutdowntime'] = _seconds(node.until)
     return features
 

@@ -13,8 +13,8 @@ from oslo_log import log as logging
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import leaves as leaves_module
-from nova_fairness.model import leaving
-from nova_fairness.model import partition
+from nova_fairness.model import border
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 
 LOG = logging.getLogger(__name__)
@@ -32,11 +32,13 @@ class Actions:
         nothing.
     """
 
-    preemptible: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
-    late: tuple[leaving.Action, ...] = ()
+    preemptible: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+    )
+    late: tuple[eviction.EvictionAction, ...] = ()
 
 
-class Vacating:
+class HostDrain:
     """Lets servers leave their host.
 
     :param leaves: servers that leave.
@@ -50,7 +52,7 @@ class Vacating:
         self,
         leaves: leaves_module.Leaves,
         nova: nova_module.Nova,
-        to: evictor.Leaving,
+        to: evictor.Evictor,
         clock: Callable[[], float],
         actions: Actions,
     ) -> None:
@@ -63,7 +65,7 @@ class Vacating:
 
     def clear(
         self,
-        work: Iterable[partition.Work],
+        work: Iterable[border.RunningWork],
         machine: str,
         asked_at: Mapping[str, float],
         epoch: int,
@@ -78,9 +80,9 @@ class Vacating:
         :raises StoreAway: if the store does not answer.
         """
         for each in work:
-            if each.way is partition.Way.MOVES:
+            if each.way is border.Way.MOVES:
                 evictor.attempt(each.name, self._move, each.name)
-            elif each.way is partition.Way.YIELDS:
+            elif each.way is border.Way.YIELDS:
                 evictor.attempt(
                     each.name,
                     self._choose,
@@ -123,9 +125,9 @@ class Vacating:
         :raises Deposed: see :meth:`clear`.
         :raises StoreAway: see :meth:`clear`.
         """
-        for leave in self._leaves.found(leaving.GOING).values():
+        for leave in self._leaves.found(eviction.GOING).values():
             stays = leave.why.subject not in machines
-            if leave.cause is leaving.Cause.HOST and stays:
+            if leave.cause is eviction.EvictionCause.HOST and stays:
                 evictor.attempt(leave.server, self._to.take_back, leave, epoch)
 
     def _move(self, uuid: str) -> None:
@@ -142,15 +144,15 @@ class Vacating:
         self,
         uuid: str,
         machine: str,
-        actions: tuple[leaving.Action, ...],
+        actions: tuple[eviction.EvictionAction, ...],
         asked_at: float | None,
         epoch: int,
     ) -> None:
         leave = self._leaves.of([uuid]).get(uuid)
         server = self._nova.server(uuid)
-        leaves = leave is not None and leave.state in leaving.LIVE
+        leaves = leave is not None and leave.state in eviction.LIVE
         if server is None or leaves or not actions:
             return
         why = reason.why(reason.Reason.HOST_LEAVES, machine)
-        cause = leaving.Cause.HOST
+        cause = eviction.EvictionCause.HOST
         self._to.choose(server, cause, why, actions, epoch, asked_at=asked_at)

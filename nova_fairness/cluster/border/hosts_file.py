@@ -13,8 +13,8 @@ import yaml
 from nova_fairness import exception
 from nova_fairness.cluster.accounts import fields
 from nova_fairness.cluster.accounts import yaml_lines
+from nova_fairness.model import border
 from nova_fairness.model import duration
-from nova_fairness.model import partition
 from nova_fairness.model import pledge
 from nova_fairness.planners.border import calendars
 
@@ -33,7 +33,7 @@ _NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Described:
+class BorderFile:
     """Content of an operator's file.
 
     :ivar hosts: machines that both sides know.
@@ -41,9 +41,9 @@ class Described:
     :ivar groups: that have one pledge for both sides.
     """
 
-    hosts: tuple[partition.Host, ...]
-    windows: tuple[calendars.Window, ...] = ()
-    groups: tuple[pledge.Group, ...] = ()
+    hosts: tuple[border.SharedHost, ...]
+    windows: tuple[calendars.CalendarWindow, ...] = ()
+    groups: tuple[pledge.PledgeGroup, ...] = ()
 
 
 class PartitionFile:
@@ -58,7 +58,7 @@ class PartitionFile:
         self._seen = yaml_lines.stamp(path)
         self._described = read(path)
 
-    def described(self) -> Described:
+    def described(self) -> BorderFile:
         """Content of the file; the last one that could be used stays."""
         seen = yaml_lines.stamp(self._path)
         if seen == self._seen:
@@ -75,7 +75,7 @@ class PartitionFile:
         return self._described
 
 
-def read(path: pathlib.Path) -> Described:
+def read(path: pathlib.Path) -> BorderFile:
     """Read hosts and windows.
 
     :param path: of YAML: a list ``hosts``, each with ``name``, ``cores`` and,
@@ -96,11 +96,11 @@ def read(path: pathlib.Path) -> Described:
     )
     hosts = tuple(_host(file, each) for each in listed.value)
     try:
-        nodes = tuple(partition.Node(each) for each in hosts)
-        partition.Snapshot(nodes, None, None)
+        nodes = tuple(border.BorderHost(each) for each in hosts)
+        border.Snapshot(nodes, None, None)
     except exception.BadPartition as error:
         raise file.failed(str(error)) from None
-    return Described(
+    return BorderFile(
         hosts,
         tuple(_window(file, each) for each in windows),
         _groups(file, groups),
@@ -121,8 +121,8 @@ def _list_of(
 
 def _groups(
     file: yaml_lines.File, nodes: list[yaml.Node]
-) -> tuple[pledge.Group, ...]:
-    found: list[pledge.Group] = []
+) -> tuple[pledge.PledgeGroup, ...]:
+    found: list[pledge.PledgeGroup] = []
     for node in nodes:
         parts = {
             key: file.text(each)
@@ -142,11 +142,11 @@ def _groups(
                 raise file.wrong(
                     node, f'account {each.account} stands for another group'
                 )
-        found.append(pledge.Group(parts['account'], batch))
+        found.append(pledge.PledgeGroup(parts['account'], batch))
     return tuple(found)
 
 
-def _host(file: yaml_lines.File, node: yaml.Node) -> partition.Host:
+def _host(file: yaml_lines.File, node: yaml.Node) -> border.SharedHost:
     given = file.section(node, _HOST)
     parts = {key: file.text(each) for key, each in given.items()}
     if not {'name', 'cores'} <= parts.keys():
@@ -173,7 +173,7 @@ def _host(file: yaml_lines.File, node: yaml.Node) -> partition.Host:
             'name must be of letters, digits, dots, colons, dashes and'
             f' underscores, got {name!r}',
         )
-    return partition.Host(
+    return border.SharedHost(
         name,
         parts.get('batch', name),
         parts.get('cloud', name),
@@ -182,7 +182,9 @@ def _host(file: yaml_lines.File, node: yaml.Node) -> partition.Host:
     )
 
 
-def _window(file: yaml_lines.File, node: yaml.Node) -> calendars.Window:
+def _window(
+    file: yaml_lines.File, node: yaml.Node
+) -> calendars.CalendarWindow:
     given = file.section(node, _WINDOW)
     parts = {key: file.text(each) for key, each in given.items()}
     if not {'begins', 'lasts', 'hosts'} <= parts.keys():
@@ -201,6 +203,6 @@ def _window(file: yaml_lines.File, node: yaml.Node) -> calendars.Window:
         )
     except ValueError as error:
         raise file.wrong(node, str(error)) from None
-    return calendars.Window(
+    return calendars.CalendarWindow(
         found.begins, found.lasts_s, int(parts['hosts']), found.zone
     )

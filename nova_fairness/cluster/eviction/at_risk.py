@@ -18,7 +18,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import risk
 from nova_fairness.planners.preemption import risk as next_module
@@ -33,7 +33,7 @@ AT_ONCE = 20
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class AtRiskOptions:
     """Options that operators set.
 
     :ivar most: servers that are at risk at the same time; 0: none are told.
@@ -67,7 +67,7 @@ class Warnings:
         self,
         store: store_module.Store,
         nova: nova_module.Nova,
-        rules: Rules,
+        rules: AtRiskOptions,
     ) -> None:
         self._store = store
         self._nova = nova
@@ -128,7 +128,7 @@ class Warnings:
     ) -> dict[str, risk.Risk]:
         """Those that are known, after what time and others did."""
         left = {}
-        gone = self._store.leaves.found(leaving.LIVE)
+        gone = self._store.leaves.found(eviction.LIVE)
         for uuid, each in self._store.risks.all().items():
             is_held = now - each.changed_at < self._rules.hold_s
             if uuid not in servers:
@@ -154,7 +154,7 @@ class Warnings:
             server.uuid,
             server.project,
             server.user,
-            risk.State.AT_RISK,
+            risk.RiskState.AT_RISK,
             following.why(reason.Reason.AT_RISK),
             now,
             now,

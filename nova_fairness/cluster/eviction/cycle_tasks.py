@@ -23,7 +23,7 @@ Following = Callable[
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class CycleState:
     """State and plan of one cycle.
 
     :ivar snapshot: of the cloud.
@@ -36,13 +36,13 @@ class Look:
 
     snapshot: cluster.ClusterSnapshot
     plan: cluster.Plan
-    found: Sequence[records.Record]
+    found: Sequence[records.RequestRecord]
     servers: Mapping[str, nova.Server]
     now: float
     epoch: int
 
 
-class Chores:
+class CycleTasks:
     """Does all of them, one after the other.
 
     :param idling: see :attr:`idling`.
@@ -57,11 +57,11 @@ class Chores:
 
     def __init__(
         self,
-        idling: idle_reclaim.Idling,
+        idling: idle_reclaim.IdleReclaim,
         warnings: at_risk.Warnings,
         following: Following,
-        retiring: retirement.Retiring,
-        freeing: watermark.Freeing,
+        retiring: retirement.Retirement,
+        freeing: watermark.Watermark,
     ) -> None:
         self.idling = idling
         self.warnings = warnings
@@ -69,7 +69,7 @@ class Chores:
         self._retiring = retiring
         self._freeing = freeing
 
-    def apply(self, look: Look) -> None:
+    def apply(self, look: CycleState) -> None:
         """Do what is due.
 
         :raises Deposed: if that leader no longer leads.

@@ -25,7 +25,7 @@ from nova_fairness.cluster.openstack import glance
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.cluster.store import leaves as leaves_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 
 LOG = logging.getLogger(__name__)
@@ -43,8 +43,8 @@ LEAVES_WHY = 'fairness:leaves_why'
 
 _DONE_KEY = nova_module.DONE
 
-_A, _C = leaving.Action, leaving.Cause
-_E, _S = leaving.Event, leaving.State
+_A, _C = eviction.EvictionAction, eviction.EvictionCause
+_E, _S = eviction.EvictionEvent, eviction.EvictionState
 
 _AT_ONCE = 50
 """Servers that are acted on in one cycle: Nova has others to serve."""
@@ -80,7 +80,7 @@ class Patience:
             )
 
 
-class Leaving:
+class Evictor:
     """Lets servers leave.
 
     :param leaves: where they are stored.
@@ -112,14 +112,14 @@ class Leaving:
     def choose(
         self,
         server: nova_module.Server,
-        cause: leaving.Cause,
+        cause: eviction.EvictionCause,
         why: reason.Why,
-        actions: tuple[leaving.Action, ...],
+        actions: tuple[eviction.EvictionAction, ...],
         epoch: int,
         at: float = 0.0,
         request: str = '',
         asked_at: float | None = None,
-    ) -> leaving.Leave:
+    ) -> eviction.Eviction:
         """Let a server leave; its owner is told before anything is done.
 
         :param cause: why, for programs.
@@ -134,7 +134,7 @@ class Leaving:
         :raises Deposed: if that leader no longer leads.
         """
         now = self._clock()
-        leave = leaving.Leave(
+        leave = eviction.Eviction(
             server.uuid,
             server.project,
             server.user,
@@ -156,7 +156,7 @@ class Leaving:
         LOG.info('server %s is to leave: %s', server.uuid, why.sentence)
         return chosen
 
-    def spare(self, leave: leaving.Leave, epoch: int) -> None:
+    def spare(self, leave: eviction.Eviction, epoch: int) -> None:
         """Let a server stay to which nothing was done yet.
 
         :raises IllegalStep: if something was.
@@ -164,7 +164,7 @@ class Leaving:
         """
         self._untell(leave, _E.SPARE, epoch)
 
-    def take_back(self, leave: leaving.Leave, epoch: int) -> None:
+    def take_back(self, leave: eviction.Eviction, epoch: int) -> None:
         """Cancel the eviction of a server that no longer has to leave.
 
         It goes no further from now on, and its owner is told at once. Nova
@@ -190,12 +190,12 @@ class Leaving:
         LOG.info('server %s: eviction cancelled', leave.server)
         self._unmark(leave)
 
-    def _is_down(self, leave: leaving.Leave) -> bool:
+    def _is_down(self, leave: eviction.Eviction) -> bool:
         """Whether a server shut down since it was told."""
         server = self._nova.server(leave.server)
         return server is not None and nova_status.has_shut_down(leave, server)
 
-    def welcome(self, leave: leaving.Leave, epoch: int) -> None:
+    def welcome(self, leave: eviction.Eviction, epoch: int) -> None:
         """Take note of a server that left and runs again.
 
         :raises IllegalStep: if it did not leave.
@@ -204,13 +204,16 @@ class Leaving:
         self._untell(leave, _E.RETURN, epoch)
 
     def _untell(
-        self, leave: leaving.Leave, event: leaving.Event, epoch: int
+        self,
+        leave: eviction.Eviction,
+        event: eviction.EvictionEvent,
+        epoch: int,
     ) -> None:
-        leaving.after(leave.state, event)
+        eviction.after(leave.state, event)
         self._unmark(leave)
         self._step(leave, event, epoch)
 
-    def _unmark(self, leave: leaving.Leave) -> None:
+    def _unmark(self, leave: eviction.Eviction) -> None:
         try:
             for key in (LEAVES_AT, LEAVES_BY, LEAVES_WHY, _DONE_KEY):
                 self._nova.unmark(leave.server, key)
@@ -228,9 +231,9 @@ class Leaving:
         :raises StoreAway: if the store does not answer.
         """
         now = self._clock()
-        due: list[leaving.Leave] = []
-        told: list[leaving.Leave] = []
-        for each in self._leaves.found(leaving.LIVE).values():
+        due: list[eviction.Eviction] = []
+        told: list[eviction.Eviction] = []
+        for each in self._leaves.found(eviction.LIVE).values():
             (due if _is_due(each, servers, now) else told).append(each)
         self._turn += 1
         for leave in (
@@ -240,8 +243,8 @@ class Leaving:
             attempt(leave.server, self._advance, leave, epoch)
 
     def _some(
-        self, these: list[leaving.Leave], most: int
-    ) -> list[leaving.Leave]:
+        self, these: list[eviction.Eviction], most: int
+    ) -> list[eviction.Eviction]:
         """Take some, others first each time: a failure keeps no other back.
 
         Projects take turns: one with many servers delays no other.
@@ -250,12 +253,12 @@ class Leaving:
         turned = these[first:] + these[:first]
         return pace.in_turn(turned, _project, self._turn)[:most]
 
-    def _advance(self, leave: leaving.Leave, epoch: int) -> None:
+    def _advance(self, leave: eviction.Eviction, epoch: int) -> None:
         server = self._nova.server(leave.server)
         if (
             server is None or leave.state is not _S.CHOSEN
         ) and not self._placement.claimed(leave.server):
-            if server and leave.cause is leaving.Cause.RETIRES:
+            if server and leave.cause is eviction.EvictionCause.RETIRES:
                 # When its owner starts it again nobody takes that back.
                 self._unmark(leave)
             self._step(leave, _E.FREE, epoch)
@@ -270,13 +273,13 @@ class Leaving:
         else:
             self._look(leave, server, epoch)
 
-    def _tell(self, leave: leaving.Leave, epoch: int) -> None:
+    def _tell(self, leave: eviction.Eviction, epoch: int) -> None:
         now = self._clock()
         at = max(leave.at, now + self._patience.notice_s)
         try:
             # What was said before the notice is no answer to it, unless it
             # is why it leaves.
-            if leave.cause is not leaving.Cause.RETIRES:
+            if leave.cause is not eviction.EvictionCause.RETIRES:
                 self._nova.unmark(leave.server, _DONE_KEY)
             self._nova.mark(leave.server, _notice(leave, at))
         except exception.CloudRefused as error:
@@ -289,7 +292,7 @@ class Leaving:
 
     def _begin(
         self,
-        leave: leaving.Leave,
+        leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
@@ -306,7 +309,7 @@ class Leaving:
             return
         self._next(leave, epoch)
 
-    def _next(self, leave: leaving.Leave, epoch: int) -> None:
+    def _next(self, leave: eviction.Eviction, epoch: int) -> None:
         """Do the next action, if there is one."""
         if leave.is_last:
             # Stopped it would have made room for nobody.
@@ -323,7 +326,7 @@ class Leaving:
 
     def _act(
         self,
-        leave: leaving.Leave,
+        leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
@@ -347,7 +350,7 @@ class Leaving:
                 return
         self._step(leave, _E.ASK, epoch)
 
-    def _ask(self, leave: leaving.Leave) -> None:
+    def _ask(self, leave: eviction.Eviction) -> None:
         if leave.action is not _A.SNAPSHOT_DELETE:
             self._nova.act(leave.server, leave.action)
         elif self._images.of(leave.uuid) is None:
@@ -359,7 +362,7 @@ class Leaving:
 
     def _look(
         self,
-        leave: leaving.Leave,
+        leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
@@ -381,7 +384,7 @@ class Leaving:
             )
             self._next(leave, epoch)
 
-    def _is_kept(self, leave: leaving.Leave) -> bool:
+    def _is_kept(self, leave: eviction.Eviction) -> bool:
         """Whether there is an image; once it is whole its server is deleted.
 
         Nova made the image for the account that asked. So it is given to the
@@ -395,7 +398,7 @@ class Leaving:
 
     def _undo(
         self,
-        leave: leaving.Leave,
+        leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
@@ -425,7 +428,7 @@ class Leaving:
             self._untell(leave, event, epoch)
             self._undone.discard(leave.uuid)
 
-    def _drop_image(self, leave: leaving.Leave) -> None:
+    def _drop_image(self, leave: eviction.Eviction) -> None:
         """Remove the image of a server that was to be deleted after it."""
         if _A.SNAPSHOT_DELETE not in leave.actions[: leave.tried]:
             return
@@ -433,21 +436,21 @@ class Leaving:
         if image:
             self._images.remove(image)
 
-    def _is_late(self, leave: leaving.Leave) -> bool:
+    def _is_late(self, leave: eviction.Eviction) -> bool:
         waited_s = self._clock() - leave.changed_at
         return waited_s >= self._patience.action_s
 
     def _step(
         self,
-        leave: leaving.Leave,
-        event: leaving.Event,
+        leave: eviction.Eviction,
+        event: eviction.EvictionEvent,
         epoch: int,
         at: float | None = None,
-    ) -> leaving.Leave:
+    ) -> eviction.Eviction:
         return self._leaves.step(leave, event, epoch, self._clock(), at)
 
 
-def _project(leave: leaving.Leave) -> str:
+def _project(leave: eviction.Eviction) -> str:
     return leave.project
 
 
@@ -469,12 +472,12 @@ def attempt(
     except exception.ClusterError as error:
         LOG.warning('server %s: %s', server, error)
     except Exception as error:  # noqa: BLE001 - others leave
-        _UNEXPECTED.put(quarantine.Kind.SERVER, server, error)
+        _UNEXPECTED.put(quarantine.InputKind.SERVER, server, error)
     return True
 
 
 def _is_due(
-    leave: leaving.Leave,
+    leave: eviction.Eviction,
     servers: Mapping[str, nova_module.Server],
     now: float,
 ) -> bool:
@@ -486,13 +489,13 @@ def _is_due(
     )
 
 
-def told(leave: leaving.Leave) -> dict[str, str]:
+def told(leave: eviction.Eviction) -> dict[str, str]:
     """Metadata that a server has because of its eviction; empty if none."""
-    is_told = leave.state in leaving.GOING - {_S.CHOSEN}
+    is_told = leave.state in eviction.GOING - {_S.CHOSEN}
     return _notice(leave, leave.at) if is_told else {}
 
 
-def _notice(leave: leaving.Leave, at: float) -> dict[str, str]:
+def _notice(leave: eviction.Eviction, at: float) -> dict[str, str]:
     return {
         LEAVES_AT: written(at),
         LEAVES_BY: leave.actions[0].value,

@@ -22,7 +22,7 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.shares import overview
 
@@ -50,7 +50,7 @@ Told = Mapping[str, Mapping[str, float]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class IdleOptions:
     """Options that operators set.
 
     :ivar after_s: for which a server must be idle; 0: none ever leaves.
@@ -62,9 +62,9 @@ class Rules:
 
     after_s: float = 0.0
     notice_s: float = 86400.0
-    actions: tuple[leaving.Action, ...] = (
-        leaving.Action.SHELVE,
-        leaving.Action.STOP,
+    actions: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+        eviction.EvictionAction.STOP,
     )
     spared: frozenset[str] = frozenset()
 
@@ -82,12 +82,12 @@ class Rules:
     def needed_s(self, factor: float) -> float:
         """Seconds of idleness after which a server is told.
 
-        :param factor: of its account, 0 to 1; see :class:`.Standing`.
+        :param factor: of its account, 0 to 1; see :class:`.AccountStanding`.
         """
         return self.after_s * min(max(factor / EVEN, SOONEST), 1.0)
 
 
-class Idling:
+class IdleReclaim:
     """Says who leaves because it does nothing.
 
     :param leaves: how far servers have left.
@@ -101,9 +101,9 @@ class Idling:
     def __init__(
         self,
         leaves: leaves_module.Leaves,
-        to: evictor.Leaving,
+        to: evictor.Evictor,
         told: Callable[[Collection[str]], Told],
-        rules: Rules,
+        rules: IdleOptions,
     ) -> None:
         self._leaves = leaves
         self._to = to
@@ -115,7 +115,7 @@ class Idling:
     def apply(
         self,
         snapshot: cluster.ClusterSnapshot,
-        found: Iterable[records.Record],
+        found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         now: float,
         epoch: int,
@@ -132,7 +132,7 @@ class Idling:
             return
         here = self._concerned(found, servers) if self._rules.after_s else {}
         told = self._told({each.host for each in here.values()})
-        live = self._leaves.found(leaving.LIVE)
+        live = self._leaves.found(eviction.LIVE)
         for leave in live.values():
             if self._is_in_vain(leave, here.get(leave.server), told, now):
                 evictor.attempt(leave.server, self._to.spare, leave, epoch)
@@ -148,7 +148,7 @@ class Idling:
 
     def _concerned(
         self,
-        found: Iterable[records.Record],
+        found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
     ) -> dict[str, nova.Server]:
         """Servers that may leave; preemptible ones make room as it is."""
@@ -164,14 +164,14 @@ class Idling:
 
     def _is_in_vain(
         self,
-        leave: leaving.Leave,
+        leave: eviction.Eviction,
         server: nova.Server | None,
         told: Told,
         now: float,
     ) -> bool:
         """Whether a server need not leave any more, or may not need to."""
-        if leave.cause is not leaving.Cause.IDLE or (
-            leave.state not in leaving.UNTOUCHED
+        if leave.cause is not eviction.EvictionCause.IDLE or (
+            leave.state not in eviction.UNTOUCHED
         ):
             return False
         if server is None or not self._rules.after_s:
@@ -221,7 +221,7 @@ class Idling:
     ) -> None:
         self._to.choose(
             server,
-            leaving.Cause.IDLE,
+            eviction.EvictionCause.IDLE,
             reason.why(reason.Reason.IDLE, idle_h=idle_s / _HOUR_S),
             self._rules.actions,
             epoch,

@@ -39,7 +39,7 @@ from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import alternatives
@@ -58,15 +58,15 @@ look like that for a moment when Nova's broker or database was away."""
 _ACTED_ON_AT_ONCE = 50
 """Servers of one cycle that are let run or start again."""
 
-_S, _HELD = leaving.State, request_model.State.HELD
+_S, _HELD = eviction.EvictionState, request_model.State.HELD
 _ENDED_OR_HELD = request_model.FINAL | {_HELD}
-_EVERY = frozenset(leaving.Cause)
+_EVERY = frozenset(eviction.EvictionCause)
 _STAY = frozenset({_S.STAYS, _S.UNDOING})
 _BACK = _STAY | {_S.SPARED}
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class PreemptionOptions:
     """Options that operators set.
 
     :ivar actions: that let a server leave, one after the other until its room
@@ -84,7 +84,9 @@ class Rules:
         as did at once, others wait longer; ``None`` if they do not.
     """
 
-    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+    actions: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+    )
     lasts_s: float = 1500.0
     again_s: float = 300.0
     in_vain_s: float = 300.0
@@ -106,7 +108,7 @@ class Planner:
         self,
         queue: preemption.Planner,
         victims: victims_module.Victims,
-        rules: preemption.Rules,
+        rules: preemption.PreemptionRules,
     ) -> None:
         self._queue, self._victims, self._rules = queue, victims, rules
         self._said = ''
@@ -132,7 +134,7 @@ class Planner:
         return found
 
 
-class Making:
+class PreemptionController:
     """Keeps promises of room, cycle by cycle.
 
     :param store: where they are.
@@ -146,17 +148,19 @@ class Making:
         self,
         store: store_module.Store,
         nova: nova_module.Nova,
-        to: evictor.Leaving,
+        to: evictor.Evictor,
         clock: Callable[[], float],
-        rules: Rules,
+        rules: PreemptionOptions,
     ) -> None:
         self._store = store
         self._nova = nova
         self._to = to
         self._clock = clock
         self._rules = rules
-        self._rooms: dict[str, tuple[records.Room, request_model.Request]] = {}
-        self._lately: dict[str, leaving.Leave] = {}
+        self._rooms: dict[
+            str, tuple[records.ReservedRoom, request_model.Request]
+        ] = {}
+        self._lately: dict[str, eviction.Eviction] = {}
         self._asked: dict[str, float] = {}
         self._turn = 0
         self._closed: dict[str, float] = {}
@@ -167,10 +171,10 @@ class Making:
 
     def seen(
         self,
-        view: snapshot_module.View,
-        found: Iterable[records.Record],
+        view: snapshot_module.CloudView,
+        found: Iterable[records.RequestRecord],
         now: float,
-    ) -> snapshot_module.View:
+    ) -> snapshot_module.CloudView:
         """The cloud with what is promised, and with who leaves.
 
         :param found: requests that have not ended.
@@ -179,12 +183,12 @@ class Making:
         """
         known = {
             **self._store.leaves.lately(_EVERY, now - _REMEMBERED_S),
-            **self._store.leaves.found(leaving.LIVE),
+            **self._store.leaves.found(eviction.LIVE),
         }
         self._lately = {
             u: each
             for u, each in known.items()
-            if each.cause in leaving.COME_BACK
+            if each.cause in eviction.COME_BACK
         }
         held = [each for each in found if _waits(each.request)]
         rooms = _promised(held, now)
@@ -230,8 +234,8 @@ class Making:
 
     def _in_vain(
         self,
-        known: Mapping[str, leaving.Leave],
-        held: Iterable[records.Record],
+        known: Mapping[str, eviction.Eviction],
+        held: Iterable[records.RequestRecord],
         rooms: reservations.Rooms,
         now: float,
     ) -> dict[str, float]:
@@ -247,7 +251,7 @@ class Making:
 
     def _adopted(
         self,
-        orphans: Mapping[str, leaving.Leave],
+        orphans: Mapping[str, eviction.Eviction],
         given: Iterable[reservations.Given],
     ) -> set[str]:
         snapshot = self._snapshot
@@ -279,7 +283,7 @@ class Making:
         }
 
     def promise(
-        self, action: cluster.Action, record: records.Record, epoch: int
+        self, action: cluster.Action, record: records.RequestRecord, epoch: int
     ) -> None:
         """Reserve for a request the room that a plan found for it.
 
@@ -293,7 +297,7 @@ class Making:
                 f'{action.key} changed after the decision'
             )
         now = self._clock()
-        room = records.Room(
+        room = records.ReservedRoom(
             action.hosts, action.leaving, now, now + self._rules.lasts_s
         )
         self._store.promise_room(record.request, room, epoch)
@@ -301,7 +305,7 @@ class Making:
 
     def work(
         self,
-        found: Iterable[records.Record],
+        found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova_module.Server],
         epoch: int,
     ) -> None:
@@ -351,7 +355,7 @@ class Making:
         return self._adopted(reservations.orphans(self._lately, rooms), given)
 
     def _is_needed(
-        self, leave: leaving.Leave, server: nova_module.Server | None
+        self, leave: eviction.Eviction, server: nova_module.Server | None
     ) -> bool:
         """Whether a request waits for the room that a server leaves.
 
@@ -382,7 +386,7 @@ class Making:
                         uuid,
                         self._to.choose,
                         servers[uuid],
-                        leaving.Cause.ROOM,
+                        eviction.EvictionCause.ROOM,
                         self._why(servers[uuid], asked.project),
                         in_order(own, self._rules.actions),
                         epoch,
@@ -397,7 +401,7 @@ class Making:
         return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
 
     def _start(
-        self, leave: leaving.Leave, server: nova_module.Server, epoch: int
+        self, leave: eviction.Eviction, server: nova_module.Server, epoch: int
     ) -> bool:
         """Ask once more for a server; Nova knows whether it is asked for.
 
@@ -444,7 +448,7 @@ def owed(times: Iterable[float], per_hour: int, now: float) -> int:
 
 
 def _promised(
-    held: Iterable[records.Record], now: float
+    held: Iterable[records.RequestRecord], now: float
 ) -> reservations.Rooms:
     return {
         each.request.uuid: (each.room, each.request)
@@ -454,7 +458,7 @@ def _promised(
 
 
 def _stays(
-    known: Mapping[str, leaving.Leave], alone_s: float
+    known: Mapping[str, eviction.Eviction], alone_s: float
 ) -> dict[str, float]:
     """Until when servers are left alone that have their room still."""
     return {
@@ -465,20 +469,20 @@ def _stays(
 
 
 def _ends(
-    known: Mapping[str, leaving.Leave], vain: Collection[str]
+    known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
     """When servers leave that will give room back, by UUID."""
     return {
         uuid: each.at
         for uuid, each in known.items()
-        if each.state in leaving.GOING
+        if each.state in eviction.GOING
         and uuid not in vain
         and any(action.frees for action in each.actions)
     }
 
 
 def _is_told(
-    leave: leaving.Leave | None, request: str, room: records.Room
+    leave: eviction.Eviction | None, request: str, room: records.ReservedRoom
 ) -> bool:
     """Whether a server leaves, or left, by this promise."""
     return (
@@ -489,7 +493,7 @@ def _is_told(
 
 
 def _untold(
-    rooms: reservations.Rooms, known: Mapping[str, leaving.Leave]
+    rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
     """Servers that reservations name and that were not told for them yet.
 
@@ -530,8 +534,9 @@ def _as_it_leaves(
 
 
 def in_order(
-    own: request_model.Request | None, actions: tuple[leaving.Action, ...]
-) -> tuple[leaving.Action, ...]:
+    own: request_model.Request | None,
+    actions: tuple[eviction.EvictionAction, ...],
+) -> tuple[eviction.EvictionAction, ...]:
     """The owner's choice of an action first, then those of operators.
 
     :param own: the newest request of the server; ``None`` if unknown.
@@ -543,7 +548,7 @@ def in_order(
 
 
 def by_server(
-    found: Iterable[records.Record],
+    found: Iterable[records.RequestRecord],
 ) -> dict[str, request_model.Request]:
     """The newest request of each server; see :func:`.request.newest`."""
     return request_model.newest(each.request for each in found)

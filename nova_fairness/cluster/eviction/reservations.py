@@ -15,26 +15,29 @@ import numpy as np
 
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.preemption import planner as preemption
 
-Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
+Rooms = Mapping[str, tuple[records.ReservedRoom, request_model.Request]]
 """Reserved room and its request, by UUID of the request."""
 
 Given = tuple[Collection[str], request_model.Request]
 """Names of hosts, one per server, and the request that gets them."""
 
 
-def may_be_vain(leave: leaving.Leave) -> bool:
+def may_be_vain(leave: eviction.Eviction) -> bool:
     """Whether a server goes on leaving only as long as room is promised."""
-    return leave.cause is leaving.Cause.ROOM and leave.state in leaving.GOING
+    return (
+        leave.cause is eviction.EvictionCause.ROOM
+        and leave.state in eviction.GOING
+    )
 
 
 def orphans(
-    known: Mapping[str, leaving.Leave], waits: Collection[str]
-) -> dict[str, leaving.Leave]:
+    known: Mapping[str, eviction.Eviction], waits: Collection[str]
+) -> dict[str, eviction.Eviction]:
     """Servers that leave for requests that are gone.
 
     :param waits: UUIDs of requests that are not.
@@ -48,7 +51,7 @@ def orphans(
 
 def adopted(
     snapshot: cluster.ClusterSnapshot,
-    alone: Mapping[str, leaving.Leave],
+    alone: Mapping[str, eviction.Eviction],
     going: Collection[str],
     given: Iterable[Given],
 ) -> set[str]:
@@ -88,7 +91,7 @@ def standing(
     rooms: Rooms,
     back: Mapping[str, float],
     closed: Collection[str],
-) -> dict[str, tuple[records.Room, request_model.Request]]:
+) -> dict[str, tuple[records.ReservedRoom, request_model.Request]]:
     """Reservations that hold, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is

@@ -19,7 +19,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import leaves as leaves_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import risk
 from nova_fairness.planners.preemption import risk as next_module
@@ -32,7 +32,7 @@ Their metadata are in no list of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class RetirementOptions:
     """Options that operators set.
 
     :ivar is_on: whether servers retire.
@@ -40,10 +40,12 @@ class Rules:
     """
 
     is_on: bool = False
-    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
+    actions: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+    )
 
 
-class Retiring:
+class Retirement:
     """Lets servers leave that are done.
 
     :param leaves: how far servers have left.
@@ -56,8 +58,8 @@ class Retiring:
         self,
         leaves: leaves_module.Leaves,
         nova: nova_module.Nova,
-        to: evictor.Leaving,
-        rules: Rules,
+        to: evictor.Evictor,
+        rules: RetirementOptions,
     ) -> None:
         self._leaves = leaves
         self._nova = nova
@@ -86,10 +88,10 @@ class Retiring:
         if not (self._rules.is_on or self._left_over):
             return
         wanted = {each.server: each for each in following}
-        live = self._leaves.found(leaving.LIVE)
+        live = self._leaves.found(eviction.LIVE)
         for leave in live.values():
-            if leave.cause is leaving.Cause.RETIRES and (
-                leave.state in leaving.UNTOUCHED
+            if leave.cause is eviction.EvictionCause.RETIRES and (
+                leave.state in eviction.UNTOUCHED
             ):
                 evictor.attempt(leave.server, self._judge, leave, epoch)
         # Once the option is off, those that were chosen are spared once.
@@ -132,7 +134,7 @@ class Retiring:
             return False
         return server is not None and server.says_done
 
-    def _judge(self, leave: leaving.Leave, epoch: int) -> None:
+    def _judge(self, leave: eviction.Eviction, epoch: int) -> None:
         """Spare a server that is not done any more."""
         server = self._nova.server(leave.server)
         if server is None:
@@ -148,5 +150,5 @@ class Retiring:
         epoch: int,
     ) -> None:
         why = following.why(reason.Reason.RETIRES)
-        cause = leaving.Cause.RETIRES
+        cause = eviction.EvictionCause.RETIRES
         self._to.choose(server, cause, why, self._rules.actions, epoch)

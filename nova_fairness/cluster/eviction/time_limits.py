@@ -15,7 +15,7 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.shares import budgets
@@ -23,11 +23,13 @@ from nova_fairness.shares import budgets
 LOG = logging.getLogger(__name__)
 
 _S = request_model.State
-_SPARED = leaving.State.SPARED
-_EXTENDED = leaving.UNTOUCHED | {_SPARED}
-_KEPT = frozenset({leaving.State.STAYS, leaving.State.RETURNED})
+_SPARED = eviction.EvictionState.SPARED
+_EXTENDED = eviction.UNTOUCHED | {_SPARED}
+_KEPT = frozenset(
+    {eviction.EvictionState.STAYS, eviction.EvictionState.RETURNED}
+)
 """States of a server that was to leave for another reason, and runs."""
-_OWN = frozenset({leaving.Cause.TIME_LIMIT})
+_OWN = frozenset({eviction.EvictionCause.TIME_LIMIT})
 _STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
 
 _SETTLED_AT_ONCE = 100
@@ -35,16 +37,16 @@ _SETTLED_AT_ONCE = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class TimeLimitOptions:
     """Options that operators set.
 
     :ivar actions: of the end, one after the other until room is free.
     :ivar extension_s: by which a request can be extended in all; 0: none can.
     """
 
-    actions: tuple[leaving.Action, ...] = (
-        leaving.Action.SHELVE,
-        leaving.Action.STOP,
+    actions: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+        eviction.EvictionAction.STOP,
     )
     extension_s: float = 0.0
 
@@ -55,7 +57,7 @@ class Rules:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class End:
+class TimeLimit:
     """When a server leaves.
 
     :ivar at: seconds of the epoch.
@@ -66,7 +68,9 @@ class End:
     request: request_model.Request
 
 
-def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
+def ends(
+    found: Iterable[records.RequestRecord], now: float
+) -> dict[str, TimeLimit]:
     """Ends of servers by UUID; others have none.
 
     A server that was unshelved goes by its newest request, unless it had its
@@ -75,7 +79,7 @@ def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
     :param found: requests that have not ended, the oldest first.
     :param now: seconds of the epoch, at which starting requests start.
     """
-    made: dict[str, End] = {}
+    made: dict[str, TimeLimit] = {}
     for record in found:
         request = record.request
         if request.state not in _STARTED or request.keeps_room:
@@ -85,11 +89,11 @@ def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
         for server in request.servers:
             made.pop(server, None)
             if at is not None:
-                made[server] = End(at, request)
+                made[server] = TimeLimit(at, request)
     return made
 
 
-class Ends:
+class TimeLimits:
     """Says who leaves because its time is up.
 
     :param leaves: how far servers have left.
@@ -101,8 +105,8 @@ class Ends:
     def __init__(
         self,
         leaves: leaves_module.Leaves,
-        to: evictor.Leaving,
-        rules: Rules,
+        to: evictor.Evictor,
+        rules: TimeLimitOptions,
         notice_s: float,
     ) -> None:
         self._leaves = leaves
@@ -111,7 +115,7 @@ class Ends:
         self._notice_s = notice_s
         self._turn = 0
 
-    def known(self, made: Mapping[str, End]) -> dict[str, float]:
+    def known(self, made: Mapping[str, TimeLimit]) -> dict[str, float]:
         """When servers give room back at the latest, by UUID.
 
         :param made: ends of servers.
@@ -120,9 +124,9 @@ class Ends:
         times = {server: each.at for server, each in made.items()}
         for server, leave in self._leaves.of(made).items():
             is_own = leave.cause in _OWN
-            if is_own and leave.state is leaving.State.STAYS:
+            if is_own and leave.state is eviction.EvictionState.STAYS:
                 times.pop(server, None)
-            elif leave.state in leaving.GOING:
+            elif leave.state in eviction.GOING:
                 times[server] = leave.at
         return times if self._rules.frees else {}
 
@@ -136,7 +140,7 @@ class Ends:
 
     def extended(
         self,
-        record: records.Record,
+        record: records.RequestRecord,
         by_s: float,
         snapshot: cluster.ClusterSnapshot,
         now: float,
@@ -154,7 +158,7 @@ class Ends:
         if record.request.state not in _STARTED:
             # It is paid for as it starts.
             return snapshot
-        spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         is_active = record.request.state is _S.ACTIVE
         since = record.changed_at if is_active else now
         lack = spending.lacking_extension(record.request, since, by_s)
@@ -193,7 +197,7 @@ class Ends:
 
     def apply(
         self,
-        made: Mapping[str, End],
+        made: Mapping[str, TimeLimit],
         servers: Mapping[str, nova.Server],
         now: float,
         epoch: int,
@@ -211,7 +215,7 @@ class Ends:
             for server, end in made.items()
             if end.at - self._notice_s <= now
         ]
-        leaves = self._leaves.of(near) | self._leaves.found(leaving.LIVE)
+        leaves = self._leaves.of(near) | self._leaves.found(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
         for server in pace.in_turn(
             sorted({*near, *leaves} & servers.keys()),
@@ -226,8 +230,8 @@ class Ends:
 
     def _settle(
         self,
-        leave: leaving.Leave | None,
-        end: End | None,
+        leave: eviction.Eviction | None,
+        end: TimeLimit | None,
         server: nova.Server,
         epoch: int,
     ) -> bool:
@@ -247,7 +251,7 @@ class Ends:
             )
             self._to.choose(
                 server,
-                leaving.Cause.TIME_LIMIT,
+                eviction.EvictionCause.TIME_LIMIT,
                 why,
                 self._rules.actions,
                 epoch,
@@ -257,25 +261,25 @@ class Ends:
         return False
 
 
-def _is_in_vain(leave: leaving.Leave, end: End | None) -> bool:
+def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
     """Whether a server need not leave, or later than it was told."""
     return (
         leave.cause in _OWN
-        and leave.state in leaving.UNTOUCHED
+        and leave.state in eviction.UNTOUCHED
         and (end is None or end.at > leave.at)
     )
 
 
-def _leaves_anew(leave: leaving.Leave | None, server: nova.Server) -> bool:
+def _leaves_anew(leave: eviction.Eviction | None, server: nova.Server) -> bool:
     """Whether a server whose end is near is to leave, also once more."""
     if leave is None or leave.state is _SPARED:
         return bool(server.host)
     # Its owner started it again.
     runs = server.status == 'ACTIVE' and bool(server.host)
-    return runs and leave.state in leaving.FINAL
+    return runs and leave.state in eviction.FINAL
 
 
-def _said(lack: budgets.Lack, request: request_model.Request) -> str:
+def _said(lack: budgets.BudgetLack, request: request_model.Request) -> str:
     """Why a request cannot be extended, as members of its project read it."""
     why = reason.why(
         reason.Reason.BUDGET_SPENT,

@@ -72,7 +72,7 @@ class InVain:
 
 
 def is_in_vain(
-    record: records.Record, least_s: float, notice_s: float
+    record: records.RequestRecord, least_s: float, notice_s: float
 ) -> bool:
     """Whether others left for a request that ended and did not use the room.
 

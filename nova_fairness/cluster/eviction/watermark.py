@@ -17,13 +17,13 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import watermark
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class WatermarkOptions:
     """Options that operators set.
 
     :ivar lower: part of the cloud below which servers leave, 0 to 1; 0: none
@@ -33,11 +33,13 @@ class Rules:
     """
 
     lower: float = 0.0
-    actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
-    when: preemption.Rules = preemption.USUAL
+    actions: tuple[eviction.EvictionAction, ...] = (
+        eviction.EvictionAction.SHELVE,
+    )
+    when: preemption.PreemptionRules = preemption.USUAL
 
 
-class Freeing:
+class Watermark:
     """Lets servers leave until so much is free.
 
     :param leaves: how far servers have left.
@@ -48,8 +50,8 @@ class Freeing:
     def __init__(
         self,
         leaves: leaves_module.Leaves,
-        to: evictor.Leaving,
-        rules: Rules,
+        to: evictor.Evictor,
+        rules: WatermarkOptions,
     ) -> None:
         self._leaves = leaves
         self._to = to
@@ -60,7 +62,7 @@ class Freeing:
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
-        found: Sequence[records.Record],
+        found: Sequence[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         now: float,
         epoch: int,
@@ -96,7 +98,7 @@ class Freeing:
                     uuid,
                     self._to.choose,
                     servers[uuid],
-                    leaving.Cause.FREE,
+                    eviction.EvictionCause.FREE,
                     why,
                     preemption_module.in_order(own, self._rules.actions),
                     epoch,
@@ -113,8 +115,8 @@ class Freeing:
     ) -> None:
         told = {
             uuid: each
-            for uuid, each in self._leaves.found(leaving.UNTOUCHED).items()
-            if each.cause is leaving.Cause.FREE
+            for uuid, each in self._leaves.found(eviction.UNTOUCHED).items()
+            if each.cause is eviction.EvictionCause.FREE
         }
         names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
         for uuid in watermark.needless(

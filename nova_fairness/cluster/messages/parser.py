@@ -15,7 +15,7 @@ from nova_fairness.cluster.messages import fields
 from nova_fairness.cluster.messages import times as times_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import request
 
 MARK = 'fairness:preemptible'
@@ -32,7 +32,7 @@ _NOTHING = request.Demand(())
 
 
 @dataclasses.dataclass(frozen=True)
-class Preemptible:
+class PreemptibleRules:
     """Requests that are preemptible.
 
     :ivar marks: whether those are that users, or flavors, mark as such.
@@ -44,7 +44,7 @@ class Preemptible:
     marks: bool = False
     projects: frozenset[str] = frozenset()
     flavors: frozenset[str] = frozenset()
-    choices: frozenset[leaving.Action] = frozenset()
+    choices: frozenset[eviction.EvictionAction] = frozenset()
 
     @property
     def reads_servers(self) -> bool:
@@ -76,7 +76,7 @@ class Preemptible:
 
     def action(
         self, spec: Mapping[str, Any], server: Mapping[str, Any]
-    ) -> leaving.Action | None:
+    ) -> eviction.EvictionAction | None:
         """Action that is done first to a server that has to make room.
 
         The server's metadata come before hints, and these before its flavor.
@@ -91,7 +91,7 @@ class Preemptible:
         return None
 
 
-NONE_IS = Preemptible()
+NONE_IS = PreemptibleRules()
 """Used where operators set no options: all requests are normal."""
 
 
@@ -120,7 +120,7 @@ def unbound(_project: str, _user: str) -> times_module.Times:
 def parse(
     cast: cast_module.Cast,
     times: times_module.Granted = unbound,
-    preemptible: Preemptible = NONE_IS,
+    preemptible: PreemptibleRules = NONE_IS,
 ) -> request.Request:
     """Make a request of a message.
 
@@ -237,7 +237,7 @@ def _build(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
     times: times_module.Granted,
-    preemptible: Preemptible,
+    preemptible: PreemptibleRules,
 ) -> request.Request:
     specs = [
         fields.versioned(each, 'RequestSpec')
@@ -302,7 +302,7 @@ def _unshelve(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
     times: times_module.Granted,
-    preemptible: Preemptible,
+    preemptible: PreemptibleRules,
 ) -> request.Request:
     # It never expires: Nova knows no way to take it back.
     server = fields.versioned(arguments.get('instance'), 'Instance')

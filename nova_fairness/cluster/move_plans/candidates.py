@@ -33,11 +33,11 @@ _BOUND = (
 give them more than their flavors say."""
 
 _TRAIT = 'trait:'
-_C = plans.Cause
+_C = plans.PlanCause
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class ServerFacts:
     """Facts about servers, beside where they lie.
 
     :ivar servers: by UUID.
@@ -58,14 +58,14 @@ class Known:
     sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
     own: Collection[str] = ()
 
-    def but(self, host: str) -> 'Known':
+    def but(self, host: str) -> 'ServerFacts':
         """The same, with all that is on a host free to move."""
         left = frozenset(self.left_out) - {host}
         return dataclasses.replace(self, left_out=left, stays=())
 
 
 def seen(
-    snapshot: cluster.ClusterSnapshot, known: Known
+    snapshot: cluster.ClusterSnapshot, known: ServerFacts
 ) -> cluster.ClusterSnapshot:
     """The cloud with what those of its servers need that may move."""
     zones = {each.name: each.zone for each in snapshot.providers}
@@ -92,14 +92,14 @@ def is_bound(server: nova.Server) -> bool:
     return any(name.startswith(_BOUND) for name, _ in server.specs)
 
 
-Why = tuple[plans.Cause, str]
+Why = tuple[plans.PlanCause, str]
 """A cause, and words for people."""
 
 
 def why_stays(
     running: cluster.Running,
     snapshot: cluster.ClusterSnapshot,
-    known: Known,
+    known: ServerFacts,
 ) -> Why | None:
     """Why a server may not move now; ``None`` if it may."""
     server = known.servers.get(running.uuid)
@@ -128,7 +128,7 @@ def _demand(
     running: cluster.Running,
     zones: Mapping[str, str],
     snapshot: cluster.ClusterSnapshot,
-    known: Known,
+    known: ServerFacts,
 ) -> request_model.Demand | None:
     if running.host not in zones or why_stays(running, snapshot, known):
         return None

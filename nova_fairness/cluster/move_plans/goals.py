@@ -17,10 +17,10 @@ from nova_fairness.model import plans as model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import tenants as tenants_model
-from nova_fairness.planners.consolidation import balancing
-from nova_fairness.planners.consolidation import emptying
+from nova_fairness.planners.consolidation import balance
+from nova_fairness.planners.consolidation import empty
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import utilisation
 from nova_fairness.planners.consolidation import waves
@@ -36,7 +36,7 @@ _USUAL_HELP = tenants_planner.USUAL
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class GoalOptions:
     """Options that operators set.
 
     :ivar goals: that plans are made for, the one that matters most first.
@@ -55,8 +55,8 @@ class Rules:
     least_emptied: int = 1
     spread: float = 0.2
     margin: float = 0.05
-    planner: rules_module.Rules = _USUAL
-    help: tenants_planner.Rules = _USUAL_HELP
+    planner: rules_module.ConsolidationRules = _USUAL
+    help: tenants_planner.TenantRules = _USUAL_HELP
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +76,13 @@ class Draft:
     subject: str
     moves: tuple[model.Move, ...]
     empties: tuple[str, ...]
-    promised: model.Outcome
+    promised: model.PlanOutcome
     text: str = ''
     stays: tuple[model.Stay, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class GoalInput:
     """The cloud, and what is wanted of it.
 
     :ivar snapshot: with what those servers need that may move.
@@ -100,10 +100,10 @@ class Seen:
     at: float = 0.0
 
 
-_Drafts = Callable[[Seen, Rules], Iterable[Draft]]
+_Drafts = Callable[[GoalInput, GoalOptions], Iterable[Draft]]
 
 
-def drafts(seen: Seen, rules: Rules) -> Iterator[Draft]:
+def drafts(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
     """Moves that are worth it, those for the first goal first."""
     for goal in rules.goals:
         for each in _WAYS[goal](seen, rules):
@@ -113,9 +113,9 @@ def drafts(seen: Seen, rules: Rules) -> Iterator[Draft]:
 
 def emptied(
     snapshot: cluster.ClusterSnapshot,
-    known: candidates.Known,
+    known: candidates.ServerFacts,
     host: str,
-    rules: Rules,
+    rules: GoalOptions,
 ) -> Draft:
     """Moves that empty a host as far as can be, and who stays there and why.
 
@@ -124,7 +124,7 @@ def emptied(
     :param host: its name, of one that is in the snapshot.
     """
     seen = candidates.seen(snapshot, known)
-    found = emptying.empty(seen, host, rules.planner)
+    found = empty.empty(seen, host, rules.planner)
     moved = {each.server for each in found.moves if each.target != host}
     stays = tuple(
         _stay(each, snapshot, known)
@@ -138,16 +138,16 @@ def emptied(
 def _stay(
     running: cluster.Running,
     snapshot: cluster.ClusterSnapshot,
-    known: candidates.Known,
+    known: candidates.ServerFacts,
 ) -> model.Stay:
     """A server that stays, and why."""
     server = known.servers.get(running.uuid)
     cause, text = candidates.why_stays(running, snapshot, known) or (
-        model.Cause.NOWHERE,
+        model.PlanCause.NOWHERE,
         '',
     )
-    if cause is model.Cause.NOWHERE and _is_together(running):
-        cause = model.Cause.TOGETHER
+    if cause is model.PlanCause.NOWHERE and _is_together(running):
+        cause = model.PlanCause.TOGETHER
     return model.Stay(running.uuid, server.name if server else '', cause, text)
 
 
@@ -156,23 +156,23 @@ def _is_together(running: cluster.Running) -> bool:
     return running.bound is not None and running.bound.rule is together
 
 
-def _consolidating(seen: Seen, rules: Rules) -> Iterator[Draft]:
+def _consolidating(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
     found = planner.consolidate(seen.snapshot, rules.planner)
     draft = _draft(model.Goal.CONSOLIDATE, '', seen.snapshot, found)
     if draft.promised.emptied >= rules.least_emptied:
         yield draft
 
 
-def _balancing(seen: Seen, rules: Rules) -> Iterator[Draft]:
-    tolerance = balancing.Tolerance(rules.spread)
-    found = balancing.balance(seen.snapshot, rules.planner, tolerance)
+def _balancing(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
+    tolerance = balance.BalanceTolerance(rules.spread)
+    found = balance.balance(seen.snapshot, rules.planner, tolerance)
     draft = _draft(model.Goal.BALANCE, '', seen.snapshot, found)
     won = draft.promised.spread_before - draft.promised.spread_after
     if won >= rules.margin:
         yield draft
 
 
-def _rescuing(seen: Seen, rules: Rules) -> Iterator[Draft]:
+def _rescuing(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
     snapshot = seen.snapshot
     for request in _lacking(snapshot.requests, seen.waiting):
         found = planner.rescue(snapshot, request, rules.planner)
@@ -182,7 +182,7 @@ def _rescuing(seen: Seen, rules: Rules) -> Iterator[Draft]:
             yield dataclasses.replace(draft, promised=promised)
 
 
-def _helping(seen: Seen, rules: Rules) -> Iterator[Draft]:
+def _helping(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
     if seen.tenants is None:
         return
     found = tenants_planner.plan(seen.tenants, seen.at, rules.help)
@@ -199,26 +199,26 @@ def _helping(seen: Seen, rules: Rules) -> Iterator[Draft]:
         yield dataclasses.replace(draft, text=text)
 
 
-def _repacking(seen: Seen, rules: Rules) -> Iterator[Draft]:
-    found = repacking.repack(seen.snapshot, rules.planner)
+def _repacking(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
+    found = repack.repack(seen.snapshot, rules.planner)
     draft = _draft(model.Goal.REPACK, '', seen.snapshot, found)
     if draft.promised.emptied >= rules.least_emptied:
         yield draft
 
 
-def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
+def _trading(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
     if not seen.rates or prices.SOLD not in seen.snapshot.classes:
         return
     found = market_planner.plan(
-        _market(seen), seen.at, market_planner.Rules(rules.margin)
+        _market(seen), seen.at, market_planner.MarketRules(rules.margin)
     )
     moves = tuple(
-        waves.Move(
+        waves.WaveMove(
             each.server, each.source, each.target, each.wave, round(each.cost)
         )
         for each in found.moves
     )
-    plan = rules_module.Plan(moves, (0, 0))
+    plan = rules_module.ConsolidationPlan(moves, (0, 0))
     draft = _draft(model.Goal.MARKET, '', seen.snapshot, plan)
     before, after = found.level
     text = (
@@ -228,7 +228,7 @@ def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
     yield dataclasses.replace(draft, text=text)
 
 
-def _market(seen: Seen) -> market.Market:
+def _market(seen: GoalInput) -> market.MarketState:
     """The cloud with rates; members of server groups with a rule stay."""
     bids = {
         each.uuid: market.Bid(
@@ -240,7 +240,9 @@ def _market(seen: Seen) -> market.Market:
         if each.uuid in seen.rates
     }
     lowest = min(seen.rates.values())
-    return market.Market(seen.snapshot, bids, (prices.SOLD,), lowest=lowest)
+    return market.MarketState(
+        seen.snapshot, bids, (prices.SOLD,), lowest=lowest
+    )
 
 
 _WAYS: Mapping[model.Goal, _Drafts] = types.MappingProxyType(
@@ -278,12 +280,12 @@ def _draft(
     goal: model.Goal,
     subject: str,
     snapshot: cluster.ClusterSnapshot,
-    plan: rules_module.Plan,
+    plan: rules_module.ConsolidationPlan,
 ) -> Draft:
     before = utilisation.figures(snapshot)
     after = utilisation.figures(utilisation.after(snapshot, plan.moves))
     empties = tuple(sorted(before.busy - after.busy))
-    promised = model.Outcome(
+    promised = model.PlanOutcome(
         hosts_before=len(before.busy),
         hosts_after=len(after.busy),
         spread_before=before.spread,

@@ -39,7 +39,7 @@ AGAIN_S = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class HostPowerOptions:
     """Options that operators set.
 
     :ivar rests: whether empty hosts are disabled.
@@ -58,7 +58,7 @@ class Rules:
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class HostPowerInput:
     """The cloud at one moment.
 
     :ivar snapshot: of the cloud.
@@ -71,13 +71,13 @@ class Seen:
 
     snapshot: cluster.ClusterSnapshot
     at: float
-    services: Mapping[str, nova_module.Service]
+    services: Mapping[str, nova_module.ComputeService]
     used: Collection[str]
     lacking: Sequence[request_model.Request] = ()
     others: Collection[str] = ()
 
 
-class Resting:
+class HostPower:
     """Lets hosts rest, and brings them back.
 
     :param nova: whose hosts they are.
@@ -89,7 +89,7 @@ class Resting:
     def __init__(
         self,
         nova: nova_module.Nova,
-        rules: Rules,
+        rules: HostPowerOptions,
         clock: Callable[[], float],
         run: Callable[[Sequence[str], float], int] | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ class Resting:
         """Names of hosts on which nothing is to start: they rest next."""
         return frozenset(self._closing)
 
-    def look(self, seen: Seen) -> None:
+    def look(self, seen: HostPowerInput) -> None:
         """Disable hosts that are not needed, and bring back those that are.
 
         :raises CloudError: if Nova does not do it; it is tried again then.
@@ -135,7 +135,9 @@ class Resting:
         for host in resting:
             self._turn(seen.services[host], host in wanted)
 
-    def disable_emptied(self, service: nova_module.Service, text: str) -> None:
+    def disable_emptied(
+        self, service: nova_module.ComputeService, text: str
+    ) -> None:
         """Disable a host that an operator had emptied.
 
         :raises CloudError: if it is not known that it was done.
@@ -144,7 +146,7 @@ class Resting:
             self._nova.disable(service, f'{EMPTIED}: {text}')
             LOG.info('host %s is empty, and disabled', service.host)
 
-    def _empty(self, seen: Seen) -> list[str]:
+    def _empty(self, seen: HostPowerInput) -> list[str]:
         """Names of hosts that have nothing on them, and for how long."""
         now, used = self._clock(), seen.snapshot.inventory.used
         empty = [
@@ -160,7 +162,7 @@ class Resting:
         }
         return empty
 
-    def _rest(self, seen: Seen, ready: Iterable[str]) -> None:
+    def _rest(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
         now = self._clock()
         # The largest stay ready: they suit most requests.
         size = {
@@ -181,7 +183,9 @@ class Resting:
                 LOG.info('host %s is empty: it rests', host)
                 del self._closing[host]
 
-    def _turn(self, service: nova_module.Service, is_wanted: bool) -> None:
+    def _turn(
+        self, service: nova_module.ComputeService, is_wanted: bool
+    ) -> None:
         """Bring a host back that rests, or power it down."""
         host, has_command = service.host, bool(self._rules.command)
         if is_wanted and (service.up or not has_command):
@@ -214,7 +218,7 @@ class Resting:
             LOG.error('%s ended with status %d', ' '.join(command), status)
 
 
-def _needed(seen: Seen, resting: Collection[str]) -> list[str]:
+def _needed(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
     """Hosts that rest and would hold requests that lack room, one for each."""
     opened = tuple(
         dataclasses.replace(each, takes=True)
@@ -249,6 +253,6 @@ def _run(command: Sequence[str], longest_s: float) -> int:
     return done.returncode
 
 
-def is_resting(service: nova_module.Service) -> bool:
+def is_resting(service: nova_module.ComputeService) -> bool:
     """Whether a host was disabled because it is not needed."""
     return not service.enabled and service.reason.startswith(MARK)

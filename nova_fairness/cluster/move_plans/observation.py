@@ -15,7 +15,7 @@ from nova_fairness.cluster.move_plans import outcome
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 PINS_S = 3600.0
 """After which the pins of all servers are read again: one that was changed
@@ -23,12 +23,12 @@ does not change its server, so that Nova does not list it as changed."""
 
 _LATELY_S = 86400.0
 
-Shared = Callable[[], Collection[partition.Node]]
+Shared = Callable[[], Collection[border.BorderHost]]
 """Says where hosts stand that batch and cloud share."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class PlanObservation:
     """State of the cloud at the last look.
 
     :ivar at: seconds of the epoch.
@@ -40,14 +40,14 @@ class Looked:
     """
 
     at: float
-    last: start_estimates.Last
-    known: candidates.Known
-    services: Mapping[str, nova_module.Service]
+    last: start_estimates.LastCycle
+    known: candidates.ServerFacts
+    services: Mapping[str, nova_module.ComputeService]
     moved_at: float
     shared: Collection[str]
 
 
-class Looking:
+class PlanObserver:
     """Looks at servers and hosts.
 
     :param store: where plans and hosts on their way are.
@@ -75,7 +75,9 @@ class Looking:
         self._pins = _Pins()
         self._pins_at: float | None = None
 
-    def look(self, last: start_estimates.Last, now: float) -> Looked:
+    def look(
+        self, last: start_estimates.LastCycle, now: float
+    ) -> PlanObservation:
         """Look once.
 
         :param last: state and plan of the queue's last cycle.
@@ -95,10 +97,10 @@ class Looking:
         crossing = {
             each.host.cloud
             for each in shared
-            if each.state is not partition.State.CLOUD
+            if each.state is not border.HostState.CLOUD
         }
         moved = self._store.plans.since(now - max(self._rest_s, _LATELY_S))
-        known = candidates.Known(
+        known = candidates.ServerFacts(
             servers,
             groups,
             outcome.moved_since(moved, now - self._rest_s),
@@ -107,11 +109,11 @@ class Looking:
         )
         at = outcome.arrived_at(moved)
         names = frozenset(each.host.cloud for each in shared)
-        return Looked(now, last, known, services, at, names)
+        return PlanObservation(now, last, known, services, at, names)
 
     def pinned(
-        self, looked: Looked, servers: Iterable[str]
-    ) -> candidates.Known:
+        self, looked: PlanObservation, servers: Iterable[str]
+    ) -> candidates.ServerFacts:
         """Facts about servers, with pins of some as they are now.
 
         :param servers: UUIDs.

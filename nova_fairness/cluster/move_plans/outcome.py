@@ -21,7 +21,9 @@ _R = request_model.State
 _SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
 
 
-def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
+def moved_since(
+    plans: Iterable[model.MigrationPlan], since: float
+) -> frozenset[str]:
     """UUIDs of servers that Nova was asked to move since a moment.
 
     :param since: seconds of the epoch.
@@ -34,7 +36,7 @@ def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
     )
 
 
-def arrived_at(plans: Iterable[model.Plan]) -> float:
+def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
     """When the last server arrived on its new host, seconds of the epoch."""
     return max(
         (
@@ -66,7 +68,7 @@ def seen_whole(
 
 
 def sends(
-    plans: Iterable[model.Plan], running: Iterable[cluster.Running]
+    plans: Iterable[model.MigrationPlan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
     """Memory that moving servers sent, in times of the memory they have."""
     sent = {
@@ -97,7 +99,7 @@ def shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
 
 
 def is_as_found(
-    plan: model.Plan,
+    plan: model.MigrationPlan,
     servers: Mapping[str, nova.Server],
     waiting: Mapping[str, cluster.Waiting],
 ) -> bool:
@@ -116,7 +118,9 @@ def is_as_found(
     )
 
 
-def won(plan: model.Plan, last: start_estimates.Last) -> model.Outcome:
+def won(
+    plan: model.MigrationPlan, last: start_estimates.LastCycle
+) -> model.PlanOutcome:
     """Outcome of a plan that ended.
 
     :param last: state and plan of the queue's first cycle after that.
@@ -129,7 +133,7 @@ def won(plan: model.Plan, last: start_estimates.Last) -> model.Outcome:
             each.request.uuid == plan.subject and each.request.state in _SERVED
             for each in last.records
         )
-    return model.Outcome(
+    return model.PlanOutcome(
         hosts_before=plan.promised.hosts_before,
         hosts_after=len(seen.busy),
         spread_before=plan.promised.spread_before,

@@ -50,8 +50,8 @@ _SAID = 20
 _SETTLES_S = 20.0
 """After the last move until what was won is measured."""
 
-_OF_CYCLE = quarantine.Kind.PART
-_C, _E, _G, _S = model.Cause, model.Event, model.Goal, model.State
+_OF_CYCLE = quarantine.InputKind.PART
+_C, _E, _G, _S = model.PlanCause, model.PlanEvent, model.Goal, model.PlanState
 _STARTING = frozenset(
     {request_model.State.SENDING, request_model.State.STARTING}
 )
@@ -71,7 +71,7 @@ class Mode(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class PlanOptions:
     """Options that operators set.
 
     :ivar mode: what is done without approval.
@@ -85,7 +85,7 @@ class Rules:
     """
 
     mode: Mode
-    drafts: goals_module.Rules
+    drafts: goals_module.GoalOptions
     hold_s: float = 300.0
     lasts_s: float = 6 * 3600.0
     rest_s: float = 6 * 3600.0
@@ -93,7 +93,7 @@ class Rules:
     repack_s: float = 7 * 86400.0
 
 
-class MovingPlans:
+class PlanController:
     """Migration plans, in the process that acts.
 
     :param store: where they are.
@@ -119,19 +119,19 @@ class MovingPlans:
         service: service_module.Service,
         nova: nova_module.Nova,
         mobility: live_migrations.Mobility,
-        moving: plan_executor.Moving,
-        resting: host_power.Resting,
-        rules: Rules,
+        moving: plan_executor.PlanExecutor,
+        resting: host_power.HostPower,
+        rules: PlanOptions,
         clock: Callable[[], float],
         stopped: threading.Event,
         interval_s: float,
-        lacking: agent_reports.Lacking | None = None,
+        lacking: agent_reports.ServerShortfall | None = None,
         shared: observation.Shared = tuple,
     ) -> None:
         self._plans = store.plans
         self._store = store
         self._service = service
-        self._looking = observation.Looking(
+        self._looking = observation.PlanObserver(
             store, nova, mobility, rules.rest_s, shared
         )
         self._moving = moving
@@ -143,7 +143,7 @@ class MovingPlans:
         self._lacking = lacking
         self._since: dict[tuple[model.Goal, str], float] = {}
         self._again_at = 0.0
-        self._last: observation.Looked | None = None
+        self._last: observation.PlanObservation | None = None
         self._said = ''
 
     def run(self) -> None:
@@ -202,10 +202,10 @@ class MovingPlans:
         except Exception as error:  # noqa: BLE001 - others go on
             self._service.quarantine.put(_OF_CYCLE, name, error)
 
-    def _rest(self, looked: observation.Looked) -> None:
+    def _rest(self, looked: observation.PlanObservation) -> None:
         self._resting.look(self._seen(looked))
 
-    def last(self) -> observation.Looked:
+    def last(self) -> observation.PlanObservation:
         """State of the cloud at the last look.
 
         :raises NotLeading: if this process does not act, or has not looked.
@@ -220,7 +220,7 @@ class MovingPlans:
         """Names of hosts on which the queue is to start nothing."""
         return self._plans.closing() | self._resting.closing()
 
-    def approve(self, uuid: str) -> model.Plan:
+    def approve(self, uuid: str) -> model.MigrationPlan:
         """Let a plan begin.
 
         :raises UnknownPlan: if there is none.
@@ -234,7 +234,7 @@ class MovingPlans:
             )
         return self._by_hand(uuid, _E.APPROVE)
 
-    def stop(self, uuid: str) -> model.Plan:
+    def stop(self, uuid: str) -> model.MigrationPlan:
         """End a plan; moves that have begun are not called back.
 
         :raises UnknownPlan: if there is none.
@@ -244,7 +244,7 @@ class MovingPlans:
         """
         return self._by_hand(uuid, _E.STOP)
 
-    def empty(self, host: str) -> model.Plan:
+    def empty(self, host: str) -> model.MigrationPlan:
         """Propose a plan that empties a host.
 
         :param host: its name.
@@ -291,7 +291,9 @@ class MovingPlans:
             raise exception.NotLeading('unknown')
         return epoch
 
-    def _by_hand(self, uuid: str, event: model.Event) -> model.Plan:
+    def _by_hand(
+        self, uuid: str, event: model.PlanEvent
+    ) -> model.MigrationPlan:
         epoch = self._acts()
         plan = self._plans.plan(uuid)
         if plan is None:
@@ -300,7 +302,7 @@ class MovingPlans:
         after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
         return self._plans.write(plan, after, epoch)
 
-    def _look(self) -> observation.Looked:
+    def _look(self) -> observation.PlanObservation:
         last, now = self._service.last(), self._clock()
         if now - last.at > STALE_S:
             raise exception.CloudAway(
@@ -309,7 +311,10 @@ class MovingPlans:
         return self._looking.look(last, now)
 
     def _go_on(
-        self, plan: model.Plan, looked: observation.Looked, epoch: int
+        self,
+        plan: model.MigrationPlan,
+        looked: observation.PlanObservation,
+        epoch: int,
     ) -> None:
         """Lead a plan as far as it goes now."""
         plan = self._moving.watch(plan, epoch)
@@ -335,13 +340,13 @@ class MovingPlans:
         if has_ended and is_due:
             self._measure(plan, looked, epoch)
 
-    def _is_wanted(self, plan: model.Plan) -> bool:
+    def _is_wanted(self, plan: model.MigrationPlan) -> bool:
         """Whether a plan that goes on is for what operators want."""
         goals = {_G.EMPTY, *self._rules.drafts.goals}
         return plan.state in model.FINAL or plan.goal in goals
 
     def _left(
-        self, plan: model.Plan, looked: observation.Looked
+        self, plan: model.MigrationPlan, looked: observation.PlanObservation
     ) -> list[nova_module.Server]:
         """Servers on the host of a plan that empties it which stay there."""
         if plan.goal is not _G.EMPTY:
@@ -354,8 +359,11 @@ class MovingPlans:
         ]
 
     def _remaining(
-        self, plan: model.Plan, looked: observation.Looked, epoch: int
-    ) -> model.Plan:
+        self,
+        plan: model.MigrationPlan,
+        looked: observation.PlanObservation,
+        epoch: int,
+    ) -> model.MigrationPlan:
         """The plan of a host that was not empty; it is done once it is."""
         on = {each.host for each in looked.known.servers.values()}
         is_new = looked.last.at < plan.changed_at + _SETTLES_S
@@ -366,8 +374,11 @@ class MovingPlans:
         return self._plans.write(plan, after, epoch)
 
     def _judge(
-        self, plan: model.Plan, looked: observation.Looked, epoch: int
-    ) -> model.Plan:
+        self,
+        plan: model.MigrationPlan,
+        looked: observation.PlanObservation,
+        epoch: int,
+    ) -> model.MigrationPlan:
         """Approve a plan, or let it expire, if that is due."""
         now = self._clock()
         if now >= plan.until:
@@ -383,19 +394,19 @@ class MovingPlans:
         return self._plans.write(plan, after, epoch)
 
     def _room(
-        self, plan: model.Plan, looked: observation.Looked
-    ) -> prechecks.Room:
+        self, plan: model.MigrationPlan, looked: observation.PlanObservation
+    ) -> prechecks.HostRoom:
         # Where all is packed anew some wait on a host that is emptied.
         known = dataclasses.replace(looked.known, stays=(), own=plan.empties)
         if plan.goal is _G.EMPTY:
             known = known.but(plan.subject)
-        room = prechecks.Room(candidates.seen(looked.last.snapshot, known))
+        room = prechecks.HostRoom(candidates.seen(looked.last.snapshot, known))
         for move in plan.moves:
             if move.state is model.MoveState.MOVING:
                 room.take(move.server, move.target)
         return room
 
-    def _plan(self, looked: observation.Looked, epoch: int) -> None:
+    def _plan(self, looked: observation.PlanObservation, epoch: int) -> None:
         """Look for moves, less often where that takes long."""
         begun = self._clock()
         if begun < self._again_at:
@@ -404,7 +415,9 @@ class MovingPlans:
         ended = self._clock()
         self._again_at = ended + max(ended - begun, 0.0) / _PART
 
-    def _propose(self, looked: observation.Looked, epoch: int) -> None:
+    def _propose(
+        self, looked: observation.PlanObservation, epoch: int
+    ) -> None:
         """Propose the first moves that were worth it for long enough."""
         goals = list(self._rules.drafts.goals)
         alive = [
@@ -424,7 +437,7 @@ class MovingPlans:
             goals.remove(_G.REPACK)
         rules = dataclasses.replace(self._rules.drafts, goals=tuple(goals))
         snapshot = candidates.seen(looked.last.snapshot, looked.known)
-        seen = goals_module.Seen(
+        seen = goals_module.GoalInput(
             snapshot,
             looked.last.plan.waiting,
             self._tenants(snapshot, looked) if _G.HELP in goals else None,
@@ -451,7 +464,7 @@ class MovingPlans:
                 return
 
     def _is_outdated(
-        self, draft: goals_module.Draft, looked: observation.Looked
+        self, draft: goals_module.Draft, looked: observation.PlanObservation
     ) -> bool:
         """Whether a server that is to move was pinned, or let go, since."""
         moved = (each.server for each in draft.moves)
@@ -465,7 +478,9 @@ class MovingPlans:
         )
 
     def _tenants(
-        self, snapshot: cluster.ClusterSnapshot, looked: observation.Looked
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        looked: observation.PlanObservation,
     ) -> tenants.Tenants | None:
         """Wants of servers for CPUs; those that moved lately stay anyway.
 
@@ -482,10 +497,10 @@ class MovingPlans:
         return outcome.seen_whole(found, looked.known.servers)
 
     def _add(
-        self, draft: goals_module.Draft, cause: model.Cause, epoch: int
-    ) -> model.Plan:
+        self, draft: goals_module.Draft, cause: model.PlanCause, epoch: int
+    ) -> model.MigrationPlan:
         now = self._clock()
-        plan = model.Plan(
+        plan = model.MigrationPlan(
             str(uuid_module.uuid4()),
             draft.goal,
             draft.subject,
@@ -511,14 +526,17 @@ class MovingPlans:
         )
         return plan
 
-    def _replace(self, plan: model.Plan, epoch: int) -> None:
+    def _replace(self, plan: model.MigrationPlan, epoch: int) -> None:
         event = {_S.PROPOSED: _E.EXPIRE, _S.PARTIAL: _E.STOP}.get(plan.state)
         if event is not None:
             after = plan.stepped(event, self._clock(), _C.REPLACED)
             self._plans.write(plan, after, epoch)
 
     def _measure(
-        self, plan: model.Plan, looked: observation.Looked, epoch: int
+        self,
+        plan: model.MigrationPlan,
+        looked: observation.PlanObservation,
+        epoch: int,
     ) -> None:
         """Write what was won by a plan that ended, once it can be seen."""
         ended = [each.ended_at or 0.0 for each in plan.moves]
@@ -545,7 +563,9 @@ class MovingPlans:
         sent = self._store.requests(_STARTING)
         return not any(host in each.hosts for each in sent)
 
-    def _seen(self, looked: observation.Looked) -> host_power.Seen:
+    def _seen(
+        self, looked: observation.PlanObservation
+    ) -> host_power.HostPowerInput:
         sent = self._store.requests(_STARTING)
         used = {each.host for each in looked.known.servers.values()}
         used |= {host for each in sent for host in each.hosts}
@@ -556,7 +576,7 @@ class MovingPlans:
             if move.state in model.UNENDED
         }
         last = looked.last
-        return host_power.Seen(
+        return host_power.HostPowerInput(
             last.snapshot,
             last.at,
             looked.services,

@@ -35,13 +35,13 @@ MOVED = 'fairness:moved'
 MOST_FAILURES = 3
 """Moves that fail one after the other before their plan ends."""
 
-_C, _E, _S = model.Cause, model.MoveEvent, model.MoveState
+_C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
 _HARMLESS = frozenset({_C.SERVER_GONE, _C.ELSEWHERE})
 """Causes of moves that were left out and whose server left its host anyway."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class ExecutionLimits:
     """Limits of how much is done at once.
 
     :ivar cloud: live migrations in the whole cloud, by any caller, >= 1.
@@ -54,7 +54,7 @@ class Limits:
     longest_s: float = 0.0
 
 
-class Moving:
+class PlanExecutor:
     """Carries plans out.
 
     :param plans: where they are.
@@ -66,10 +66,10 @@ class Moving:
 
     def __init__(
         self,
-        plans: plans_store.Plans,
+        plans: plans_store.PlanTable,
         nova: nova_module.Nova,
         mobility: live_migrations.Mobility,
-        limits: Limits,
+        limits: ExecutionLimits,
         clock: Callable[[], float],
     ) -> None:
         self._plans = plans
@@ -79,7 +79,9 @@ class Moving:
         self._clock = clock
         self._cancelled: set[tuple[str, int]] = set()
 
-    def watch(self, plan: model.Plan, epoch: int) -> model.Plan:
+    def watch(
+        self, plan: model.MigrationPlan, epoch: int
+    ) -> model.MigrationPlan:
         """Look up the state of moves that were begun.
 
         :returns: the plan as it is now.
@@ -95,12 +97,12 @@ class Moving:
 
     def work(
         self,
-        plan: model.Plan,
-        services: Mapping[str, nova_module.Service],
-        room: prechecks.Room,
+        plan: model.MigrationPlan,
+        services: Mapping[str, nova_module.ComputeService],
+        room: prechecks.HostRoom,
         epoch: int,
         left: Collection[str] = (),
-    ) -> model.Plan:
+    ) -> model.MigrationPlan:
         """Begin moves of a plan that runs, and see whether it ended.
 
         :param services: of Nova, by name of the host.
@@ -125,8 +127,8 @@ class Moving:
         return plan
 
     def _over(
-        self, plan: model.Plan, left: Collection[str]
-    ) -> tuple[model.Event, model.Cause, str] | None:
+        self, plan: model.MigrationPlan, left: Collection[str]
+    ) -> tuple[model.PlanEvent, model.PlanCause, str] | None:
         """How a plan ends; ``None`` if it goes on."""
         ended = sorted(
             (each for each in plan.moves if each.ended_at is not None),
@@ -136,20 +138,20 @@ class Moving:
         last = tried[-MOST_FAILURES:]
         if all(each.state not in model.UNENDED for each in plan.moves):
             if tried and all(each.state is _S.FAILED for each in tried):
-                return model.Event.FAIL, _C.MANY_FAILED, last[-1].text
+                return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
             if kept := sorted({*left, *_kept(plan)}):
                 text = f'{", ".join(kept)} stay on host {plan.subject}'
-                return model.Event.REMAIN, _C.SOME_STAY, text
-            return model.Event.FINISH, _C.ALL_ENDED, ''
+                return model.PlanEvent.REMAIN, _C.SOME_STAY, text
+            return model.PlanEvent.FINISH, _C.ALL_ENDED, ''
         if len(last) == MOST_FAILURES and all(
             each.state is _S.FAILED for each in last
         ):
-            return model.Event.FAIL, _C.MANY_FAILED, last[-1].text
+            return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
         if self._clock() >= plan.until:
-            return model.Event.EXPIRE, _C.LATE, ''
+            return model.PlanEvent.EXPIRE, _C.LATE, ''
         return None
 
-    def _free(self, plan: model.Plan) -> collections.Counter[str]:
+    def _free(self, plan: model.MigrationPlan) -> collections.Counter[str]:
         """How many live migrations may begin, by host and '' for all.
 
         :raises CloudError: if those that run cannot be read.
@@ -160,7 +162,7 @@ class Moving:
             count.subtract({'', *each})
         return count
 
-    def _running(self, plan: model.Plan) -> Iterable[tuple[str, str]]:
+    def _running(self, plan: model.MigrationPlan) -> Iterable[tuple[str, str]]:
         """Hosts of live migrations that run, by any caller."""
         seen = {
             each.server: (each.source, each.target)
@@ -181,17 +183,17 @@ class Moving:
 
     def _begun(
         self,
-        plan: model.Plan,
+        plan: model.MigrationPlan,
         number: int,
-        services: Mapping[str, nova_module.Service],
-        room: prechecks.Room,
+        services: Mapping[str, nova_module.ComputeService],
+        room: prechecks.HostRoom,
         free: collections.Counter[str],
         epoch: int,
-    ) -> model.Plan:
+    ) -> model.MigrationPlan:
         """The plan after a move began, was left out, or waits."""
         move = plan.moves[number]
         if _is_in_vain(plan, move):
-            verdict = prechecks.Verdict(_E.SKIP, _C.IN_VAIN)
+            verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
             return self._moved(plan, number, verdict, epoch)
         if not self._may_begin(move, free):
             return plan
@@ -211,7 +213,9 @@ class Moving:
         room.take(move.server, move.target)
         return self._ask(plan, number, epoch)
 
-    def _ask(self, plan: model.Plan, number: int, epoch: int) -> model.Plan:
+    def _ask(
+        self, plan: model.MigrationPlan, number: int, epoch: int
+    ) -> model.MigrationPlan:
         before = self._mobility.of(plan.moves[number].server)
         newest = max((each.number for each in before), default=0)
         move = dataclasses.replace(plan.moves[number], after=newest)
@@ -223,10 +227,10 @@ class Moving:
             self._nova.migrate(move.server, move.target)
         except exception.CloudRefused as error:
             # Whoever was faster has it: what became of that is seen next.
-            verdict = prechecks.Verdict(_E.FAIL, _C.REFUSED, str(error))
+            verdict = prechecks.MoveVerdict(_E.FAIL, _C.REFUSED, str(error))
             server = self._nova.server(move.server)
             if server is not None and server.task:
-                verdict = prechecks.Verdict(_E.RETURN, _C.BUSY)
+                verdict = prechecks.MoveVerdict(_E.RETURN, _C.BUSY)
             return self._moved(plan, number, verdict, epoch)
         LOG.info(
             'plan %s: server %s moves from %s to %s',
@@ -238,8 +242,8 @@ class Moving:
         return plan
 
     def _watched(
-        self, plan: model.Plan, number: int, epoch: int
-    ) -> model.Plan:
+        self, plan: model.MigrationPlan, number: int, epoch: int
+    ) -> model.MigrationPlan:
         move, now = plan.moves[number], self._clock()
         server = self._nova.server(move.server)
         migrations = self._mobility.of(move.server)
@@ -249,8 +253,8 @@ class Moving:
         return self._moved(plan, number, verdict, epoch)
 
     def _progressed(
-        self, plan: model.Plan, number: int, epoch: int
-    ) -> model.Plan:
+        self, plan: model.MigrationPlan, number: int, epoch: int
+    ) -> model.MigrationPlan:
         """Take note of what was sent, and end what takes too long."""
         move = plan.moves[number]
         found = self._mobility.progress(move.server)
@@ -269,11 +273,11 @@ class Moving:
 
     def _moved(
         self,
-        plan: model.Plan,
+        plan: model.MigrationPlan,
         number: int,
-        verdict: prechecks.Verdict,
+        verdict: prechecks.MoveVerdict,
         epoch: int,
-    ) -> model.Plan:
+    ) -> model.MigrationPlan:
         """The plan after one of its moves took a step, or waits."""
         if verdict.event is None:
             return plan
@@ -294,7 +298,7 @@ class Moving:
         )
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
-    def _tell(self, plan: model.Plan, move: model.Move) -> None:
+    def _tell(self, plan: model.MigrationPlan, move: model.Move) -> None:
         """Tell the owner of a server that it is about to move, or did.
 
         Nothing hangs on it: a server whose metadata cannot be written moves.
@@ -317,12 +321,12 @@ class Moving:
 
     def _stepped(
         self,
-        plan: model.Plan,
-        event: model.Event,
-        cause: model.Cause,
+        plan: model.MigrationPlan,
+        event: model.PlanEvent,
+        cause: model.PlanCause,
         text: str,
         epoch: int,
-    ) -> model.Plan:
+    ) -> model.MigrationPlan:
         after = plan.stepped(event, self._clock(), cause, text)
         LOG.info(
             'plan %s is %s: %s %s',
@@ -334,7 +338,7 @@ class Moving:
         return self._plans.write(plan, after, epoch)
 
 
-def _kept(plan: model.Plan) -> list[str]:
+def _kept(plan: model.MigrationPlan) -> list[str]:
     """Servers that are on the host that an operator has emptied still."""
     if plan.goal is not model.Goal.EMPTY:
         return []
@@ -349,7 +353,7 @@ def _kept(plan: model.Plan) -> list[str]:
     ]
 
 
-def _is_in_vain(plan: model.Plan, move: model.Move) -> bool:
+def _is_in_vain(plan: model.MigrationPlan, move: model.Move) -> bool:
     """Whether the host that a move helps to empty cannot be emptied."""
     if plan.goal is not model.Goal.CONSOLIDATE:
         return False

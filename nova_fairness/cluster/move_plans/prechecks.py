@@ -16,14 +16,14 @@ from nova_fairness.model import plans as model
 from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
 
-_E, _C = model.MoveEvent, model.Cause
+_E, _C = model.MoveEvent, model.PlanCause
 
 SETTLES_S = 60.0
 """After which Nova shows what it was asked for, if it was asked at all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class MoveVerdict:
     """The next step of a move.
 
     :ivar event: step that it takes; ``None`` to wait.
@@ -32,21 +32,21 @@ class Verdict:
     """
 
     event: model.MoveEvent | None
-    cause: model.Cause
+    cause: model.PlanCause
     text: str = ''
 
 
-_GO = Verdict(_E.ASK, _C.ASKED)
+_GO = MoveVerdict(_E.ASK, _C.ASKED)
 
 
-class Room:
+class HostRoom:
     """Room on hosts, with what is on its way there.
 
     :param snapshot: with what those servers need that may move.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
-        self._layout = layout_module.Layout(snapshot, weighers.fullest)
+        self._layout = layout_module.HostLayout(snapshot, weighers.fullest)
         items = enumerate(self._layout.items)
         self._items = {each.uuid: n for n, each in items}
         names = enumerate(self._layout.hosts.names)
@@ -86,10 +86,10 @@ class Room:
 def judge(
     move: model.Move,
     server: nova.Server | None,
-    services: Mapping[str, nova.Service],
-    room: Room,
+    services: Mapping[str, nova.ComputeService],
+    room: HostRoom,
     is_last: bool,
-) -> Verdict:
+) -> MoveVerdict:
     """Say whether a move that is pending can begin now.
 
     :param server: as Nova says just now; ``None`` if it is gone.
@@ -98,16 +98,16 @@ def judge(
         then nothing else makes room for it.
     """
     if server is None or not server.host:
-        return Verdict(_E.SKIP, _C.SERVER_GONE)
+        return MoveVerdict(_E.SKIP, _C.SERVER_GONE)
     if server.task:
-        return Verdict(None, _C.BUSY, server.task)
+        return MoveVerdict(None, _C.BUSY, server.task)
     if server.host != move.source:
         text = f'it is on {server.host}'
-        return Verdict(_E.SKIP if is_last else None, _C.ELSEWHERE, text)
+        return MoveVerdict(_E.SKIP if is_last else None, _C.ELSEWHERE, text)
     if server.is_locked or candidates.is_bound(server):
-        return Verdict(_E.SKIP, _C.LOCKED)
+        return MoveVerdict(_E.SKIP, _C.LOCKED)
     if server.status not in nova.MOVES:
-        return Verdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
+        return MoveVerdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
     return _judged_there(
         move, server, services.get(move.target), room, is_last
     )
@@ -116,23 +116,23 @@ def judge(
 def _judged_there(
     move: model.Move,
     server: nova.Server,
-    service: nova.Service | None,
-    room: Room,
+    service: nova.ComputeService | None,
+    room: HostRoom,
     is_last: bool,
-) -> Verdict:
+) -> MoveVerdict:
     """Verdict of the new host on a move that its server could make."""
     if service is None or not (service.enabled and service.up):
         text = service.reason if service else ''
-        return Verdict(_E.SKIP, _C.HOST_CLOSED, text)
+        return MoveVerdict(_E.SKIP, _C.HOST_CLOSED, text)
     if server.pinned and not room.is_in(move.target, server.pinned):
         text = f'it is pinned to zone {server.pinned}'
-        return Verdict(_E.SKIP, _C.NO_ROOM, text)
+        return MoveVerdict(_E.SKIP, _C.NO_ROOM, text)
     if not room.knows(move.server):
-        return Verdict(None, _C.BUSY, 'it was not seen to rest yet')
+        return MoveVerdict(None, _C.BUSY, 'it was not seen to rest yet')
     if not room.takes(move.target):
-        return Verdict(_E.SKIP, _C.HOST_CLOSED, 'it is being left')
+        return MoveVerdict(_E.SKIP, _C.HOST_CLOSED, 'it is being left')
     if not room.fits(move.server, move.target):
-        return Verdict(_E.SKIP if is_last else None, _C.NO_ROOM)
+        return MoveVerdict(_E.SKIP if is_last else None, _C.NO_ROOM)
     return _GO
 
 
@@ -141,7 +141,7 @@ def became(
     server: nova.Server | None,
     migrations: Iterable[live_migrations.Migration],
     now: float,
-) -> Verdict:
+) -> MoveVerdict:
     """Say how a move ended for which Nova was, or may have been, asked.
 
     :param server: as Nova says just now; ``None`` if it is gone.
@@ -149,34 +149,36 @@ def became(
     :param now: seconds of the epoch.
     """
     if server is None or not server.host:
-        return Verdict(_E.SKIP, _C.SERVER_GONE)
+        return MoveVerdict(_E.SKIP, _C.SERVER_GONE)
     newest = next(
         (each for each in migrations if each.number > move.after), None
     )
     if newest is None:
         return _unseen(move, server, now)
     if newest.is_under_way or server.task:
-        return Verdict(None, _C.ASKED, newest.status)
+        return MoveVerdict(None, _C.ASKED, newest.status)
     if server.host == move.target:
-        return Verdict(_E.ARRIVE, _C.ARRIVED)
+        return MoveVerdict(_E.ARRIVE, _C.ARRIVED)
     if server.host != move.source:
-        return Verdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
+        return MoveVerdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
     if newest.is_done:
         # The server is written a moment later.
-        return Verdict(None, _C.ASKED, newest.status)
+        return MoveVerdict(None, _C.ASKED, newest.status)
     if newest.is_cancelled:
-        return Verdict(_E.FAIL, _C.CANCELLED)
-    return Verdict(_E.FAIL, _C.MIGRATION_FAILED, f'Nova says {newest.status}')
+        return MoveVerdict(_E.FAIL, _C.CANCELLED)
+    return MoveVerdict(
+        _E.FAIL, _C.MIGRATION_FAILED, f'Nova says {newest.status}'
+    )
 
 
-def _unseen(move: model.Move, server: nova.Server, now: float) -> Verdict:
+def _unseen(move: model.Move, server: nova.Server, now: float) -> MoveVerdict:
     """Verdict on a move that was begun and has no migration in Nova."""
     if server.task:
-        return Verdict(None, _C.ASKED, server.task)
+        return MoveVerdict(None, _C.ASKED, server.task)
     if server.host == move.target:
-        return Verdict(_E.ARRIVE, _C.ARRIVED)
+        return MoveVerdict(_E.ARRIVE, _C.ARRIVED)
     if server.host != move.source:
-        return Verdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
+        return MoveVerdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
     if now - (move.asked_at or 0.0) < SETTLES_S:
-        return Verdict(None, _C.ASKED)
-    return Verdict(_E.RETURN, _C.NOT_ASKED)
+        return MoveVerdict(None, _C.ASKED)
+    return MoveVerdict(_E.RETURN, _C.NOT_ASKED)

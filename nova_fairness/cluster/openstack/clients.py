@@ -280,7 +280,7 @@ def glance(adapter: Any) -> Api:
     return Api(adapter, 'image', _GLANCE_VERSION)
 
 
-class Cloud(NamedTuple):
+class CloudClients(NamedTuple):
     """The services of a cloud that are asked."""
 
     placement: Api
@@ -289,7 +289,7 @@ class Cloud(NamedTuple):
     glance: Api
 
 
-def connect(cloud: str, region: str = '') -> Cloud:
+def connect(cloud: str, region: str = '') -> CloudClients:
     """The services of a cloud in ``clouds.yaml``, for an administrator.
 
     :param cloud: its name; '' takes what the environment names.
@@ -307,7 +307,7 @@ def connect(cloud: str, region: str = '') -> Cloud:
             config.name or cloud or 'of the environment',
             config.region_name or 'of the catalog',
         )
-        return Cloud(
+        return CloudClients(
             placement(_adapter(config, 'placement')),
             nova(_adapter(config, 'compute')),
             # These addresses in the catalog may lack the version.

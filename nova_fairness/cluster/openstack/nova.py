@@ -22,7 +22,7 @@ from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import paging
 from nova_fairness.cluster.openstack import server_groups
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import lifetimes
 from nova_fairness.model import request as request_model
 
@@ -78,9 +78,9 @@ _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
 _LONGEST = 255
 _ASKED = {
-    leaving.Action.STOP: 'os-stop',
-    leaving.Action.SUSPEND: 'suspend',
-    leaving.Action.SHELVE: 'shelve',
+    eviction.EvictionAction.STOP: 'os-stop',
+    eviction.EvictionAction.SUSPEND: 'suspend',
+    eviction.EvictionAction.SHELVE: 'shelve',
 }
 STARTS = {'SHUTOFF': 'os-start', 'SUSPENDED': 'resume'}
 """Actions that let a server run again on its host, by its status."""
@@ -89,7 +89,7 @@ _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Host:
+class NovaHypervisor:
     """A hypervisor.
 
     :ivar uuid: of it, and of its root provider.
@@ -105,7 +105,7 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Service:
+class ComputeService:
     """A nova-compute.
 
     :ivar uuid: of it.
@@ -201,7 +201,7 @@ class _Sweep:
         self.before = before
         self.seen: set[str] = set()
         self.markers: list[str] = ['']
-        self.ends = paging.Ends()
+        self.ends = paging.ListPosition()
 
     def is_over_after_failure(self) -> bool:
         """Whether nothing more can be read, once Nova failed for a page."""
@@ -240,7 +240,7 @@ class Nova:
         self._flavor_access = flavor_access.FlavorAccess(api)
         self._lifetimes = lifetimes.Lifetimes()
 
-    def hosts(self) -> list[Host]:
+    def hosts(self) -> list[NovaHypervisor]:
         """All hypervisors.
 
         :raises CloudError: if they cannot be read.
@@ -264,7 +264,7 @@ class Nova:
                 found.append(dataclasses.replace(host, takes=takes))
         return _unique(found, self.hosts_unreadable)
 
-    def services(self) -> dict[str, Service]:
+    def services(self) -> dict[str, ComputeService]:
         """All nova-computes, by name of the host.
 
         :raises CloudError: if they cannot be read.
@@ -277,7 +277,7 @@ class Nova:
                     found[_text(each, 'host')] = _service(each)
             return found
 
-    def disable(self, service: Service, reason: str) -> None:
+    def disable(self, service: ComputeService, reason: str) -> None:
         """Let no new servers start on a host; those that run go on.
 
         :param reason: that is to stand there; cut to the length Nova takes.
@@ -286,7 +286,7 @@ class Nova:
         body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
         self._api.put(f'/os-services/{service.uuid}', body)
 
-    def enable(self, service: Service) -> None:
+    def enable(self, service: ComputeService) -> None:
         """Let servers start on a host again.
 
         :raises CloudError: if it is not known that it was done.
@@ -647,13 +647,13 @@ class Nova:
         if not self._api.delete(f'/servers/{uuid}'):
             self._remember_gone(uuid)
 
-    def act(self, uuid: str, action: leaving.Action) -> None:
+    def act(self, uuid: str, action: eviction.EvictionAction) -> None:
         """Ask for what lets a server leave.
 
         :raises CloudAway: if it is not known whether it will be done.
         :raises CloudRefused: if it will not.
         """
-        if action is leaving.Action.DELETE:
+        if action is eviction.EvictionAction.DELETE:
             self.delete(uuid)
         else:
             self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
@@ -780,10 +780,10 @@ def _service_host(entry: Any) -> str:
 
 def _host(
     entry: Mapping[str, Any], is_of_many: bool, zones: Mapping[str, str]
-) -> Host:
+) -> NovaHypervisor:
     service = _text(entry['service'], 'host')
     own = _text(entry, 'hypervisor_hostname')
-    return Host(
+    return NovaHypervisor(
         uuid=_text(entry, 'id'),
         name=own if is_of_many else service,
         zone=zones.get(service, ''),
@@ -792,8 +792,8 @@ def _host(
 
 
 def _unique(
-    hosts: Iterable[Host], unreadable: dict[str, Exception]
-) -> list[Host]:
+    hosts: Iterable[NovaHypervisor], unreadable: dict[str, Exception]
+) -> list[NovaHypervisor]:
     """Hosts whose names are theirs alone."""
     listed = list(hosts)
     names = collections.Counter(each.name for each in listed)
@@ -832,8 +832,8 @@ def _time(found: Mapping[str, Any], name: str) -> float | None:
     return dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC).timestamp()
 
 
-def _service(found: Mapping[str, Any]) -> Service:
-    return Service(
+def _service(found: Mapping[str, Any]) -> ComputeService:
+    return ComputeService(
         uuid=_text(found, 'id'),
         host=_text(found, 'host'),
         enabled=found['status'] == 'enabled',

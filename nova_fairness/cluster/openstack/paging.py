@@ -19,7 +19,7 @@ PAGE = 1000
 _Found = Sequence[Mapping[str, Any]]
 
 
-class Ends:
+class ListPosition:
     """Position in a list of servers, if Nova fails for some of its rows.
 
     A page for which it fails is read in smaller ones up to the row, and the
@@ -63,7 +63,7 @@ def around(
     :raises CloudFailed: that, if nothing could be read.
     :raises CloudError: if Nova is away.
     """
-    ends, last, stops = Ends(), '', list[str]()
+    ends, last, stops = ListPosition(), '', list[str]()
     found: list[Mapping[str, Any]] = []
     while True:
         after = f'&marker={last}' if last else ''

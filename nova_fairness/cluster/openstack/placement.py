@@ -30,7 +30,7 @@ _MOST = 2**46
 
 
 @dataclasses.dataclass(frozen=True)
-class Tree:
+class ProviderTree:
     """Providers below one root, summed up.
 
     :ivar uuid: of the root.
@@ -106,7 +106,7 @@ class Placement:
         self._api = api
         self.is_whole = True
         self._known: dict[str, _Known] = {}
-        self._trees: dict[str, tuple[dict[str, _Known], Tree]] = {}
+        self._trees: dict[str, tuple[dict[str, _Known], ProviderTree]] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._summed: dict[str, Mapping[str, int]] = {}
         self._providers = _Turn(_PROVIDERS_AT_ONCE)
@@ -117,7 +117,7 @@ class Placement:
         self,
         freed: Collection[str] = (),
         changed: Iterable[tuple[str, str]] = (),
-    ) -> dict[str, Tree]:
+    ) -> dict[str, ProviderTree]:
         """All trees, by the UUID of their root.
 
         :param freed: roots of those where less may be in use.
@@ -219,7 +219,7 @@ class Placement:
             self._usages.get(project, {}).pop(whose, None)
 
     def keep(
-        self, request: request_model.Request, trees: Iterable[Tree]
+        self, request: request_model.Request, trees: Iterable[ProviderTree]
     ) -> None:
         """Keep room for a request; done again, it does nothing.
 
@@ -361,7 +361,9 @@ class Placement:
         }
         return dataclasses.replace(known, amounts=amounts)
 
-    def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
+    def _tree(
+        self, root: str, providers: Iterable[Mapping[str, Any]]
+    ) -> ProviderTree:
         order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
         known = {each['uuid']: self._known[each['uuid']] for each in order}
         name = str(order[0].get('name') or root)
@@ -371,13 +373,13 @@ class Placement:
         return made[1]
 
 
-def _tree(root: str, name: str, known: Mapping[str, _Known]) -> Tree:
+def _tree(root: str, name: str, known: Mapping[str, _Known]) -> ProviderTree:
     """Sum up providers, the root first."""
     amounts: dict[str, Amount] = {}
     for each in known.values():
         for resource, amount in each.amounts.items():
             amounts[resource] = _both(amounts.get(resource), amount)
-    return Tree(
+    return ProviderTree(
         root,
         name,
         amounts,
@@ -458,7 +460,7 @@ def _both(one: Amount | None, other: Amount) -> Amount:
 
 
 def _shares(
-    request: request_model.Request, trees: Iterable[Tree]
+    request: request_model.Request, trees: Iterable[ProviderTree]
 ) -> list[dict[str, dict[str, int]]]:
     """Allocations by provider, of each server.
 
@@ -473,7 +475,7 @@ def _shares(
 
 def _share(
     demand: Iterable[tuple[str, int]],
-    tree: Tree,
+    tree: ProviderTree,
     taken: dict[tuple[str, str], int],
 ) -> dict[str, dict[str, int]]:
     """Allocations of one server.

@@ -20,10 +20,10 @@ _CHARGES = tables.CHARGES
 _READ_AT_ONCE = 1000
 
 
-class Charges(led.Led[[]]):
+class Charges(led.LeaderTable[[]]):
     """The table of what was charged."""
 
-    def add(self, charge: records.Charge, epoch: int) -> None:
+    def add(self, charge: records.ChargeRecord, epoch: int) -> None:
         """Write what is about to be charged.
 
         :param epoch: of the leader.
@@ -48,7 +48,7 @@ class Charges(led.Led[[]]):
         if not self._tables.insert_if(_CHARGES, row, leads):
             self._check_leads(epoch)
 
-    def all(self, until: int) -> Iterator[records.Charge]:
+    def all(self, until: int) -> Iterator[records.ChargeRecord]:
         """Charges that count, the oldest first.
 
         :param until: version of the ledger.
@@ -64,7 +64,7 @@ class Charges(led.Led[[]]):
             rows = self._tables.select(query)
             for row in rows:
                 opening = row['opening']
-                yield records.Charge(
+                yield records.ChargeRecord(
                     row['version'],
                     row['begins'],
                     row['ends'],

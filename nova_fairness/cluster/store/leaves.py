@@ -17,17 +17,17 @@ from nova_fairness import exception
 from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 
 _LEAVES = tables.LEAVES
-_FINAL = sorted(each.value for each in leaving.FINAL)
+_FINAL = sorted(each.value for each in eviction.FINAL)
 _LATER = _LEAVES.alias()
 _HAS_LATER = sa.exists().where(
     _LATER.c.server == _LEAVES.c.server, _LATER.c.turn > _LEAVES.c.turn
 )
 """Made once: the columns of an alias are much garbage."""
 _MAKES_ROOM = _LEAVES.c.cause.in_(
-    sorted(each.value for each in leaving.PREEMPTIONS)
+    sorted(each.value for each in eviction.PREEMPTIONS)
 )
 _SAME = (
     *('server', 'turn', 'version', 'at', 'changed_at', 'tried', 'asked_at'),
@@ -37,19 +37,19 @@ _SAME = (
 """Columns that are fields of the same name."""
 
 
-class Leaves(led.Led[[leaving.Leave]]):
+class Leaves(led.LeaderTable[[eviction.Eviction]]):
     """The table of servers that leave."""
 
     def found(
-        self, states: Collection[leaving.State]
-    ) -> dict[str, leaving.Leave]:
+        self, states: Collection[eviction.EvictionState]
+    ) -> dict[str, eviction.Eviction]:
         """Servers in some states, those that are due first, by UUID."""
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
 
     def lately(
-        self, causes: Collection[leaving.Cause], since: float
-    ) -> dict[str, leaving.Leave]:
+        self, causes: Collection[eviction.EvictionCause], since: float
+    ) -> dict[str, eviction.Eviction]:
         """Servers that came into their state of late, by UUID.
 
         :param causes: for which they leave or left.
@@ -60,13 +60,13 @@ class Leaves(led.Led[[leaving.Leave]]):
             _LEAVES.c.changed_at >= since,
         )
 
-    def of(self, servers: Collection[str]) -> dict[str, leaving.Leave]:
+    def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
         """How far some servers have left, by UUID; others never did."""
         return self._newest(_LEAVES.c.server.in_(list(servers)))
 
     def _newest(
         self, *wanted: sa.ColumnElement[bool]
-    ) -> dict[str, leaving.Leave]:
+    ) -> dict[str, eviction.Eviction]:
         query = (
             sa.select(_LEAVES)
             .where(*wanted, ~_HAS_LATER)
@@ -77,7 +77,7 @@ class Leaves(led.Led[[leaving.Leave]]):
 
     def preemptions(
         self, project: str | None, marker: str | None, most: int
-    ) -> Sequence[leaving.Leave]:
+    ) -> Sequence[eviction.Eviction]:
         """Times that servers were to make room, the newest first.
 
         :param project: to which the server or the request belongs; ``None``
@@ -114,7 +114,7 @@ class Leaves(led.Led[[leaving.Leave]]):
             for _, each in self._tables.made('leaves', 'uuid', rows, _leave)
         ]
 
-    def preemption(self, uuid: str) -> leaving.Leave | None:
+    def preemption(self, uuid: str) -> eviction.Eviction | None:
         """One time that a server was to make room; ``None`` if unknown."""
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
@@ -123,8 +123,11 @@ class Leaves(led.Led[[leaving.Leave]]):
         return found[0][1] if found else None
 
     def choose(
-        self, leave: leaving.Leave, before: leaving.Leave | None, epoch: int
-    ) -> leaving.Leave:
+        self,
+        leave: eviction.Eviction,
+        before: eviction.Eviction | None,
+        epoch: int,
+    ) -> eviction.Eviction:
         """Let a server leave from now on.
 
         :param leave: in its first state.
@@ -137,7 +140,7 @@ class Leaves(led.Led[[leaving.Leave]]):
         turn = 0 if before is None else before.turn + 1
         chosen = dataclasses.replace(leave, turn=turn)
         # What has ended never begins again: it may be decided on as read.
-        if (before and before.state not in leaving.FINAL) or (
+        if (before and before.state not in eviction.FINAL) or (
             not self._tables.insert_if(
                 _LEAVES, _row(chosen), tables.newest_epoch() == epoch
             )
@@ -148,12 +151,12 @@ class Leaves(led.Led[[leaving.Leave]]):
 
     def step(
         self,
-        leave: leaving.Leave,
-        event: leaving.Event,
+        leave: eviction.Eviction,
+        event: eviction.EvictionEvent,
         epoch: int,
         now: float,
         at: float | None = None,
-    ) -> leaving.Leave:
+    ) -> eviction.Eviction:
         """Lead a server into its next state.
 
         :param leave: as it was when this was decided.
@@ -192,7 +195,7 @@ class Leaves(led.Led[[leaving.Leave]]):
         )
 
 
-def _guarded(leave: leaving.Leave, epoch: int) -> sa.Update:
+def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
     """Change a row only if it is as it was and the leader leads."""
     return sa.update(_LEAVES).where(
         _LEAVES.c.uuid == leave.uuid,
@@ -201,7 +204,7 @@ def _guarded(leave: leaving.Leave, epoch: int) -> sa.Update:
     )
 
 
-def _row(leave: leaving.Leave) -> dict[str, Any]:
+def _row(leave: eviction.Eviction) -> dict[str, Any]:
     same = {name: getattr(leave, name) for name in ('uuid', *_SAME)}
     return {
         **same,
@@ -215,14 +218,14 @@ def _row(leave: leaving.Leave) -> dict[str, Any]:
     }
 
 
-def _leave(row: Mapping[str, Any]) -> leaving.Leave:
-    return leaving.Leave(
+def _leave(row: Mapping[str, Any]) -> eviction.Eviction:
+    return eviction.Eviction(
         **{name: row[name] for name in _SAME},
         project=row['project'],
         user=row['owner'],
-        cause=leaving.Cause(row['cause']),
+        cause=eviction.EvictionCause(row['cause']),
         why=records.why_of(row),
-        actions=tuple(map(leaving.Action, row['actions'].split(','))),
-        state=leaving.State(row['state']),
+        actions=tuple(map(eviction.EvictionAction, row['actions'].split(','))),
+        state=eviction.EvictionState(row['state']),
         request=row['request'] or '',
     )

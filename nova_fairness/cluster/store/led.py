@@ -31,7 +31,7 @@ def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
     return tell
 
 
-class Led(Generic[_Told]):
+class LeaderTable(Generic[_Told]):
     """A table whose writes name the epoch of the leader.
 
     :param rows: of the database.

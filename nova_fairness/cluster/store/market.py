@@ -36,7 +36,7 @@ Replace = Callable[..., None]
 """Changes the one row of a table as a whole, if its version is as given."""
 
 
-class Market:
+class MarketTables:
     """The tables of the market.
 
     :param rows: of the database.
@@ -54,11 +54,11 @@ class Market:
     ) -> None:
         self._tables = rows
         self._replace = replace
-        self._owned = owned.Owned(rows, tables.TRADES, check_leads)
+        self._owned = owned.OwnerTable(rows, tables.TRADES, check_leads)
         self._unreadable: set[str] = set()
         self.prices = Prices(rows, check_leads)
 
-    def read(self, known: int) -> records.Traded | None:
+    def read(self, known: int) -> records.SpendingRecords | None:
         """Groups with rates, and what was charged.
 
         A project whose row cannot be read has no groups and is charged
@@ -81,14 +81,14 @@ class Market:
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self._unreadable.add(project)
                 LOG.error(UNREADABLE, project, error)
-        return records.Traded(
+        return records.SpendingRecords(
             [group for each in parts for group in each.groups],
             {name: n for each in parts for name, n in each.spent.items()},
             {name: at for each in parts for name, at in each.meters.items()},
             rows[0]['version'],
         )
 
-    def write(self, traded: records.Traded, epoch: int) -> None:
+    def write(self, traded: records.SpendingRecords, epoch: int) -> None:
         """Write groups, and what was charged, of each project together.
 
         :param traded: with the version that it was worked out from.
@@ -105,22 +105,24 @@ class Market:
         self._owned.write(before, after, epoch)
 
 
-def _read(project: str, kept: str) -> records.Traded:
+def _read(project: str, kept: str) -> records.SpendingRecords:
     own = json.loads(kept)
-    return records.Traded(
+    return records.SpendingRecords(
         [
             (project, name, float(rate), int(count))
             for name, (rate, count) in own['groups'].items()
         ],
         {account: int(units) for account, units in own['spent'].items()},
         {
-            server: records.Meter(project, host, process, int(used), float(at))
+            server: records.ServerMeter(
+                project, host, process, int(used), float(at)
+            )
             for server, (host, process, used, at) in own['meters'].items()
         },
     )
 
 
-def _written(traded: records.Traded) -> dict[str, str]:
+def _written(traded: records.SpendingRecords) -> dict[str, str]:
     """Contents of rows, by project."""
     parts: dict[str, dict[str, dict[str, Any]]] = {}
 
@@ -138,7 +140,7 @@ def _written(traded: records.Traded) -> dict[str, str]:
     return {project: records.short(kept) for project, kept in parts.items()}
 
 
-class Prices(led.Led[[]]):
+class Prices(led.LeaderTable[[]]):
     """The table of prices."""
 
     def add(self, prices: Sequence[market_model.Price], epoch: int) -> None:

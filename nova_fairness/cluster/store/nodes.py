@@ -18,13 +18,13 @@ from nova_fairness import exception
 from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
-from nova_fairness.model import partition
+from nova_fairness.model import border
 
 _NODES, _BORDER = tables.NODES, tables.BORDER
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Aimed:
+class HostTarget:
     """How many hosts an operator wants the cloud to have.
 
     :ivar hosts: number; ``None`` to go by calendar and demand.
@@ -35,10 +35,10 @@ class Aimed:
     version: int = 0
 
 
-class Nodes(led.Led[[partition.Node]]):
+class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
     """The table of hosts between batch and cloud."""
 
-    def all(self) -> tuple[dict[str, partition.Node], dict[str, str]]:
+    def all(self) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
         """Hosts by name, and what is wrong with rows that cannot be read."""
         query = sa.select(_NODES).order_by(_NODES.c.host)
         found, wrong = {}, {}
@@ -52,7 +52,7 @@ class Nodes(led.Led[[partition.Node]]):
                 )
         return found, wrong
 
-    def node(self, host: str) -> partition.Node | None:
+    def node(self, host: str) -> border.BorderHost | None:
         """One host as it is now; ``None`` if there is none that can be read.
 
         :param host: name of the machine.
@@ -66,24 +66,27 @@ class Nodes(led.Led[[partition.Node]]):
 
     def closing(self) -> frozenset[str]:
         """Names in Nova of hosts that are leaving the cloud."""
-        state = partition.State.LEAVING_CLOUD.value
+        state = border.HostState.LEAVING_CLOUD.value
         query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
         return frozenset(row['cloud'] for row in self._tables.select(query))
 
-    def add(self, host: partition.Host, epoch: int, now: float) -> None:
+    def add(self, host: border.SharedHost, epoch: int, now: float) -> None:
         """Add a host whose side is not known yet.
 
         :raises Deposed: if that leader no longer leads.
         """
-        row = _row(partition.Node(host, since=now))
+        row = _row(border.BorderHost(host, since=now))
         if not self._tables.insert_if(
             _NODES, row, tables.newest_epoch() == epoch
         ):
             self._check_leads(epoch)
 
     def describe(
-        self, node: partition.Node, host: partition.Host, epoch: int
-    ) -> partition.Node:
+        self,
+        node: border.BorderHost,
+        host: border.SharedHost,
+        epoch: int,
+    ) -> border.BorderHost:
         """Write other names or cores of a host; where it stands is kept.
 
         :raises Outdated: if it took a step meanwhile.
@@ -97,14 +100,14 @@ class Nodes(led.Led[[partition.Node]]):
 
     def step(
         self,
-        node: partition.Node,
-        event: partition.Event,
+        node: border.BorderHost,
+        event: border.HostEvent,
         epoch: int,
         now: float,
-        cause: partition.Cause,
+        cause: border.HostCause,
         text: str = '',
         until: float | None = None,
-    ) -> partition.Node:
+    ) -> border.BorderHost:
         """Lead a host into its next state.
 
         :param node: as it was when this was decided.
@@ -121,7 +124,7 @@ class Nodes(led.Led[[partition.Node]]):
         self._changed(changed)
         return changed
 
-    def check(self, host: str, version: int, epoch: int) -> partition.Node:
+    def check(self, host: str, version: int, epoch: int) -> border.BorderHost:
         """See to it that a host is still as something was decided on.
 
         :returns: the host.
@@ -134,7 +137,7 @@ class Nodes(led.Led[[partition.Node]]):
             self._explain(host, epoch)
         return node
 
-    def forget(self, node: partition.Node, epoch: int) -> None:
+    def forget(self, node: border.BorderHost, epoch: int) -> None:
         """Remove a host that is still as it was.
 
         :raises Deposed: if that leader no longer leads.
@@ -147,12 +150,12 @@ class Nodes(led.Led[[partition.Node]]):
         if not self._tables.update(statement):
             self._check_leads(epoch)
 
-    def aimed(self) -> Aimed:
+    def aimed(self) -> HostTarget:
         """How many hosts an operator wants the cloud to have."""
         row = self._tables.only(_BORDER)
-        return Aimed(row['hosts'], row['version'])
+        return HostTarget(row['hosts'], row['version'])
 
-    def aim(self, aimed: Aimed, epoch: int) -> None:
+    def aim(self, aimed: HostTarget, epoch: int) -> None:
         """Write how many hosts the cloud is to have.
 
         :param aimed: with the version that it was decided on.
@@ -174,7 +177,10 @@ class Nodes(led.Led[[partition.Node]]):
             )
 
     def _write(
-        self, before: partition.Node, after: partition.Node, epoch: int
+        self,
+        before: border.BorderHost,
+        after: border.BorderHost,
+        epoch: int,
     ) -> None:
         changed = self._tables.update(
             sa.update(_NODES)
@@ -198,7 +204,7 @@ class Nodes(led.Led[[partition.Node]]):
         )
 
 
-def _row(node: partition.Node) -> dict[str, Any]:
+def _row(node: border.BorderHost) -> dict[str, Any]:
     host = node.host
     return {
         'host': host.name,
@@ -224,21 +230,21 @@ def _row(node: partition.Node) -> dict[str, Any]:
     }
 
 
-def _node(row: Mapping[str, Any]) -> partition.Node:
+def _node(row: Mapping[str, Any]) -> border.BorderHost:
     """A node of a row: fixed, unless its reader knows a description."""
-    return partition.Node(
-        partition.Host(
+    return border.BorderHost(
+        border.SharedHost(
             row['host'], row['batch'], row['cloud'], row['cores'], True
         ),
-        partition.State(row['state']),
+        border.HostState(row['state']),
         row['since'],
         row['until'],
         tuple(
-            partition.Step(
+            border.HostStep(
                 at,
-                partition.Event(event),
-                partition.State(state),
-                partition.Cause(cause),
+                border.HostEvent(event),
+                border.HostState(state),
+                border.HostCause(cause),
                 text,
             )
             for at, event, state, cause, text in json.loads(row['history'])

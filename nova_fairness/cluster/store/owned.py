@@ -13,7 +13,7 @@ from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import tables
 
 
-class Owned:
+class OwnerTable:
     """A table with the columns ``key``, name of the owner, and content.
 
     :param rows: of the database.

@@ -23,12 +23,16 @@ from nova_fairness.model import plans as model
 
 _PLANS = tables.PLANS
 _CLOSING = frozenset(
-    {model.State.APPROVED, model.State.RUNNING, model.State.DONE}
+    {model.PlanState.APPROVED, model.PlanState.RUNNING, model.PlanState.DONE}
 )
 """Once all is measured, something may start on the hosts of a plan again."""
 
 _HELD = frozenset(
-    {model.State.APPROVED, model.State.RUNNING, model.State.PARTIAL}
+    {
+        model.PlanState.APPROVED,
+        model.PlanState.RUNNING,
+        model.PlanState.PARTIAL,
+    }
 )
 """States of plans of operators whose host nothing else uses."""
 
@@ -37,14 +41,16 @@ _EMPTYING = frozenset(
 )
 
 
-class Plans(led.Led[[model.Plan | None, model.Plan]]):
+class PlanTable(
+    led.LeaderTable[[model.MigrationPlan | None, model.MigrationPlan]]
+):
     """The table of migration plans.
 
     Listeners are told of a plan as it was, ``None`` for a new one, and as it
     is.
     """
 
-    def add(self, plan: model.Plan, epoch: int) -> None:
+    def add(self, plan: model.MigrationPlan, epoch: int) -> None:
         """Add a plan; one that is there already is left as it is.
 
         :raises Deposed: if that leader no longer leads.
@@ -57,8 +63,11 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
             self._check_leads(epoch)
 
     def write(
-        self, before: model.Plan, after: model.Plan, epoch: int
-    ) -> model.Plan:
+        self,
+        before: model.MigrationPlan,
+        after: model.MigrationPlan,
+        epoch: int,
+    ) -> model.MigrationPlan:
         """Write a plan as it is now.
 
         :param before: as it was when this was decided.
@@ -83,7 +92,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         self._changed(before, written)
         return written
 
-    def check(self, plan: model.Plan, epoch: int) -> None:
+    def check(self, plan: model.MigrationPlan, epoch: int) -> None:
         """See to it that a plan is still as something was decided on.
 
         :raises Outdated: if it was written meanwhile.
@@ -94,14 +103,14 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         if found is None or found.version != plan.version:
             self._explain(plan.uuid, epoch)
 
-    def plan(self, uuid: str) -> model.Plan | None:
+    def plan(self, uuid: str) -> model.MigrationPlan | None:
         """One plan; ``None`` if there is none."""
         query = sa.select(_PLANS).where(_PLANS.c.uuid == uuid)
         rows = self._tables.select(query)
         found = self._tables.made('plans', 'uuid', rows, _plan)
         return found[0][1] if found else None
 
-    def open(self) -> list[model.Plan]:
+    def open(self) -> list[model.MigrationPlan]:
         """Plans with work or a measurement left, the oldest first."""
         query = (
             sa.select(_PLANS)
@@ -111,8 +120,10 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         return self._made(query)
 
     def listed(
-        self, marker: model.Plan | None = None, limit: int | None = None
-    ) -> list[model.Plan]:
+        self,
+        marker: model.MigrationPlan | None = None,
+        limit: int | None = None,
+    ) -> list[model.MigrationPlan]:
         """All plans, the newest first.
 
         :param marker: the last one of the page before.
@@ -132,7 +143,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         ).limit(limit)
         return self._made(query)
 
-    def since(self, changed_at: float) -> list[model.Plan]:
+    def since(self, changed_at: float) -> list[model.MigrationPlan]:
         """Plans that are open, or came into their state since a moment.
 
         :param changed_at: seconds of the epoch.
@@ -159,7 +170,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
             host for _, hosts in found for host in hosts
         )
 
-    def _made(self, query: sa.Select[Any]) -> list[model.Plan]:
+    def _made(self, query: sa.Select[Any]) -> list[model.MigrationPlan]:
         rows = self._tables.select(query)
         return [
             each for _, each in self._tables.made('plans', 'uuid', rows, _plan)
@@ -195,7 +206,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         )
 
 
-def _row(plan: model.Plan) -> dict[str, Any]:
+def _row(plan: model.MigrationPlan) -> dict[str, Any]:
     return {
         'uuid': plan.uuid,
         'goal': plan.goal.value,
@@ -248,14 +259,14 @@ def _move(found: list[Any]) -> model.Move:
         wave,
         cost_mb,
         model.MoveState(state),
-        None if cause is None else model.Cause(cause),
+        None if cause is None else model.PlanCause(cause),
         *rest,
     )
 
 
-def _plan(row: Mapping[str, Any]) -> model.Plan:
+def _plan(row: Mapping[str, Any]) -> model.MigrationPlan:
     won = row['won']
-    return model.Plan(
+    return model.MigrationPlan(
         row['uuid'],
         model.Goal(row['goal']),
         row['subject'],
@@ -264,14 +275,14 @@ def _plan(row: Mapping[str, Any]) -> model.Plan:
         row['until'],
         tuple(map(_move, json.loads(row['moves']))),
         tuple(json.loads(row['empties'])),
-        model.Outcome(**json.loads(row['promised'])),
-        won and model.Outcome(**json.loads(won)),
-        model.State(row['state']),
-        model.Cause(row['cause']),
+        model.PlanOutcome(**json.loads(row['promised'])),
+        won and model.PlanOutcome(**json.loads(won)),
+        model.PlanState(row['state']),
+        model.PlanCause(row['cause']),
         row['explanation'],
         row['version'],
         tuple(
-            model.Stay(server, name, model.Cause(cause), text)
+            model.Stay(server, name, model.PlanCause(cause), text)
             for server, name, cause, text in json.loads(row['stays'] or '[]')
         ),
     )

@@ -28,11 +28,11 @@ class Pledges:
         self._tables = rows
         self._replace = replace
 
-    def read(self) -> pledges.Kept:
+    def read(self) -> pledges.BatchMemory:
         """Read all that is remembered."""
         row = self._tables.only(_PLEDGES)
         kept = json.loads(row['kept'])
-        return pledges.Kept(
+        return pledges.BatchMemory(
             kept['at'],
             kept['use'],
             kept['found'],
@@ -40,7 +40,7 @@ class Pledges:
             row['version'],
         )
 
-    def write(self, kept: pledges.Kept, epoch: int) -> None:
+    def write(self, kept: pledges.BatchMemory, epoch: int) -> None:
         """Remember something else.
 
         :param kept: with the version that it was worked out from.

@@ -13,7 +13,7 @@ from typing import Any
 from typing import NamedTuple
 
 from nova_fairness import exception
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -25,7 +25,7 @@ _ROWS = 30_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Room:
+class ReservedRoom:
     """Room that is reserved for a request.
 
     :ivar hosts: names, one per server.
@@ -41,7 +41,7 @@ class Room:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Record:
+class RequestRecord:
     """A request as it is stored.
 
     :ivar request: what was asked for, with state and version.
@@ -60,12 +60,12 @@ class Record:
     why: reason.Why
     changed_at: float
     hosts: tuple[str, ...] = ()
-    room: Room | None = None
+    room: ReservedRoom | None = None
     fault: Exception | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Used:
+class UseRecords:
     """Use of accounts, decayed: the longer ago, the less it counts.
 
     :ivar at: seconds of the epoch that is charged up to; 0 if nothing was.
@@ -85,7 +85,7 @@ class Used:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Charge:
+class ChargeRecord:
     """Amounts that were charged at once.
 
     :ivar version: of the ledger after it.
@@ -107,7 +107,7 @@ class Charge:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class AccountSettings:
     """Settings of accounts that were made while the service ran.
 
     :ivar accounts: JSON types by name of the account and of its field.
@@ -119,7 +119,7 @@ class Given:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Promised:
+class PromisedStarts:
     """Estimated starts that owners were told, and their outcomes.
 
     :ivar promises: fields of :class:`.calibration.Promise`, by UUID.
@@ -132,7 +132,7 @@ class Promised:
     version: int = 0
 
 
-class Meter(NamedTuple):
+class ServerMeter(NamedTuple):
     """How far a server was charged.
 
     :ivar project: to which it belongs.
@@ -150,7 +150,7 @@ class Meter(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Traded:
+class SpendingRecords:
     """Groups with spending rates, and what was charged.
 
     :ivar groups: project, name, rate and count of each.
@@ -161,7 +161,7 @@ class Traded:
 
     groups: Sequence[tuple[str, str, float, int]]
     spent: Mapping[str, int]
-    meters: Mapping[str, Meter]
+    meters: Mapping[str, ServerMeter]
     version: int = 0
 
 
@@ -184,7 +184,7 @@ def short(content: object) -> str:
     return json.dumps(content, separators=(',', ':'))
 
 
-def row_of(record: Record) -> dict[str, Any]:
+def row_of(record: RequestRecord) -> dict[str, Any]:
     """The columns of a request."""
     request = record.request
     return {
@@ -226,7 +226,7 @@ def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
     return request_model.Hold(by, at, row['held_why'] or '')
 
 
-def preemptible(found: Iterable[Record]) -> frozenset[str]:
+def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
     """Servers that are; see :func:`.request.newest`.
 
     :param found: the oldest first.
@@ -256,18 +256,18 @@ def told(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
     }
 
 
-class Known:
+class RowCache:
     """Records of the rows that were read last.
 
     Most rows are in a cycle as in the last, and so are their records.
     """
 
     def __init__(self) -> None:
-        self._by_uuid: dict[str, tuple[tuple[Any, ...], Record]] = {}
+        self._by_uuid: dict[str, tuple[tuple[Any, ...], RequestRecord]] = {}
 
     def records(
         self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]
-    ) -> list[Record]:
+    ) -> list[RequestRecord]:
         """Records of rows, in their order.
 
         :param names: of the columns.
@@ -288,7 +288,7 @@ class Known:
         return [record for _, record in found.values()]
 
 
-def read(row: Mapping[str, Any]) -> Record:
+def read(row: Mapping[str, Any]) -> RequestRecord:
     """Make a record of a row, or one that says that it cannot be read."""
     try:
         return record_of(row)
@@ -296,7 +296,7 @@ def read(row: Mapping[str, Any]) -> Record:
         return _unreadable(row, error)
 
 
-def _unreadable(row: Mapping[str, Any], error: Exception) -> Record:
+def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
     """A request whose row cannot be read, as far as it is known."""
     uuid, state, origin = str(row['uuid']), row['state'], row['origin']
     states = {each.value: each for each in request_model.State}
@@ -314,7 +314,7 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> Record:
         version=row['version'],
     )
     why = reason.why(reason.Reason.QUARANTINED, again_s=_AGAIN_S)
-    return Record(
+    return RequestRecord(
         request,
         row['cast_uuid'],
         why,
@@ -353,7 +353,7 @@ def _hosts(written: str | None) -> tuple[str, ...]:
         return ()
 
 
-def record_of(row: Mapping[str, Any]) -> Record:
+def record_of(row: Mapping[str, Any]) -> RequestRecord:
     """Make a record of a row.
 
     :raises Exception: if it cannot be read.
@@ -370,7 +370,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
         group=group,
         expires_at=_maybe(row['expires_at']),
         band=request_model.Band(row['band'] or _USUAL.value),
-        leaves_by=leaving.Action(row['leaves_by'])
+        leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
         time_limit_s=_maybe(row['time_limit_s']),
@@ -380,7 +380,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
         state=request_model.State(row['state']),
         version=row['version'],
     )
-    return Record(
+    return RequestRecord(
         request,
         row['cast_uuid'],
         _told(row),
@@ -398,7 +398,7 @@ def _told(row: Mapping[str, Any]) -> reason.Why:
         return reason.why(reason.Reason.NOT_PLANNED)
 
 
-def _room(written: str | None) -> Room | None:
+def _room(written: str | None) -> ReservedRoom | None:
     """Room that is promised; none if it cannot be read: others leave in
     vain then, and it waits.
     """
@@ -406,7 +406,7 @@ def _room(written: str | None) -> Room | None:
         return None
     try:
         found = json.loads(written)
-        return Room(
+        return ReservedRoom(
             tuple(map(str, found['hosts'])),
             tuple(map(str, found['leaving'])),
             float(found['at']),

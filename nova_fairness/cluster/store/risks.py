@@ -15,7 +15,7 @@ from nova_fairness.model import risk
 _RISKS = tables.RISKS
 
 
-class Risks(led.Led[[risk.Risk]]):
+class Risks(led.LeaderTable[[risk.Risk]]):
     """The table of servers at risk."""
 
     def all(self) -> dict[str, risk.Risk]:
@@ -80,7 +80,7 @@ def _risk(row: Mapping[str, Any]) -> risk.Risk:
         row['server'],
         row['project'],
         row['owner'],
-        risk.State(row['state']),
+        risk.RiskState(row['state']),
         records.why_of(row),
         row['since'],
         row['changed_at'],

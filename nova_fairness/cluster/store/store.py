@@ -75,16 +75,16 @@ class Store:
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
-        self._known = records.Known()
+        self._known = records.RowCache()
         rows, leads = self._tables, self._check_leads
-        self._settings = owned.Owned(rows, tables.SETTINGS, leads)
+        self._settings = owned.OwnerTable(rows, tables.SETTINGS, leads)
         self.leaves = leaves_module.Leaves(rows, leads)
         self.risks = risks_module.Risks(rows, leads)
         self.charges = charges_module.Charges(rows, leads)
-        self.nodes = nodes_module.Nodes(rows, leads)
+        self.nodes = nodes_module.BorderHostTable(rows, leads)
         self.pledges = pledges_module.Pledges(rows, self._replace)
-        self.market = market_module.Market(rows, self._replace, leads)
-        self.plans = plans_module.Plans(rows, leads)
+        self.market = market_module.MarketTables(rows, self._replace, leads)
+        self.plans = plans_module.PlanTable(rows, leads)
 
     def opaque(self, *parts: str) -> str:
         """A name that says nothing to others; see :meth:`.Sealer.opaque`."""
@@ -209,7 +209,7 @@ class Store:
         :param why: what its owner is told.
         :returns: ``False`` if it is known already.
         """
-        record = records.Record(request, cast_uuid, why, now)
+        record = records.RequestRecord(request, cast_uuid, why, now)
         added = self._tables.insert(_REQUESTS, records.row_of(record))
         if added:
             self._changed(request, why, now)
@@ -217,7 +217,7 @@ class Store:
 
     def requests(
         self, states: Collection[request_model.State]
-    ) -> list[records.Record]:
+    ) -> list[records.RequestRecord]:
         """The requests in some states, the oldest first."""
         query = (
             sa.select(_REQUESTS)
@@ -226,7 +226,7 @@ class Store:
         )
         return self._known.records(*self._tables.read(query))
 
-    def ended_with_room(self, since: float) -> list[records.Record]:
+    def ended_with_room(self, since: float) -> list[records.RequestRecord]:
         """Requests that ended and that others left, or were to leave, for.
 
         :param since: seconds of the epoch; those that ended before are left
@@ -243,7 +243,9 @@ class Store:
         )
         return [records.record_of(row) for row in self._tables.select(query)]
 
-    def left_over(self, most: int, turn: int = 0) -> list[records.Record]:
+    def left_over(
+        self, most: int, turn: int = 0
+    ) -> list[records.RequestRecord]:
         """Requests that still have their message and do not need it any more.
 
         :param most: how many at most; projects take turns.
@@ -303,7 +305,7 @@ class Store:
         """Rows that could not be read since this was asked last, and why."""
         return self._tables.unread()
 
-    def request(self, uuid: str) -> records.Record | None:
+    def request(self, uuid: str) -> records.RequestRecord | None:
         """One request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
@@ -413,7 +415,10 @@ class Store:
             self._check_leads(epoch)
 
     def promise_room(
-        self, request: request_model.Request, room: records.Room, epoch: int
+        self,
+        request: request_model.Request,
+        room: records.ReservedRoom,
+        epoch: int,
     ) -> None:
         """Promise room to a request; state and version stay.
 
@@ -489,10 +494,10 @@ class Store:
         if not self._tables.update(changed):
             self._explain(request, epoch)
 
-    def used(self) -> records.Used:
+    def used(self) -> records.UseRecords:
         """Use of accounts."""
         row = self._tables.only(_LEDGER)
-        return records.Used(
+        return records.UseRecords(
             row['at'],
             json.loads(row['used']),
             row['version'],
@@ -500,7 +505,7 @@ class Store:
             json.loads(row['spent'] or '{}'),
         )
 
-    def charge(self, used: records.Used, epoch: int) -> None:
+    def charge(self, used: records.UseRecords, epoch: int) -> None:
         """Write what accounts used.
 
         :param used: with the version that it was worked out from.
@@ -518,16 +523,16 @@ class Store:
             spent=records.short(used.spent),
         )
 
-    def given(self) -> records.Given:
+    def given(self) -> records.AccountSettings:
         """Settings of accounts that were made while the service ran."""
         row = self._tables.only(_SHARES)
         accounts = {
             name: _loaded(given)
             for name, given in self._settings.read().items()
         }
-        return records.Given(accounts, row['version'])
+        return records.AccountSettings(accounts, row['version'])
 
-    def give(self, given: records.Given, epoch: int) -> None:
+    def give(self, given: records.AccountSettings, epoch: int) -> None:
         """Write what is set of accounts.
 
         :param given: with the version that it was worked out from.
@@ -541,7 +546,7 @@ class Store:
         }
         self._settings.write(self._settings.read(), written, epoch)
 
-    def promised(self) -> records.Promised:
+    def promised(self) -> records.PromisedStarts:
         """Estimated starts that owners were told, and their outcomes."""
         row = self._tables.only(_PROMISES)
         try:
@@ -551,9 +556,9 @@ class Store:
             # They only judge estimates: those that are made now are told.
             self._tables.note('promises', '1', error)
             promises, past = {}, []
-        return records.Promised(promises, past, row['version'])
+        return records.PromisedStarts(promises, past, row['version'])
 
-    def promise(self, promised: records.Promised, epoch: int) -> None:
+    def promise(self, promised: records.PromisedStarts, epoch: int) -> None:
         """Write what owners were told.
 
         :param promised: with the version that it was worked out from.

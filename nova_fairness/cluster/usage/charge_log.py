@@ -28,7 +28,7 @@ _Floats = npt.NDArray[np.float64]
 _Amounts = Mapping[str, Mapping[str, float]]
 
 
-class Recorder:
+class ChargeLog:
     """Writes what is about to be charged.
 
     :param store: where.
@@ -40,8 +40,8 @@ class Recorder:
 
     def record(
         self,
-        ledger: ledger_module.Ledger,
-        charge: ledger_module.Charge,
+        ledger: ledger_module.UseLedger,
+        charge: ledger_module.PeriodCharge,
         classes: tuple[str, ...],
         version: int,
         epoch: int,
@@ -73,7 +73,7 @@ class Recorder:
             }
         capacity = dict(zip(classes, charge.capacity.tolist(), strict=True))
         self._store.charges.add(
-            records.Charge(
+            records.ChargeRecord(
                 version, charge.begins, charge.ends, capacity, changed, opening
             ),
             epoch,
@@ -83,7 +83,7 @@ class Recorder:
 
 def recorded(
     store: store_module.Store, until: int
-) -> tuple[tuple[str, ...], list[ledger_module.Charge]]:
+) -> tuple[tuple[str, ...], list[ledger_module.PeriodCharge]]:
     """Classes, and all charges that are known, the oldest first.
 
     :param until: version of the ledger.
@@ -122,8 +122,8 @@ def difference(
 
 
 def _whole(
-    rows: list[records.Charge], classes: tuple[str, ...]
-) -> Iterator[ledger_module.Charge]:
+    rows: list[records.ChargeRecord], classes: tuple[str, ...]
+) -> Iterator[ledger_module.PeriodCharge]:
     """Charges with all that they charge, not only what changed."""
     current: dict[str, _Floats] = {}
     for row in rows:
@@ -132,7 +132,7 @@ def _whole(
         for name, amounts in row.changed.items():
             current[name] = _vector(amounts, classes)
         current = {name: each for name, each in current.items() if each.any()}
-        yield ledger_module.Charge(
+        yield ledger_module.PeriodCharge(
             row.begins,
             row.ends,
             dict(current),

@@ -57,7 +57,7 @@ def _nothing(_: int) -> None:
     """Measure nothing."""
 
 
-class Charging:
+class LedgerKeeper:
     """Keeps the ledger.
 
     :param store: where it is.
@@ -80,12 +80,14 @@ class Charging:
     def __init__(
         self,
         store: store_module.Store,
-        reader: snapshot_module.Reader,
+        reader: snapshot_module.CloudReader,
         half_life_s: float,
-        terms: budgets.Terms,
-        trading: spending.Trading,
+        terms: budgets.BudgetTerms,
+        trading: spending.SpendingGroups,
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
-        measured: Callable[[int], measured_module.Measured | None] = _nothing,
+        measured: Callable[
+            [int], measured_module.MeasuredUse | None
+        ] = _nothing,
         weights: Mapping[str, float] = _ALIKE,
         outliers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -99,16 +101,16 @@ class Charging:
         self._reader = reader
         self._half_life_s = half_life_s
         self._every_s = min(EVERY_S, PART * half_life_s)
-        self._recorder = charge_log.Recorder(store)
+        self._recorder = charge_log.ChargeLog(store)
         self.counted: Counted = lambda snapshot: snapshot
 
     def kept(self, elapsed_s: float) -> float:
         """Part of use that still counts after so many seconds, 0 to 1."""
-        return ledger_module.Ledger(self._half_life_s, 0.0).kept(elapsed_s)
+        return ledger_module.UseLedger(self._half_life_s, 0.0).kept(elapsed_s)
 
     def charge(
         self,
-        view: snapshot_module.View,
+        view: snapshot_module.CloudView,
         now: float,
         epoch: int,
         *,
@@ -169,14 +171,14 @@ class Charging:
             LOG.exception('rates of groups stay as they are')
 
     def _ledger(
-        self, kept: records.Used, classes: tuple[str, ...]
-    ) -> ledger_module.Ledger:
+        self, kept: records.UseRecords, classes: tuple[str, ...]
+    ) -> ledger_module.UseLedger:
         """The stored ledger, in these classes."""
         use = {name: _row(each, classes) for name, each in kept.parts.items()}
-        return ledger_module.Ledger(self._half_life_s, kept.at, use)
+        return ledger_module.UseLedger(self._half_life_s, kept.at, use)
 
     def _of_period(
-        self, kept: records.Used, now: float
+        self, kept: records.UseRecords, now: float
     ) -> tuple[float, Mapping[str, float]]:
         """When the period began, and what was spent in it as it is known."""
         begin = self._terms.period.around(now)[0]
@@ -206,14 +208,14 @@ class Charging:
 
     def _moved(
         self,
-        ledger: ledger_module.Ledger,
-        view: snapshot_module.View,
+        ledger: ledger_module.UseLedger,
+        view: snapshot_module.CloudView,
         now: float,
         classes: tuple[str, ...],
         current: Mapping[str, _Floats],
-        kept: records.Used,
+        kept: records.UseRecords,
         epoch: int,
-    ) -> ledger_module.Ledger:
+    ) -> ledger_module.UseLedger:
         """The ledger at this moment; its new charges are recorded first."""
         if ledger.at > now:
             LOG.warning(WENT_BACK, ledger.at - now)
@@ -224,13 +226,13 @@ class Charging:
         capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
         # Nobody saw what was used before: it fades for all alike.
         begins = max(ledger.at, now - LONGEST_S)
-        charge = ledger_module.Charge(begins, now, current, capacity)
+        charge = ledger_module.PeriodCharge(begins, now, current, capacity)
         self._recorder.record(ledger, charge, classes, kept.version + 1, epoch)
         ledger = ledger.advanced(begins, {}, capacity)
         return ledger.advanced(now, current, capacity)
 
     def _current(
-        self, view: snapshot_module.View, classes: tuple[str, ...]
+        self, view: snapshot_module.CloudView, classes: tuple[str, ...]
     ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
         """Allocated and charged amounts of every account with all below it.
 
@@ -250,7 +252,7 @@ class Charging:
         self,
         own: Mapping[str, _Floats],
         lent: Mapping[str, _Floats],
-        measured: measured_module.Measured | None,
+        measured: measured_module.MeasuredUse | None,
         snapshot: cluster.ClusterSnapshot,
         users: Iterable[tuple[str, str]],
         classes: tuple[str, ...],
@@ -314,7 +316,7 @@ def _allocated(
 
 
 def _granted(
-    ledger: ledger_module.Ledger,
+    ledger: ledger_module.UseLedger,
     snapshot: cluster.ClusterSnapshot,
     now: float,
     preemptible: float,
@@ -359,14 +361,14 @@ def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
 
 
 def _used(
-    ledger: ledger_module.Ledger,
+    ledger: ledger_module.UseLedger,
     version: int,
     classes: tuple[str, ...],
     since: float,
     spent: Mapping[str, float],
-) -> records.Used:
+) -> records.UseRecords:
     parts = {
         name: dict(zip(classes, use.tolist(), strict=True))
         for name, use in ledger.use.items()
     }
-    return records.Used(ledger.at, parts, version, since, spent)
+    return records.UseRecords(ledger.at, parts, version, since, spent)

@@ -31,7 +31,7 @@ _WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}
 
 def write(
     path: pathlib.Path,
-    charges: Iterable[ledger_module.Charge],
+    charges: Iterable[ledger_module.PeriodCharge],
     classes: tuple[str, ...],
 ) -> int:
     """Write what was charged.

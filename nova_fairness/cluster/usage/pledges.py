@@ -18,8 +18,8 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.batch import system
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import border
 from nova_fairness.model import cluster
-from nova_fairness.model import partition
 from nova_fairness.model import pledge
 from nova_fairness.planners.border import pledges
 
@@ -33,7 +33,7 @@ LONGEST_S = 7 * 86400.0
 """Use of jobs that is older is not asked for any more."""
 
 
-class Pledging:
+class PledgeKeeper:
     """Keeps the account of groups on the batch side, and adjusts shares.
 
     :param store: where it is remembered.
@@ -57,7 +57,7 @@ class Pledging:
         self._beside: pledges.Beside | None = None
         self._told: tuple[str, ...] = ()
         self._uncharged: tuple[str, ...] = ()
-        self.standings: tuple[pledges.Standing, ...] = ()
+        self.standings: tuple[pledges.PledgeStanding, ...] = ()
 
     def counted(
         self, snapshot: cluster.ClusterSnapshot
@@ -73,8 +73,8 @@ class Pledging:
 
     def cycle(
         self,
-        groups: Sequence[pledge.Group],
-        hosts: Sequence[partition.Host],
+        groups: Sequence[pledge.PledgeGroup],
+        hosts: Sequence[border.SharedHost],
         snapshot: cluster.ClusterSnapshot,
         now: float,
         epoch: int,
@@ -111,12 +111,12 @@ class Pledging:
 
     def _look(
         self,
-        groups: Sequence[pledge.Group],
-        hosts: Sequence[partition.Host],
+        groups: Sequence[pledge.PledgeGroup],
+        hosts: Sequence[border.SharedHost],
         snapshot: cluster.ClusterSnapshot,
         now: float,
         epoch: int,
-        kept: pledges.Kept,
+        kept: pledges.BatchMemory,
     ) -> list[str]:
         """Charge groups, store and give shares.
 
@@ -130,7 +130,7 @@ class Pledging:
         else:
             kept = self._charged(kept, owner, hosts, now)
         wrong = pledges.faults(groups, snapshot.accounts, shares, kept)
-        stands: tuple[pledges.Standing, ...] = ()
+        stands: tuple[pledges.PledgeStanding, ...] = ()
         give: dict[str, int] = {}
         if not wrong:
             cloud = self._of_cloud(snapshot, hosts)
@@ -146,11 +146,11 @@ class Pledging:
 
     def _charged(
         self,
-        kept: pledges.Kept,
+        kept: pledges.BatchMemory,
         owner: Mapping[str, str],
-        hosts: Sequence[partition.Host],
+        hosts: Sequence[border.SharedHost],
         now: float,
-    ) -> pledges.Kept:
+    ) -> pledges.BatchMemory:
         """Charge what jobs had since; the queue counts it from now on."""
         since = max(kept.at or now, now - LONGEST_S)
         found = self._batch.accounting(since, now)
@@ -169,7 +169,7 @@ class Pledging:
     def _of_cloud(
         self,
         snapshot: cluster.ClusterSnapshot,
-        hosts: Sequence[partition.Host],
+        hosts: Sequence[border.SharedHost],
     ) -> dict[str, float]:
         """Use that accounts have of the cloud alone, as parts of the hosts."""
         use = {
@@ -193,5 +193,5 @@ class Pledging:
         return wrong
 
 
-def _names(hosts: Iterable[partition.Host]) -> frozenset[str]:
+def _names(hosts: Iterable[border.SharedHost]) -> frozenset[str]:
     return frozenset(each.cloud for each in hosts)

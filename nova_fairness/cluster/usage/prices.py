@@ -106,7 +106,7 @@ def _coarse(amount: float) -> float:
     return round(first * power, 6)
 
 
-class History:
+class PriceHistory:
     """Writes prices down where they change.
 
     :param store: where they are.

@@ -41,7 +41,7 @@ Meters = Mapping[str, tuple[str, int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class GroupStanding:
     """A group as it is.
 
     :ivar group: that was set.
@@ -49,12 +49,12 @@ class Standing:
     :ivar rate: in force of each of them; ``None`` if there are none.
     """
 
-    group: market.Group
+    group: market.SpendingGroup
     servers: int
     rate: float | None
 
 
-class Trading:
+class SpendingGroups:
     """Keeps groups, and charges; safe to be used by threads.
 
     :param store: where all of it is.
@@ -72,14 +72,14 @@ class Trading:
     ) -> None:
         self._store = store
         self._most = most
-        self._history = prices_module.History(store, keep_s)
+        self._history = prices_module.PriceHistory(store, keep_s)
         self._seen_at = 0.0
         self._lowest = max(round(lowest * spending.THOUSANDTHS), 1)
         self._lock = threading.Lock()
         self._epoch = 0
         self._version = -1
-        self._groups: dict[tuple[str, str], market.Group] = {}
-        self._meters: dict[str, records.Meter] = {}
+        self._groups: dict[tuple[str, str], market.SpendingGroup] = {}
+        self._meters: dict[str, records.ServerMeter] = {}
         self._servers: dict[str, cluster.Running] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
         self._funds = spending.Funds((), {})
@@ -139,7 +139,11 @@ class Trading:
             return elsewhere
 
     def change(
-        self, project: str, name: str, group: market.Group | None, epoch: int
+        self,
+        project: str,
+        name: str,
+        group: market.SpendingGroup | None,
+        epoch: int,
     ) -> None:
         """Set a group, or take it away.
 
@@ -167,13 +171,13 @@ class Trading:
                 ' ([fairness_cluster] project_groups); delete others first'
             )
 
-    def group(self, project: str, name: str) -> market.Group | None:
+    def group(self, project: str, name: str) -> market.SpendingGroup | None:
         """A group; ``None`` if there is none."""
         with self._lock:
             self._read()
             return self._groups.get((project, name))
 
-    def standings(self, project: str | None) -> list[Standing]:
+    def standings(self, project: str | None) -> list[GroupStanding]:
         """Groups of a project or, with ``None``, of all, by name."""
         with self._lock:
             self._read()
@@ -248,11 +252,13 @@ class Trading:
             units = self._funds.left.get(account)
         return None if units is None else max(units, 0) / spending.UNIT
 
-    def _standing(self, group: market.Group, uuids: list[str]) -> Standing:
+    def _standing(
+        self, group: market.SpendingGroup, uuids: list[str]
+    ) -> GroupStanding:
         rates = [self._rates[uuid] for uuid in uuids if uuid in self._rates]
         # Of one whose funds are empty it is the lowest; others may have more.
         rate = max(rates) / spending.THOUSANDTHS if rates else None
-        return Standing(group, len(uuids), rate)
+        return GroupStanding(group, len(uuids), rate)
 
     def _charge(
         self, server: cluster.Running, process: str, used: int
@@ -274,7 +280,7 @@ class Trading:
             self._funds.charge(account, more * self._rates[uuid])
             used = known.used + more
         # What it had before anybody asked is nobody's debt.
-        self._meters[uuid] = records.Meter(
+        self._meters[uuid] = records.ServerMeter(
             server.project, server.host, process, used, now
         )
         self._is_new = True
@@ -308,7 +314,7 @@ class Trading:
             return
         self._version = found.version
         self._groups = {
-            (project, name): market.Group(project, name, rate, count)
+            (project, name): market.SpendingGroup(project, name, rate, count)
             for project, name, rate, count in found.groups
         }
         self._meters = dict(found.meters)
@@ -318,7 +324,7 @@ class Trading:
         self._is_new = False
 
     def _write(self, epoch: int) -> None:
-        told = records.Traded(
+        told = records.SpendingRecords(
             [
                 (each.project, each.name, each.rate, each.count)
                 for each in self._groups.values()
@@ -343,7 +349,7 @@ def _cpus(server: cluster.Running) -> int:
     return max(sum(amounts.get(name, 0) for name in _CPUS), 1)
 
 
-def group_facts(standing: Standing) -> dict[str, Any]:
+def group_facts(standing: GroupStanding) -> dict[str, Any]:
     """A group as answers tell it."""
     group = standing.group
     return {

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
 from nova_fairness.model import allocation
@@ -198,7 +198,12 @@ def to_units(
     """
     if preset is policy.Preset.THESIS:
         return [
-            max(units.smallest, places.units(places.place_of(weight), *THESIS))
+            max(
+                units.smallest,
+                legacy_priority.units(
+                    legacy_priority.place_of(weight), *THESIS
+                ),
+            )
             for weight in weights.tolist()
         ]
     exact = _bases(vms, units) * weights
@@ -221,7 +226,9 @@ def to_weight(
     :param value: > 0.
     """
     if preset is policy.Preset.THESIS:
-        return places.weight_of(places.place_at(value, *THESIS))
+        return legacy_priority.weight_of(
+            legacy_priority.place_at(value, *THESIS)
+        )
     return value / base(vm, units)
 
 
@@ -237,7 +244,7 @@ class CpuScale(scale.Scale):
     :param can_idle: tells of a VM, by key, whether it can be idle.
     """
 
-    control = resources.Control.CPU
+    control = resources.ResourceControl.CPU
 
     def __init__(
         self,
@@ -265,7 +272,7 @@ class CpuScale(scale.Scale):
         """Leave VMs with dedicated CPUs alone."""
         return not vm.dedicated_cpus
 
-    def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
+    def sizes(self, facts: scale.ScaleFacts) -> usage_model.Scalars:
         """Bases of the flavors, or the numbers of vCPUs."""
         return _bases([item.instance for item in facts.vms], self._units)
 
@@ -273,7 +280,7 @@ class CpuScale(scale.Scale):
         self,
         weights: usage_model.Scalars,
         rows: Sequence[int],
-        facts: scale.Facts,
+        facts: scale.ScaleFacts,
     ) -> Sequence[int]:
         """Shares of the VMs in ``rows``."""
         vms = [facts.vms[row] for row in rows]
@@ -291,7 +298,7 @@ class CpuScale(scale.Scale):
             for row, vm, units in zip(rows, vms, found, strict=True)
         ]
 
-    def _beside(self, rows: Sequence[int], facts: scale.Facts) -> float:
+    def _beside(self, rows: Sequence[int], facts: scale.ScaleFacts) -> float:
         """Units of the VMs that share the CPUs and are left alone."""
         held, steered = facts.units(self.control), set(rows)
         return sum(
@@ -309,8 +316,8 @@ class CpuScale(scale.Scale):
     def previous(
         self,
         held: Sequence[int | None],
-        last: Sequence[scale.Last | None],
-        facts: scale.Facts,
+        last: Sequence[scale.LastDecision | None],
+        facts: scale.ScaleFacts,
     ) -> usage_model.Scalars:
         """Weights in force, also those of an agent before this one.
 
@@ -337,7 +344,11 @@ class CpuScale(scale.Scale):
         return weights
 
     def weight(
-        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+        self,
+        held: int,
+        row: int,
+        last: scale.LastDecision | None,
+        facts: scale.ScaleFacts,
     ) -> float:
         """The weight that units of the kernel stand for."""
         vm = facts.vms[row].instance

@@ -15,7 +15,7 @@ import types
 import numpy as np
 
 from nova_fairness.decide import contention
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
 from nova_fairness.model import pressure as pressure_model
@@ -68,7 +68,7 @@ def file_units(weight: float, file: str, preset: policy.Preset) -> int:
     :param file: one of :data:`BASES`.
     """
     if preset is policy.Preset.THESIS:
-        return places.units(places.place_of(weight), *THESIS)
+        return legacy_priority.units(legacy_priority.place_of(weight), *THESIS)
     value = round(BASES[file] * weight)
     return min(LARGEST, max(SMALLEST.get(file, 1), value))
 
@@ -80,12 +80,14 @@ def file_weight(value: int, file: str, preset: policy.Preset) -> float:
     :param file: one of :data:`BASES`.
     """
     if preset is policy.Preset.THESIS:
-        return places.weight_of(places.place_at(value, *THESIS))
+        return legacy_priority.weight_of(
+            legacy_priority.place_at(value, *THESIS)
+        )
     return value / BASES[file]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Traffic:
+class DiskTraffic:
     """Traffic of VMs on one device in an interval; rows as the VMs'.
 
     :ivar read: (n,) bytes per second, >= 0.
@@ -102,7 +104,7 @@ Rates = tuple[int, int]
 
 def throttles(
     weights: usage_model.Scalars,
-    traffic: Traffic,
+    traffic: DiskTraffic,
     wanting: usage_model.Indices,
     headroom: float = 0.05,
 ) -> Mapping[int, Rates]:
@@ -201,14 +203,14 @@ def judge(
 
 
 def judged(
-    load: contention.Load, _weights: usage_model.Scalars
+    load: contention.ContentionLoad, _weights: usage_model.Scalars
 ) -> contention.Judged:
     """Judge the disks of many nodes, a device for each.
 
     It cannot be seen which of its users wait: all of them want more.
     """
-    column = resources.CONTROLS.index(resources.Control.DISK)
-    steered = resources.RESOURCES.steered_by(resources.Control.DISK)
+    column = resources.CONTROLS.index(resources.ResourceControl.DISK)
+    steered = resources.RESOURCES.steered_by(resources.ResourceControl.DISK)
     node, nodes = load.node, len(load.supply)
     moved = load.used[:, steered].sum(axis=1)
     active = load.ready & uses_much(node, moved, nodes)
@@ -245,12 +247,12 @@ class DiskScale(scale.Scale):
         :data:`BASES`.
     """
 
-    control = resources.Control.DISK
+    control = resources.ResourceControl.DISK
 
     def __init__(self, file_of: Callable[[str], str]) -> None:
         self._file_of = file_of
 
-    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+    def judge(self, facts: scale.ScaleFacts) -> scale.Judgement | None:
         """Say who competes for a saturated disk."""
         if facts.pressure is None:
             return None
@@ -262,7 +264,7 @@ class DiskScale(scale.Scale):
         self,
         weights: usage_model.Scalars,
         rows: Sequence[int],
-        facts: scale.Facts,
+        facts: scale.ScaleFacts,
     ) -> Sequence[int]:
         """Weights of the VMs' files."""
         return [
@@ -275,7 +277,11 @@ class DiskScale(scale.Scale):
         ]
 
     def weight(
-        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+        self,
+        held: int,
+        row: int,
+        last: scale.LastDecision | None,
+        facts: scale.ScaleFacts,
     ) -> float:
         """The weight that units of the kernel stand for."""
         if held <= 0:

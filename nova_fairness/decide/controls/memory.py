@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.decide import contention
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
 from nova_fairness.model import pressure as pressure_model
@@ -43,7 +43,7 @@ Bytes = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class MemoryRules:
     """Protected memory of a VM, and how far it may grow.
 
     :ivar minimum_bytes: protected of every VM that holds so much, >= 0.
@@ -62,11 +62,11 @@ class Rules:
     unspared_part: float = 0.1
 
 
-DEFAULT_RULES = Rules()
+DEFAULT_RULES = MemoryRules()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Demand:
+class MemoryDemand:
     """Memory that VMs of a node hold, and could hold.
 
     :ivar held_bytes: (n,) resident and swapped out, NaN if unknown: then a
@@ -80,10 +80,10 @@ class Demand:
 
 def protections(
     weights: usage_model.Scalars,
-    demand: Demand,
+    demand: MemoryDemand,
     capacity_bytes: float,
     preset: policy.Preset = policy.Preset.DEFAULT,
-    rules: Rules = DEFAULT_RULES,
+    rules: MemoryRules = DEFAULT_RULES,
 ) -> Bytes:
     """Divide a node's memory among its VMs.
 
@@ -91,7 +91,7 @@ def protections(
     given more than it holds (with headroom), nor less than its floor. The
     others share the memory that one does not need. If the floors alone are
     more than the node has, each VM gets its floor. A part of the node's memory
-    is left out, see :attr:`Rules.unspared_part`.
+    is left out, see :attr:`MemoryRules.unspared_part`.
 
     The preset ``THESIS`` gives the place in the range 10 MiB .. the flavor's
     memory instead, never less than the floor.
@@ -114,7 +114,7 @@ def protections(
     return _whole(_filled(shares, floor, most, spared))
 
 
-def _most(demand: Demand, rules: Rules) -> usage_model.Scalars:
+def _most(demand: MemoryDemand, rules: MemoryRules) -> usage_model.Scalars:
     known = np.where(
         np.isfinite(demand.held_bytes), demand.held_bytes, demand.memory_bytes
     )
@@ -122,7 +122,7 @@ def _most(demand: Demand, rules: Rules) -> usage_model.Scalars:
 
 
 def _floor(
-    demand: Demand, most: usage_model.Scalars, rules: Rules
+    demand: MemoryDemand, most: usage_model.Scalars, rules: MemoryRules
 ) -> usage_model.Scalars:
     wanted = np.maximum(
         float(rules.minimum_bytes), rules.floor_part * demand.memory_bytes
@@ -132,7 +132,9 @@ def _floor(
 
 def _thesis(weight: float, memory_bytes: int) -> int:
     largest = max(memory_bytes, _THESIS_SMALLEST)
-    return places.units(places.place_of(weight), _THESIS_SMALLEST, largest)
+    return legacy_priority.units(
+        legacy_priority.place_of(weight), _THESIS_SMALLEST, largest
+    )
 
 
 def _filled(
@@ -193,13 +195,15 @@ def judge(pressure: pressure_model.Pressure) -> tuple[bool, resources.Mask]:
 
 
 def judged(
-    load: contention.Load, _weights: usage_model.Scalars
+    load: contention.ContentionLoad, _weights: usage_model.Scalars
 ) -> contention.Judged:
     """Judge the memory of many nodes by stalls alone.
 
     A VM lacks memory only where its node takes some away.
     """
-    stall = load.stall[:, resources.CONTROLS.index(resources.Control.MEMORY)]
+    stall = load.stall[
+        :, resources.CONTROLS.index(resources.ResourceControl.MEMORY)
+    ]
     wanting = _at_least(stall, STALL) & load.ready
     holding = load.used[:, resources.RESOURCES.index('memory')] >= 1.0
     nodes = len(load.supply)
@@ -221,19 +225,19 @@ class MemoryScale(scale.Scale):
     :param rules: bounds of the memory that is never taken from a VM.
     """
 
-    control = resources.Control.MEMORY
+    control = resources.ResourceControl.MEMORY
 
-    def __init__(self, capacity_bytes: float, rules: Rules) -> None:
+    def __init__(self, capacity_bytes: float, rules: MemoryRules) -> None:
         self._capacity_bytes = capacity_bytes
         self._rules = rules
 
-    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+    def judge(self, facts: scale.ScaleFacts) -> scale.Judgement | None:
         """Say who waits for memory on a node that is short of it."""
         if facts.pressure is None:
             return None
         return judge(facts.pressure)
 
-    def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
+    def sizes(self, facts: scale.ScaleFacts) -> usage_model.Scalars:
         """Memory of the flavors, bytes, (n,)."""
         return np.array(
             [float(item.instance.memory_bytes) for item in facts.vms]
@@ -243,7 +247,7 @@ class MemoryScale(scale.Scale):
         self,
         weights: usage_model.Scalars,
         rows: Sequence[int],
-        facts: scale.Facts,
+        facts: scale.ScaleFacts,
     ) -> Sequence[int]:
         """Divide the node's memory among all VMs that are steered.
 
@@ -254,7 +258,7 @@ class MemoryScale(scale.Scale):
             held = facts.pressure.held_bytes
         chosen = np.array(rows, dtype=np.intp)
         spared = chosen[~facts.apart[chosen]]
-        demand = Demand(
+        demand = MemoryDemand(
             held_bytes=held[spared],
             memory_bytes=self.sizes(facts)[spared],
         )
@@ -270,7 +274,11 @@ class MemoryScale(scale.Scale):
         return units
 
     def weight(
-        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+        self,
+        held: int,
+        row: int,
+        last: scale.LastDecision | None,
+        facts: scale.ScaleFacts,
     ) -> float:
         """The last weight, neutral after a restart."""
         return 1.0 if last is None or last.units is None else last.weight

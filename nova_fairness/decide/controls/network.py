@@ -109,13 +109,13 @@ def judge(
 
 
 def judged(
-    load: contention.Load, weights: usage_model.Scalars
+    load: contention.ContentionLoad, weights: usage_model.Scalars
 ) -> contention.Judged:
     """Judge the links of many nodes, on which each VM has a class.
 
     :param weights: (n,) in force.
     """
-    steered = resources.RESOURCES.steered_by(resources.Control.NETWORK)
+    steered = resources.RESOURCES.steered_by(resources.ResourceControl.NETWORK)
     whole = load.supply[:, steered]
     sums = np.bincount(load.node, weights, len(load.supply))
     part = (weights / sums[load.node])[:, np.newaxis]
@@ -147,7 +147,7 @@ def moved(amounts: resources.Vector) -> Bytes:
 
     :param amounts: (n, r) of a usage.
     """
-    steered = resources.RESOURCES.steered_by(resources.Control.NETWORK)
+    steered = resources.RESOURCES.steered_by(resources.ResourceControl.NETWORK)
     return np.asarray(amounts[:, steered])
 
 
@@ -158,12 +158,12 @@ class NetworkScale(scale.Scale):
         share, now.
     """
 
-    control = resources.Control.NETWORK
+    control = resources.ResourceControl.NETWORK
 
     def __init__(self, capacity: Callable[[], float]) -> None:
         self._capacity = capacity
 
-    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+    def judge(self, facts: scale.ScaleFacts) -> scale.Judgement | None:
         """Say who fills a busy link."""
         held = np.array(
             [units or 0 for units in facts.units(self.control)],
@@ -180,7 +180,7 @@ class NetworkScale(scale.Scale):
         self,
         weights: usage_model.Scalars,
         rows: Sequence[int],
-        facts: scale.Facts,
+        facts: scale.ScaleFacts,
     ) -> Sequence[int]:
         """Divide the link; VMs that are left alone get a neutral part."""
         known = sum(units is not None for units in facts.units(self.control))
@@ -193,7 +193,11 @@ class NetworkScale(scale.Scale):
         return found
 
     def weight(
-        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+        self,
+        held: int,
+        row: int,
+        last: scale.LastDecision | None,
+        facts: scale.ScaleFacts,
     ) -> float:
         """The last weight as far as the kernel took it over."""
         if last is not None and last.units:

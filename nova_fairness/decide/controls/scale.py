@@ -27,7 +27,7 @@ Judgement = tuple[bool, resources.Mask]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Facts:
+class ScaleFacts:
     """State of VMs and kernel in a round.
 
     :ivar usage: rows of all arrays.
@@ -45,7 +45,7 @@ class Facts:
     preset: policy_base.Preset
     present: allocation.Allocation
     exempt: frozenset[str]
-    tolerance: Callable[[resources.Control], float]
+    tolerance: Callable[[resources.ResourceControl], float]
     pressure: pressure_model.Pressure | None = None
     best_effort: frozenset[str] = frozenset()
 
@@ -62,22 +62,24 @@ class Facts:
         )
 
     @functools.cached_property
-    def _knobs(self) -> dict[resources.Control, list[allocation.Knob]]:
+    def _knobs(self) -> dict[resources.ResourceControl, list[allocation.Knob]]:
         keys = [item.key for item in self.vms]
         return {
             control: [allocation.Knob(key, control) for key in keys]
             for control in resources.CONTROLS
         }
 
-    def knobs(self, control: resources.Control) -> list[allocation.Knob]:
+    def knobs(
+        self, control: resources.ResourceControl
+    ) -> list[allocation.Knob]:
         """Each VM's knob of a control."""
         return self._knobs[control]
 
     @functools.cached_property
-    def _units(self) -> dict[resources.Control, list[int | None]]:
+    def _units(self) -> dict[resources.ResourceControl, list[int | None]]:
         return {}
 
-    def units(self, control: resources.Control) -> list[int | None]:
+    def units(self, control: resources.ResourceControl) -> list[int | None]:
         """Value in the kernel of each VM, ``None`` if unknown."""
         if control not in self._units:
             self._units[control] = [
@@ -87,7 +89,7 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Last:
+class LastDecision:
     """The last decision about a VM.
 
     :ivar weight: > 0.
@@ -102,9 +104,9 @@ class Last:
 class Scale(abc.ABC):
     """How one control counts."""
 
-    control: resources.Control
+    control: resources.ResourceControl
 
-    def judge(self, facts: Facts) -> Judgement | None:
+    def judge(self, facts: ScaleFacts) -> Judgement | None:
         """Judge who wants more; ``None`` where this scale cannot tell."""
         return None
 
@@ -118,11 +120,11 @@ class Scale(abc.ABC):
         """Name the flavors' extra specs that cannot be followed."""
         return ()
 
-    def sizes(self, facts: Facts) -> usage_model.Scalars:
+    def sizes(self, facts: ScaleFacts) -> usage_model.Scalars:
         """Size that a weight of 1 stands for: (n,), > 0, in any unit."""
         return np.ones(len(facts.vms))
 
-    def rows(self, facts: Facts) -> list[int]:
+    def rows(self, facts: ScaleFacts) -> list[int]:
         """Rows of the VMs that can be steered now."""
         return [
             row
@@ -141,7 +143,7 @@ class Scale(abc.ABC):
         self,
         weights: usage_model.Scalars,
         rows: Sequence[int],
-        facts: Facts,
+        facts: ScaleFacts,
     ) -> Sequence[int]:
         """Kernel units of some VMs.
 
@@ -152,8 +154,8 @@ class Scale(abc.ABC):
     def previous(
         self,
         held: Sequence[int | None],
-        last: Sequence[Last | None],
-        facts: Facts,
+        last: Sequence[LastDecision | None],
+        facts: ScaleFacts,
     ) -> usage_model.Scalars:
         """Weights in force, (n,).
 
@@ -179,10 +181,10 @@ class Scale(abc.ABC):
 
     @abc.abstractmethod
     def weight(
-        self, held: int, row: int, last: Last | None, facts: Facts
+        self, held: int, row: int, last: LastDecision | None, facts: ScaleFacts
     ) -> float:
         """The weight that stands for units that were not decided."""
 
 
-Scales = Mapping[resources.Control, Scale]
+Scales = Mapping[resources.ResourceControl, Scale]
 """How each control counts that a node can steer."""

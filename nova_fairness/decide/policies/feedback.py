@@ -62,18 +62,18 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         ' round, until they are equally heavy; leaves all others alone.'
     )
 
-    kind: ClassVar[pairing.Kind | None] = pairing.Kind.EQUALISES
+    kind: ClassVar[pairing.PolicyKind | None] = pairing.PolicyKind.EQUALISES
 
-    FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
-        'heaviness': array_policy.Field(array_policy.Per.VM),
-        'wanted': array_policy.Field(_PER_VM),
-        'error': array_policy.Field(_PER_VM),
-        'step': array_policy.Field(_PER_VM),
-        'run': array_policy.Field(_PER_VM),
-        'damping': array_policy.Field(_PER_VM),
-        'top': array_policy.Field(_PER_VM),
-        'bottom': array_policy.Field(_PER_VM),
-        'noise': array_policy.Field(array_policy.Per.NODE_CONTROL),
+    FIELDS: ClassVar[Mapping[str, array_policy.MemoryField]] = {
+        'heaviness': array_policy.MemoryField(array_policy.Per.VM),
+        'wanted': array_policy.MemoryField(_PER_VM),
+        'error': array_policy.MemoryField(_PER_VM),
+        'step': array_policy.MemoryField(_PER_VM),
+        'run': array_policy.MemoryField(_PER_VM),
+        'damping': array_policy.MemoryField(_PER_VM),
+        'top': array_policy.MemoryField(_PER_VM),
+        'bottom': array_policy.MemoryField(_PER_VM),
+        'noise': array_policy.MemoryField(array_policy.Per.NODE_CONTROL),
     }
 
     gain: float = 0.85
@@ -130,7 +130,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
     ) -> '_Wanted':
         """New logarithms of one control on contended nodes."""
         who, past = rows.contest, rows.past
-        start = steps.Start.of(who, past, applied)
+        start = steps.StepStart.of(who, past, applied)
         cut, log = start.cut, start.log
         free = who.free(cut)
         now_error = who.error(heaviness, log, start.at_top)
@@ -209,7 +209,7 @@ def _sizes(
     crowd: array_policy.Crowd, rows: usage_model.Indices, column: int
 ) -> Scalars:
     """Sizes by which the kernel weighs VMs: vCPUs for the CPU, else alike."""
-    if resources.CONTROLS[column] is resources.Control.CPU:
+    if resources.CONTROLS[column] is resources.ResourceControl.CPU:
         return crowd.vcpus[rows].astype(np.float64)
     return np.ones(len(rows))
 
@@ -227,7 +227,7 @@ class _Wanted:
     :ivar noise: (m,) of their errors.
     """
 
-    start: steps.Start
+    start: steps.StepStart
     log: Scalars
     error: Scalars
     step: Scalars

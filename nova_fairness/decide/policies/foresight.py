@@ -62,10 +62,10 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         ' there at once; feedback for all but the CPU.'
     )
 
-    FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
+    FIELDS: ClassVar[Mapping[str, array_policy.MemoryField]] = {
         **feedback.FeedbackPolicy.FIELDS,
-        'offset': array_policy.Field(array_policy.Per.VM, 0.0),
-        'off': array_policy.Field(array_policy.Per.VM, 0.0),
+        'offset': array_policy.MemoryField(array_policy.Per.VM, 0.0),
+        'off': array_policy.MemoryField(array_policy.Per.VM, 0.0),
     }
 
     uses_foresight: ClassVar[bool] = True
@@ -164,7 +164,7 @@ def _lasting(off: Scalars, before: Scalars) -> Scalars:
 
 def _useful(
     foresight: foresight_model.Foresight | None,
-) -> list[foresight_model.View]:
+) -> list[foresight_model.SharedView]:
     """The views whose end was found."""
     return [
         view
@@ -206,7 +206,7 @@ class _Scene:
         cls,
         crowd: array_policy.Crowd,
         foresight: foresight_model.Foresight,
-        view: foresight_model.View,
+        view: foresight_model.SharedView,
         rows: usage_model.Indices,
         previous: allocation.Weights,
     ) -> '_Scene':

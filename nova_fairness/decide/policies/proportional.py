@@ -27,7 +27,7 @@ class ProportionalPolicy(policy.Policy):
         'Gives each VM the weight that its heaviness says, at once; made for'
         ' SpendingRate.'
     )
-    kind: ClassVar[pairing.Kind | None] = pairing.Kind.MAPS
+    kind: ClassVar[pairing.PolicyKind | None] = pairing.PolicyKind.MAPS
 
     def __call__(
         self,

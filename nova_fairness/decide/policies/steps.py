@@ -36,7 +36,7 @@ _SMALLEST = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Start:
+class StepStart:
     """From where the weights of a round start; logarithms.
 
     :ivar applied: (n,) of the weights in force.
@@ -59,7 +59,7 @@ class Start:
         who: contest.Contest,
         past: Mapping[str, Scalars],
         applied: Scalars,
-    ) -> 'Start':
+    ) -> 'StepStart':
         """Compare the weights wanted in the last round with those applied."""
         short = np.nan_to_num(past['wanted'] - applied)
         cut = who.playing & (np.abs(short) > CUT)

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.model import allocation
 from nova_fairness.model import pairing
@@ -37,7 +37,7 @@ class ThesisPolicy(policy.Policy):
         "The original's mapping: heaviness -0.4 or less gets the top of"
         " each range, 1 or more the bottom, at once."
     )
-    kind = pairing.Kind.MAPS
+    kind = pairing.PolicyKind.MAPS
     preset = policy.Preset.THESIS
 
     def __call__(
@@ -50,7 +50,7 @@ class ThesisPolicy(policy.Policy):
         """Decide from the heaviness alone; nothing is remembered."""
         column = np.array(
             [
-                places.weight_of(WORST - priority(float(heaviness)))
+                legacy_priority.weight_of(WORST - priority(float(heaviness)))
                 for heaviness in situation.heaviness
             ],
             dtype=np.float64,

@@ -22,7 +22,7 @@ class DominantShareMetric(quota_parts.QuotaMetric):
         'the largest part of their quota (dominant resource fairness).'
     )
 
-    suits = frozenset({pairing.Kind.EQUALISES})
+    suits = frozenset({pairing.PolicyKind.EQUALISES})
     """A user that uses its own quota has a heaviness of 1, and not the 0 that
     maps take for the middle."""
 

@@ -24,7 +24,7 @@ class GreedinessMetric(metric.Metric):
         'it leaves to the others on its node.'
     )
 
-    suits = frozenset({pairing.Kind.MAPS})
+    suits = frozenset({pairing.PolicyKind.MAPS})
     """It charges a user for what idle VMs are endowed with."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:

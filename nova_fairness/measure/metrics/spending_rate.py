@@ -29,7 +29,7 @@ class SpendingRate(metric.Metric):
         ' sum of the rates there.'
     )
 
-    suits = frozenset({pairing.Kind.MAPS})
+    suits = frozenset({pairing.PolicyKind.MAPS})
     """Weights do not change it, so it cannot be made equal."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:

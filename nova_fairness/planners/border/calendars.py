@@ -8,12 +8,12 @@ import datetime as dt
 import math
 
 from nova_fairness import exception
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.shares import windows as windows_module
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Window:
+class CalendarWindow:
     """A time that comes again and again.
 
     :ivar begins: cron line of its begins: minute, hour, day of the month,
@@ -47,7 +47,9 @@ class Window:
         return windows_module.begun(self.begins, self.lasts_s, self.zone, now)
 
 
-def target(windows: Iterable[Window], now: float) -> partition.Target | None:
+def target(
+    windows: Iterable[CalendarWindow], now: float
+) -> border.CloudTarget | None:
     """Target of the calendar; of windows that overlap, the one begun last.
 
     :param windows: the first counts of those that began at once.
@@ -61,4 +63,4 @@ def target(windows: Iterable[Window], now: float) -> partition.Target | None:
             newest, hosts = begun, window.hosts
     if hosts is None:
         return None
-    return partition.Target(hosts, partition.Cause.CALENDAR)
+    return border.CloudTarget(hosts, border.HostCause.CALENDAR)

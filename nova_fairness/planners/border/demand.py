@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.border import calendars
 
 DAY_S = 86400.0
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class BorderRules:
     """Bounds that an operator sets.
 
     :ivar patience_s: seconds that something waits before hosts move for it,
@@ -53,11 +53,11 @@ class Rules:
     ttl_s: float = DAY_S
     end_vms: bool = False
     contended: int | None = None
-    windows: tuple[calendars.Window, ...] = ()
+    windows: tuple[calendars.CalendarWindow, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Goal:
+class BorderGoal:
     """Hosts or cores that one side is to get of the other.
 
     :ivar to: the side.
@@ -68,14 +68,14 @@ class Goal:
     :ivar text: the same for people.
     """
 
-    to: partition.Side
+    to: border.BorderSide
     lacks: float
     spare: float
     counts_hosts: bool
-    cause: partition.Cause
+    cause: border.HostCause
     text: str
 
-    def worth(self, node: partition.Node) -> float:
+    def worth(self, node: border.BorderHost) -> float:
         """Amount that a host adds: 1, or its cores."""
         return 1.0 if self.counts_hosts else node.host.cores
 
@@ -109,8 +109,8 @@ class Balance:
 
 
 def balance(
-    snapshot: partition.Snapshot,
-    side: partition.Side,
+    snapshot: border.Snapshot,
+    side: border.BorderSide,
     now: float,
     patience_s: float,
 ) -> Balance:
@@ -122,7 +122,7 @@ def balance(
     counted: no move would help it.
 
     :param now: seconds of the epoch.
-    :param patience_s: see :class:`Rules`.
+    :param patience_s: see :class:`BorderRules`.
     """
     capacity = used = 0.0
     free: list[float] = []
@@ -130,14 +130,14 @@ def balance(
         place = snapshot.place(node, side)
         if place is None:
             continue
-        if partition.bound_for(node.state) is side:
-            busy = _cores(place, partition.Way.ENDS, partition.Way.MOVES)
+        if border.bound_for(node.state) is side:
+            busy = _cores(place, border.Way.ENDS, border.Way.MOVES)
             used += busy
             if place.up and (place.takes or place.ours):
                 capacity += node.host.cores
                 free.append(node.host.cores - busy)
-        elif partition.owner(node.state) is side:
-            used += _cores(place, partition.Way.MOVES)
+        elif border.owner(node.state) is side:
+            used += _cores(place, border.Way.MOVES)
     seen = snapshot.side(side)
     most = sum(node.host.cores for node in snapshot.nodes)
     wants = [
@@ -157,7 +157,7 @@ def balance(
 
 
 def _unplaced(
-    free: list[float], wants: list[partition.Want], largest: float
+    free: list[float], wants: list[border.PendingWork], largest: float
 ) -> float:
     """Cores of parts for which single hosts have no room.
 
@@ -187,13 +187,13 @@ def _unplaced(
     return missing
 
 
-def _cores(place: partition.Place, *ways: partition.Way) -> float:
+def _cores(place: border.SideStatus, *ways: border.Way) -> float:
     return sum(work.cores for work in place.work if work.way in ways)
 
 
 def goal(
-    snapshot: partition.Snapshot, now: float, rules: Rules
-) -> Goal | None:
+    snapshot: border.Snapshot, now: float, rules: BorderRules
+) -> BorderGoal | None:
     """The goal in force: by hand before the calendar, that before demand.
 
     :param now: seconds of the epoch.
@@ -204,49 +204,52 @@ def goal(
         return _towards(snapshot, target)
     batch, cloud = (
         balance(snapshot, side, now, rules.patience_s)
-        for side in partition.Side
+        for side in border.BorderSide
     )
     if batch.lacks and cloud.lacks:
         if rules.contended is None:
             return None
         return _towards(
             snapshot,
-            partition.Target(rules.contended, partition.Cause.DEMAND),
+            border.CloudTarget(rules.contended, border.HostCause.DEMAND),
         )
     if cloud.lacks:
-        return _by_demand(partition.Side.CLOUD, cloud, batch, rules)
+        return _by_demand(border.BorderSide.CLOUD, cloud, batch, rules)
     if batch.lacks:
-        return _by_demand(partition.Side.BATCH, batch, cloud, rules)
+        return _by_demand(border.BorderSide.BATCH, batch, cloud, rules)
     return None
 
 
 def _by_demand(
-    to: partition.Side, taker: Balance, giver: Balance, rules: Rules
-) -> Goal:
+    to: border.BorderSide,
+    taker: Balance,
+    giver: Balance,
+    rules: BorderRules,
+) -> BorderGoal:
     spare = giver.spare(rules.spare_cores)
-    return Goal(
+    return BorderGoal(
         to,
         taker.lacks,
         spare,
         False,
-        partition.Cause.DEMAND,
+        border.HostCause.DEMAND,
         f'{to.value} lacks {taker.lacks:g} cores, {to.other.value} can spare'
         f' {max(spare, 0):g}',
     )
 
 
 def _towards(
-    snapshot: partition.Snapshot, target: partition.Target
-) -> Goal | None:
+    snapshot: border.Snapshot, target: border.CloudTarget
+) -> BorderGoal | None:
     has = sum(
-        partition.bound_for(node.state) is partition.Side.CLOUD
+        border.bound_for(node.state) is border.BorderSide.CLOUD
         for node in snapshot.nodes
     )
     lacks = target.hosts - has
     if not lacks:
         return None
-    return Goal(
-        partition.Side.CLOUD if lacks > 0 else partition.Side.BATCH,
+    return BorderGoal(
+        border.BorderSide.CLOUD if lacks > 0 else border.BorderSide.BATCH,
         abs(lacks),
         math.inf,
         True,
@@ -272,7 +275,10 @@ class Drain:
 
 
 def drain(
-    node: partition.Node, place: partition.Place, now: float, rules: Rules
+    node: border.BorderHost,
+    place: border.SideStatus,
+    now: float,
+    rules: BorderRules,
 ) -> Drain:
     """Reckon what leaving a host costs.
 
@@ -289,20 +295,20 @@ def drain(
     return Drain(
         lasts,
         max(node.host.cores * lasts - worked, 0.0),
-        sum(work.way is not partition.Way.ENDS for work in place.work),
+        sum(work.way is not border.Way.ENDS for work in place.work),
         None not in at,
     )
 
 
-Chosen = tuple[partition.Node, partition.Event]
+Chosen = tuple[border.BorderHost, border.HostEvent]
 
 
 def chosen(
-    snapshot: partition.Snapshot,
-    free: Sequence[partition.Node],
-    wanted: Goal,
+    snapshot: border.Snapshot,
+    free: Sequence[border.BorderHost],
+    wanted: BorderGoal,
     now: float,
-    rules: Rules,
+    rules: BorderRules,
 ) -> Iterator[Chosen]:
     """Choose hosts that are to move, and hosts that are to stay after all.
 
@@ -315,34 +321,34 @@ def chosen(
     :param now: seconds of the epoch.
     """
     lacks, spare = wanted.lacks, wanted.spare
-    moving = sum(node.state in partition.MOVING for node in snapshot.nodes)
+    moving = sum(node.state in border.MOVING for node in snapshot.nodes)
     for node in _turning(snapshot, free, wanted, now, rules):
         if lacks <= 0:
             return
         lacks -= wanted.worth(node)
-        yield node, partition.Event.CANCEL
+        yield node, border.HostEvent.CANCEL
     for node in _candidates(snapshot, free, wanted, now, rules):
         worth = wanted.worth(node)
         if lacks <= 0 or moving >= rules.most_moving:
             return
         if worth <= spare:
             lacks, spare, moving = lacks - worth, spare - worth, moving + 1
-            yield node, partition.Event.ASK
+            yield node, border.HostEvent.ASK
 
 
 def _turning(
-    snapshot: partition.Snapshot,
-    free: Sequence[partition.Node],
-    wanted: Goal,
+    snapshot: border.Snapshot,
+    free: Sequence[border.BorderHost],
+    wanted: BorderGoal,
     now: float,
-    rules: Rules,
-) -> list[partition.Node]:
+    rules: BorderRules,
+) -> list[border.BorderHost]:
     found = []
     for node in free:
         place = snapshot.place(node, wanted.to)
         if (
-            node.state in partition.MOVING
-            and partition.owner(node.state) is wanted.to
+            node.state in border.MOVING
+            and border.owner(node.state) is wanted.to
             and place is not None
             and not _by_hand(node)
         ):
@@ -351,29 +357,29 @@ def _turning(
     return [node for _, node in sorted(found, key=lambda each: each[0])]
 
 
-def _by_hand(node: partition.Node) -> bool:
+def _by_hand(node: border.BorderHost) -> bool:
     """Whether an operator sent this very host on its way."""
     asked = [
         step.cause
         for step in node.history
-        if step.event is partition.Event.ASK
+        if step.event is border.HostEvent.ASK
     ]
-    return asked[-1:] == [partition.Cause.OPERATOR]
+    return asked[-1:] == [border.HostCause.OPERATOR]
 
 
 def _candidates(
-    snapshot: partition.Snapshot,
-    free: Sequence[partition.Node],
-    wanted: Goal,
+    snapshot: border.Snapshot,
+    free: Sequence[border.BorderHost],
+    wanted: BorderGoal,
     now: float,
-    rules: Rules,
-) -> list[partition.Node]:
+    rules: BorderRules,
+) -> list[border.BorderHost]:
     found = []
     for node in free:
         place = snapshot.place(node, wanted.to.other)
         if (
-            node.state in partition.MOVING
-            or partition.owner(node.state) is not wanted.to.other
+            node.state in border.MOVING
+            or border.owner(node.state) is not wanted.to.other
             or place is None
             or now - node.since < rules.stay_s
             or moves_within(node, now, DAY_S) >= rules.most_per_day
@@ -387,13 +393,13 @@ def _candidates(
     return [node for _, node in sorted(found, key=lambda each: each[0])]
 
 
-def _ended(wanted: Goal, rules: Rules) -> bool:
-    return rules.end_vms and wanted.to is partition.Side.BATCH
+def _ended(wanted: BorderGoal, rules: BorderRules) -> bool:
+    return rules.end_vms and wanted.to is border.BorderSide.BATCH
 
 
-def moves_within(node: partition.Node, now: float, seconds: float) -> int:
+def moves_within(node: border.BorderHost, now: float, seconds: float) -> int:
     """How often a host was sent to the other side of late."""
     return sum(
-        step.event is partition.Event.ASK and now - step.at < seconds
+        step.event is border.HostEvent.ASK and now - step.at < seconds
         for step in node.history
     )

@@ -14,23 +14,23 @@ with a reason that begins with :data:`.partition.MARK`.
 
 from collections.abc import Iterator
 
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.border import demand
 
-_USUAL = demand.Rules()
+_USUAL = demand.BorderRules()
 
-_S, _E, _C = partition.State, partition.Event, partition.Cause
+_S, _E, _C = border.HostState, border.HostEvent, border.HostCause
 _FIND = {
-    partition.Side.BATCH: _E.FIND_IN_BATCH,
-    partition.Side.CLOUD: _E.FIND_IN_CLOUD,
+    border.BorderSide.BATCH: _E.FIND_IN_BATCH,
+    border.BorderSide.CLOUD: _E.FIND_IN_CLOUD,
 }
 
 
 def plan(
-    snapshot: partition.Snapshot,
+    snapshot: border.Snapshot,
     now: float,
-    rules: demand.Rules = _USUAL,
-) -> partition.Plan:
+    rules: demand.BorderRules = _USUAL,
+) -> border.BorderPlan:
     """Say what is done next, and what keeps hosts from moving.
 
     :param snapshot: of both sides.
@@ -39,11 +39,11 @@ def plan(
     """
     away = [
         f'{side.value} gives no answer that can be read: nothing moves'
-        for side in partition.Side
+        for side in border.BorderSide
         if snapshot.side(side) is None
     ]
     if away:
-        return partition.Plan((), tuple(away))
+        return border.BorderPlan((), tuple(away))
     nodes = sorted(snapshot.nodes, key=lambda node: node.host.name)
     judged = [_Judged(snapshot, node, now, rules) for node in nodes]
     actions = {each.action.host: each.action for each in judged if each.action}
@@ -55,18 +55,18 @@ def plan(
                 node, event, wanted.cause, wanted.text
             )
     faults = [each.fault for each in judged if each.fault]
-    return partition.Plan(tuple(actions.values()), tuple(faults))
+    return border.BorderPlan(tuple(actions.values()), tuple(faults))
 
 
 def _step(
-    node: partition.Node,
-    event: partition.Event,
-    cause: partition.Cause,
+    node: border.BorderHost,
+    event: border.HostEvent,
+    cause: border.HostCause,
     text: str,
     until: float | None = None,
-) -> partition.Action:
-    return partition.Action(
-        partition.Verb.STEP,
+) -> border.BorderAction:
+    return border.BorderAction(
+        border.BorderVerb.STEP,
         node.host.name,
         node.version,
         None,
@@ -86,15 +86,15 @@ class _Judged:
 
     def __init__(
         self,
-        snapshot: partition.Snapshot,
-        node: partition.Node,
+        snapshot: border.Snapshot,
+        node: border.BorderHost,
         now: float,
-        rules: demand.Rules,
+        rules: demand.BorderRules,
     ) -> None:
         self.node, self._now, self._rules = node, now, rules
-        self.action: partition.Action | None = None
+        self.action: border.BorderAction | None = None
         self.fault = ''
-        side = partition.owner(node.state)
+        side = border.owner(node.state)
         if side is None:
             self._look_for(snapshot)
             return
@@ -105,9 +105,9 @@ class _Judged:
             text = f'{side.other.value} uses it, to which it does not belong'
             self._do(_E.LOSE, _C.BOTH_SIDES, text)
             self._say(text)
-        elif node.state in partition.LEAVING:
+        elif node.state in border.LEAVING:
             self._leave()
-        elif node.state in partition.ASKED:
+        elif node.state in border.ASKED:
             self._check()
         else:
             self._stay()
@@ -115,7 +115,7 @@ class _Judged:
     @property
     def is_free(self) -> bool:
         """Whether demand may send it on its way or call it back."""
-        if self.node.state in partition.MOVING:
+        if self.node.state in border.MOVING:
             return self.action is None or (
                 self.action.step in (None, _E.ACCEPT)
             )
@@ -124,8 +124,8 @@ class _Judged:
 
     def _do(
         self,
-        event: partition.Event,
-        cause: partition.Cause,
+        event: border.HostEvent,
+        cause: border.HostCause,
         text: str = '',
         until: float | None = None,
     ) -> None:
@@ -136,12 +136,12 @@ class _Judged:
 
     def _act(
         self,
-        verb: partition.Verb,
-        cause: partition.Cause,
+        verb: border.BorderVerb,
+        cause: border.HostCause,
         text: str,
         work: tuple[str, ...] = (),
     ) -> None:
-        self.action = partition.Action(
+        self.action = border.BorderAction(
             verb,
             self.node.host.name,
             self.node.version,
@@ -152,14 +152,14 @@ class _Judged:
             work=work,
         )
 
-    def _look_for(self, snapshot: partition.Snapshot) -> None:
-        for side in partition.Side:
+    def _look_for(self, snapshot: border.Snapshot) -> None:
+        for side in border.BorderSide:
             if snapshot.is_unclear(self.node, side):
                 self._say(f'its entry of {side.value} cannot be read')
                 return
         users = [
             side
-            for side in partition.Side
+            for side in border.BorderSide
             if (place := snapshot.place(self.node, side)) and place.used
         ]
         if len(users) == 1:
@@ -194,7 +194,7 @@ class _Judged:
         here = self._here
         if here is not None and here.ours:
             text = f'it belongs to {self._side.value}'
-            self._act(partition.Verb.OPEN, _C.SEEN, text)
+            self._act(border.BorderVerb.OPEN, _C.SEEN, text)
         elif (wrong := self._obstacle()) and not self.node.host.fixed:
             self._say(f'it cannot move: {wrong}')
 
@@ -218,7 +218,7 @@ class _Judged:
                 self._do(_E.EXPIRE, _C.LATE, 'its old side is away')
         elif here.takes:
             text = f'it goes to {self._side.other.value}'
-            self._act(partition.Verb.CLOSE, _C.CHECKED, text)
+            self._act(border.BorderVerb.CLOSE, _C.CHECKED, text)
         elif not here.work:
             self._arrive(is_late)
         elif is_late:
@@ -250,24 +250,24 @@ class _Judged:
             other = self._side.other.value
             self._say(f'its service of {other} is down; it waits')
 
-    def _late(self, here: partition.Place) -> None:
+    def _late(self, here: border.SideStatus) -> None:
         names = tuple(sorted(each.name for each in here.work))
-        if self._rules.end_vms and self._side is partition.Side.CLOUD:
+        if self._rules.end_vms and self._side is border.BorderSide.CLOUD:
             text = 'their time to live is over'
-            self._act(partition.Verb.END, _C.LATE, text, names)
+            self._act(border.BorderVerb.END, _C.LATE, text, names)
         else:
             text = f'still there: {", ".join(names)}'
             self._do(_E.EXPIRE, _C.LATE, text)
             self._say(f'it stays where it was, {text}')
 
-    def _clear(self, here: partition.Place) -> None:
+    def _clear(self, here: border.SideStatus) -> None:
         names = tuple(sorted(_sent_away(here)))
         if names:
             text = f'their host goes to {self._side.other.value}'
-            self._act(partition.Verb.CLEAR, _C.CHECKED, text, names)
+            self._act(border.BorderVerb.CLEAR, _C.CHECKED, text, names)
 
 
-def _sent_away(place: partition.Place) -> Iterator[str]:
+def _sent_away(place: border.SideStatus) -> Iterator[str]:
     for work in place.work:
-        if work.way is not partition.Way.ENDS:
+        if work.way is not border.Way.ENDS:
             yield work.name

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from nova_fairness.model import cluster
 from nova_fairness.model import pledge
+from nova_fairness.shares import batch_correction
 from nova_fairness.shares import ledger as ledger_module
-from nova_fairness.shares import sides
 from nova_fairness.shares import tree as tree_module
 
 Floats = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ FINE = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class BatchMemory:
     """Memory of the batch side.
 
     :ivar at: seconds of the epoch up to which use is known; 0 if none is.
@@ -72,7 +72,7 @@ class Beside:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class PledgeStanding:
     """Use and shares of a group.
 
     :ivar group: names.
@@ -84,7 +84,7 @@ class Standing:
     :ivar found: that it had there before.
     """
 
-    group: pledge.Group
+    group: pledge.PledgeGroup
     pledge: float
     batch: float
     cloud: float
@@ -94,7 +94,7 @@ class Standing:
 
 
 def owners(
-    groups: Iterable[pledge.Group],
+    groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
 ) -> dict[str, str]:
     """Accounts of the share tree by all accounts of the batch system below.
@@ -115,13 +115,13 @@ def owners(
 
 
 def used(
-    kept: Kept,
+    kept: BatchMemory,
     spent: Iterable[pledge.Spent],
     owner: Mapping[str, str],
     now: float,
     half_life_s: float,
     cores: float,
-) -> tuple[Kept, dict[str, float]]:
+) -> tuple[BatchMemory, dict[str, float]]:
     """Charge what jobs had since it was charged last.
 
     It is exact, however seldom it is done: what is used from ``b`` to ``e``
@@ -135,7 +135,7 @@ def used(
     :returns: what is kept, and parts of the hosts that run now and lack.
     """
     since = min(kept.at or now, now)
-    book = ledger_module.Ledger(half_life_s, since)
+    book = ledger_module.UseLedger(half_life_s, since)
     faded = book.kept(now - since)
     use = {name: part * faded for name, part in kept.use.items()}
     lacks: dict[str, float] = {}
@@ -221,10 +221,10 @@ def of_cloud(
 
 
 def faults(
-    groups: Sequence[pledge.Group],
+    groups: Sequence[pledge.PledgeGroup],
     accounts: Iterable[cluster.Account],
     shares: Mapping[str, pledge.BatchShare],
-    kept: Kept,
+    kept: BatchMemory,
 ) -> list[str]:
     """Reasons why shares cannot be adjusted, as sentences.
 
@@ -269,30 +269,31 @@ def faults(
 
 
 def standings(
-    groups: Sequence[pledge.Group],
+    groups: Sequence[pledge.PledgeGroup],
     accounts: Iterable[cluster.Account],
     shares: Mapping[str, pledge.BatchShare],
-    kept: Kept,
+    kept: BatchMemory,
     cloud: Mapping[str, float],
-) -> tuple[Standing, ...]:
+) -> tuple[PledgeStanding, ...]:
     """Use of groups, and the shares that they are to have.
 
     :param groups: those without :func:`faults`.
     :param shares: of the batch system.
     :param cloud: see :func:`of_cloud`.
     """
-    tree = tree_module.Tree(accounts)
+    tree = tree_module.AccountTree(accounts)
     pledges = tree.share[[tree.place(each.account) for each in groups]]
     pledges = _parts(pledges)
     batch = np.array([kept.use.get(each.account, 0.0) for each in groups])
     other = np.array([cloud.get(each.account, 0.0) for each in groups])
     found = [_found(each.batch, shares, kept) for each in groups]
-    wanted = sides.whole(
-        sides.adjusted(pledges, batch, other), max(sum(found), len(found))
+    wanted = batch_correction.whole(
+        batch_correction.adjusted(pledges, batch, other),
+        max(sum(found), len(found)),
     )
     part = _parts(batch + other)
     return tuple(
-        Standing(group, *numbers)
+        PledgeStanding(group, *numbers)
         for group, *numbers in zip(
             groups,
             pledges.tolist(),
@@ -312,7 +313,7 @@ def _parts(amounts: Floats) -> Floats:
 
 
 def _found(
-    account: str, shares: Mapping[str, pledge.BatchShare], kept: Kept
+    account: str, shares: Mapping[str, pledge.BatchShare], kept: BatchMemory
 ) -> int:
     """The share that an account had before this service set one.
 
@@ -325,7 +326,7 @@ def _found(
 
 
 def to_give(
-    stands: Iterable[Standing], shares: Mapping[str, pledge.BatchShare]
+    stands: Iterable[PledgeStanding], shares: Mapping[str, pledge.BatchShare]
 ) -> dict[str, int]:
     """Shares that are to be given, by account of the batch system.
 
@@ -345,9 +346,9 @@ def to_give(
 
 
 def to_restore(
-    groups: Iterable[pledge.Group],
+    groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
-    kept: Kept,
+    kept: BatchMemory,
 ) -> dict[str, int]:
     """Shares to restore, of accounts that are in no group now.
 
@@ -365,11 +366,11 @@ def to_restore(
 
 
 def remembered(
-    kept: Kept,
-    stands: Sequence[Standing],
+    kept: BatchMemory,
+    stands: Sequence[PledgeStanding],
     give: Mapping[str, int],
     shares: Mapping[str, pledge.BatchShare],
-) -> Kept:
+) -> BatchMemory:
     """Remember shares before they are set, so that a new leader can go on.
 
     :param stands: of all groups; others are forgotten once they are restored.

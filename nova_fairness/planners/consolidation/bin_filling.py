@@ -39,7 +39,7 @@ def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
 
 
 def fill(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     items: Iterable[int],
     rows: Sequence[int],
     way: Way = nearest,
@@ -58,7 +58,7 @@ def fill(
     return not kinds.left.any()
 
 
-Fill = Callable[[layout_module.Layout, Iterable[int], Sequence[int]], bool]
+Fill = Callable[[layout_module.HostLayout, Iterable[int], Sequence[int]], bool]
 """See :func:`fill`."""
 
 FILLS: Sequence[Fill] = (functools.partial(fill, way=along), fill)
@@ -68,7 +68,7 @@ class _Kinds:
     """Items, those together that no host could tell from each other."""
 
     def __init__(
-        self, layout: layout_module.Layout, items: Iterable[int]
+        self, layout: layout_module.HostLayout, items: Iterable[int]
     ) -> None:
         self._layout = layout
         self._items = layout.alike(items)

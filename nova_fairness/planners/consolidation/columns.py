@@ -106,7 +106,9 @@ class _Search:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._hosts = [
-            knapsack.Host(task.sizes, room, np.minimum(most, task.counts))
+            knapsack.KnapsackHost(
+                task.sizes, room, np.minimum(most, task.counts)
+            )
             for room, most in zip(task.room, task.most, strict=True)
         ]
         self._is_exact = all(each.is_exact for each in self._hosts)
@@ -198,7 +200,7 @@ class _Search:
         task, (of, patterns) = self._task, _arrays(self._found)
         row, column = np.nonzero(patterns.T)
         kinds = len(task.counts)
-        rows = programs.Rows(
+        rows = programs.ProgramRows(
             np.concatenate([row, kinds + of]),
             np.concatenate([column, np.arange(len(of))]),
             np.concatenate([patterns.T[row, column], np.ones(len(of))]),

@@ -44,7 +44,7 @@ class Depth:
 
 
 def settle(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     items: Iterable[int],
     allowed: Marks,
     depth: Depth,
@@ -63,7 +63,7 @@ def settle(
 
 
 def crowd(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     items: Iterable[int],
     allowed: Marks,
     hosts: int,
@@ -91,7 +91,7 @@ def crowd(
 
 
 def largest_first(
-    layout: layout_module.Layout, items: Iterable[int], allowed: Marks
+    layout: layout_module.HostLayout, items: Iterable[int], allowed: Marks
 ) -> list[int]:
     """The order in which items look for a place.
 
@@ -114,7 +114,7 @@ class _Search:
     """See :func:`settle`."""
 
     def __init__(
-        self, layout: layout_module.Layout, allowed: Marks, depth: Depth
+        self, layout: layout_module.HostLayout, allowed: Marks, depth: Depth
     ) -> None:
         self._layout, self._allowed, self._depth = layout, allowed, depth
 

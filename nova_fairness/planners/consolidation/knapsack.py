@@ -23,7 +23,7 @@ CELLS = 40_000
 _SAME = 1e-12
 
 
-class Host:
+class KnapsackHost:
     """A host of one sort.
 
     :param sizes: (k, c) of one of each kind.

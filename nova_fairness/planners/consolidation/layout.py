@@ -58,7 +58,7 @@ def item_of(
     return Item(uuid, shape, apart, amounts)
 
 
-class Layout:
+class HostLayout:
     """Items on hosts.
 
     :param snapshot: of the cloud.

@@ -42,7 +42,7 @@ def fewest(
     :param longest_s: after which the search ends with what it has; without
         it it goes on until it is done.
     """
-    layout = layout_module.Layout(snapshot, weighers.fullest)
+    layout = layout_module.HostLayout(snapshot, weighers.fullest)
     program = _Program(layout)
     found = programs.choose(
         program.cost, program.most, program.rows, longest_s
@@ -54,7 +54,7 @@ def fewest(
     return Fewest(round(found.cost), at_least, program.at(found.chosen))
 
 
-def bound(layout: layout_module.Layout) -> int:
+def bound(layout: layout_module.HostLayout) -> int:
     """Fewer hosts than this cannot hold what is in use.
 
     The fewest of the largest hosts whose room is enough, class by class.
@@ -70,7 +70,7 @@ def bound(layout: layout_module.Layout) -> int:
 class _Program:
     """Columns: whether each host is in use, then each item on each host."""
 
-    def __init__(self, layout: layout_module.Layout) -> None:
+    def __init__(self, layout: layout_module.HostLayout) -> None:
         self._layout = layout
         self._count = len(layout.hosts.names)
         self._entries: list[tuple[int, int, float]] = []
@@ -83,7 +83,7 @@ class _Program:
         self.most = np.ones(len(self.cost))
         row, column, value = zip(*self._entries, strict=True)
         lower, upper = zip(*self._bounds, strict=True)
-        self.rows = programs.Rows(
+        self.rows = programs.ProgramRows(
             np.array(row, dtype=np.intp),
             np.array(column, dtype=np.intp),
             np.array(value, dtype=np.float64),

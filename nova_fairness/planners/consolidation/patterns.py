@@ -25,7 +25,7 @@ _KINDS, _SORTS = 100, 8
 
 
 def fill(
-    layout: layout_module.Layout, items: Iterable[int], rows: Sequence[int]
+    layout: layout_module.HostLayout, items: Iterable[int], rows: Sequence[int]
 ) -> bool:
     """Put items that lie nowhere on as few hosts as can be.
 
@@ -44,7 +44,9 @@ def fill(
     return bin_filling.fill(layout, left, rows)
 
 
-def _kinds(layout: layout_module.Layout, items: list[int]) -> list[list[int]]:
+def _kinds(
+    layout: layout_module.HostLayout, items: list[int]
+) -> list[list[int]]:
     """Items that are alike; those kinds that need most of all.
 
     A group that keeps its members apart is one kind, or it has no patterns.
@@ -67,7 +69,7 @@ def _kinds(layout: layout_module.Layout, items: list[int]) -> list[list[int]]:
 
 
 def _left(
-    layout: layout_module.Layout, kinds: list[list[int]]
+    layout: layout_module.HostLayout, kinds: list[list[int]]
 ) -> list[list[int]]:
     """Those of each kind that lie nowhere."""
     return [
@@ -77,7 +79,7 @@ def _left(
 
 
 def _sorts(
-    layout: layout_module.Layout, kinds: list[list[int]], rows: Rows
+    layout: layout_module.HostLayout, kinds: list[list[int]], rows: Rows
 ) -> tuple[list[Rows], Rows]:
     """Rows of hosts of each sort, and of those of rare sorts."""
     if not kinds:
@@ -92,7 +94,7 @@ def _sorts(
 
 
 def _pack(
-    layout: layout_module.Layout, kinds: list[list[int]], sorts: list[Rows]
+    layout: layout_module.HostLayout, kinds: list[list[int]], sorts: list[Rows]
 ) -> None:
     """Pack what fits on hosts of these sorts, or nothing."""
     first = np.array([rows[0] for rows in sorts], dtype=np.intp)
@@ -126,7 +128,7 @@ def _pack(
 
 
 def _put(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     kinds: list[list[int]],
     sorts: list[Rows],
     packed: columns.Packed,

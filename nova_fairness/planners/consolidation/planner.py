@@ -15,34 +15,36 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
-from nova_fairness.planners.consolidation import consolidating
+from nova_fairness.planners.consolidation import (
+    consolidate as consolidate_module,
+)
 from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
-from nova_fairness.planners.consolidation import swapping
+from nova_fairness.planners.consolidation import swap
 
 
 def consolidate(
     snapshot: cluster.ClusterSnapshot,
-    rules: rules_module.Rules = rules_module.USUAL,
-) -> rules_module.Plan:
+    rules: rules_module.ConsolidationRules = rules_module.USUAL,
+) -> rules_module.ConsolidationPlan:
     """Empty hosts, the least used first (Baadal)."""
-    return consolidating.consolidate(snapshot, rules)
+    return consolidate_module.consolidate(snapshot, rules)
 
 
 def rescue(
     snapshot: cluster.ClusterSnapshot,
     asked: request_model.Request,
-    rules: rules_module.Rules = rules_module.USUAL,
-) -> rules_module.Plan | None:
+    rules: rules_module.ConsolidationRules = rules_module.USUAL,
+) -> rules_module.ConsolidationPlan | None:
     """Make room for a request that fits nowhere.
 
     :param asked: that waits.
     :returns: moves after which it fits; ``None`` if there are none, or they
         are too dear.
     """
-    layout = layout_module.Layout(snapshot, rules.rule)
+    layout = layout_module.HostLayout(snapshot, rules.rule)
     allowed = layout.hosts.takes
     shape, count = layout.hosts.shape(asked.demand), len(asked.servers)
     group = asked.group
@@ -77,19 +79,19 @@ def rescue(
 
 
 def _cheaper(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     new: list[int],
     allowed: layout_module.Marks,
-    rules: rules_module.Rules,
-    best: rules_module.Plan | None,
-) -> rules_module.Plan | None:
+    rules: rules_module.ConsolidationRules,
+    best: rules_module.ConsolidationPlan | None,
+) -> rules_module.ConsolidationPlan | None:
     """A plan that sends less than another one, if one is found."""
     layout.back(0)
     levels = rules.depth.levels - 1
     if len(new) > 1 or levels < 1:
         return best
     depth = dataclasses.replace(rules.depth, levels=levels)
-    for cost in swapping.ways(layout, new[0], allowed, depth):
+    for cost in swap.ways(layout, new[0], allowed, depth):
         if best is not None and cost >= best.cost_mb:
             continue
         plan = rules_module.made(layout, rules, detours=True)
@@ -99,7 +101,7 @@ def _cheaper(
 
 
 def _settling(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     new: list[int],
     allowed: layout_module.Marks,
     depth: displacement.Depth,
@@ -110,4 +112,4 @@ def _settling(
         yield displacement.crowd(layout, new, allowed, hosts)
     # Who must lie beside others cannot lie anywhere that is like their host.
     if depth.tight and (allowed == layout.hosts.takes).all():
-        yield repacking.tighten(layout, new, allowed, depth.tight)
+        yield repack.tighten(layout, new, allowed, depth.tight)

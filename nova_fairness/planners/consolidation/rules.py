@@ -17,7 +17,7 @@ _AT_ONCE = waves_module.AtOnce()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class ConsolidationRules:
     """Bounds that operators choose.
 
     :ivar rule: chooses the host of a server among those with room.
@@ -42,11 +42,11 @@ class Rules:
         return self.dearest_mb is not None and cost_mb > self.dearest_mb
 
 
-USUAL = Rules()
+USUAL = ConsolidationRules()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class ConsolidationPlan:
     """Moves, and their results.
 
     :ivar moves: in the order in which they are to be done.
@@ -57,7 +57,7 @@ class Plan:
         want of time: then heuristics may have made the plan.
     """
 
-    moves: tuple[waves_module.Move, ...]
+    moves: tuple[waves_module.WaveMove, ...]
     busy: tuple[int, int]
     off: tuple[str, ...] = ()
     is_whole: bool = True
@@ -69,11 +69,11 @@ class Plan:
 
 
 def made(
-    layout: layout_module.Layout,
-    rules: Rules,
+    layout: layout_module.HostLayout,
+    rules: ConsolidationRules,
     parts: Sequence[Sequence[waves_module.Step]] = (),
     detours: bool = False,
-) -> Plan | None:
+) -> ConsolidationPlan | None:
     """The plan that leads to a layout from what it was at first.
 
     :param layout: is as at first afterwards.
@@ -92,13 +92,13 @@ def made(
     if found is None:
         return None
     busy = int(layout.busy.sum()), busy_after
-    return Plan(waves_module.named(layout, found), busy, off)
+    return ConsolidationPlan(waves_module.named(layout, found), busy, off)
 
 
 def _in_parts(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     parts: Sequence[Sequence[waves_module.Step]],
-    rules: Rules,
+    rules: ConsolidationRules,
 ) -> list[list[waves_module.Step]] | None:
     found: list[list[waves_module.Step]] = []
     for steps in parts:
@@ -116,7 +116,7 @@ def _in_parts(
     return waves_module.straight(layout, found, rules.at_once)
 
 
-def _off(layout: layout_module.Layout, spare: int) -> tuple[str, ...]:
+def _off(layout: layout_module.HostLayout, spare: int) -> tuple[str, ...]:
     empty = np.flatnonzero(~layout.busy & layout.hosts.takes)
     # The largest are kept: they suit most requests.
     size = layout.hosts.capacity[:, empty].sum(axis=0)

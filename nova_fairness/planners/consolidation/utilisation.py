@@ -29,7 +29,7 @@ class Figures:
 
 def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
     """Hosts in use, and how much fuller than all one is."""
-    layout = layout_module.Layout(snapshot, weighers.fullest)
+    layout = layout_module.HostLayout(snapshot, weighers.fullest)
     names = layout.hosts.names
     busy = [names[row] for row in np.flatnonzero(layout.busy)]
     return Figures(
@@ -39,7 +39,7 @@ def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
 
 
 def after(
-    snapshot: cluster.ClusterSnapshot, moves: Iterable[waves.Move]
+    snapshot: cluster.ClusterSnapshot, moves: Iterable[waves.WaveMove]
 ) -> cluster.ClusterSnapshot:
     """The cloud once servers have moved, in the order of the moves."""
     rows = {each.name: row for row, each in enumerate(snapshot.providers)}

@@ -37,7 +37,7 @@ class AtOnce:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Move:
+class WaveMove:
     """A server goes from one host to another while it runs.
 
     :ivar server: UUID.
@@ -69,7 +69,7 @@ def changed(before: Rows, after: Rows) -> list[Step]:
 
 
 def waves(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     steps: Sequence[Step],
     at_once: AtOnce,
     detours: bool = False,
@@ -106,7 +106,7 @@ def waves(
 
 
 def straight(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     found: list[list[Step]],
     at_once: AtOnce,
 ) -> list[list[Step]]:
@@ -134,7 +134,7 @@ def straight(
 
 
 def _can_be_made(
-    layout: layout_module.Layout,
+    layout: layout_module.HostLayout,
     found: Sequence[Sequence[Step]],
     at_once: AtOnce,
 ) -> bool:
@@ -152,7 +152,7 @@ def _can_be_made(
 
 
 def _detour(
-    layout: layout_module.Layout, pending: Rows, left: Rows
+    layout: layout_module.HostLayout, pending: Rows, left: Rows
 ) -> Step | None:
     """The cheapest move of a server out of the way of another.
 
@@ -173,7 +173,7 @@ def _detour(
     return None
 
 
-def _frees(layout: layout_module.Layout, pending: Rows) -> Marks:
+def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
     """(n,) Items with all that the smallest one bound for their host lacks."""
     lacks = np.full_like(layout.free, hosts_module.MOST)
     smallest_last = np.argsort(-layout.size[pending[:, 0]], kind='stable')
@@ -184,7 +184,7 @@ def _frees(layout: layout_module.Layout, pending: Rows) -> Marks:
 
 
 def _wave(
-    layout: layout_module.Layout, pending: Rows, at_once: AtOnce
+    layout: layout_module.HostLayout, pending: Rows, at_once: AtOnce
 ) -> list[int]:
     """Places in a list of moves of those that can run now."""
     items, rows = pending.T
@@ -215,8 +215,8 @@ def _wave(
 
 
 def named(
-    layout: layout_module.Layout, found: Sequence[Sequence[Step]]
-) -> tuple[Move, ...]:
+    layout: layout_module.HostLayout, found: Sequence[Sequence[Step]]
+) -> tuple[WaveMove, ...]:
     """Moves of servers, wave by wave."""
     at = layout.at.copy()
     moves = []
@@ -224,6 +224,8 @@ def named(
         for n, row in wave:
             names = layout.hosts.names
             uuid, cost = layout.items[n].uuid, int(layout.cost[n])
-            moves.append(Move(uuid, names[at[n]], names[row], number, cost))
+            moves.append(
+                WaveMove(uuid, names[at[n]], names[row], number, cost)
+            )
             at[n] = row
     return tuple(moves)

@@ -50,7 +50,7 @@ class Promise(NamedTuple):
     p90_s: float
 
 
-class Outcome(NamedTuple):
+class PromiseOutcome(NamedTuple):
     """Outcome of a promise.
 
     :ivar took_s: wait from the promise on; at least that of a request which
@@ -73,7 +73,7 @@ class Calibration:
     """
 
     promises: Mapping[str, Promise] = dataclasses.field(default_factory=dict)
-    past: tuple[Outcome, ...] = ()
+    past: tuple[PromiseOutcome, ...] = ()
 
     def told(
         self, estimates: Mapping[str, cluster.Estimate], now: float
@@ -134,7 +134,7 @@ class Calibration:
                 continue
             took_s = max(at - promise.made_at, 0.0)
             if uuid in started or took_s > promise.p90_s:
-                past.append(Outcome(*promise[1:], took_s))
+                past.append(PromiseOutcome(*promise[1:], took_s))
         if len(left) == len(self.promises):
             return self
         return Calibration(left, tuple(past[-REMEMBERED:]))
@@ -157,14 +157,14 @@ class Calibration:
             ),
         )
 
-    def judged(self) -> cluster.Calibrated | None:
+    def judged(self) -> cluster.EstimateQuality | None:
         """How good past promises were; ``None`` if nothing is known."""
         if not self.past:
             return None
         count = len(self.past)
         off = sorted(each.took_s - each.p50_s for each in self.past)
         late = sorted(each.took_s - each.p90_s for each in self.past)
-        return cluster.Calibrated(
+        return cluster.EstimateQuality(
             count,
             sum(each.took_s <= each.p50_s for each in self.past) / count,
             sum(each.took_s <= each.p90_s for each in self.past) / count,

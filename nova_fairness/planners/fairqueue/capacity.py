@@ -8,7 +8,7 @@ Where room is kept for the first unit that does not fit, others get the amounts
 that they give back in time, and of the rest the amounts that will be left
 beside it. Room may be kept twice, for two moments: :data:`FIRM` and
 :data:`LOOSE`. Servers of groups are placed by :mod:`.groups`. Arrays have a
-column per host of :class:`hosts.Hosts`.
+column per host of :class:`hosts.SimulatedHosts`.
 """
 
 import collections
@@ -48,7 +48,7 @@ Placement = tuple[hosts_module.Rows, ...]
 """Rows of hosts, one per server, for every request of a unit."""
 
 
-class Room:
+class FreeRoom:
     """The room that is left.
 
     :param snapshot: of the cloud.
@@ -120,7 +120,7 @@ class Room:
         empty = self._capacity - self._beside(unit.group) - self._own(unit)
         return self._placed(unit, empty, self._limit(unit)).rows is None
 
-    def _in_empty(self, unit: order.Unit) -> groups.Found:
+    def _in_empty(self, unit: order.Unit) -> groups.FoundHosts:
         """Look for room in an empty cloud, without members of its group.
 
         Of one job it is only known whether there is room.
@@ -133,8 +133,8 @@ class Room:
         whole = np.minimum(shape.whole, limit[shape.rows])
         fit = min(int(np.minimum(whole, count).sum()), count)
         if fit == count:
-            return groups.Found((), unit.count)
-        return groups.Found(None, 0 if _together(unit) else fit)
+            return groups.FoundHosts((), unit.count)
+        return groups.FoundHosts(None, 0 if _together(unit) else fit)
 
     def _emptied(
         self, unit: order.Unit, prefer: groups.Preference | None = None
@@ -326,7 +326,7 @@ class Room:
             shape = self._hosts.shape(demand)
             every = np.arange(len(shape.rows))
             order_of = np.argsort(
-                first(groups.Job(shape, 1), every), kind='stable'
+                first(groups.AlikeServers(shape, 1), every), kind='stable'
             )
             rows = shape.rows[order_of[:1]]
         else:
@@ -349,7 +349,7 @@ class Room:
     def _nearness(
         self,
         returned: cluster.Amounts | None,
-        job: groups.Job,
+        job: groups.AlikeServers,
         index: hosts_module.Rows,
     ) -> hosts_module.Fractions:
         """Rank hosts: first by their lasting lack, then by their lack now.
@@ -381,13 +381,13 @@ class Room:
         """Names of hosts."""
         return tuple(self._hosts.names[row] for row in rows)
 
-    def _jobs(self, unit: order.Unit) -> list[groups.Job]:
+    def _jobs(self, unit: order.Unit) -> list[groups.AlikeServers]:
         """Say what is to be placed, the largest first."""
         if _together(unit):
             shape = self._hosts.together(_counts(unit).items())
-            return [groups.Job(shape, 1)]
+            return [groups.AlikeServers(shape, 1)]
         jobs = [
-            groups.Job(self._hosts.shape(demand), count)
+            groups.AlikeServers(self._hosts.shape(demand), count)
             for demand, count in _counts(unit).items()
         ]
         return sorted(jobs, key=lambda job: tuple(-job.shape.amounts[:, 0]))
@@ -442,7 +442,7 @@ class Room:
         free: cluster.Amounts,
         limit: cluster.Amounts,
         prefer: groups.Preference | None = None,
-    ) -> groups.Found:
+    ) -> groups.FoundHosts:
         """Hosts for the jobs of a unit; see :mod:`.groups`."""
         jobs = self._jobs(unit)
         first = prefer or self._by_rule(unit, free)
@@ -453,7 +453,7 @@ class Room:
             if best.rows is not None:
                 return best
             fit = min(max(found.fit, best.fit), unit.count - 1)
-            found = groups.Found(None, fit, best.is_known)
+            found = groups.FoundHosts(None, fit, best.is_known)
         if _together(unit):
             return dataclasses.replace(found, fit=found.fit * unit.count)
         return found
@@ -462,7 +462,7 @@ class Room:
         self, unit: order.Unit, free: cluster.Amounts
     ) -> groups.Preference:
         def prefer(
-            job: groups.Job, index: hosts_module.Rows
+            job: groups.AlikeServers, index: hosts_module.Rows
         ) -> hosts_module.Fractions:
             return weighers.ranked(
                 self._hosts, free, job.shape, index, self._rule, _salt(unit)
@@ -480,7 +480,7 @@ class Room:
         return is_left
 
     def _spread(
-        self, unit: order.Unit, found: groups.Found
+        self, unit: order.Unit, found: groups.FoundHosts
     ) -> Placement | None:
         """Hosts of jobs as hosts of requests."""
         if found.rows is None:

@@ -90,7 +90,7 @@ class _Asking:
         self.forget()
 
 
-class Parts:
+class Entitlements:
     """Use and limits of every project, while a plan is made.
 
     :param snapshot: of the cloud.
@@ -312,7 +312,7 @@ class Parts:
     def behind(self, unit: order.Unit, binds: int) -> bool:
         """Tell whether a unit would take for long what is kept.
 
-        :param binds: see :meth:`.Room.find`.
+        :param binds: see :meth:`.FreeRoom.find`.
         """
         if not self._kept or unit.is_preemptible:
             return False
@@ -333,7 +333,7 @@ class Parts:
     def take(self, unit: order.Unit, binds: int = _EVERY) -> None:
         """A unit what it asks for.
 
-        :param binds: see :meth:`.Room.find`.
+        :param binds: see :meth:`.FreeRoom.find`.
         """
         asked, excess = self._sum(unit), self._excess(unit)
         self._asking[unit.project].looked = None
@@ -369,7 +369,7 @@ class Parts:
         """Keep what a unit waits for from those behind it.
 
         :param returned: (c,) by project, before it is needed.
-        :param kind: see :meth:`.Room.reserve`.
+        :param kind: see :meth:`.FreeRoom.reserve`.
         """
         slack, room = self._later(unit, returned)
         self._kept[kind] = _Kept(slack, unit.project, room)

@@ -189,7 +189,7 @@ class _Course:
         self._projects = dict(snapshot.used)
         self._granted = dict(snapshot.granted)
         self._members = dict(snapshot.members)
-        self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        self._spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         users = {(each.project, each.user) for each in snapshot.running}
         users |= {(each.project, each.user) for each in snapshot.requests}
         self._parents = {

@@ -147,7 +147,7 @@ class _Alike(NamedTuple):
     is_preemptible: bool
 
 
-class Ends:
+class ExpectedEnds:
     """Ends of servers, those that a plan starts with them.
 
     :param snapshot: of the cloud.
@@ -173,7 +173,7 @@ class Ends:
         self._new: dict[bool, list[_Placed]] = {True: [], False: []}
         self._left = {True, False}
         self._running = snapshot.running
-        self._members = members_module.Members(snapshot, hosts)
+        self._members = members_module.GroupMembers(snapshot, hosts)
 
     def last(self, unit: order.Unit, *, is_firm: bool) -> float | None:
         """Latest end of a unit that starts now; of those guessed nine of ten.

@@ -42,13 +42,13 @@ def fit(
     :param kept: names of hosts that are reserved for requests, by UUID.
     """
     unit = order.Unit((request,))
-    free = capacity.Room(snapshot)
+    free = capacity.FreeRoom(snapshot)
     never = free.never(unit)
     if never is not None:
         return Fit(why=never)
     if (lack := free.lacking(unit)) is not None:
         return Fit(why=lack())
-    beside = capacity.Room(_closed(snapshot, _others(kept, request)))
+    beside = capacity.FreeRoom(_closed(snapshot, _others(kept, request)))
     _take_promised(beside, snapshot, request)
     found = None if beside.never(unit) else beside.find(unit)
     if found is None:
@@ -80,7 +80,7 @@ def _closed(
 
 
 def _take_promised(
-    room: capacity.Room,
+    room: capacity.FreeRoom,
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
 ) -> None:

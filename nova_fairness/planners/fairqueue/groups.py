@@ -36,7 +36,7 @@ Rows = hosts_module.Rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Job:
+class AlikeServers:
     """Servers that are alike.
 
     :ivar shape: of one server, or of all that must lie on one host.
@@ -47,13 +47,13 @@ class Job:
     count: int
 
 
-Preference = Callable[[Job, Rows], hosts_module.Fractions]
+Preference = Callable[[AlikeServers, Rows], hosts_module.Fractions]
 """Scores of the hosts of a job, given where they stand in the rows of its
 shape: the one with the least is taken."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Found:
+class FoundHosts:
     """Hosts that were found.
 
     :ivar rows: of hosts for every job; ``None`` if not all have one.
@@ -68,7 +68,7 @@ class Found:
 
 def fill(
     free: cluster.Amounts,
-    job: Job,
+    job: AlikeServers,
     limit: cluster.Amounts,
     prefer: Preference,
 ) -> Rows:
@@ -105,10 +105,10 @@ def fill(
 
 def in_turn(
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     prefer: Preference,
-) -> Found:
+) -> FoundHosts:
     """Fill in one job after the other, until one lacks room.
 
     :param free: see :func:`fill`.
@@ -124,11 +124,11 @@ def in_turn(
         found.append(rows)
         fit += len(rows)
         if len(rows) < job.count:
-            return Found(None, fit, len(jobs) == 1)
+            return FoundHosts(None, fit, len(jobs) == 1)
         if len(jobs) > 1:
             subtract(free, job.shape, rows)
             limit = limit - np.bincount(rows, minlength=len(limit))
-    return Found(tuple(found), fit)
+    return FoundHosts(tuple(found), fit)
 
 
 def subtract(
@@ -144,11 +144,11 @@ def subtract(
 
 def exactly(
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     prefer: Preference,
     may_solve: Callable[[], bool],
-) -> Found:
+) -> FoundHosts:
     """Find hosts for all jobs if there are any; see the module.
 
     :param free: see :func:`fill`.
@@ -165,17 +165,19 @@ def exactly(
     upper = int(np.minimum(limit, whole.sum(axis=0)).sum())
     if (each < counts).any() or upper < total:
         most = int(min(np.minimum(each, counts).sum(), upper))
-        return Found(None, min(most, total - 1))
+        return FoundHosts(None, min(most, total - 1))
     found = _one_each(whole > 0, jobs, prefer)
     if found.rows is not None or (limit[whole.any(axis=0)] <= 1).all():
         return found
     if not may_solve():
-        return Found(None, found.fit, False)
-    return _solved(free, jobs, limit, whole) or Found(None, found.fit, False)
+        return FoundHosts(None, found.fit, False)
+    return _solved(free, jobs, limit, whole) or FoundHosts(
+        None, found.fit, False
+    )
 
 
 def _whole(
-    free: cluster.Amounts, job: Job, limit: cluster.Amounts
+    free: cluster.Amounts, job: AlikeServers, limit: cluster.Amounts
 ) -> cluster.Amounts:
     """(p,) How many of one job each host takes, without the others."""
     shape, found = job.shape, np.zeros_like(limit)
@@ -188,8 +190,8 @@ def _whole(
 
 
 def _one_each(
-    fits: hosts_module.Marks, jobs: Sequence[Job], prefer: Preference
-) -> Found:
+    fits: hosts_module.Marks, jobs: Sequence[AlikeServers], prefer: Preference
+) -> FoundHosts:
     """A host of its own for every server, as far as there are any.
 
     :param fits: (j, p) hosts that have room for one of each job.
@@ -203,7 +205,7 @@ def _one_each(
     )
     fit, is_left = int(sent.sum()), np.ones(len(kind), dtype=bool)
     if fit < sum(job.count for job in jobs):
-        return Found(None, fit)
+        return FoundHosts(None, fit)
     found = []
     for job, counts in zip(jobs, sent, strict=True):
         shape = job.shape
@@ -217,15 +219,15 @@ def _one_each(
         ]
         found.append(np.concatenate(chosen))
         is_left[found[-1]] = False
-    return Found(tuple(found), fit)
+    return FoundHosts(tuple(found), fit)
 
 
 def _solved(
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     whole: cluster.Amounts,
-) -> Found | None:
+) -> FoundHosts | None:
     """Ask the integer program; ``None`` if it does not know.
 
     :param whole: (j, p) how many of each job each host takes alone.
@@ -253,7 +255,7 @@ def _solved(
         )
     except exception.SolverFailed:
         fit = int(counts.sum()) - 1
-        return Found(None, fit) if is_all else None
+        return FoundHosts(None, fit) if is_all else None
     if choice is None:
         return None
     found = tuple(
@@ -265,11 +267,11 @@ def _solved(
 
 def _lines(
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     job: Rows,
     row: Rows,
-) -> programs.Rows:
+) -> programs.ProgramRows:
     """Constraints on servers of a job on a host.
 
     :param job: (e,) of each pair.
@@ -293,9 +295,9 @@ def _lines(
 def _checked(
     found: tuple[Rows, ...],
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
-) -> Found | None:
+) -> FoundHosts | None:
     """Choice of the solver, in whole numbers; ``None`` if it is wrong."""
     left = free.copy()
     taken = np.zeros_like(left)
@@ -307,12 +309,12 @@ def _checked(
     on = np.bincount(np.concatenate(found), minlength=len(limit))
     if (on > limit).any() or ((left < 0) & (taken > 0)).any():
         return None
-    return Found(found, int(on.sum()))
+    return FoundHosts(found, int(on.sum()))
 
 
 def _few_of_each(
     free: cluster.Amounts,
-    jobs: Sequence[Job],
+    jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     whole: cluster.Amounts,
 ) -> Rows:
@@ -363,9 +365,9 @@ class _Lines:
             self._lower.append(lower[which].astype(np.float64))
         self._count += len(which)
 
-    def rows(self) -> programs.Rows:
+    def rows(self) -> programs.ProgramRows:
         """All that were added."""
-        return programs.Rows(
+        return programs.ProgramRows(
             np.concatenate(self._row),
             np.concatenate(self._column),
             np.concatenate(self._value),

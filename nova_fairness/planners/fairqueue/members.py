@@ -22,7 +22,7 @@ _Servers = list[tuple[cluster.Running, int]]
 """Servers, and the rows of their hosts."""
 
 
-class Members:
+class GroupMembers:
     """Members of groups, those that a plan starts with them.
 
     :param snapshot: of the cloud.

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Requests = Sequence[request_model.Request]
 
 
-class Standing:
+class WaitingAccounts:
     """Accounts of those who wait, and what they used.
 
     :param waiting: requests.

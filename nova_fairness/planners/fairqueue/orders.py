@@ -66,7 +66,7 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = order_inputs.Standing(waiting, snapshot, self.charge)
+        standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         return list(_TreeOfTurns(standing, waiting, self.charge))
 
     def factors(
@@ -76,7 +76,7 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Uses, and Slurm's rank; see :func:`.factors.fair_tree`."""
-        standing = order_inputs.Standing(waiting, snapshot, self.charge)
+        standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
         rank = factors.fair_tree(tree, use, standing.wants)
@@ -113,7 +113,7 @@ class _TreeOfTurns:
 
     def __init__(
         self,
-        standing: order_inputs.Standing,
+        standing: order_inputs.WaitingAccounts,
         waiting: Requests,
         charge: float,
     ) -> None:
@@ -204,7 +204,7 @@ class _ByPriority(order_module.Order):
     ) -> Requests:
         """Order by the number; see :meth:`.order.Order.arrange`."""
         summands = self._summands(
-            order_inputs.Standing(waiting, snapshot), waiting, now
+            order_inputs.WaitingAccounts(waiting, snapshot), waiting, now
         )
         return sorted(
             order_module.oldest_first(waiting),
@@ -219,7 +219,7 @@ class _ByPriority(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Uses, what the number is the sum of, and the sum."""
-        standing = order_inputs.Standing(waiting, snapshot)
+        standing = order_inputs.WaitingAccounts(waiting, snapshot)
         summands = self._summands(standing, waiting, now)
         return {
             each.uuid: {
@@ -232,7 +232,10 @@ class _ByPriority(order_module.Order):
 
     @abc.abstractmethod
     def _summands(
-        self, standing: order_inputs.Standing, waiting: Requests, now: float
+        self,
+        standing: order_inputs.WaitingAccounts,
+        waiting: Requests,
+        now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Factors whose sum is the number of each request, by UUID."""
 
@@ -265,7 +268,10 @@ class Multifactor(_ByPriority):
         _check(self, longest_s=(1.0, _LARGEST_WEIGHT))
 
     def _summands(
-        self, standing: order_inputs.Standing, waiting: Requests, now: float
+        self,
+        standing: order_inputs.WaitingAccounts,
+        waiting: Requests,
+        now: float,
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
         use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
@@ -304,7 +310,10 @@ class Synergy(_ByPriority):
         _check(self, vcpus=any_weight, memory=any_weight)
 
     def _summands(
-        self, standing: order_inputs.Standing, waiting: Requests, now: float
+        self,
+        standing: order_inputs.WaitingAccounts,
+        waiting: Requests,
+        now: float,
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
         weights = {
@@ -337,7 +346,7 @@ class _ByProject(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = order_inputs.Standing(waiting, snapshot)
+        standing = order_inputs.WaitingAccounts(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
         taken: list[request_model.Request] = []
         while turns.left.any():
@@ -357,7 +366,7 @@ class _ByProject(order_module.Order):
 
         A project without a share is not told how far.
         """
-        standing = order_inputs.Standing(waiting, snapshot)
+        standing = order_inputs.WaitingAccounts(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
         ahead = dict(zip(turns.names, self._ahead(turns), strict=True))
         told = {
@@ -394,7 +403,7 @@ class _Projects:
 
     def __init__(
         self,
-        standing: order_inputs.Standing,
+        standing: order_inputs.WaitingAccounts,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
     ) -> None:

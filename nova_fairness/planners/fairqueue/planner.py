@@ -233,10 +233,12 @@ class _Rounds:
         self._snapshot = snapshot
         self._now = now
         self._backfill = backfill
-        self._parts = entitlements.Parts(snapshot)
-        self._room = capacity.Room(snapshot, rule)
-        self._ends = expected_ends.Ends(snapshot, now, self._room.hosts)
-        self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        self._parts = entitlements.Entitlements(snapshot)
+        self._room = capacity.FreeRoom(snapshot, rule)
+        self._ends = expected_ends.ExpectedEnds(
+            snapshot, now, self._room.hosts
+        )
+        self._spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         self._ceilings = ceilings.Ceilings(snapshot)
         self._openings = windows.Openings(snapshot.accounts, now)
         self._promises = preemptor_reservations.Promises(snapshot, self._room)

@@ -27,7 +27,7 @@ class Promises:
     """
 
     def __init__(
-        self, snapshot: cluster.ClusterSnapshot, room: capacity.Room
+        self, snapshot: cluster.ClusterSnapshot, room: capacity.FreeRoom
     ) -> None:
         self._promised = snapshot.promised
         self._leaving = len(snapshot.leaving)

@@ -31,7 +31,7 @@ class Type:
     :ivar shape: what each needs.
     :ivar amounts: (c,) each has.
     :ivar buys: (k,) whether it has anything of each class that is sold.
-    :ivar servers: of the type, as places in :attr:`Field.running`.
+    :ivar servers: of the type, as places in :attr:`MarketArrays.running`.
     """
 
     rate: float
@@ -41,7 +41,7 @@ class Type:
     servers: Rows
 
 
-class Field:
+class MarketArrays:
     """Input of a plan, in arrays.
 
     :param given: the market.
@@ -61,7 +61,7 @@ class Field:
     """
 
     def __init__(
-        self, given: market.Market, now: float, hold_s: float
+        self, given: market.MarketState, now: float, hold_s: float
     ) -> None:
         cloud = given.cloud
         self.hosts = hosts_module.Hosts(cloud)

@@ -17,13 +17,13 @@ import numpy as np
 from nova_fairness.model import market
 from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import cores
-from nova_fairness.planners.market import grouping
-from nova_fairness.planners.market import moving
-from nova_fairness.planners.market import placing
+from nova_fairness.planners.market import group_hosts
+from nova_fairness.planners.market import move_order
+from nova_fairness.planners.market import server_groups
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class MarketRules:
     """Bounds that operators choose.
 
     :ivar margin: part by which the mean level must fall before anything is
@@ -40,61 +40,63 @@ class Rules:
     hold_s: float = 0.0
 
 
-USUAL = Rules()
+USUAL = MarketRules()
 
 _PARTS = 20
 """Times that a plan goes on from where it could not go on."""
 
 
 def plan(
-    given: market.Market, now: float, rules: Rules = USUAL
-) -> market.Plan:
+    given: market.MarketState, now: float, rules: MarketRules = USUAL
+) -> market.MarketPlan:
     """Say which servers move, and what everybody gets then.
 
     :param given: the market.
     :param now: seconds of the epoch.
     :param rules: what operators choose.
     """
-    field = part = arrays.Field(given, now, rules.hold_s)
-    waves: list[moving.Wave] = []
+    field = part = arrays.MarketArrays(given, now, rules.hold_s)
+    waves: list[move_order.Wave] = []
     at, wanted, homeless = field.at, field.at, ''
     for _ in range(_PARTS):
         wanted, homeless = _wanted(part, rules)
-        found = moving.ordered(part, wanted)
-        reached = moving.reached(part, found)
+        found = move_order.ordered(part, wanted)
+        reached = move_order.reached(part, found)
         if not _is_better(part, reached, rules.margin):
             # What is wanted cannot be reached, and the way is worth less.
             break
-        waves, at = moving.straight(field, [*waves, *found]), reached
+        waves, at = move_order.straight(field, [*waves, *found]), reached
         if (reached == wanted).all():
             break
         # More may find room from there on.
         after = _after(given, field, reached)
-        part = arrays.Field(after, now, rules.hold_s)
+        part = arrays.MarketArrays(after, now, rules.hold_s)
     blocked = tuple(
         field.running[n].uuid for n in np.flatnonzero(at != wanted)
     )
-    moves = moving.named(field, waves)
+    moves = move_order.named(field, waves)
     return _told(field, given, at, moves, blocked, homeless)
 
 
-def _wanted(field: arrays.Field, rules: Rules) -> tuple[arrays.Rows, str]:
+def _wanted(
+    field: arrays.MarketArrays, rules: MarketRules
+) -> tuple[arrays.Rows, str]:
     """Where servers are to lie, and one that found no room in thought.
 
     :returns: (n,) rows of hosts: those of now if others are not worth it.
     """
-    counts, homeless = grouping.grouped(field)
+    counts, homeless = server_groups.grouped(field)
     if homeless >= 0:
         first = field.types[homeless].servers[0]
         return field.at, field.running[int(first)].uuid
-    after = placing.placed(field, counts, rules.slack)
+    after = group_hosts.placed(field, counts, rules.slack)
     is_better = _is_better(field, after, rules.margin)
     return (after if is_better else field.at), ''
 
 
 def _after(
-    given: market.Market, field: arrays.Field, at: arrays.Rows
-) -> market.Market:
+    given: market.MarketState, field: arrays.MarketArrays, at: arrays.Rows
+) -> market.MarketState:
     """The market once servers lie elsewhere.
 
     :param at: (n,) rows of their hosts.
@@ -117,22 +119,24 @@ def _after(
     return dataclasses.replace(given, cloud=cloud)
 
 
-def _is_better(field: arrays.Field, after: arrays.Rows, margin: float) -> bool:
+def _is_better(
+    field: arrays.MarketArrays, after: arrays.Rows, margin: float
+) -> bool:
     before = field.mean_level(field.at)
     # Sums in another order differ in their last digits.
     return field.mean_level(after) < before * (1.0 - max(margin, 1e-9))
 
 
 def _told(
-    field: arrays.Field,
-    given: market.Market,
+    field: arrays.MarketArrays,
+    given: market.MarketState,
     at: arrays.Rows,
-    moves: tuple[market.Move, ...],
+    moves: tuple[market.MarketMove, ...],
     blocked: tuple[str, ...] = (),
     homeless: str = '',
-) -> market.Plan:
+) -> market.MarketPlan:
     prices = field.prices(at)
-    return market.Plan(
+    return market.MarketPlan(
         moves,
         _stands(field, given, at, prices),
         {
@@ -146,8 +150,8 @@ def _told(
 
 
 def _stands(
-    field: arrays.Field,
-    given: market.Market,
+    field: arrays.MarketArrays,
+    given: market.MarketState,
     at: arrays.Rows,
     prices: arrays.Floats,
 ) -> dict[str, market.Stand]:
@@ -167,7 +171,7 @@ def _stands(
 
 
 def _pinned(
-    field: arrays.Field, given: market.Market, at: arrays.Rows
+    field: arrays.MarketArrays, given: market.MarketState, at: arrays.Rows
 ) -> dict[str, tuple[int, ...]]:
     """Cores of VCPUs, by UUID, on hosts whose cores are known."""
     by_host: dict[str, list[tuple[str, float, int]]] = {}

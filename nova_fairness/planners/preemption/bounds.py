@@ -24,7 +24,7 @@ class OnHost(NamedTuple):
     amounts: list[list[int]]
 
 
-class Entries(NamedTuple):
+class HostEntries(NamedTuple):
     """Hosts on which parties could make room, and a bound of its price."""
 
     rows: candidates.Rows
@@ -50,8 +50,8 @@ def entries(
     piece: candidates.Piece,
     rows: candidates.Marks,
     may: candidates.Marks,
-    pool: candidates.Pool,
-) -> Entries | None:
+    pool: candidates.FreeCapacity,
+) -> HostEntries | None:
     """Entries by host; the bound is that of the fractional knapsack.
 
     A candidate brings a part of every missing class, at most all of it; the
@@ -74,7 +74,7 @@ def entries(
     row, use, lack = row[keep], use[keep], lack[keep]
     hosts, first = np.unique(row, return_index=True)
     bound = _bounds(use, price, ratio, (lack > 0).sum(axis=1), first)
-    return Entries(
+    return HostEntries(
         hosts,
         bound,
         np.append(first, len(row)),
@@ -114,7 +114,7 @@ def _bounds(
     return bound * (1 - 1e-12)
 
 
-class Search:
+class BranchAndBound:
     """Branch and bound among the parties on one host."""
 
     def __init__(self, here: OnHost, most: float) -> None:

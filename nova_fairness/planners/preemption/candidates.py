@@ -23,7 +23,7 @@ Rows = hosts_module.Rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Field:
+class VictimCandidates:
     """Hosts with their free amounts, and the candidates on them.
 
     A candidate's amounts on one host are an *entry*: (e,).
@@ -83,7 +83,7 @@ class Need:
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class VictimChoice:
     """Hosts for a need, and the parties that leave for it.
 
     :ivar rows: of hosts, for every piece.
@@ -94,7 +94,7 @@ class Choice:
     parties: tuple[int, ...]
 
 
-class Pool:
+class FreeCapacity:
     """Room and parties that are left while choices are made.
 
     :param field: as it is before the first.
@@ -103,14 +103,14 @@ class Pool:
     :ivar here: (v,) parties that did not leave.
     """
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: VictimCandidates) -> None:
         self.field = field
         self.free = field.free.copy()
         self.here: Marks = np.ones(len(field.servers), dtype=bool)
 
-    def copy(self) -> 'Pool':
+    def copy(self) -> 'FreeCapacity':
         """The same, to be changed in thought."""
-        other = Pool.__new__(Pool)
+        other = FreeCapacity.__new__(FreeCapacity)
         other.field = self.field
         other.free, other.here = self.free.copy(), self.here.copy()
         return other
@@ -138,7 +138,7 @@ class Pool:
         """One server of a piece has its room on a host."""
         self.free[:, row] -= piece.amounts
 
-    def carry_out(self, need: Need, choice: Choice) -> None:
+    def carry_out(self, need: Need, choice: VictimChoice) -> None:
         """Remove the victims of a choice, and place the pieces of its need."""
         for party in choice.parties:
             if self.here[party]:
@@ -176,17 +176,19 @@ class Pool:
             )
 
 
-def price(field: Field, choices: Sequence[Choice | None]) -> float:
+def price(
+    field: VictimCandidates, choices: Sequence[VictimChoice | None]
+) -> float:
     """Cost of all choices together."""
     left = sorted({v for each in choices if each for v in each.parties})
     return float(field.price[left].sum())
 
 
 def assigned(
-    field: Field,
+    field: VictimCandidates,
     rows: Sequence[tuple[tuple[int, ...], ...]],
     parties: Iterable[int],
-) -> list[Choice]:
+) -> list[VictimChoice]:
     """Choices in which each victim leaves for the first need on its host.
 
     :param rows: of hosts, for every piece of every need.
@@ -197,5 +199,5 @@ def assigned(
         mine = np.isin(field.row, [row for each in hosts for row in each])
         those = sorted(left & set(field.party[mine].tolist()))
         left -= set(those)
-        choices.append(Choice(hosts, tuple(those)))
+        choices.append(VictimChoice(hosts, tuple(those)))
     return choices

@@ -23,7 +23,7 @@ _Row = tuple[list[_Entry], float, float]
 """Entries, and what their sum is between."""
 
 
-def size(needs: Needs, field: candidates.Field) -> int:
+def size(needs: Needs, field: candidates.VictimCandidates) -> int:
     """Number of variables."""
     spots = sum(
         int(piece.rows.sum()) for need in needs for piece in need.pieces
@@ -32,8 +32,8 @@ def size(needs: Needs, field: candidates.Field) -> int:
 
 
 def best(
-    needs: Needs, field: candidates.Field
-) -> list[candidates.Choice] | None:
+    needs: Needs, field: candidates.VictimCandidates
+) -> list[candidates.VictimChoice] | None:
     """Choices for all needs of the least price there is.
 
     :returns: ``None`` if not all can have room, or if different candidates
@@ -69,7 +69,7 @@ def best(
 
 def _rows(
     needs: Needs,
-    field: candidates.Field,
+    field: candidates.VictimCandidates,
     spots: Sequence[tuple[int, int, int]],
 ) -> Iterator[_Row]:
     first = len(field.servers)
@@ -106,14 +106,14 @@ def _rows(
             yield sums, -np.inf, float(field.free[c, row])
 
 
-def _table(rows: Sequence[_Row]) -> programs.Rows:
+def _table(rows: Sequence[_Row]) -> programs.ProgramRows:
     entries = [
         (r, column, value)
         for r, (those, _, _) in enumerate(rows)
         for column, value in those
     ]
     r, column, value = zip(*entries, strict=True)
-    return programs.Rows(
+    return programs.ProgramRows(
         np.array(r, dtype=np.intp),
         np.array(column, dtype=np.intp),
         np.array(value, dtype=np.float64),
@@ -124,11 +124,11 @@ def _table(rows: Sequence[_Row]) -> programs.Rows:
 
 def _choices(
     needs: Needs,
-    field: candidates.Field,
+    field: candidates.VictimCandidates,
     spots: Sequence[tuple[int, int, int]],
     leaves: candidates.Marks,
-    found: programs.Choice,
-) -> list[candidates.Choice]:
+    found: programs.ProgramSolution,
+) -> list[candidates.VictimChoice]:
     counts = found.chosen[len(field.servers) :]
     rows = [
         tuple(

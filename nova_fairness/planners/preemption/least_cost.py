@@ -50,8 +50,8 @@ class Least(victims.OneByOne):
     def choose(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
-    ) -> Sequence[candidates.Choice | None]:
+        field: candidates.VictimCandidates,
+    ) -> Sequence[candidates.VictimChoice | None]:
         """Choose for all at once if they are few; see the module."""
         first = _without_needless(super().choose(needs, field), needs, field)
         # Different parties for different needs: who leaves for whom counts.
@@ -78,8 +78,8 @@ class Least(victims.OneByOne):
     def _from_last(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
-    ) -> list[list[candidates.Choice]]:
+        field: candidates.VictimCandidates,
+    ) -> list[list[candidates.VictimChoice]]:
         """Choices that are made from the last need on; empty without."""
         back = needs[::-1]
         last = _without_needless(super().choose(back, field), back, field)
@@ -95,7 +95,7 @@ class Least(victims.OneByOne):
         piece: candidates.Piece,
         rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Look at hosts, those with the lowest bound first."""
         found = bounds.entries(piece, rows, may, pool)
@@ -111,7 +111,7 @@ class Least(victims.OneByOne):
                 if bound > best[0] or equal > _EQUAL_HOSTS:
                     break
             most = np.inf if best is None else best[0]
-            chosen = bounds.Search(found.of(host), most).run()
+            chosen = bounds.BranchAndBound(found.of(host), most).run()
             if chosen is None:
                 continue
             price, left = chosen
@@ -126,7 +126,7 @@ def _left_over(
     piece: candidates.Piece,
     row: int,
     parties: Sequence[int],
-    pool: candidates.Pool,
+    pool: candidates.FreeCapacity,
 ) -> float:
     """Room that is left on a host, of all its classes, without a unit."""
     field = pool.field
@@ -137,15 +137,15 @@ def _left_over(
 
 
 def _without_needless(
-    choices: Sequence[candidates.Choice | None],
+    choices: Sequence[candidates.VictimChoice | None],
     needs: Sequence[candidates.Need],
-    field: candidates.Field,
-) -> list[candidates.Choice | None]:
+    field: candidates.VictimCandidates,
+) -> list[candidates.VictimChoice | None]:
     """The same choices without the victims whose room is not used.
 
     The dearest are put back first.
     """
-    pool = candidates.Pool(field)
+    pool = candidates.FreeCapacity(field)
     for need, choice in zip(needs, choices, strict=True):
         if choice is not None:
             pool.carry_out(need, choice)
@@ -154,7 +154,7 @@ def _without_needless(
     stay = {v for v in dearest.tolist() if pool.put_back(v)}
     return [
         each
-        and candidates.Choice(
+        and candidates.VictimChoice(
             each.rows, tuple(v for v in each.parties if v not in stay)
         )
         for each in choices

@@ -39,9 +39,9 @@ _LEAST_GAIN = 1e-9
 
 def improved(
     needs: Sequence[candidates.Need],
-    field: candidates.Field,
-    choices: Sequence[candidates.Choice],
-) -> list[candidates.Choice]:
+    field: candidates.VictimCandidates,
+    choices: Sequence[candidates.VictimChoice],
+) -> list[candidates.VictimChoice]:
     """Choices that cost the same or less.
 
     :param needs: all with the same candidates.
@@ -69,10 +69,10 @@ class _Search:
     def __init__(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
+        field: candidates.VictimCandidates,
     ) -> None:
         self._needs, self._field = needs, field
-        self._pool = candidates.Pool(field)
+        self._pool = candidates.FreeCapacity(field)
         self.servers = [
             (n, k)
             for n, need in enumerate(needs)
@@ -192,7 +192,7 @@ class _Search:
         found = bounds.entries(together, only, may, self._pool)
         if found is None:
             return None
-        return bounds.Search(found.of(0), np.inf).run()
+        return bounds.BranchAndBound(found.of(0), np.inf).run()
 
     def _allowed(self, row: int, placed: Sequence[tuple[int, int]]) -> bool:
         counts: dict[int, int] = {}

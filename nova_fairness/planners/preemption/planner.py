@@ -51,7 +51,7 @@ _LEAST_OF_RULES = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class PreemptionRules:
     """When servers may have to leave.
 
     :ivar patience_s: seconds that a request waits before others leave for it,
@@ -85,7 +85,7 @@ class Rules:
                 )
 
 
-USUAL = Rules()
+USUAL = PreemptionRules()
 
 
 def plan(
@@ -93,7 +93,7 @@ def plan(
     now: float,
     queue: Planner,
     victims: victims_module.Victims = LEAST,
-    rules: Rules = USUAL,
+    rules: PreemptionRules = USUAL,
 ) -> cluster.Plan:
     """Plan starts, and evictions with their preemptors.
 
@@ -134,7 +134,7 @@ class _Making:
         snapshot: cluster.ClusterSnapshot,
         now: float,
         victims: victims_module.Victims,
-        rules: Rules,
+        rules: PreemptionRules,
     ) -> None:
         self._snapshot, self._now = snapshot, now
         self._victims, self._rules = victims, rules
@@ -299,7 +299,7 @@ class _Making:
         asked: candidates.Floats,
         owners: over_share.Places,
         lost: candidates.Floats,
-        choice: candidates.Choice,
+        choice: candidates.VictimChoice,
     ) -> bool:
         """Tell whether all victims may leave, also all of one branch together.
 
@@ -320,7 +320,7 @@ class _Making:
             place, asked, owners, lost, self._rules.margin
         )
 
-    def _field(self) -> candidates.Field:
+    def _field(self) -> candidates.VictimCandidates:
         return pricing.field(
             self._snapshot,
             self._levels,
@@ -367,14 +367,14 @@ class _Making:
         self,
         units: Sequence[order_module.Unit],
         needs: Sequence[candidates.Need],
-        choices: Sequence[candidates.Choice | None],
-        field: candidates.Field,
+        choices: Sequence[candidates.VictimChoice | None],
+        field: candidates.VictimCandidates,
     ) -> int:
         """Make actions of choices, up to one for which too many would leave.
 
         :returns: how many units were seen to, with that one.
         """
-        pool, gone, done = candidates.Pool(field), set[int](), 0
+        pool, gone, done = candidates.FreeCapacity(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
             done += 1
             if choice is None:
@@ -417,7 +417,7 @@ class _Making:
     def _tell(
         self,
         unit: order_module.Unit,
-        choice: candidates.Choice,
+        choice: candidates.VictimChoice,
         servers: tuple[str, ...],
     ) -> None:
         why = reason.why(
@@ -443,7 +443,7 @@ class _Making:
             self.actions.append(action)
 
     def _without(
-        self, gone: set[int], pool: candidates.Pool
+        self, gone: set[int], pool: candidates.FreeCapacity
     ) -> cluster.ClusterSnapshot:
         """The cloud once all that was chosen is so."""
         snapshot = self._snapshot

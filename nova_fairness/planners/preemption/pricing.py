@@ -74,7 +74,7 @@ def field(
     listed: Sequence[Party],
     now: float,
     step_s: float,
-) -> candidates.Field:
+) -> candidates.VictimCandidates:
     """The hosts with what is left of them, and what each party costs.
 
     :param hosts: of the cloud.
@@ -96,7 +96,7 @@ def field(
     counts = np.array([len(each.servers) for each in listed], dtype=float)
     share = np.array([levels.part(place) for place in owners])[owner]
     entries = list(_entries(snapshot, hosts, listed))
-    return candidates.Field(
+    return candidates.VictimCandidates(
         free=hosts.free,
         party=np.array([v for v, _, _ in entries], dtype=np.intp),
         row=np.array([row for _, row, _ in entries], dtype=np.intp),

@@ -35,7 +35,7 @@ class _HostByHost(victims.OneByOne):
         piece: candidates.Piece,
         rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Gather hosts, and let the strategy choose."""
         able = _able(piece, rows, may, pool)
@@ -46,7 +46,7 @@ class _HostByHost(victims.OneByOne):
         self,
         piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Choose a host and parties on it.
 
@@ -73,7 +73,7 @@ class Chance(_HostByHost):
         self,
         piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Draw a host, then parties."""
         # What is left of the cloud makes the draws differ, and repeatable.
@@ -101,7 +101,7 @@ class Strict(_HostByHost):
         self,
         piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Try all combinations on every host."""
         found = [
@@ -121,7 +121,7 @@ class Strict(_HostByHost):
         self,
         piece: candidates.Piece,
         parties: Sequence[int],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> list[int]:
         """Parties in the order in which they are combined."""
         return sorted(parties)
@@ -131,7 +131,7 @@ class Strict(_HostByHost):
         piece: candidates.Piece,
         row: int,
         parties: Sequence[int],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> tuple[float, ...]:
         """The least comes first: what is left over, class by class."""
         field = pool.field
@@ -149,7 +149,7 @@ class StrictTime(Strict):
         self,
         piece: candidates.Piece,
         parties: Sequence[int],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> list[int]:
         """The oldest, of every size as many as would be enough alone."""
         field = pool.field
@@ -183,7 +183,7 @@ class Opie(_HostByHost):
         self,
         piece: candidates.Piece,
         able: dict[int, list[int]],
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Weigh hosts."""
         field, hosts = pool.field, sorted(able)
@@ -209,7 +209,7 @@ class Youngest(victims.OneByOne):
         piece: candidates.Piece,
         rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Take them out one after the other; those on other hosts stay."""
         since = pool.field.since
@@ -236,14 +236,14 @@ class Kueue(victims.OneByOne):
         piece: candidates.Piece,
         rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Take them out in turns."""
         return _first_fit(piece, rows, self._turns(may, pool.field), pool)
 
     @staticmethod
     def _turns(
-        may: candidates.Marks, field: candidates.Field
+        may: candidates.Marks, field: candidates.VictimCandidates
     ) -> Iterator[int]:
         queues: dict[int, list[int]] = {}
         order = sorted(
@@ -265,7 +265,7 @@ def _able(
     piece: candidates.Piece,
     rows: candidates.Marks,
     may: candidates.Marks,
-    pool: candidates.Pool,
+    pool: candidates.FreeCapacity,
 ) -> dict[int, list[int]]:
     """Hosts that would have room without their parties, and the parties."""
     field, entries = pool.field, pool.entries(piece, rows, may)
@@ -280,7 +280,7 @@ def _until_fits(
     piece: candidates.Piece,
     row: int,
     order: Sequence[int],
-    pool: candidates.Pool,
+    pool: candidates.FreeCapacity,
 ) -> list[int]:
     """Parties in their order until one server fits on the host."""
     tried, left = pool.copy(), []
@@ -297,7 +297,7 @@ def _combinations(
     piece: candidates.Piece,
     row: int,
     parties: Sequence[int],
-    pool: candidates.Pool,
+    pool: candidates.FreeCapacity,
 ) -> Iterator[list[int]]:
     """All combinations of parties without which one server fits."""
     field = pool.field
@@ -318,7 +318,7 @@ def _first_fit(
     piece: candidates.Piece,
     rows: candidates.Marks,
     order: Iterator[int],
-    pool: candidates.Pool,
+    pool: candidates.FreeCapacity,
 ) -> victims.Found | None:
     """Add victims until a host has room; those that are not needed stay."""
     tried, gone = pool.copy(), []

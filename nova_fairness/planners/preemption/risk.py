@@ -55,7 +55,7 @@ def servers(
     snapshot: cluster.ClusterSnapshot,
     plan: cluster.Plan,
     now: float,
-    rules: planner.Rules,
+    rules: planner.PreemptionRules,
     most: int,
 ) -> list[Next]:
     """Those that would make room next, the cheapest first.
@@ -106,7 +106,7 @@ def _waiting(
 def _least_level(
     waiting: list[request_model.Request],
     levels: over_share.Levels,
-    rules: planner.Rules,
+    rules: planner.PreemptionRules,
 ) -> float:
     """Level above which owners are at risk, at least their share.
 

@@ -29,8 +29,8 @@ class Victims(abc.ABC):
     def choose(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
-    ) -> Sequence[candidates.Choice | None]:
+        field: candidates.VictimCandidates,
+    ) -> Sequence[candidates.VictimChoice | None]:
         """Choose hosts and victims for needs, the next one first.
 
         The victims of a need have left, and the need has room, before the next
@@ -46,11 +46,11 @@ class OneByOne(Victims):
     def choose(
         self,
         needs: Sequence[candidates.Need],
-        field: candidates.Field,
-    ) -> Sequence[candidates.Choice | None]:
+        field: candidates.VictimCandidates,
+    ) -> Sequence[candidates.VictimChoice | None]:
         """Choose for each server; see :meth:`Victims.choose`."""
-        pool = candidates.Pool(field)
-        found: list[candidates.Choice | None] = []
+        pool = candidates.FreeCapacity(field)
+        found: list[candidates.VictimChoice | None] = []
         for need in needs:
             tried = pool.copy()
             choice = self._of_need(need, tried)
@@ -65,7 +65,7 @@ class OneByOne(Victims):
         piece: candidates.Piece,
         rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> Found | None:
         """Choose for one server for which no host has room.
 
@@ -76,8 +76,8 @@ class OneByOne(Victims):
         """
 
     def _of_need(
-        self, need: candidates.Need, pool: candidates.Pool
-    ) -> candidates.Choice | None:
+        self, need: candidates.Need, pool: candidates.FreeCapacity
+    ) -> candidates.VictimChoice | None:
         limit = need.limit.copy()
         rows: list[tuple[int, ...]] = []
         parties: list[int] = []
@@ -95,14 +95,14 @@ class OneByOne(Victims):
                 chosen.append(row)
                 parties += leaving
             rows.append(tuple(chosen))
-        return candidates.Choice(tuple(rows), tuple(parties))
+        return candidates.VictimChoice(tuple(rows), tuple(parties))
 
     def _of_server(
         self,
         piece: candidates.Piece,
         open_rows: candidates.Marks,
         may: candidates.Marks,
-        pool: candidates.Pool,
+        pool: candidates.FreeCapacity,
     ) -> Found | None:
         rows = piece.rows & open_rows
         free = pool.fits(piece, rows)
@@ -114,9 +114,9 @@ class OneByOne(Victims):
 
 def chosen(
     needs: Sequence[candidates.Need],
-    field: candidates.Field,
+    field: candidates.VictimCandidates,
     victims: Victims,
-) -> Sequence[candidates.Choice | None]:
+) -> Sequence[candidates.VictimChoice | None]:
     """Choices of a plugin, checked: :meth:`Victims.choose`.
 
     :raises PluginMisbehaved: if it failed, or chose what makes no room.
@@ -138,13 +138,13 @@ def chosen(
 
 def wrong(
     needs: Sequence[candidates.Need],
-    field: candidates.Field,
-    found: Sequence[candidates.Choice | None],
+    field: candidates.VictimCandidates,
+    found: Sequence[candidates.VictimChoice | None],
 ) -> str:
     """Say what is wrong with choices that were made; '' if nothing is."""
     if len(found) != len(needs):
         return f'must choose for {len(needs)} needs, and did for {len(found)}'
-    pool = candidates.Pool(field)
+    pool = candidates.FreeCapacity(field)
     for need, choice in zip(needs, found, strict=True):
         fault = '' if choice is None else _wrong_one(need, choice, pool)
         if fault:
@@ -154,8 +154,8 @@ def wrong(
 
 def _wrong_one(
     need: candidates.Need,
-    choice: candidates.Choice,
-    pool: candidates.Pool,
+    choice: candidates.VictimChoice,
+    pool: candidates.FreeCapacity,
 ) -> str:
     for v in choice.parties:
         if not (need.may[v] and pool.here[v]):

@@ -93,7 +93,7 @@ def leaving(
     snapshot: cluster.ClusterSnapshot,
     made: cluster.Plan,
     now: float,
-    rules: planner.Rules,
+    rules: planner.PreemptionRules,
     lower: float,
 ) -> tuple[str, ...]:
     """Servers that leave so that a part is free again.
@@ -185,7 +185,7 @@ def why(
 
 
 def _cheapest(
-    field: candidates.Field,
+    field: candidates.VictimCandidates,
     frees: cluster.Amounts,
     lack: candidates.Floats,
 ) -> list[int]:

@@ -44,7 +44,7 @@ class Outcomes:
     lowest: Floats
 
 
-class Field:
+class CpuLevels:
     """The cloud while a plan is made; rows are items of a layout.
 
     :param given: the cloud and what is wanted.
@@ -60,7 +60,7 @@ class Field:
     """
 
     def __init__(
-        self, given: tenants.Tenants, layout: layout_module.Layout
+        self, given: tenants.Tenants, layout: layout_module.HostLayout
     ) -> None:
         self.layout = layout
         wants = [given.wants.get(each.uuid) for each in layout.items]

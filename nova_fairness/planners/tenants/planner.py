@@ -28,7 +28,7 @@ _AT_ONCE = waves.AtOnce()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class TenantRules:
     """Bounds that operators choose.
 
     :ivar margin: by which the level of an owner must rise, by all moves for
@@ -53,7 +53,7 @@ class Rules:
     at_once: waves.AtOnce = _AT_ONCE
 
 
-USUAL = Rules()
+USUAL = TenantRules()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Help:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class TenantPlan:
     """Moves, and their results.
 
     :ivar plan: the moves.
@@ -81,20 +81,22 @@ class Plan:
     :ivar is_whole: whether everything was tried.
     """
 
-    plan: rules_module.Plan
+    plan: rules_module.ConsolidationPlan
     helped: tuple[Help, ...]
     worst: tuple[float, float]
     is_whole: bool = True
 
 
-def plan(given: tenants.Tenants, now: float, rules: Rules = USUAL) -> Plan:
+def plan(
+    given: tenants.Tenants, now: float, rules: TenantRules = USUAL
+) -> TenantPlan:
     """Say which servers move so that the worst-off get more.
 
     :param given: the cloud and what is wanted there.
     :param now: seconds of the epoch.
     :param rules: what operators choose.
     """
-    layout = layout_module.Layout(given.cloud, weighers.emptiest)
+    layout = layout_module.HostLayout(given.cloud, weighers.emptiest)
     return _Helping(given, layout, now, rules).plan()
 
 
@@ -104,12 +106,12 @@ class _Helping:
     def __init__(
         self,
         given: tenants.Tenants,
-        layout: layout_module.Layout,
+        layout: layout_module.HostLayout,
         now: float,
-        rules: Rules,
+        rules: TenantRules,
     ) -> None:
         self._rules = rules
-        self._field = cpu_levels.Field(given, layout)
+        self._field = cpu_levels.CpuLevels(given, layout)
         self._may = layout.may_move & (self._field.owner >= 0)
         for n in np.flatnonzero(self._may):
             want = given.wants[layout.items[n].uuid]
@@ -122,7 +124,7 @@ class _Helping:
         self._parts: list[list[waves.Step]] = []
         self._helped: list[Help] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> TenantPlan:
         """Help as long as a move helps an owner."""
         before = self._worst()
         while self._pass():
@@ -130,11 +132,13 @@ class _Helping:
         layout, after = self._field.layout, self._worst()
         made = rules_module.made(
             layout,
-            rules_module.Rules(at_once=self._rules.at_once),
+            rules_module.ConsolidationRules(at_once=self._rules.at_once),
             self._parts,
         )
-        nothing = rules_module.Plan((), (int(layout.busy.sum()),) * 2)
-        return Plan(
+        nothing = rules_module.ConsolidationPlan(
+            (), (int(layout.busy.sum()),) * 2
+        )
+        return TenantPlan(
             made or nothing,
             tuple(self._helped) if made else (),
             (before, after if made else before),

@@ -87,7 +87,9 @@ def write(control, keys, *weights):
     return control.write(
         [
             allocation.Change(
-                allocation.Knob(key, resources.Control.DISK), None, weight
+                allocation.Knob(key, resources.ResourceControl.DISK),
+                None,
+                weight,
             )
             for key, weight in zip(keys, weights, strict=True)
         ]
@@ -134,7 +136,7 @@ def readers(vms):
     try:
         for place in (1, 2):
             group = vms.group(place, 'io.stat') / 'emulator'
-            job = fleet.Job(f'vm-{place}', 0, DISK, True, 64, 16)
+            job = fleet.VmLoad(f'vm-{place}', 0, DISK, True, 64, 16)
             command = namespace.joining(
                 [group / 'cgroup.procs'], job.command(600)
             )

@@ -42,7 +42,7 @@ def pin(vm):
 
 @pytest.fixture(scope='module')
 def found(compute, vms):
-    made = inventory.Inventory('qemu:///system', 600)
+    made = inventory.VmInventory('qemu:///system', 600)
     made.start()
     assert made.wait_ready(60)
     assert len(made.incarnations()) == len(vms)
@@ -72,7 +72,7 @@ def weights(vms):
 
 
 def change(key, after):
-    knob = allocation.Knob(key, resources.Control.CPU)
+    knob = allocation.Knob(key, resources.ResourceControl.CPU)
     return allocation.Change(knob, None, after)
 
 

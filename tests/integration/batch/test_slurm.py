@@ -14,7 +14,7 @@ from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
 from nova_fairness.testing import batch_contract
@@ -224,24 +224,28 @@ class Mover:
     """A host on its way to a cloud that is a fake; its plans are real ones."""
 
     def __init__(self, batch, name):
-        host = partition.Host('m', name, 'c1', slurm_cluster.CPUS)
-        stays = partition.Node(host, partition.State.BATCH)
-        cause = partition.Cause.OPERATOR
-        self.node = stays.stepped(partition.Event.ASK, 0.0, cause)
+        host = border_module.SharedHost('m', name, 'c1', slurm_cluster.CPUS)
+        stays = border_module.BorderHost(host, border_module.HostState.BATCH)
+        cause = border_module.HostCause.OPERATOR
+        self.node = stays.stepped(border_module.HostEvent.ASK, 0.0, cause)
         self.cloud = {'c1': border.CLOSED}
         self.states = []
         self._batch, self._name = batch, name
 
     def cycle(self):
-        seen = partition.Seen(self.cloud)
-        snapshot = partition.Snapshot((self.node,), self._batch.look(), seen)
-        for action in planner.plan(snapshot, 1.0, demand.Rules()).actions:
+        seen = border_module.SideSnapshot(self.cloud)
+        snapshot = border_module.Snapshot(
+            (self.node,), self._batch.look(), seen
+        )
+        for action in planner.plan(
+            snapshot, 1.0, demand.BorderRules()
+        ).actions:
             if action.step:
                 self.node = self.node.stepped(
                     action.step, 1.0, action.cause, until=action.until
                 )
                 self.states.append(self.node.state.value)
-            elif action.side is partition.Side.BATCH:
+            elif action.side is border_module.BorderSide.BATCH:
                 self._batch.close(self._name, action.text)
             else:
                 self.cloud['c1'] = border.OPEN
@@ -260,7 +264,7 @@ def test_a_host_goes_to_the_cloud_when_its_job_has_ended(slurm, batch):
     patience.eventually(lambda: not used(batch, 'node1'))
     for _ in range(2):
         mover.cycle()
-    assert mover.node.state is partition.State.CLOUD
+    assert mover.node.state is border_module.HostState.CLOUD
     assert mover.cloud['c1'].takes
     assert slurm.states()['node1'] == 'drained'
 
@@ -346,7 +350,7 @@ def test_a_node_is_given_away_only_when_slurm_will_not_forget_it(slurm, batch):
 
     def is_given():
         mover.cycle()
-        return mover.node.state is partition.State.CLOUD
+        return mover.node.state is border_module.HostState.CLOUD
 
     patience.eventually(is_given)
     assert kill(slurm)['node3'].startswith('drain')
@@ -371,7 +375,7 @@ def test_a_node_is_given_away_only_when_slurm_knows_for_good_it_is_empty(
 
     def is_given():
         mover.cycle()
-        return mover.node.state is partition.State.CLOUD
+        return mover.node.state is border_module.HostState.CLOUD
 
     patience.eventually(is_given)
     kill(slurm)

@@ -14,8 +14,8 @@ from oslo_messaging_zmq.redis import client as redis_client
 from oslo_messaging_zmq.redis import url
 from tests.fixtures import redis_server
 
-FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
-SECOND = desired_module.Desired(2, 'm2', 'p2', 'n2')
+FIRST = desired_module.DesiredChoice(1, 'm1', 'p1', 'n1')
+SECOND = desired_module.DesiredChoice(2, 'm2', 'p2', 'n2')
 
 
 @pytest.fixture(scope='module')

@@ -59,7 +59,9 @@ def request(**changes):
         'ctxt': {},
         'message': {'method': 'note', 'args': {'value': 'evil'}},
     }
-    return messages.encode_request(messages.Request(**fields | changes), 2**23)
+    return messages.encode_request(
+        messages.RequestMessage(**fields | changes), 2**23
+    )
 
 
 GOOD = request()

@@ -267,7 +267,7 @@ def test_a_server_that_sends_without_end_loses_its_connection(attack, way):
     port = server.bind_to_random_port('tcp://127.0.0.1')
     lost = curve_cloud.disconnections(server)
     place = f'tcp://127.0.0.1:{port}'
-    peer = contract.Peer(
+    peer = contract.AnnouncedListener(
         'e' * 32,
         *ADDRESS[:2],
         'evil',

@@ -40,7 +40,7 @@ def peer(server='one', **changes):
         'rpc': 'tcp://127.0.0.1:1001',
         'fanout': 'tcp://127.0.0.1:1002',
     }
-    return contract.Peer(**(values | changes))
+    return contract.AnnouncedListener(**(values | changes))
 
 
 def ends_ms():
@@ -188,7 +188,7 @@ def test_a_listener_that_moved_is_announced_anew(make):
     yours.register(one)
     eventually(lambda: servers(mine) == ['one'])
     before = mine.peers(*TOPIC)[0]
-    moved = contract.Peer(
+    moved = contract.AnnouncedListener(
         **{name: getattr(one, name) for name in ('id', 'server', 'host')},
         exchange=one.exchange,
         topic=one.topic,

@@ -114,7 +114,7 @@ def test_the_desired_state_and_the_status_need_no_further_rights(server):
     text = url(server)
     with redis_client.connect(place_of(text), timeout_s=5.0) as client:
         store = desired_store.RedisStore(client, 'cell1')
-        wanted = desired_module.Desired(1, 'm', 'p', 'n1')
+        wanted = desired_module.DesiredChoice(1, 'm', 'p', 'n1')
         assert store.change(lambda _: wanted) == wanted
         assert store.load() == wanted
     conf = cfg.ConfigOpts()

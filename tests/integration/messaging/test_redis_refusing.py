@@ -83,7 +83,7 @@ def settings(server):
 
 
 def peer(server):
-    return contract.Peer(
+    return contract.AnnouncedListener(
         id=uuid.uuid4().hex,
         exchange=TOPIC[0],
         topic=TOPIC[1],
@@ -321,7 +321,7 @@ def test_a_stream_of_a_wrong_type_is_replaced_for_senders_and_listeners(
 
 @pytest.mark.parametrize('spoil', [as_list, as_hash])
 def test_a_desired_state_of_a_wrong_type_is_named_and_replaced(redis, spoil):
-    wanted = desired.Desired(metric='a', policy='b', epoch=1, origin='n')
+    wanted = desired.DesiredChoice(metric='a', policy='b', epoch=1, origin='n')
     with redis.client() as client:
         store = desired_store.RedisStore(client, 'cell1')
         spoil(client, store.key)
@@ -332,7 +332,7 @@ def test_a_desired_state_of_a_wrong_type_is_named_and_replaced(redis, spoil):
 
 
 def test_a_desired_state_that_redis_refuses_is_said_and_kept(redis):
-    wanted = desired.Desired(metric='a', policy='b', epoch=1, origin='n')
+    wanted = desired.DesiredChoice(metric='a', policy='b', epoch=1, origin='n')
     with redis.client() as client:
         store = desired_store.RedisStore(client, 'cell1')
         end = full(client)

@@ -16,7 +16,7 @@ import types
 
 import sqlalchemy as sa
 
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from tests.fixtures import slurm_cluster
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import fake_hosts
@@ -116,11 +116,11 @@ class Crossing:
         for host in HOSTS[:-1]:
             about = {
                 'status': 'disabled',
-                'disabled_reason': f'{partition.MARK}: it is of batch',
+                'disabled_reason': f'{border.MARK}: it is of batch',
             }
             path = f'/os-services/{self._service(host)}'
             self.cloud.admin.put('compute', path, about)
-        self.slurm.drain(NODES[-1], f'{partition.MARK}: it is of the cloud')
+        self.slurm.drain(NODES[-1], f'{border.MARK}: it is of the cloud')
 
     def _service(self, host: str) -> str:
         path = '/os-services?binary=nova-compute'
@@ -159,9 +159,9 @@ class Crossing:
 
         watching.eventually(is_done, lambda: answers[-1])
 
-    def is_open(self, host: str, side: partition.Side) -> bool:
+    def is_open(self, host: str, side: border.BorderSide) -> bool:
         """Whether a side takes work there, as it says itself."""
-        if side is partition.Side.CLOUD:
+        if side is border.BorderSide.CLOUD:
             closed = {row[0]: row[1] for row in self._select(_DISABLED)}
             return not closed[self._of_cloud[host]]
         states = self.slurm.states(LOOK_S)

@@ -17,7 +17,7 @@ import re
 import shutil
 
 from fairness_lab.testbed.nodes import hub
-from nova_fairness.apply import door
+from nova_fairness.apply import privileged_client
 from tests.fixtures import devstack_host
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import compute_node
@@ -213,7 +213,7 @@ def _node(
     if node.name == BY_ROOTWRAP:
         post_config['nova_fairness_privileged'] = {
             'helper_command': f'{cloud.venv}/bin/nova-rootwrap '
-            f'{place}/nova/rootwrap.conf {door.PROGRAM}'
+            f'{place}/nova/rootwrap.conf {privileged_client.PROGRAM}'
         }
     host = devstack_host.DevstackHost(
         place,

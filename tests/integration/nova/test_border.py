@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from tests.fixtures import slurm_cluster
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import waiting
@@ -26,7 +26,7 @@ from tests.integration.nova import watching
 pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
-BATCH, CLOUD = partition.Side
+BATCH, CLOUD = border_module.BorderSide
 CORES = slurm_cluster.CPUS
 SERVICE, SLURM, COMPUTE = waiting.SERVICE, 'slurmctld', 'nova-compute'
 TOLD = environment.TOP / 'build/kills-border.json'

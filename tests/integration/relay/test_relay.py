@@ -299,7 +299,7 @@ def test_a_topic_that_nobody_listens_to_is_noticed(broker, places, caplog):
 def listening(broker, places):
     """A listener; the hints that it gives."""
     stopped, given = threading.Event(), queue.Queue()
-    job = hints.Listener(broker.url, places, stopped, lambda: given.put(1))
+    job = hints.HintListener(broker.url, places, stopped, lambda: given.put(1))
     thread = threading.Thread(target=job.run)
     thread.start()
     try:

@@ -17,11 +17,11 @@ from nova_fairness.agent.watch import cpu_shortfall
 from nova_fairness.agent.watch import idle
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
-from nova_fairness.apply import found
+from nova_fairness.apply import found_values
 from nova_fairness.decide.controls import cpu
 from nova_fairness.decide.controls import scale
 from nova_fairness.exchange import base
-from nova_fairness.measure import quiet
+from nova_fairness.measure import idleness
 from nova_fairness.model import instance
 from nova_fairness.model import node
 from nova_fairness.model import resources
@@ -67,7 +67,7 @@ class FakeInventory:
 class FakeControl(control.Control):
     """Kernel units in a dictionary."""
 
-    def __init__(self, kind=resources.Control.CPU, found=1024):
+    def __init__(self, kind=resources.ResourceControl.CPU, found=1024):
         self.kind = kind
         self.found = found
         self.held = {}
@@ -115,10 +115,10 @@ class FakeControl(control.Control):
     def _write(self, change):
         key = change.knob.incarnation
         if key in self.refuses:
-            return control.Outcome(change, f'{key}: refused by the test')
+            return control.ApplyResult(change, f'{key}: refused by the test')
         self.held[key] = change.after
         self.writes += 1
-        return control.Outcome(change)
+        return control.ApplyResult(change)
 
 
 class FakeScale(scale.Scale):
@@ -252,7 +252,7 @@ class FakeHost:
         self.cpu = FakeCpu(self.control)
         self.inventory = FakeInventory(*vms)
         self.gone = set()
-        self.found = found.FoundValues(tmp_path / 'found.json')
+        self.found = found_values.FoundValues(tmp_path / 'found.json')
         self.found.load()
         self.settings = _settings(**options)
         self.exchange = exchange or base.LoopbackExchange()
@@ -269,9 +269,9 @@ class FakeHost:
                 memory=2**32,
             ),
         )
-        self.idling = idle.Idling(
+        self.idling = idle.IdleMemory(
             state_file.StateFile(tmp_path / 'idle.json', durable=False),
-            quiet.Limits(0.02, 20000.0),
+            idleness.QuietLimits(0.02, 20000.0),
             self.node.speed_factor,
             lambda: self.cpu.clock_s,
         )
@@ -305,7 +305,7 @@ class FakeHost:
                 self.node,
                 a_guard,
                 {
-                    resources.Control.CPU: cpus,
+                    resources.ResourceControl.CPU: cpus,
                     **{made.control: made for made in self.others.values()},
                 },
             ),
@@ -320,7 +320,7 @@ class FakeHost:
             best_effort=self.best_effort.intersection,
             proof=weight_check.Proof(self.node, cpus, lambda: self.scheduler),
             idling=self.idling,
-            lacking=cpu_shortfall.Lacking(self.node.speed_factor),
+            lacking=cpu_shortfall.CpuShortfall(self.node.speed_factor),
             pinning=pinning.Pinning(self.pins),
         )
         return cycle.Cycle(

@@ -48,8 +48,8 @@ def test_a_kernel_without_a_control_is_steered_by_the_others(
     monkeypatch.setattr(control, 'CpuShares', missing)
     made = built()
     kinds = {item.kind for item in made.built}
-    assert kinds == whole - {resources.Control.CPU} == set(made.scales)
-    assert made.missing[resources.Control.CPU] == (
+    assert kinds == whole - {resources.ResourceControl.CPU} == set(made.scales)
+    assert made.missing[resources.ResourceControl.CPU] == (
         'no cpu controller is mounted'
     )
     assert 'cpu is measured and not steered: no cpu' in caplog.text

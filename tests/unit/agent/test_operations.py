@@ -224,7 +224,7 @@ def test_an_older_epoch_is_refused_with_the_newer_one(agent):
 
 def test_a_node_says_what_it_could_not_take_over(agent):
     agent.operations._of.peering.desired.offer(
-        test_active_settings.desired.Desired(
+        test_active_settings.desired.DesiredChoice(
             4, 'NoSuchMetric', 'feedback', 'n2'
         ),
         trusted=True,

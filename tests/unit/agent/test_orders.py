@@ -15,26 +15,26 @@ def path(tmp_path):
 
 
 def test_nothing_was_ordered_yet(path):
-    fresh = active_settings.Orders(path)
+    fresh = active_settings.SettingOrders(path)
     assert not fresh.paused
     assert not fresh.take_reset()
 
 
 def test_a_pause_and_its_end_outlive_the_agent(path):
-    assert active_settings.Orders(path).pause(paused=True) == ''
-    assert active_settings.Orders(path).paused
-    assert active_settings.Orders(path).pause(paused=False) == ''
-    assert not active_settings.Orders(path).paused
+    assert active_settings.SettingOrders(path).pause(paused=True) == ''
+    assert active_settings.SettingOrders(path).paused
+    assert active_settings.SettingOrders(path).pause(paused=False) == ''
+    assert not active_settings.SettingOrders(path).paused
 
 
 def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
-    asked = active_settings.Orders(path)
+    asked = active_settings.SettingOrders(path)
     asked.ask_reset()
     asked.ask_reset()
     assert asked.take_reset()
     assert not asked.take_reset()
     asked.ask_reset()
-    assert not active_settings.Orders(path).take_reset()
+    assert not active_settings.SettingOrders(path).take_reset()
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
 )
 def test_a_file_that_cannot_be_understood_means_a_pause(path, caplog, content):
     path.write_text(content)
-    assert active_settings.Orders(path).paused
+    assert active_settings.SettingOrders(path).paused
     assert 'until it is told to resume' in caplog.text
 
 
 def test_a_pause_that_cannot_be_saved_counts_and_says_so():
-    asked = active_settings.Orders(
+    asked = active_settings.SettingOrders(
         pathlib.Path('/proc/no-such-place/paused.json')
     )
     assert 'cannot write' in asked.pause(paused=True)

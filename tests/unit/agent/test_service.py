@@ -76,7 +76,7 @@ class FakeParts:
         self.cloud = nova_facts.NoCloud()
         self.best_effort = best_effort.Nobody()
         self.notices = None
-        self.orders = active_settings.Orders(tmp_path / 'paused.json')
+        self.orders = active_settings.SettingOrders(tmp_path / 'paused.json')
         self.state_files = (self.found, self.memory, self.orders.state_file)
         self.regime = active_settings.Regime(
             host.settings,
@@ -220,7 +220,7 @@ def test_a_second_stop_restores_nothing_again(agent, parts):
 def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent, parts, tmp_path
 ):
-    agent._recorder = record.Recorder(pathlib.Path('/dev/full'))
+    agent._recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
     agent._saved_s = -math.inf
     parts.rooms.decision.memory['feedback'] = {'settled': True}
     agent.start()
@@ -242,7 +242,7 @@ def test_a_round_says_what_is_not_saved_and_the_next_saves_it(
     assert agent._collector.status()['unsaved'] == [why]
     in_the_way.rmdir()
     assert some_rounds(agent, parts, 1).unsaved == ()
-    assert active_settings.Orders(tmp_path / 'paused.json').paused
+    assert active_settings.SettingOrders(tmp_path / 'paused.json').paused
 
 
 def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(

@@ -139,9 +139,9 @@ def test_a_wrong_owners_file_is_named_with_what_was_expected(tmp_path, text):
         settings.owners(str(path))
 
 
-CPU = resources.Control.CPU
-MEMORY = resources.Control.MEMORY
-NETWORK = resources.Control.NETWORK
+CPU = resources.ResourceControl.CPU
+MEMORY = resources.ResourceControl.MEMORY
+NETWORK = resources.ResourceControl.NETWORK
 
 
 def test_all_controls_are_steered_unless_some_are_named(tmp_path):

@@ -28,7 +28,7 @@ class FakeVm:
 
 
 @dataclasses.dataclass
-class FakeAgent(endpoint.Operations):
+class FakeAgent(endpoint.AgentCalls):
     host: str
     vms: list[FakeVm] = dataclasses.field(default_factory=list)
     metrics: dict[str, str] = dataclasses.field(

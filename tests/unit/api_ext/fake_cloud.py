@@ -79,7 +79,7 @@ class FakeCloud:
         **services: Any,
     ) -> None:
         self.client = of_client or client()
-        limits = agents.Limits(
+        limits = agents.AskLimits(
             kept_s=services.pop('kept_s', 0.0),
             silent_s=services.pop('silent_s', 0.0),
         )

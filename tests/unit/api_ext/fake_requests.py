@@ -150,7 +150,7 @@ def plan(uuid, state='proposed'):
     }  # fmt: skip
 
 
-class FakeOperations(requests.Operations):
+class FakeOperations(requests.ClusterCalls):
     def __init__(self):
         self.moving = {name: border_host(name) for name in ('h1', 'h2')}
         self.target = None

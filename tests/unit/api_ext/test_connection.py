@@ -82,7 +82,7 @@ def test_a_broker_is_good_for_few_hosts_only():
 def test_a_larger_domain_is_refused(hosts, is_refused):
     names = tuple(f'cmp{number}' for number in range(hosts))
     client = fake_agents.FakeClient(fake_agents.FakeAgent('cmp0', peers=names))
-    some = agents.Agents(client, agents.Limits(hosts_count=3))
+    some = agents.Agents(client, agents.AskLimits(hosts_count=3))
     if not is_refused:
         assert some.hosts() == names
         return

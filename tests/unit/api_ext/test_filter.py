@@ -11,8 +11,8 @@ import pytest
 import webob
 import webob.dec
 
-from api_ext import asked
 from api_ext import faults
+from api_ext import http_request
 from tests.unit.api_ext import fake_cloud
 
 UUID = fake_cloud.ALICES
@@ -103,7 +103,7 @@ def instance(**values):
 
 def test_nova_says_where_an_instance_is_and_whose(location, monkeypatch):
     monkeypatch.setattr(FakeComputeApi, 'answer', instance())
-    expected = asked.Owner('cmp1', 'u', 'p', 'web-1', 'active')
+    expected = http_request.Owner('cmp1', 'u', 'p', 'web-1', 'active')
     assert location(None, UUID) == expected
     assert location(None, UUID) == expected
     assert FakeComputeApi.made == 1

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from api_ext import asked
+from api_ext import http_request
 from api_ext.handlers import instance as instance_handler
 from nova_fairness import exception
 from tests.unit.api_ext import fake_agents
@@ -124,15 +124,15 @@ def located(tmp_path):
     nova = FakeNova(
         alice=(
             fake_cloud.ALICES,
-            asked.Owner('cmp1', fake_cloud.ALICE, fake_cloud.RED),
+            http_request.Owner('cmp1', fake_cloud.ALICE, fake_cloud.RED),
         ),
         bob=(
             fake_cloud.BOBS,
-            asked.Owner(None, fake_cloud.BOB, fake_cloud.RED),
+            http_request.Owner(None, fake_cloud.BOB, fake_cloud.RED),
         ),
         carol=(
             fake_cloud.CAROLS,
-            asked.Owner('cmp1', fake_cloud.CAROL, fake_cloud.BLUE),
+            http_request.Owner('cmp1', fake_cloud.CAROL, fake_cloud.BLUE),
         ),
     )
     return fake_cloud.FakeCloud(tmp_path, locate=nova)
@@ -167,7 +167,9 @@ def test_of_an_instance_that_its_host_does_not_know_words_are_said(located):
 
 
 def at_rest(located, host, state):
-    owner = asked.Owner(host, fake_cloud.ALICE, fake_cloud.RED, 'web-1', state)
+    owner = http_request.Owner(
+        host, fake_cloud.ALICE, fake_cloud.RED, 'web-1', state
+    )
     known = {'alice': (fake_cloud.ALICES, owner)}
     located.own._services.locate.owners.update(known)
     return ask(located, 'alice', fake_cloud.ALICES)

@@ -72,7 +72,7 @@ def test_every_answer_of_the_release_before_is_known():
 def test_an_answer_of_the_release_before_is_read_in_full(name):
     value = before(name)
     jsonschema.validate(value, BEFORE[name])
-    assert validation.Reader(NOW[name]).read(value, 'answer') == value
+    assert validation.AnswerReader(NOW[name]).read(value, 'answer') == value
 
 
 @pytest.mark.parametrize('name', NOW)
@@ -80,7 +80,7 @@ def test_what_a_newer_release_adds_is_left_out_at_every_level(name):
     value = schema_samples.sample(NOW[name], text_of(name))
     more = schema_samples.with_more(value, NOW[name])
     assert more != value
-    assert validation.Reader(NOW[name]).read(more, 'answer') == value
+    assert validation.AnswerReader(NOW[name]).read(more, 'answer') == value
     # The release before took none of it: nova-api is upgraded first.
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(more, BEFORE[name])
@@ -162,12 +162,12 @@ def test_no_field_of_the_release_before_went_away_or_changed(name):
     What is said beyond, it refused: see the page about upgrades.
     """
     value = schema_samples.sample(NOW[name], text_of(name))
-    validation.Reader(BEFORE[name]).read(value, 'answer')
+    validation.AnswerReader(BEFORE[name]).read(value, 'answer')
 
 
 def test_a_word_that_a_newer_release_has_is_passed_on():
     item = fake_requests.item(fake_requests.REDS, 'p', origin='rebuild')
-    reader = validation.Reader(request.ITEM)
+    reader = validation.AnswerReader(request.ITEM)
     assert reader.read(item, 'answer')['origin'] == 'rebuild'
     with pytest.raises(faults.BadRequest, match='origin'):
         reader.read({**item, 'origin': 7}, 'answer')
@@ -175,13 +175,13 @@ def test_a_word_that_a_newer_release_has_is_passed_on():
 
 def test_a_field_since_a_version_may_be_missing():
     schema = parts.record({'a': parts.TEXT, 'b': parts.TEXT}, since={'b': '2'})
-    reader = validation.Reader(schema)
+    reader = validation.AnswerReader(schema)
     assert reader.read({'a': 'x'}, 'answer') == {'a': 'x'}
     assert reader.read({'a': 'x', 'b': 'y', 'c': 1}, 'answer') == {
         'a': 'x',
         'b': 'y',
     }
-    reader = validation.Reader(schema, 'a')
+    reader = validation.AnswerReader(schema, 'a')
     for wrong in ({}, {'a': 1}, {'a': 'x', 'b': 1}, [], None):
         with pytest.raises(faults.BadRequest):
             reader.read(wrong, 'answer')

@@ -164,10 +164,10 @@ def test_answers_are_used_again_for_a_while(tmp_path):
 
 
 def account(scope=owners.DOMAIN, **heaviness):
-    return owners.Account(
+    return owners.HostOwners(
         scope,
         {
-            owner: owners.Part(value, 1, {'memory': value})
+            owner: owners.OwnerNumbers(value, 1, {'memory': value})
             for owner, value in heaviness.items()
         },
     )

@@ -22,7 +22,7 @@ def stat_line(pid: int, ticks: int, state: str = 'S') -> str:
 
 
 def knob(key: str) -> allocation.Knob:
-    return allocation.Knob(key, resources.Control.CPU)
+    return allocation.Knob(key, resources.ResourceControl.CPU)
 
 
 def change(key: str, after: int, before: int | None = None):

@@ -9,7 +9,7 @@ import pytest
 
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import control
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
@@ -135,7 +135,7 @@ def test_a_vm_seen_for_the_first_time_drops_the_vanished_ones(host, path):
 def test_a_control_that_the_node_lacks_is_an_error_in_its_place(host, path):
     applier, _ = started(host, path)
     key = host.start(7)
-    memory = allocation.Knob(key, resources.Control.MEMORY)
+    memory = allocation.Knob(key, resources.ResourceControl.MEMORY)
     changes = [
         allocation.Change(memory, None, 5),
         fake_host.change(key, 500),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import throttle
 from nova_fairness.model import instance
@@ -17,7 +17,7 @@ from nova_fairness.model import pressure
 from nova_fairness.model import resources
 from tests.unit.apply import fake_groups
 
-KIND = resources.Control.DISK
+KIND = resources.ResourceControl.DISK
 BFQ = pressure.DeviceTotals('sda', 'bfq')
 DEADLINE = pressure.DeviceTotals('vda', 'mq-deadline')
 COST = pressure.DeviceTotals('sdc', 'none', cost_model=True)

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import files
 from tests.unit.apply import fake_host
 from tests.unit.apply import killed

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import files
@@ -18,8 +18,8 @@ from tests.unit.apply import fake_groups
 from tests.unit.apply import killed
 from tests.unit.apply import test_disk
 
-MEMORY = resources.Control.MEMORY
-BLKIO = resources.Control.DISK
+MEMORY = resources.ResourceControl.MEMORY
+BLKIO = resources.ResourceControl.DISK
 FILES = {
     'v1': ('memory.soft_limit_in_bytes', 'blkio.bfq.weight'),
     'v2': ('memory.low', 'io.bfq.weight'),

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import files
 from nova_fairness.apply.cgroup import memory
@@ -58,7 +58,9 @@ class Host:
         self.control.read(list(values))
         outcomes = self.control.write(
             [
-                fake_groups.change(key, resources.Control.MEMORY, value)
+                fake_groups.change(
+                    key, resources.ResourceControl.MEMORY, value
+                )
                 for key, value in values.items()
             ]
         )
@@ -187,7 +189,7 @@ def test_no_vm_is_written_whose_way_cannot_be_recorded(host):
     host.record_path.parent.joinpath('shared.json').mkdir()
     host.control.read([key])
     (outcome,) = host.control.write(
-        [fake_groups.change(key, resources.Control.MEMORY, MIB)]
+        [fake_groups.change(key, resources.ResourceControl.MEMORY, MIB)]
     )
     assert 'cannot write the record' in outcome.error
     assert host.groups.value(key, LOW) == '0'
@@ -198,7 +200,7 @@ def test_a_group_that_refuses_is_named(host):
     host.write({key: 300 * MIB})
     host.control.read([key])
     host.control.write(
-        [fake_groups.change(key, resources.Control.MEMORY, 200 * MIB)]
+        [fake_groups.change(key, resources.ResourceControl.MEMORY, 200 * MIB)]
     )
     host.groups.refused = {LOW: errno.EPERM}
     (problem,) = host.control.settle()
@@ -210,7 +212,7 @@ def test_a_helper_that_is_gone_is_told(host):
     host.write({key: 300 * MIB})
     host.groups.broken = 'no helper'
     (outcome,) = host.control.write(
-        [fake_groups.change(key, resources.Control.MEMORY, 200 * MIB)]
+        [fake_groups.change(key, resources.ResourceControl.MEMORY, 200 * MIB)]
     )
     assert outcome.error == 'no helper'
 

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from nova_fairness.apply import found as found_values
+from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import files
 from nova_fairness.apply.cgroup import pins
 from tests.unit.apply import fake_groups

@@ -13,8 +13,8 @@ from oslo_privsep import priv_context
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import door
 from nova_fairness.apply import privileged
+from nova_fairness.apply import privileged_client
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
@@ -258,7 +258,9 @@ def test_a_helper_that_cannot_start_says_which_option_to_set(monkeypatch):
         cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
 
 
-PROGRAM = str(pathlib.Path(sys.executable).with_name(door.PROGRAM))
+PROGRAM = str(
+    pathlib.Path(sys.executable).with_name(privileged_client.PROGRAM)
+)
 ASKED = [
     '--privsep_context',
     'nova_fairness.apply.privileged.context',
@@ -301,7 +303,7 @@ def test_the_command_of_one_section_holds_for_another(
         f'[{privileged.SECTION}]\nhelper_command = doas helper'
     )
     privileged.prepare([str(config_file)])
-    door.Door(other).prepare(like=privileged.SECTION)
+    privileged_client.PrivilegedClient(other).prepare(like=privileged.SECTION)
     assert other.helper_command('/tmp/s')[:2] == ['doas', 'helper']
     cfg.CONF.set_override('helper_command', 'own', group='test_door')
     assert other.helper_command('/tmp/s')[0] == 'own'

@@ -10,8 +10,8 @@ from oslo_config import cfg
 from oslo_rootwrap import wrapper
 import pytest
 
-from nova_fairness.apply import door
 from nova_fairness.apply import privileged
+from nova_fairness.apply import privileged_client
 
 FILTERS = pathlib.Path(__file__).parents[3] / 'rootwrap.d'
 BIN = str(pathlib.Path(sys.executable).parent)
@@ -23,7 +23,7 @@ CONTEXT = CONTEXTS[0]
 SOCKET = '/tmp/tmpa1_b2c3d/privsep.sock'
 
 
-def command(program=door.PROGRAM, context=CONTEXT, socket=SOCKET):
+def command(program=privileged_client.PROGRAM, context=CONTEXT, socket=SOCKET):
     return [
         program,
         '--privsep_context',
@@ -46,7 +46,7 @@ def matched(args):
 
 def test_the_command_of_the_documentation_is_allowed():
     cfg.CONF.set_override(
-        'helper_command', door.PROGRAM, group=privileged.SECTION
+        'helper_command', privileged_client.PROGRAM, group=privileged.SECTION
     )
     try:
         args = privileged.context.helper_command(SOCKET)
@@ -67,11 +67,11 @@ def test_our_helpers_are_allowed(context):
 @pytest.mark.parametrize(
     'args',
     [
-        [door.PROGRAM],
+        [privileged_client.PROGRAM],
         ['privsep-helper', *command()[1:]],
         ['privsep-helper', '--config-file', '/tmp/x', *command()[1:]],
         command(program='sh'),
-        command(program=f'/tmp/{door.PROGRAM}'),
+        command(program=f'/tmp/{privileged_client.PROGRAM}'),
         command(context='nova.privsep.sys_admin_pctxt'),
         command(context='nova_fairness_apply.privileged.context'),
         command(context='nova_fairness.apply.privileged_other.context'),
@@ -93,4 +93,4 @@ def test_anything_else_is_refused(args):
 
 
 def test_the_filter_and_the_program_know_the_same_contexts():
-    assert set(door.KEPT) == set(CONTEXTS)
+    assert set(privileged_client.KEPT) == set(CONTEXTS)

@@ -10,11 +10,11 @@ from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.batch import condor
 from nova_fairness.batch import lsf
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.testing import batch_contract
 from tests.fixtures import fake_batch_commands
 
-MARKED = f'{partition.MARK}: it goes'
+MARKED = f'{border.MARK}: it goes'
 NOW = 10_000.0
 
 
@@ -116,7 +116,7 @@ def test_slots_of_condor_say_who_closed_a_host(slots, expected):
 
 def test_a_claimed_slot_of_condor_is_never_told_as_empty():
     place = of_condor([slot(State='Claimed'), slot(Cpus=0)]).places['n1']
-    assert place.work == (partition.Work('unknown', 4.0),)
+    assert place.work == (border.RunningWork('unknown', 4.0),)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_a_job_of_lsf_is_told_on_each_of_its_hosts():
     told = {name: place.work for name, place in places.items()}
     end = NOW + 3000
     assert told == {
-        'n1': (partition.Work('7[3]', 2.0, end),),
-        'n2': (partition.Work('7[3]', 1.0, end),),
+        'n1': (border.RunningWork('7[3]', 2.0, end),),
+        'n2': (border.RunningWork('7[3]', 1.0, end),),
     }
     (work,) = (
         of_lsf([host()], [runs | {'RUNTIMELIMIT': '-'}]).places['n1'].work
@@ -244,7 +244,7 @@ def test_a_job_of_lsf_is_told_on_each_of_its_hosts():
 
 def test_a_busy_host_of_lsf_is_never_told_as_empty():
     place = of_lsf([host(NJOBS='3')]).places['n1']
-    assert place.work == (partition.Work('unknown', 3.0),)
+    assert place.work == (border.RunningWork('unknown', 3.0),)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_jobs_of_lsf_want_room_unless_something_else_is_in_the_way(
     reason, count
 ):
     wants = of_lsf([host()], [bjob(PEND_REASON=reason)]).wants
-    assert wants == (partition.Want('7', 2.0, NOW - 100),)[:count]
+    assert wants == (border.PendingWork('7', 2.0, NOW - 100),)[:count]
 
 
 @pytest.mark.parametrize('state', ['PSUSP', 'DONE', 'EXIT'])

@@ -11,7 +11,7 @@ from osc_lib import exceptions
 import pytest
 
 from nova_fairness.client import base
-from nova_fairness.client import choosing
+from nova_fairness.client import choices
 from nova_fairness.client import columns
 from nova_fairness.client import groups
 from nova_fairness.client import hosts
@@ -56,11 +56,11 @@ INSTALLED = {
 
 def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
     cloud.answers('', INSTALLED)
-    code, out = cloud.run(choosing.ListMetric)
+    code, out = cloud.run(choices.ListMetric)
     assert code == 0
     assert 'cmp2, cmp3' in out
     assert 'Hosts Without' in out
-    code, told = ask(cloud, choosing.ListMetric)
+    code, told = ask(cloud, choices.ListMetric)
     assert told[1] == {
         'Name': 'M2',
         'Description': 'Two.',
@@ -70,7 +70,7 @@ def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
 
 def test_who_may_not_see_hosts_gets_no_column_of_them(cloud):
     cloud.answers('', INSTALLED)
-    assert ask(cloud, choosing.ListPolicy) == (
+    assert ask(cloud, choices.ListPolicy) == (
         0,
         [{'Name': 'P1', 'Description': 'A policy.'}],
     )
@@ -88,7 +88,7 @@ DONE = {
 
 @pytest.mark.parametrize(
     ('command', 'action'),
-    [(choosing.SetMetric, 'set-metric'), (choosing.SetPolicy, 'set-policy')],
+    [(choices.SetMetric, 'set-metric'), (choices.SetPolicy, 'set-policy')],
 )
 @pytest.mark.parametrize(
     ('words', 'host'), [(['--all'], 'all'), (['--host', 'cmp1'], 'cmp1')]
@@ -125,7 +125,7 @@ def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
         202,
         'POST',
     )
-    code, told = ask(cloud, choosing.SetMetric, 'X', '--all')
+    code, told = ask(cloud, choices.SetMetric, 'X', '--all')
     assert code == 1
     assert len(told) == 1
     assert 'cmp2 was not reached: no answer' in caplog.text
@@ -135,7 +135,7 @@ def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
 def test_what_hosts_warn_of_is_said_once(cloud, caplog):
     told = [{**DONE, 'name': name, 'warning': 'M1, P1'} for name in 'abc']
     cloud.answers('/all/action', {'hosts': told}, 202, 'POST')
-    assert ask(cloud, choosing.SetMetric, 'M1', '--all')[0] == 0
+    assert ask(cloud, choices.SetMetric, 'M1', '--all')[0] == 0
     assert caplog.messages.count('M1, P1') == 1
 
 
@@ -170,9 +170,9 @@ def test_a_pause_that_will_be_forgotten_is_a_warning(cloud, caplog):
 WRONG = {
     'no host': (hosts.PauseHost, []),
     'a host and all': (hosts.PauseHost, ['cmp1', '--all']),
-    'nobody to tell': (choosing.SetMetric, ['X']),
-    'no metric': (choosing.SetMetric, ['--all']),
-    'two to tell': (choosing.SetMetric, ['X', '--all', '--host', 'a']),
+    'nobody to tell': (choices.SetMetric, ['X']),
+    'no metric': (choices.SetMetric, ['--all']),
+    'two to tell': (choices.SetMetric, ['X', '--all', '--host', 'a']),
     'a wrong key': (owners.ListUser, ['--sort-key', 'name']),
     'a wrong limit': (owners.ListUser, ['--limit', '0']),
     'no server': (servers.ShowServer, []),
@@ -476,7 +476,7 @@ def test_what_is_in_force_is_marked(cloud):
         for name in ('M1', 'M2')
     ]
     cloud.answers('', {'metrics': metrics, 'policies': []})
-    _, told = ask(cloud, choosing.ListMetric)
+    _, told = ask(cloud, choices.ListMetric)
     assert [(item['Name'], item['In Force']) for item in told] == [
         ('M1', False),
         ('M2', True),
@@ -545,7 +545,7 @@ def test_the_page_shows_every_command():
 
 def test_every_command_says_what_it_does():
     modules = (
-        choosing, groups, hosts, owners, partition, plans, prices, queue,
+        choices, groups, hosts, owners, partition, plans, prices, queue,
         servers,
     )  # fmt: skip
     for target in entry_points('openstack.fairness.v1').values():

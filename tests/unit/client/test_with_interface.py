@@ -13,7 +13,7 @@ import requests
 from requests import adapters
 import webob
 
-from nova_fairness.client import choosing
+from nova_fairness.client import choices
 from nova_fairness.client import groups
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
@@ -89,30 +89,30 @@ def alice(cloud):
 
 
 def test_metrics_and_policies(admin, alice):
-    code, told = admin.ask(choosing.ListMetric)
+    code, told = admin.ask(choices.ListMetric)
     assert code == 0
     assert {item['Name']: item['Hosts Without'] for item in told} == {
         'DominantShareMetric': [],
         'GreedinessMetric': [],
         'TrialMetric': ['cmp2'],
     }
-    code, told = alice.ask(choosing.ListPolicy)
+    code, told = alice.ask(choices.ListPolicy)
     shown = {'Name', 'In Force', 'Description'}
     assert [set(item) for item in told] == [shown] * 2
 
 
 @pytest.mark.parametrize('words', [['--all'], ['--host', 'cmp1']])
 def test_choosing(admin, words):
-    code, told = admin.ask(choosing.SetMetric, 'DominantShareMetric', *words)
+    code, told = admin.ask(choices.SetMetric, 'DominantShareMetric', *words)
     assert code == 0
     assert {item['Metric'] for item in told} == {'DominantShareMetric'}
     assert len(told) == (2 if words == ['--all'] else 1)
-    code, told = admin.ask(choosing.SetPolicy, 'thesis', *words)
+    code, told = admin.ask(choices.SetPolicy, 'thesis', *words)
     assert {item['Policy'] for item in told} == {'thesis'}
 
 
 def test_choosing_what_only_some_have(admin, caplog):
-    code, told = admin.ask(choosing.SetMetric, 'TrialMetric', '--all')
+    code, told = admin.ask(choices.SetMetric, 'TrialMetric', '--all')
     assert code == 1
     assert [item['Host'] for item in told] == ['cmp1']
     assert 'cmp2 refused: TrialMetric is not installed' in caplog.text
@@ -120,7 +120,7 @@ def test_choosing_what_only_some_have(admin, caplog):
 
 def test_choosing_what_nobody_has(admin):
     with pytest.raises(exceptions.CommandError, match=r'Nosuch.*HTTP 400'):
-        admin.run(choosing.SetMetric, 'NosuchMetric', '--all')
+        admin.run(choices.SetMetric, 'NosuchMetric', '--all')
 
 
 def test_requests_that_wait(admin, alice):

@@ -21,8 +21,8 @@ def told(**more):
 
 @pytest.mark.parametrize('entity', ['user', 'project'])
 def test_what_an_agent_says_is_known(entity):
-    found = agent_reports.Measuring(lambda: told(entity=entity)).measured(1)
-    assert found == measured.Measured(
+    found = agent_reports.ReportedUse(lambda: told(entity=entity)).measured(1)
+    assert found == measured.MeasuredUse(
         entity == 'project', {'ann': {'cpu_time': 0.25}}
     )
 
@@ -41,14 +41,14 @@ def test_what_an_agent_says_is_known(entity):
 )
 def test_nonsense_is_as_if_nobody_answered(answer, caplog):
     with caplog.at_level(logging.WARNING):
-        assert agent_reports.Measuring(lambda: answer).measured(1) is None
+        assert agent_reports.ReportedUse(lambda: answer).measured(1) is None
     assert 'what is allocated is charged' in caplog.text
 
 
 @pytest.mark.parametrize('part', [-1.0, float('nan'), float('inf'), 'much'])
 def test_what_is_no_part_is_not_known(part):
     users = {'ann': {'usage_parts': {'cpu_time': part, 'memory': 0.5}}}
-    found = agent_reports.Measuring(lambda: told(users=users)).measured(1)
+    found = agent_reports.ReportedUse(lambda: told(users=users)).measured(1)
     assert found.parts == {'ann': {'memory': 0.5}}
 
 
@@ -60,7 +60,7 @@ def test_an_outage_is_told_once_and_its_end(caplog):
             raise exception.HostNotReached('no answer within 5 s')
         return answers[0]
 
-    measures = agent_reports.Measuring(ask)
+    measures = agent_reports.ReportedUse(ask)
     with caplog.at_level(logging.INFO):
         assert measures.measured(1)
         kept = answers.pop()
@@ -85,7 +85,7 @@ def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
         answers = [said('a', ann=0.2), said('b', ann=lie), said('c', ann=0.21)]
         for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
             given = [answers[place] for place in order]
-            measures = agent_reports.Measuring(lambda given=given: given)
+            measures = agent_reports.ReportedUse(lambda given=given: given)
             found = measures.measured(1)
             assert 0.2 <= found.parts['ann']['cpu_time'] <= 0.21
             assert list(measures.outliers) == ['b']
@@ -98,21 +98,21 @@ def test_who_speaks_in_the_name_of_another_does_not_take_its_place():
     answers = [said('a', ann=0.2), said('a', ann=0.0), said('c', ann=0.21)]
     for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
         given = [answers[place] for place in order]
-        measures = agent_reports.Measuring(lambda given=given: given)
+        measures = agent_reports.ReportedUse(lambda given=given: given)
         assert measures.measured(1).parts['ann']['cpu_time'] == 0.21
         assert list(measures.outliers) == ['a']
 
 
 def test_agents_that_look_at_other_moments_are_no_outliers(caplog):
     answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
-    measures = agent_reports.Measuring(lambda: answers)
+    measures = agent_reports.ReportedUse(lambda: answers)
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.5}}
     assert (measures.outliers, caplog.text) == ({}, '')
 
 
 def test_one_that_answers_for_all_three_counts_once():
     lies = [said('b', ann=1.0)] * 2
-    measures = agent_reports.Measuring(lambda: [*lies, said('a', ann=0.2)])
+    measures = agent_reports.ReportedUse(lambda: [*lies, said('a', ann=0.2)])
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
 
 
@@ -127,7 +127,7 @@ def test_one_that_answers_for_all_three_counts_once():
 def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
     hosts, answers, is_believed, caplog
 ):
-    measures = agent_reports.Measuring(
+    measures = agent_reports.ReportedUse(
         lambda: [said(host, ann=0.0) for host in answers]
     )
     assert bool(measures.measured(hosts)) == is_believed
@@ -137,7 +137,7 @@ def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
 def test_of_five_that_answer_one_changes_nothing():
     for lie in (0.0, 1.0):
         answers = [said(host, ann=0.2) for host in 'abcd']
-        measures = agent_reports.Measuring(lambda a=answers, n=lie: [
+        measures = agent_reports.ReportedUse(lambda a=answers, n=lie: [
             *a, said('e', ann=n)
         ])  # fmt: skip
         assert measures.measured(9).parts == {'ann': {'cpu_time': 0.2}}
@@ -151,7 +151,7 @@ def test_who_cannot_be_read_or_compares_others_keeps_no_one_back():
         said('c', ann=0.2),
         {**said('d', p=0.9), 'entity': 'project'},
     ]
-    measures = agent_reports.Measuring(lambda: answers)
+    measures = agent_reports.ReportedUse(lambda: answers)
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
     assert list(measures.outliers) == ['b', 'd']
     answers[1:] = []
@@ -197,7 +197,7 @@ CAPACITY = {'VCPU': 100.0, 'MEMORY_MB': 1000.0}
 )
 @hypothesis.settings(deadline=None)
 def test_whatever_agents_say_nobody_is_charged_beyond_reason(told, charge):
-    found = agent_reports.Measuring(lambda: told).measured(1)
+    found = agent_reports.ReportedUse(lambda: told).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
     charged = measured.charged(charge, own, {}, 0.0, found, CAPACITY, most)

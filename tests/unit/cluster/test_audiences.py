@@ -11,7 +11,7 @@ from api_ext import validation
 from nova_fairness.client import queue as commands
 from nova_fairness.cluster.api import requests
 from nova_fairness.cluster.eviction import evictor
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.model import risk
@@ -45,7 +45,7 @@ def cloud(world, tmp_path):
     process.cycle()
     made = api_cloud.FakeCloud(tmp_path)
     made.process = process
-    made.operations = requests.Operations(world.store, process)
+    made.operations = requests.ClusterOperations(world.store, process)
     made.requests.rpc._endpoint = interface.RequestsEndpoint(made.operations)
     return made
 
@@ -54,7 +54,7 @@ def why_of(token, name=OTHER):
     return test_reason.about(token, name)
 
 
-def leave_of(world, cloud, token, cause=leaving.Cause.ROOM):
+def leave_of(world, cloud, token, cause=eviction.EvictionCause.ROOM):
     """A server of the own project leaves for a request of another one."""
     server = world.post(f'lent-{token.value}', vcpu=1, project=OWN)
     cloud.process.cycle()
@@ -64,7 +64,7 @@ def leave_of(world, cloud, token, cause=leaving.Cause.ROOM):
     found = cloud.process.nova.servers(world.now)[server]
     epoch = world.store.leader().epoch
     leave = cloud.process._leaving.choose(
-        found, cause, why_of(token), (leaving.Action.SHELVE,), epoch,
+        found, cause, why_of(token), (eviction.EvictionAction.SHELVE,), epoch,
         request=other,
     )  # fmt: skip
     return leave, other
@@ -135,7 +135,7 @@ class TestReasons:
         leave, other = leave_of(world, cloud, token)
         [own] = world.store.requests(frozenset(request.State))[:1]
         at_risk = risk.Risk(
-            's', OWN, 'u', risk.State.AT_RISK, why_of(token), 1.0, 1.0
+            's', OWN, 'u', risk.RiskState.AT_RISK, why_of(token), 1.0, 1.0
         )
         mine = dataclasses.replace(own.request, project=OWN)
         heard = [
@@ -221,4 +221,4 @@ def test_the_release_before_reads_what_each_audience_is_told(
         for each in listed:
             told = json.loads(json.dumps(each))
             schema = test_other_releases.BEFORE[name]
-            validation.Reader(schema).read(told, 'answer')
+            validation.AnswerReader(schema).read(told, 'answer')

@@ -10,7 +10,7 @@ import pytest
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.eviction import evictor
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from tests.unit.cluster import test_service as ends
@@ -190,14 +190,14 @@ def test_many_evictions_delay_nobody(large, slowly):
     for server in (*servers, mine):
         process._leaving.choose(
             view[server],
-            leaving.Cause.IDLE,
+            eviction.EvictionCause.IDLE,
             WHY,
-            (leaving.Action.STOP,),
+            (eviction.EvictionAction.STOP,),
             epoch,
         )
     calls(large, process)
     leaves = large.store.leaves.of([mine])
-    assert leaves[mine].state is leaving.State.TOLD
+    assert leaves[mine].state is eviction.EvictionState.TOLD
     other = large.post('other', 1, 'third')
     calls(large, process)
     assert large.state(other) is S.STARTING
@@ -252,11 +252,11 @@ def test_room_that_was_freed_in_part_is_freed(large):
 
 def test_a_budget_ends_by_number_or_by_time():
     now = [0.0]
-    budget = pace.Budget(3, 10.0, lambda: now[0])
+    budget = pace.WorkBudget(3, 10.0, lambda: now[0])
     assert budget.take()
     assert budget.take(2)
     assert not budget.take()
-    timely = pace.Budget(3, 10.0, lambda: now[0])
+    timely = pace.WorkBudget(3, 10.0, lambda: now[0])
     now[0] = 11.0
     assert (timely.left, timely.take()) == (0, False)
 

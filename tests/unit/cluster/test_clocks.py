@@ -8,7 +8,7 @@ import random
 import pytest
 
 from nova_fairness.cluster import clocks
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service as ends
@@ -215,14 +215,14 @@ def test_a_wrong_clock_ends_no_request_and_no_server(world, by_s, wrong):
     cycles(world, process, 2)
     assert (world.state(waits), world.state(runs)) == (S.HELD, S.ACTIVE)
     assert waits in world.cloud.servers
-    assert world.store.leaves.found(frozenset(leaving.State)) == {}
+    assert world.store.leaves.found(frozenset(eviction.EvictionState)) == {}
     assert abs(world.store.used().at - world.now) < 120
     # What is due by the right time is done.
     world.go(1800)
     cycles(world, process, 2)
     assert world.state(waits) is S.EXPIRED
     assert waits not in world.cloud.servers
-    assert runs in world.store.leaves.found(leaving.LIVE)
+    assert runs in world.store.leaves.found(eviction.LIVE)
 
 
 @pytest.mark.parametrize('apart_s', [DAY_S, -DAY_S])

@@ -11,7 +11,7 @@ from nova_fairness.cluster import culprits
 
 
 def budget(tries=10_000):
-    return culprits.Budget(tries, lambda: 0.0, 1.0)
+    return culprits.SearchBudget(tries, lambda: 0.0, 1.0)
 
 
 class Tried:
@@ -72,6 +72,6 @@ def test_bounded_work_leaves_more_out_but_blames_nobody_else(tries):
 
 def test_no_more_is_tried_when_time_is_up():
     tried = Tried([3])
-    late = culprits.Budget(100, lambda: 2.0, 1.0)
+    late = culprits.SearchBudget(100, lambda: 2.0, 1.0)
     assert culprits.found(list(range(8)), tried, late) == ([], list(range(8)))
     assert tried.work == []

@@ -27,7 +27,9 @@ def told():
 
 @pytest.fixture
 def watch(world, process, told):
-    return event_notifications.Watch(world.store, process, told.extend, 'c1')
+    return event_notifications.RequestWatch(
+        world.store, process, told.extend, 'c1'
+    )
 
 
 def events(told):

@@ -50,7 +50,7 @@ def agents():
 
 @pytest.fixture
 def lacking(agents):
-    made = agent_reports.Lacking(agents, lambda: agents.now_s)
+    made = agent_reports.ServerShortfall(agents, lambda: agents.now_s)
     yield made
     made.stop()
 

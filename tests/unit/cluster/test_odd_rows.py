@@ -48,7 +48,7 @@ def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
         .values({column: sa.text(f"'{odd}'")}),
     )
     assert victim_starts(world, process)
-    told = requests.Operations(world.store, process)
+    told = requests.ClusterOperations(world.store, process)
     assert told.request(bad)['request']['uuid'] == bad
 
 

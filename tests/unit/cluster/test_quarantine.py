@@ -9,7 +9,7 @@ import pytest
 from nova_fairness.cluster import quarantine as module
 from nova_fairness.model import reason
 
-K = module.Kind
+K = module.InputKind
 
 
 class Clock:

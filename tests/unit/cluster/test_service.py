@@ -121,13 +121,13 @@ class World:
         self.charged = 0.0
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
-        self.making = preemption.Rules()
+        self.making = preemption.PreemptionOptions()
         self.idle = {}
-        self.idling = idle_reclaim.Rules()
-        self.warnings = at_risk.Rules()
+        self.idling = idle_reclaim.IdleOptions()
+        self.warnings = at_risk.AtRiskOptions()
         self.following = lambda *_: []
-        self.retiring = retirement.Rules()
-        self.freeing = watermark.Rules()
+        self.retiring = retirement.RetirementOptions()
+        self.freeing = watermark.WatermarkOptions()
         self.binds = False
         self.plan = None
         self.now = 1000.0
@@ -159,10 +159,10 @@ class World:
         )
         clock = clocks.now
         accounts = accounts_module.Accounts(store, lambda: self.accounts)
-        reader = snapshot_module.Reader(
+        reader = snapshot_module.CloudReader(
             placement, nova, {}, accounts.present, lambda: closing(store)
         )
-        leaves = evictor.Leaving(
+        leaves = evictor.Evictor(
             store.leaves,
             nova,
             placement,
@@ -180,12 +180,12 @@ class World:
             elected,
             accounts,
             reader,
-            charging.Charging(
+            charging.LedgerKeeper(
                 store,
                 reader,
                 self.half_life_s,
-                budgets.Terms(preemptible=self.charged),
-                spending.Trading(store, 1.0, 86400.0),
+                budgets.BudgetTerms(preemptible=self.charged),
+                spending.SpendingGroups(store, 1.0, 86400.0),
                 self.charge,
                 lambda _: self.measured,
             ),
@@ -199,24 +199,31 @@ class World:
                 binds=self.binds,
             ),
             nova,
-            time_limits.Ends(
-                store.leaves, leaves, at_end or time_limits.Rules(), NOTICE_S
+            time_limits.TimeLimits(
+                store.leaves,
+                leaves,
+                at_end or time_limits.TimeLimitOptions(),
+                NOTICE_S,
             ),
-            cycle_tasks.Chores(
-                idle_reclaim.Idling(
+            cycle_tasks.CycleTasks(
+                idle_reclaim.IdleReclaim(
                     store.leaves, leaves, lambda _: self.idle, self.idling
                 ),
                 at_risk.Warnings(store, nova, self.warnings),
                 lambda *given: self.following(*given),
-                retirement.Retiring(store.leaves, nova, leaves, self.retiring),
-                watermark.Freeing(store.leaves, leaves, self.freeing),
+                retirement.Retirement(
+                    store.leaves, nova, leaves, self.retiring
+                ),
+                watermark.Watermark(store.leaves, leaves, self.freeing),
             ),
             leaves,
-            preemption.Making(store, nova, leaves, clock, self.making),
+            preemption.PreemptionController(
+                store, nova, leaves, clock, self.making
+            ),
             self.plan or functools.partial(planner.plan, order=self.order),
             clock,
             lambda: self.tick,
-            service_module.Rules(**rules),
+            service_module.ServiceOptions(**rules),
             clocks,
         )
 
@@ -733,7 +740,7 @@ def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
 
 def test_who_waits_too_long_is_told_and_removed(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(terms=intake.Terms(100.0))
+    process = world.process(terms=intake.AdmissionTerms(100.0))
     process.cycle()
     assert world.state(server) is S.EXPIRED
     assert server not in world.cloud.servers
@@ -745,7 +752,7 @@ def test_who_waits_too_long_is_told_and_removed(world):
 
 def test_who_gave_up_is_removed_even_if_nova_was_away(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(terms=intake.Terms(100.0))
+    process = world.process(terms=intake.AdmissionTerms(100.0))
     world.cloud.broken['DELETE /servers'] = 503
     process.cycle()
     assert world.state(server) is S.EXPIRED

@@ -33,7 +33,7 @@ def cloud():
 @pytest.fixture
 def reader(cloud):
     placement, nova, *_ = cloud.apis
-    return snapshot_module.Reader(
+    return snapshot_module.CloudReader(
         placement_module.Placement(placement),
         nova_module.Nova(nova),
         {'rich': cluster.Limits({'VCPU': 2})},
@@ -304,7 +304,7 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     seen(reader, asked)
     assert 'no last page' in caplog.text
     assert sorted(reader.unreadable) == [
-        (quarantine.Kind.REQUEST, each) for each in 'abcd'
+        (quarantine.InputKind.REQUEST, each) for each in 'abcd'
     ]
 
 
@@ -562,7 +562,7 @@ def with_a_flavor(vcpus):
 
 
 def reader_of(placement, nova):
-    return snapshot_module.Reader(
+    return snapshot_module.CloudReader(
         placement_module.Placement(placement), nova_module.Nova(nova), {}
     )
 
@@ -600,7 +600,7 @@ def test_hosts_that_cannot_be_read_take_nothing(cloud, end, change):
     placement, nova, *_ = cloud.apis
     made = reader_of(answering(placement, end, change), nova)
     assert seen(made).providers == ()
-    assert {kind for kind, _ in made.unreadable} >= {quarantine.Kind.HOST}
+    assert {kind for kind, _ in made.unreadable} >= {quarantine.InputKind.HOST}
 
 
 @pytest.mark.parametrize(
@@ -690,7 +690,7 @@ def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
     before = seen(made).running
     cloud.servers['s1']['status'] = ['?']
     assert seen(made).running == before
-    assert (quarantine.Kind.SERVER, 's1') in made.unreadable
+    assert (quarantine.InputKind.SERVER, 's1') in made.unreadable
     other = reader_of(placement, nova).read([], {}, 1000.0)
     assert other.servers['s1'].status == 'BUILD'
     assert not other.servers['s1'].is_settled
@@ -707,7 +707,7 @@ def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
     )
     found = seen(made)
     assert found.used['victim'].any()
-    assert list(made.unreadable) == [(quarantine.Kind.ACCOUNT, 'evil')]
+    assert list(made.unreadable) == [(quarantine.InputKind.ACCOUNT, 'evil')]
 
 
 @pytest.mark.parametrize('answer', [500, 403, 'null', '{}'])
@@ -723,7 +723,7 @@ def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
     seen(made, asked)
-    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r1')]
+    assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r1')]
 
 
 def in_groups(cloud, *names):
@@ -748,7 +748,9 @@ def test_members_in_a_cell_that_is_down_are_not_taken_for_absent(cloud):
     made = reader_of(placement, nova)
     for _ in range(3):
         found = seen(made, asked)
-        assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g1')]
+        assert list(made.unreadable) == [
+            (quarantine.InputKind.REQUEST, 'r-g1')
+        ]
         assert found.members['g2'] == ('h1',)
     cloud.down.clear()
     for later_s in (1.0, 2.0):
@@ -768,7 +770,7 @@ def test_a_member_that_nova_does_not_tell_keeps_its_group_alone(cloud):
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
     seen(made, in_groups(cloud, 'g1', 'g2'))
-    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g1')]
+    assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r-g1')]
 
 
 def test_members_without_a_host_are_no_hidden_ones(cloud):
@@ -807,7 +809,7 @@ def test_many_groups_that_nova_does_not_list_are_asked_for_in_turn(cloud):
         left.append(len(made.unreadable))
         assert len(told_of(cloud, 'GET /os-server-groups/')) - before <= 20
     assert left[-1] == 1
-    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r-g00')]
+    assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r-g00')]
 
 
 def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):
@@ -821,7 +823,7 @@ def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):
     ]
     made = reader_of(placement, nova)
     seen(made, asked)
-    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r1')]
+    assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r1')]
 
 
 @pytest.mark.parametrize(
@@ -853,7 +855,7 @@ def test_nonsense_of_a_server_makes_it_an_unknown_one(cloud, change):
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, answering(nova, '/servers/detail', change))
     assert made.read([], {}, 1000.0).servers['s1'].amounts == ()
-    assert (quarantine.Kind.SERVER, 's1') in made.unreadable
+    assert (quarantine.InputKind.SERVER, 's1') in made.unreadable
 
 
 def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):

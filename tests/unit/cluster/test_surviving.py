@@ -18,7 +18,7 @@ from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
 R, S = test_service.R, test_service.S
-K = quarantine.Kind
+K = quarantine.InputKind
 
 
 @pytest.fixture
@@ -60,7 +60,9 @@ def test_who_fails_is_told_and_tried_again_and_others_start(world, error):
     world.plan = FakePlanner(error, 'evil')
     bad, process = world.post('bad', 1, 'evil'), world.process()
     assert victim_starts(world, process)
-    told = requests.Operations(world.store, process).request(bad)['request']
+    told = requests.ClusterOperations(world.store, process).request(bad)[
+        'request'
+    ]
     assert told['reason'] == 'quarantined'
     assert told['position'] == 1
     assert 'tried again after 60 s' in told['summary'][-1]
@@ -79,7 +81,7 @@ def test_an_order_that_hangs_keeps_no_request_from_starting(world):
                 pass
 
     table = quarantine.Quarantine(world.steady)
-    orders = plugin_fallbacks.Orders(
+    orders = plugin_fallbacks.OrderFallbacks(
         {'mine': FakeOrder(), 'fifo': order.OldestFirst()}, table, 0.1
     )
     world.plan = functools.partial(planner.plan, order=orders)

@@ -142,7 +142,7 @@ def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     cloud.add_domain('physics')
     cloud.add_project('strings', 'physics')
     file = (model.Account('strings', None, 3.0),)
-    store = types.SimpleNamespace(used=records.Used)
+    store = types.SimpleNamespace(used=records.UseRecords)
     found = cluster._mirrored(conf, cloud.apis, store, lambda: file)()
     strings = model.Account('strings', 'physics' if wanted else None, 3.0)
     assert found == (
@@ -160,13 +160,14 @@ def charged(tmp_path):
     epoch = store.take_over(0, 'one', 1.0)
     amounts = {'p': {'VCPU': 2.0}}
     store.charges.add(
-        records.Charge(1, 600.0, 1200.0, {'VCPU': 8.0}, amounts, {}), epoch
+        records.ChargeRecord(1, 600.0, 1200.0, {'VCPU': 8.0}, amounts, {}),
+        epoch,
     )
-    again = ledger.Ledger(604800.0, 600.0).advanced(
+    again = ledger.UseLedger(604800.0, 600.0).advanced(
         1200.0, {'p': np.array([2.0])}, np.array([8.0])
     )
     part = float(again.use['p'][0])
-    store.charge(records.Used(1200.0, {'p': {'VCPU': part}}), epoch)
+    store.charge(records.UseRecords(1200.0, {'p': {'VCPU': part}}), epoch)
     return given
 
 
@@ -235,7 +236,9 @@ def test_who_drains_is_told_where_another_process_leads(
     stopped = threading.Event()
     made = FakeFollower(stopped), FakeStore()
     monkeypatch.setattr(cluster, '_service', lambda conf, closing: made)
-    monkeypatch.setattr(cluster.queueing, 'until_signalled', lambda: stopped)
+    monkeypatch.setattr(
+        cluster.queue_commands, 'until_signalled', lambda: stopped
+    )
     assert cluster.main([*configured(tmp_path), 'drain']) == 1
     said = capsys.readouterr().err
     assert 'another process leads; stop the service on the host ctl2' in said

@@ -54,7 +54,7 @@ def test_no_host_moves_unless_a_batch_system_is_named(tmp_path, monkeypatch):
 
 def test_what_operators_allow_reaches_the_plan(tmp_path, monkeypatch):
     usual = configured(tmp_path, monkeypatch)
-    assert usual._rules == demand.Rules()
+    assert usual._rules == demand.BorderRules()
     assert isinstance(usual._batch, slurm.Slurm)
     assert usual.name == 'partition'
     other = configured(
@@ -72,7 +72,9 @@ def test_what_operators_allow_reaches_the_plan(tmp_path, monkeypatch):
     )
     assert usual._cloud._settles_s == 30.0
     assert other._cloud._settles_s == 8.0
-    assert other._rules == demand.Rules(1.0, 2.0, 3.0, 4, 5, 6.0, True, 7)
+    assert other._rules == demand.BorderRules(
+        1.0, 2.0, 3.0, 4, 5, 6.0, True, 7
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,11 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND
     assert usual._rules.drafts.goals == (model.Goal.RESCUE,)
-    assert usual._rules.drafts.planner == rules.Rules(
+    assert usual._rules.drafts.planner == rules.ConsolidationRules(
         at_once=waves.AtOnce(4, 1), spare=1
     )
-    assert usual._moving._limits == plan_executor.Limits()
-    assert usual._resting._rules == host_power.Rules()
+    assert usual._moving._limits == plan_executor.ExecutionLimits()
+    assert usual._resting._rules == host_power.HostPowerOptions()
     other = configured(
         monkeypatch,
         mode='auto',
@@ -97,15 +97,15 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         repack_every=16.0,
     )
     at_once = waves.AtOnce(10, 11)
-    assert other._rules == plan_controller.Rules(
+    assert other._rules == plan_controller.PlanOptions(
         plan_controller.Mode.AUTO,
-        goals.Rules(
+        goals.GoalOptions(
             (model.Goal.BALANCE, model.Goal.RESCUE),
             6,
             0.7,
             0.8,
-            rules.Rules(at_once=at_once, dearest_mb=9, spare=13),
-            tenants_planner.Rules(margin=0.8, at_once=at_once),
+            rules.ConsolidationRules(at_once=at_once, dearest_mb=9, spare=13),
+            tenants_planner.TenantRules(margin=0.8, at_once=at_once),
         ),
         3.0,
         64.0,
@@ -114,8 +114,8 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         16.0,
     )
     assert other._interval_s == 2.0
-    assert other._moving._limits == plan_executor.Limits(10, 11, 12.0)
-    assert other._resting._rules == host_power.Rules(
+    assert other._moving._limits == plan_executor.ExecutionLimits(10, 11, 12.0)
+    assert other._resting._rules == host_power.HostPowerOptions(
         True, 14.0, 13, ('/bin/power', '-q'), 15.0
     )
 
@@ -139,7 +139,7 @@ def test_choices_that_contradict_each_other_are_refused(
 
 
 def test_hosts_are_closing_whoever_says_so():
-    closing = plans.Closing()
+    closing = plans.ClosedHosts()
     assert closing() == frozenset()
     closing.add(lambda: {'h1'})
     closing.add(lambda: ['h1', 'h2'])

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nova_fairness.apply import door
+from nova_fairness.apply import privileged_client
 from nova_fairness.cmd import privileged
 
 FILES = 'nova_fairness.apply.privileged.context'
@@ -20,9 +20,9 @@ def started(monkeypatch):
     seen = []
     monkeypatch.setattr(os, 'environ', dict(os.environ))
     monkeypatch.setattr(sys, 'argv', list(sys.argv))
-    monkeypatch.setattr(door, 'confine', seen.append)
+    monkeypatch.setattr(privileged_client, 'confine', seen.append)
     monkeypatch.setattr(
-        door.daemon, 'helper_main', lambda: seen.append(sys.argv)
+        privileged_client.daemon, 'helper_main', lambda: seen.append(sys.argv)
     )
     return seen
 
@@ -31,12 +31,12 @@ def asked(context=FILES, socket=SOCKET):
     return ['--privsep_context', context, '--privsep_sock_path', socket]
 
 
-@pytest.mark.parametrize('context', door.KEPT)
+@pytest.mark.parametrize('context', privileged_client.KEPT)
 def test_a_helper_is_confined_before_it_is_started(started, context):
     assert privileged.main(asked(context)) == 0
     assert started == [
-        door.KEPT[context],
-        [door.PROGRAM, *asked(context)],
+        privileged_client.KEPT[context],
+        [privileged_client.PROGRAM, *asked(context)],
     ]
 
 
@@ -73,7 +73,7 @@ def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
     def refuse(kept):
         raise PermissionError(1, 'Operation not permitted')
 
-    monkeypatch.setattr(door, 'confine', refuse)
+    monkeypatch.setattr(privileged_client, 'confine', refuse)
     assert privileged.main(asked()) == 1
     assert started == []
     assert 'expected to be started as root' in capsys.readouterr().err

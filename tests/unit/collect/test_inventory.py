@@ -49,7 +49,7 @@ def follow(kernel):
     started = []
 
     def start(uri=URI, interval_s=3600, **options):
-        found = inventory.Inventory(
+        found = inventory.VmInventory(
             uri,
             interval_s,
             run=str(kernel.root / 'run'),
@@ -207,7 +207,7 @@ def test_libvirt_that_is_not_there_is_a_problem_and_no_error(follow, tmp_path):
 def asked_at(*times_s):
     """Problem at each time, with a libvirt that never answers."""
     now = [0.0]
-    found = inventory.Inventory(URI, 60, clock=lambda: now[0])
+    found = inventory.VmInventory(URI, 60, clock=lambda: now[0])
     seen = []
     for now[0] in times_s:
         seen.append(found.problem)

@@ -19,7 +19,7 @@ from nova_fairness.model import resources
 from nova_fairness.shares import filling
 
 R = resources.RESOURCES
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 CONTROLS = len(resources.CONTROLS)
 RATIO = 20.0
 

@@ -21,7 +21,7 @@ from nova_fairness.model import node
 from nova_fairness.model import resources
 from nova_fairness.model import usage
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 HUNGRY = 1.0
 IDLE = 0.0

@@ -22,9 +22,9 @@ class Counting(array_policy.ArrayPolicy):
 
     description = 'for tests'
     FIELDS: ClassVar = {
-        'rounds': array_policy.Field(PER.VM, 0.0),
-        'last': array_policy.Field(PER.VM_CONTROL),
-        'node': array_policy.Field(PER.NODE_CONTROL, 0.0),
+        'rounds': array_policy.MemoryField(PER.VM, 0.0),
+        'last': array_policy.MemoryField(PER.VM_CONTROL),
+        'node': array_policy.MemoryField(PER.NODE_CONTROL, 0.0),
     }
 
     def decide(self, crowd, previous, memory, elapsed_s):

@@ -6,8 +6,8 @@ from nova_fairness.decide import changes
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
-CPU = resources.Control.CPU
-MEMORY = resources.Control.MEMORY
+CPU = resources.ResourceControl.CPU
+MEMORY = resources.ResourceControl.MEMORY
 KNOB = allocation.Knob('a/1/1', CPU)
 
 

@@ -176,7 +176,7 @@ def test_what_was_judged_over_intervals_counts():
         np.zeros(3),
         np.arange(3),
         plant.machine(),
-        usage.Waiting(np.ones(3, bool), np.ones(1, bool), np.zeros(3)),
+        usage.CpuWaits(np.ones(3, bool), np.ones(1, bool), np.zeros(3)),
     )
     assert found.contended[plant.CPU]
     assert found.wanting[:, plant.CPU].tolist() == [True, True, False]

@@ -34,10 +34,12 @@ class Maker:
     def __call__(self, knowledge, before, steps):
         self.steps.append(steps)
         self.begins.append(before)
-        end = foresight_model.End(
+        end = foresight_model.CpuTarget(
             np.zeros(len(knowledge.node)), np.ones(2, bool), self.sharpness
         )
-        found = decide_foresight.Search(knowledge, end, None, self.is_over)
+        found = decide_foresight.ForesightSearch(
+            knowledge, end, None, self.is_over
+        )
         return found, self.step_s
 
 

@@ -45,15 +45,15 @@ def make(metric, wanted, cpus, shares=None):
         whole, np.ones(users) if shares is None else np.array(shares)
     )
     told = measure_foresight.Cells(node, user, owned, used, amounts)
-    weighing = measure_foresight.Weighing(metric, told, quotas, whole)
-    return foresight_model.Knowledge(
+    weighing = measure_foresight.HeavinessProbe(metric, told, quotas, whole)
+    return foresight_model.CpuKnowledge(
         node=node,
         user=user,
         wanted=amounts,
         used=used,
         supply=supply,
         one_cpu=np.full(len(cpus), ONE),
-        demand=foresight_model.Demand(
+        demand=foresight_model.CpuDemand(
             np.arange(len(pairs)), amounts[:, TIME], asked
         ),
         weigh=weighing,

@@ -37,7 +37,7 @@ def load_of(used, node=None, **changes):
         'ready': np.ones(count, dtype=bool),
         **changes,
     }
-    return contention.Load(
+    return contention.ContentionLoad(
         node=node,
         vcpus=np.ones(count, dtype=np.int64),
         used=used * WHOLE * INTERVAL_S,
@@ -66,11 +66,11 @@ def drawn(seed, count=5):
 @pytest.mark.parametrize('seed', range(40))
 def test_links_are_judged_as_agents_judge_them(seed):
     generator, used = drawn(seed)
-    steered = R.steered_by(resources.Control.NETWORK)
+    steered = R.steered_by(resources.ResourceControl.NETWORK)
     # Full links, to be judged at all.
     used[:, steered] /= used[:, steered].sum(axis=0)
     weights = np.exp(generator.normal(size=(len(used), CONTROLS)))
-    own = weights[:, column(resources.Control.NETWORK)]
+    own = weights[:, column(resources.ResourceControl.NETWORK)]
     load = load_of(used)
     contended, wanting = network.judge(
         network.moved(load.used),
@@ -78,7 +78,7 @@ def test_links_are_judged_as_agents_judge_them(seed):
         WHOLE,
         INTERVAL_S,
     )
-    found = one_of(resources.Control.NETWORK, load, weights)
+    found = one_of(resources.ResourceControl.NETWORK, load, weights)
     assert found == (contended, wanting.tolist())
 
 
@@ -109,8 +109,8 @@ def pressed(count, **changes):
 @pytest.mark.parametrize(('busy', 'waits'), [(1, 1), (1, 0), (0.5, 1)])
 def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
     _, used = drawn(seed)
-    steered = R.steered_by(resources.Control.DISK)
-    place = column(resources.Control.DISK)
+    steered = R.steered_by(resources.ResourceControl.DISK)
+    place = column(resources.ResourceControl.DISK)
     stall, part = np.zeros((len(used), CONTROLS)), np.zeros((1, CONTROLS))
     stall[0, place], part[0, place] = 0.4 * waits, busy
     load = load_of(used, stall=stall, busy=part)
@@ -120,7 +120,7 @@ def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
         pressed(len(used), devices={'8:0': device}),
         load.used[:, steered].sum(axis=1),
     )
-    assert one_of(resources.Control.DISK, load) == (
+    assert one_of(resources.ResourceControl.DISK, load) == (
         contended,
         wanting.tolist(),
     )
@@ -128,7 +128,7 @@ def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
 
 @pytest.mark.parametrize('stalls', [[0.0, 0.0], [0.04, 0.0], [0.3, 0.0]])
 def test_memory_is_judged_as_agents_judge_it(stalls):
-    place = column(resources.Control.MEMORY)
+    place = column(resources.ResourceControl.MEMORY)
     stall = np.zeros((2, CONTROLS))
     stall[:, place] = stalls
     load = load_of(np.full((2, len(R)), 0.5), stall=stall)
@@ -136,7 +136,7 @@ def test_memory_is_judged_as_agents_judge_it(stalls):
     contended, wanting = memory.judge(
         pressed(2, memory_stall=np.array(stalls), reclaim_rate=short)
     )
-    assert one_of(resources.Control.MEMORY, load) == (
+    assert one_of(resources.ResourceControl.MEMORY, load) == (
         contended,
         wanting.tolist(),
     )
@@ -147,7 +147,7 @@ def test_nodes_are_judged_apart_and_only_what_is_asked_for():
     used[:2, R.index('net_sent')] = 0.5
     load = load_of(used, node=[0, 0, 1, 1])
     ones = np.ones((4, CONTROLS))
-    network = resources.Control.NETWORK
+    network = resources.ResourceControl.NETWORK
     contended, wanting = decide_round.judged(load, resources.CONTROLS, ones)
     assert contended[:, column(network)].tolist() == [True, False]
     assert wanting[:, column(network)].tolist() == [True, True, False, False]

@@ -26,7 +26,7 @@ class World:
     elsewhere: tuple = (0.0,) * 4
 
     def __post_init__(self):
-        self.past = safety_net.Past.unknown(len(self.cpus))
+        self.past = safety_net.RoundCounts.unknown(len(self.cpus))
         self.asked = 0
 
     def division(self, had=None):
@@ -40,7 +40,7 @@ class World:
                 np.array(self.cpus), node, wanted, size * weight
             )
         total = np.bincount(user, had, 4) + np.array(self.elsewhere)
-        return safety_net.Division(
+        return safety_net.CpuDivision(
             node=node,
             nodes=len(self.cpus),
             user=user,
@@ -201,7 +201,7 @@ def test_harm_in_every_second_round_is_noise():
 
 
 def test_rows_that_are_put_are_picked_again():
-    past = safety_net.Past.unknown(3)
+    past = safety_net.RoundCounts.unknown(3)
     here = np.array([1, 2])
     fallen = past.picked(here).after(np.array([1.0, 0.0]))
     past.put(here, fallen)

@@ -83,7 +83,7 @@ def reports(draw):
 
 
 wishes = strategies.none() | strategies.builds(
-    desired.Desired,
+    desired.DesiredChoice,
     epoch=strategies.integers(1, desired.LARGEST_EPOCH),
     metric=names,
     policy=names,

@@ -13,7 +13,7 @@ from nova_fairness.exchange import desired
 from tests.unit.exchange import build
 
 LIMITS = build.LIMITS
-SET = dataclasses.asdict(desired.Desired(7, 'Metric', 'policy', 'n9'))
+SET = dataclasses.asdict(desired.DesiredChoice(7, 'Metric', 'policy', 'n9'))
 BEFORE = codec.decode(build.message(desired=SET), LIMITS).lasting
 
 

@@ -19,12 +19,12 @@ from oslo_messaging_zmq.keys import keyring
 from tests.fixtures.patience import eventually
 from tests.unit.exchange import fake_store
 
-FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
-SECOND = desired_module.Desired(2, 'm2', 'p2', 'n2')
+FIRST = desired_module.DesiredChoice(1, 'm1', 'p1', 'n1')
+SECOND = desired_module.DesiredChoice(2, 'm2', 'p2', 'n2')
 CONFIGURED = ('m0', 'p0')
 
 some = strategies.builds(
-    desired_module.Desired,
+    desired_module.DesiredChoice,
     epoch=strategies.integers(1, 3),
     metric=strategies.sampled_from('mn'),
     policy=strategies.just('p'),
@@ -145,12 +145,12 @@ def test_nothing_was_ever_set(state):
 
 
 def test_what_is_set_survives_the_agent(state, file):
-    assert state().set('m1', None, CONFIGURED) == desired_module.Desired(
+    assert state().set('m1', None, CONFIGURED) == desired_module.DesiredChoice(
         1, 'm1', 'p0', 'n5'
     )
     again = state()
     assert again.current().metric == 'm1'
-    assert again.set(None, 'p2', CONFIGURED) == desired_module.Desired(
+    assert again.set(None, 'p2', CONFIGURED) == desired_module.DesiredChoice(
         2, 'm1', 'p2', 'n5'
     )
     assert file.load().epoch == 2
@@ -173,7 +173,7 @@ def test_a_file_that_cannot_be_written_is_said(state, tmp_path, caplog):
 def test_an_epoch_is_made_after_that_of_the_store(state):
     shared = fake_store.FakeStore(SECOND)
     fresh = state(shared, start=False)
-    assert fresh.set('m3', None, CONFIGURED) == desired_module.Desired(
+    assert fresh.set('m3', None, CONFIGURED) == desired_module.DesiredChoice(
         3, 'm3', 'p2', 'n5'
     )
     assert shared.kept.epoch == 3
@@ -268,7 +268,9 @@ def signatures(tmp_path):
 @pytest.fixture
 def signed(signatures):
     def make(epoch, metric='m1'):
-        return desired_module.Desired(**signatures.signed(epoch, metric, 'p1'))
+        return desired_module.DesiredChoice(
+            **signatures.signed(epoch, metric, 'p1')
+        )
 
     return make
 
@@ -384,5 +386,5 @@ def test_a_revoked_controller_is_overruled_whatever_its_epoch(
     ring = keyring.Keyring(place / 'new.secret')
     chosen = signatures_module.Signatures(ring, 'cell1').signed(5, 'm2', 'p')
     assert fresh.current() == stolen
-    good = desired_module.Desired(**chosen)
+    good = desired_module.DesiredChoice(**chosen)
     assert fresh.take_over(good) == good

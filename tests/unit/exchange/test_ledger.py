@@ -25,7 +25,7 @@ OWN = build.node_report('me', users=('anna',))
 
 def make(**changes):
     limits = dataclasses.replace(build.LIMITS, **changes)
-    return ledger_module.Ledger('me', 'boot', limits)
+    return ledger_module.ReportLedger('me', 'boot', limits)
 
 
 def view(ledger, now_s=0.0, own=OWN, metric=METRIC, interval_s=10.0):
@@ -258,9 +258,9 @@ class Node:
 
     def __init__(self, tmp_path):
         log = tally_module.QuietLog(logging.getLogger(__name__), lambda: 0.0)
-        self.tally = tally_module.Tally()
+        self.tally = tally_module.NameCounts()
         self.intake = intake_module.Intake(
-            ledger_module.Ledger('me', 'boot', LIMITS),
+            ledger_module.ReportLedger('me', 'boot', LIMITS),
             LIMITS,
             desired_state.DesiredState(
                 'me', desired_store.FileStore(tmp_path / 'desired.json')
@@ -398,7 +398,7 @@ def test_what_is_no_block_is_refused_at_once(node, table):
 
 
 def test_two_that_are_read_at_a_time_do_not_hide_each_other():
-    ledger = ledger_module.Ledger('me', 'boot', LIMITS)
+    ledger = ledger_module.ReportLedger('me', 'boot', LIMITS)
     lasting = codec.decode(message(), LIMITS).lasting
     ledger.accept(build.node_report(), 0.0, lasting)
     second, third = (

@@ -14,15 +14,15 @@ from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import intake
 from nova_fairness.exchange import limits
-from nova_fairness.exchange import listening
 from nova_fairness.exchange import mesh
+from nova_fairness.exchange import report_server
 from nova_fairness.model import report
 from tests.fixtures.patience import eventually
 from tests.unit.exchange import build
 from tests.unit.exchange import fake_store
 from tests.unit.exchange import fake_transport
 
-SET = desired_module.Desired(7, 'DominantShareMetric', 'feedback', 'n9')
+SET = desired_module.DesiredChoice(7, 'DominantShareMetric', 'feedback', 'n9')
 SHORT = limits.Bounds(domain='test')
 
 
@@ -267,7 +267,7 @@ def test_gossip_of_a_node_counts_less_than_the_store(
 def test_a_broker_that_is_away_delays_nobody(
     node, transport, hangs, monkeypatch
 ):
-    monkeypatch.setattr(listening, '_RETRY_S', 0.01)
+    monkeypatch.setattr(report_server, '_RETRY_S', 0.01)
     outage = fake_transport.FakeOutage(transport, hangs=hangs)
     exchange = node('n1', start=False)
     exchange.start()
@@ -319,7 +319,7 @@ HOSTILE_CALLS = {
 def test_hostile_calls_are_counted_and_the_listener_lives(node, transport):
     exchange = node('n1')
     target = oslo_messaging.Target(
-        exchange='test', topic=listening.TOPIC, fanout=True
+        exchange='test', topic=report_server.TOPIC, fanout=True
     )
     for message in HOSTILE_CALLS.values():
         transport._send(target, {}, {'args': {}, **message})

@@ -10,7 +10,7 @@ from nova_fairness.measure import round as measure_round
 
 @pytest.fixture
 def past():
-    made = measure_round.Past.unknown(3, 10.0)
+    made = measure_round.VmHistory.unknown(3, 10.0)
     made.wanted[:] = np.arange(made.wanted.size).reshape(made.wanted.shape)
     made.paused[:] = [True, False, True]
     return made

@@ -6,10 +6,10 @@ import pytest
 
 from nova_fairness.model import pairing
 
-EQUALISES, MAPS = pairing.Kind.EQUALISES, pairing.Kind.MAPS
+EQUALISES, MAPS = pairing.PolicyKind.EQUALISES, pairing.PolicyKind.MAPS
 
 
-@pytest.mark.parametrize('kind', [None, *pairing.Kind])
+@pytest.mark.parametrize('kind', [None, *pairing.PolicyKind])
 def test_nothing_is_said_of_a_metric_for_all_policies(kind):
     assert pairing.warning('M', pairing.ANY, 'p', kind) == ''
 
@@ -31,7 +31,7 @@ def test_what_does_not_suit_is_named_with_what_does(suits, kind, said):
     assert ('suits it' in text) == bool(suits)
 
 
-@pytest.mark.parametrize('kind', pairing.Kind)
+@pytest.mark.parametrize('kind', pairing.PolicyKind)
 def test_a_kind_that_suits_is_not_warned_of(kind):
     assert pairing.warning('M', {kind}, 'p', kind) == ''
 

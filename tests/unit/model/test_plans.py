@@ -6,15 +6,15 @@ from nova_fairness import exception
 from nova_fairness.model import plans
 from tests.fixtures import store_contract
 
-E, M, C = plans.Event, plans.MoveEvent, plans.Cause
+E, M, C = plans.PlanEvent, plans.MoveEvent, plans.PlanCause
 
 
 def test_a_plan_goes_from_a_proposal_to_its_end():
     plan = store_contract.make_plan()
     for event, state in (
-        (E.APPROVE, plans.State.APPROVED),
-        (E.BEGIN, plans.State.RUNNING),
-        (E.FINISH, plans.State.DONE),
+        (E.APPROVE, plans.PlanState.APPROVED),
+        (E.BEGIN, plans.PlanState.RUNNING),
+        (E.FINISH, plans.PlanState.DONE),
     ):
         plan = plan.stepped(event, 5.0, C.OPERATOR, 'why')
         assert plan.state is state

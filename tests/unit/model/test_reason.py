@@ -125,7 +125,7 @@ def test_a_reason_without_audiences_is_for_operators(monkeypatch):
     monkeypatch.delitem(reason.AUDIENCES, R.NO_ROOM)
     why = reason.why(R.NO_ROOM, FOREIGN, asked=7001.0, free=7002.0)
     told = reason.told(why, A.MANAGER, OWN)
-    assert told == reason.Told(R.NO_ROOM, 'no room', '', {})
+    assert told == reason.ReadableReason(R.NO_ROOM, 'no room', '', {})
 
 
 def test_nothing_else_tells_whole_sentences():

@@ -5,7 +5,7 @@
 import json
 import re
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.observe import border
 from nova_fairness.observe import notices
 from nova_fairness.observe import queue
@@ -16,16 +16,16 @@ PAGE = documented.PAGES / 'notifications-hosts.rst'
 
 
 def told(event):
-    state = next(s for s, e in partition.STEPS.items() if event in e)
+    state = next(s for s, e in border_module.STEPS.items() if event in e)
     node = border_fixture.node('h1', state.value)
-    cause = partition.Cause.OPERATOR
+    cause = border_module.HostCause.OPERATOR
     return border.notice(node.stepped(event, 60.0, cause, 'so', 90.0), 'c1')
 
 
 def test_the_page_names_every_event_and_every_field():
     page = PAGE.read_text('utf-8')
     said = re.findall(r'^``(fairness\.host\.\w+)``$', page, re.MULTILINE)
-    found = [told(event) for event in partition.Event]
+    found = [told(event) for event in border_module.HostEvent]
     assert sorted(said) == sorted(each.event for each in found)
     fields = documented.entries(page)
     for each in found:
@@ -39,7 +39,7 @@ def test_the_page_names_every_event_and_every_field():
 
 
 def test_who_does_not_act_knows_no_host():
-    idle = border.Border({('ask', 'demand'): 1})
+    idle = border.BorderStatus({('ask', 'demand'): 1})
     collector = queue.QueueCollector(None, None, lambda: idle)
     names = [each.name for each in collector.collect()]
     assert names == ['nova_fairness_partition_steps']

@@ -23,7 +23,7 @@ def silent(served, count):
 @pytest.fixture
 def served(monkeypatch):
     monkeypatch.setattr(endpoint._QuietHandler, 'timeout', 1.0)
-    made = endpoint.Endpoint('127.0.0.1', 0, metrics.RoundCollector(dict))
+    made = endpoint.HttpEndpoint('127.0.0.1', 0, metrics.RoundCollector(dict))
     made.start()
     yield made
     made.stop()
@@ -80,6 +80,6 @@ def test_before_the_first_round_there_is_no_status(served):
 
 def test_an_address_in_use_is_named(served):
     with pytest.raises(exception.ConfigurationError, match=str(served.port)):
-        endpoint.Endpoint(
+        endpoint.HttpEndpoint(
             '127.0.0.1', served.port, metrics.RoundCollector(dict)
         )

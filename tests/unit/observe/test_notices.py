@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.observe import notices
@@ -19,7 +19,7 @@ from tests.unit.agent import fake_host
 PAGE = documented.PAGES / 'notifications.rst'
 EVENT = re.compile(r'^(fairness\.[\w.]+)\n=+\n', re.MULTILINE)
 SMALLEST = np.full(len(resources.CONTROLS), 20**-0.5)
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def done(host):
 
 def told(before, *rounds, level=0.25):
     """What the rounds after the first are worth."""
-    watch = notices.Watch(level)
+    watch = notices.RoundWatch(level)
     assert watch.notices(before, SMALLEST) == ()
     return [item for done in rounds for item in watch.notices(done, SMALLEST)]
 
@@ -79,7 +79,7 @@ def test_another_metric_and_policy_are_told_with_what_was_before(done):
         metric='UniformMetric',
         policy='thesis',
         epoch=7,
-        chosen_by=asker.Asker('c1', 'u-9', 'req-1'),
+        chosen_by=caller.Asker('c1', 'u-9', 'req-1'),
     )
     metric, policy = told(done, chosen, chosen)
     assert (metric.event, metric.priority) == ('fairness.metric.set', 'info')
@@ -100,7 +100,7 @@ def test_another_metric_and_policy_are_told_with_what_was_before(done):
 
 
 def test_a_pause_and_its_end_are_told_once(done):
-    by = asker.Asker('', 'u-9', 'req-1')
+    by = caller.Asker('', 'u-9', 'req-1')
     paused = dataclasses.replace(done, paused=True, paused_by=by)
     found = told(done, paused, paused, done, done)
     assert events(found) == ['fairness.host.pause', 'fairness.host.resume']
@@ -202,8 +202,8 @@ def every_kind(done):
         metric='X',
         policy='Y',
         paused=True,
-        chosen_by=asker.Asker('c1', 'u-9', 'req-1'),
-        paused_by=asker.Asker('c1', 'u-9', 'req-2'),
+        chosen_by=caller.Asker('c1', 'u-9', 'req-1'),
+        paused_by=caller.Asker('c1', 'u-9', 'req-2'),
         quarantined={'Wild': 'raised'},
     )
     low = weighing(done, 0.1, 1.0)

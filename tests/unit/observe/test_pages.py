@@ -83,7 +83,7 @@ def exported(done):
 
 
 def _scraped(collector):
-    made = endpoint.Endpoint('127.0.0.1', 0, collector)
+    made = endpoint.HttpEndpoint('127.0.0.1', 0, collector)
     try:
         body = b''.join(
             made._answer(

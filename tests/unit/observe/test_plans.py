@@ -15,16 +15,16 @@ from tests.fixtures import store_contract
 
 PAGE = documented.PAGES / 'notifications-plans.rst'
 PLAN = store_contract.make_plan()
-M, C = model.MoveEvent, model.Cause
+M, C = model.MoveEvent, model.PlanCause
 
 
 def told():
     """A notice of every kind there is."""
     found = list(plans.told(None, PLAN, 'c1'))
-    for state in set(model.State) - {model.State.PROPOSED}:
+    for state in set(model.PlanState) - {model.PlanState.PROPOSED}:
         after = dataclasses.replace(PLAN, state=state)
         found += plans.told(PLAN, after, 'c1')
-    won = dataclasses.replace(PLAN, won=model.Outcome(moves=1))
+    won = dataclasses.replace(PLAN, won=model.PlanOutcome(moves=1))
     found += plans.told(PLAN, won, 'c1')
     for state in model.MoveState:
         move = dataclasses.replace(PLAN.moves[0], state=state, cause=C.ASKED)
@@ -72,13 +72,13 @@ def test_a_move_says_where_its_server_goes():
 
 
 def test_every_cause_has_a_sentence():
-    for cause in model.Cause:
+    for cause in model.PlanCause:
         assert model.sentence(cause, 'x').endswith(': x')
     assert model.sentence(None, '') == ''
 
 
 def test_who_does_not_act_knows_of_no_host():
-    idle = plans.Plans({('balance', 'done'): 1}, {})
+    idle = plans.PlansStatus({('balance', 'done'): 1}, {})
     collector = queue.QueueCollector(None, None, None, lambda: idle)
     assert [each.name for each in collector.collect()] == [
         'nova_fairness_plan_entered_plans',

@@ -26,13 +26,13 @@ SEEN = queue_model.Queue(
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
     oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
     left={'gone': 2}, warned={'safe': 1}, cycles=9, cycles_failed=2,
-    calibrated=cluster.Calibrated(40, 0.5, 0.9, 1.5, -60.0),
-    preempted=queue_model.Preempted(
+    calibrated=cluster.EstimateQuality(40, 0.5, 0.9, 1.5, -60.0),
+    preempted=queue_model.PreemptionOutcomes(
         {('makes_room', 'freed'): 2}, 1200.0, 7200.0, 1, 700.0
     ),
 )  # fmt: skip
 
-BORDER = border.Border(
+BORDER = border.BorderStatus(
     {('ask', 'demand'): 2},
     1000.0,
     {'batch': 3},
@@ -42,7 +42,9 @@ BORDER = border.Border(
     {('physics', 'batch'): 0.3},
 )
 
-PLANS = plans.Plans({('balance', 'done'): 2}, {('moved', 'arrived'): 3}, 9.0)
+PLANS = plans.PlansStatus(
+    {('balance', 'done'): 2}, {('moved', 'arrived'): 3}, 9.0
+)
 
 
 def told(state):

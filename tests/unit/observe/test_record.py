@@ -53,7 +53,7 @@ def test_a_record_is_plain_json_even_before_anything_is_measured(host):
 def test_each_round_is_one_line_and_a_second_run_appends(host, tmp_path):
     path = tmp_path / 'rounds.jsonl'
     for _ in range(2):
-        recorder = record.Recorder(path)
+        recorder = record.RoundRecorder(path)
         recorder.add(host.rounds(1))
         recorder.close()
     lines = path.read_text().splitlines()
@@ -62,13 +62,13 @@ def test_each_round_is_one_line_and_a_second_run_appends(host, tmp_path):
 
 def test_a_record_that_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(exception.StateError, match='record_path'):
-        record.Recorder(tmp_path / 'none' / 'rounds.jsonl')
+        record.RoundRecorder(tmp_path / 'none' / 'rounds.jsonl')
 
 
 def test_a_line_that_was_cut_off_swallows_no_other(host, tmp_path):
     path = tmp_path / 'rounds.jsonl'
     path.write_text('{"version": 1, "rou')
-    recorder = record.Recorder(path)
+    recorder = record.RoundRecorder(path)
     recorder.add(host.rounds(1))
     recorder.add(host.rounds(1))
     recorder.close()
@@ -77,7 +77,7 @@ def test_a_line_that_was_cut_off_swallows_no_other(host, tmp_path):
 
 
 def test_a_full_disk_is_named_and_keeps_no_recorder_from_closing(host):
-    recorder = record.Recorder(pathlib.Path('/dev/full'))
+    recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
     with pytest.raises(exception.StateError, match='/dev/full: No space'):
         recorder.add(host.rounds(1))
     recorder.close()
@@ -128,7 +128,7 @@ def test_a_collector_without_a_round_tells_its_counts_only():
 @pytest.fixture
 def served(host):
     collector = metrics.RoundCollector()
-    made = endpoint.Endpoint('127.0.0.1', 0, collector)
+    made = endpoint.HttpEndpoint('127.0.0.1', 0, collector)
     made.start()
     yield made, collector
     made.stop()
@@ -168,6 +168,6 @@ def test_the_endpoint_says_what_it_cannot_serve(served, path, code):
 
 def test_a_taken_port_is_named(served):
     with pytest.raises(exception.ConfigurationError, match='free port'):
-        endpoint.Endpoint(
+        endpoint.HttpEndpoint(
             '127.0.0.1', served[0].port, metrics.RoundCollector()
         )

@@ -14,7 +14,7 @@ NOW = '2026-02-01T12:00:00+00:00'
 
 
 def entry(number, name='n1', role='node', revoked_at=''):
-    return allow_list.Entry(KEYS[number], name, role, THEN, revoked_at)
+    return allow_list.AllowedKey(KEYS[number], name, role, THEN, revoked_at)
 
 
 ENTRIES = (entry(0), entry(1), entry(2, 'ctl', 'controller', NOW))

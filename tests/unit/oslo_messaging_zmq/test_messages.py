@@ -36,7 +36,7 @@ def request(**changes):
         'ctxt': {'user': 'u'},
         'message': {'method': 'm', 'args': {}},
     }
-    return messages.Request(**fields | changes)
+    return messages.RequestMessage(**fields | changes)
 
 
 @given(ctxt=st.dictionaries(st.text(), plain), value=plain)

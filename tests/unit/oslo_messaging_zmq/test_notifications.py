@@ -25,7 +25,7 @@ def entry(number, **changes):
         'id': f'{number}-0',
         'fields': {b'body': b'{}'},
     }
-    return store.Entry(**(values | changes))
+    return store.StreamEntry(**(values | changes))
 
 
 def test_a_notification_is_read_as_it_was_written():
@@ -136,7 +136,9 @@ def batches(consumer, size, timeout=None, settle=None):
             if settle:
                 settle(one)
 
-    listener = notification_listener.Listener(consumer, size, timeout)
+    listener = notification_listener.NotificationListener(
+        consumer, size, timeout
+    )
     listener.start(callback)
     while consumer.rounds:
         time.sleep(0.001)
@@ -166,7 +168,9 @@ def test_no_more_is_asked_for_than_the_batch_lacks():
 
 
 def test_a_batch_is_not_larger_than_what_may_be_open():
-    listener = notification_listener.Listener(FakeConsumer(), 1000, None)
+    listener = notification_listener.NotificationListener(
+        FakeConsumer(), 1000, None
+    )
     assert listener.batch_size == 64
 
 
@@ -202,14 +206,14 @@ def test_nobody_is_called_after_stop_and_all_is_left_in_the_end():
 
 def test_a_listener_that_never_started_is_cleaned_up():
     consumer = FakeConsumer()
-    listener = notification_listener.Listener(consumer, 1, None)
+    listener = notification_listener.NotificationListener(consumer, 1, None)
     listener.stop()
     listener.cleanup()
     assert consumer.is_closed
 
 
 def test_counters_lose_nothing():
-    tally = consumer_module.Tally()
+    tally = consumer_module.ConsumerCounters()
     threads = [
         threading.Thread(
             target=lambda: [tally.add('one') for _ in range(1000)]

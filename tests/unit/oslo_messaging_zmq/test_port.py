@@ -24,10 +24,10 @@ class Scene:
         self.wakes += 1
 
     def message(self, kind=messages.CALL):
-        request = messages.Request(
+        request = messages.RequestMessage(
             kind, 'id', 'x', 't', 's', None, {}, {'m': 1}
         )
-        made = port.Incoming(request, b'sender', 'n1', 100, self.answer)
+        made = port.IncomingMessage(request, b'sender', 'n1', 100, self.answer)
         made.begin(self.credit, self.part)
         return made
 

@@ -35,7 +35,7 @@ def peer(number=0, **changes):
         'fanout': 'tcp://[fe80::1%eth0]:1002',
         'generation': 7,
     }
-    return contract.Peer(**(values | changes))
+    return contract.AnnouncedListener(**(values | changes))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_no_two_topics_share_a_key():
 
 def members(*peers, epoch='e', mark=b'm'):
     names = tuple(store.member(one) for one in peers)
-    return store.Members(epoch, mark, 0, names)
+    return store.TopicMembers(epoch, mark, 0, names)
 
 
 def found(*peers):
@@ -186,7 +186,7 @@ def test_after_a_loss_a_listener_that_is_new_replaces_what_was_kept():
 
 
 def test_what_was_registered_again_unchanged_keeps_its_place():
-    known = knowledge.Knowledge()
+    known = knowledge.SharedKnowledge()
     known.add(peer(1))
     (own,) = known.due(0.0)
     known.announced_now(own, peer(1, generation=9), 5.0)
@@ -198,7 +198,7 @@ def test_what_was_registered_again_unchanged_keeps_its_place():
 
 
 def test_what_left_while_it_was_announced_is_withdrawn():
-    known = knowledge.Knowledge()
+    known = knowledge.SharedKnowledge()
     known.add(peer(1))
     (own,) = known.due(0.0)
     known.remove(peer(1).id)
@@ -208,7 +208,7 @@ def test_what_left_while_it_was_announced_is_withdrawn():
 
 
 def test_topics_that_nobody_asks_for_are_forgotten():
-    known = knowledge.Knowledge()
+    known = knowledge.SharedKnowledge()
     listing = known.use(('nova', 'compute'))
     assert known.listings_in_use(listing.used_s + 10, 20)
     assert not known.listings_in_use(listing.used_s + 30, 20)

@@ -32,7 +32,9 @@ class FakeConnections:
 
 def peer(peer_id, server='s'):
     where = f'tcp://h:{peer_id}'
-    return contract.Peer(peer_id, 'x', 't', server, 'h', where, where)
+    return contract.AnnouncedListener(
+        peer_id, 'x', 't', server, 'h', where, where
+    )
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ class Kernel:
 
     def accept(self, descriptor, address='10.0.0.1', sent=WAITING):
         self.cookies += 1
-        self.looks[descriptor] = sessions.Look(
+        self.looks[descriptor] = sessions.ConnectionFacts(
             self.cookies, address, 5000 + self.cookies, sent
         )
 

@@ -10,7 +10,7 @@ from oslo_messaging_zmq.rpc import turns
 class Scene:
     def __init__(self):
         self.wakes = 0
-        self.turns = turns.Turns(2, 3, 1000, self.wake)
+        self.turns = turns.MessageTurns(2, 3, 1000, self.wake)
         self.begun = {}
 
     def wake(self):

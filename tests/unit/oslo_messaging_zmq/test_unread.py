@@ -33,7 +33,7 @@ class FakeKernel:
         self.cookies = {}
         self.shut = []
         self.resident = 0
-        self.unread = unread.Unread(
+        self.unread = unread.AllConnections(
             MOST,
             look=self.look,
             shut=lambda *which: self.shut.append(which),
@@ -45,7 +45,7 @@ class FakeKernel:
             return None
         cookie = self.cookies.get(descriptor, descriptor)
         received = self.received[descriptor]
-        return sessions.Look(cookie, '::1', 1, 500, received)
+        return sessions.ConnectionFacts(cookie, '::1', 1, 500, received)
 
     def opened(self, descriptor, who):
         self.received[descriptor] = 0
@@ -117,7 +117,7 @@ def test_a_connection_that_cannot_be_ended_now_is_tried_again(kernel):
     def no_descriptor(*which):
         raise OSError
 
-    kernel.unread = unread.Unread(MOST, kernel.look, no_descriptor)
+    kernel.unread = unread.AllConnections(MOST, kernel.look, no_descriptor)
     kernel.opened(3, 'evil')
     kernel.received[3] = MOST + 1
     assert kernel.unread.end() == kernel.unread.end() == {'evil': MOST + 1}

@@ -29,7 +29,7 @@ def test_what_may_have_made_room_is_a_hint(event, is_hint):
     told = {'message_id': 'm1', 'event_type': event, 'payload': {}}
     body = {'oslo.version': '2.0', 'oslo.message': json.dumps(told)}
     given = []
-    job = hints.Listener(
+    job = hints.HintListener(
         '', topology.Places(), threading.Event(), lambda: given.append(event)
     )
     came = link.Delivery('q', 'k', json.dumps(body).encode(), {}, 1)
@@ -39,5 +39,7 @@ def test_what_may_have_made_room_is_a_hint(event, is_hint):
 
 @pytest.mark.parametrize('body', [b'', b'\xff\xfe', b'event_type' * 1000])
 def test_nonsense_is_no_hint(body):
-    job = hints.Listener('', topology.Places(), threading.Event(), pytest.fail)
+    job = hints.HintListener(
+        '', topology.Places(), threading.Event(), pytest.fail
+    )
     job.do(None, link.Delivery('q', 'k', body, {}, 1))

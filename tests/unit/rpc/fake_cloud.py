@@ -10,7 +10,7 @@ import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.conf import transport
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.rpc import client
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server
@@ -20,7 +20,7 @@ SOON_S = 0.3  # nobody will answer
 _DOMAINS = itertools.count()
 
 
-class FakeOperations(endpoint.Operations):
+class FakeOperations(endpoint.AgentCalls):
     """An agent without a node."""
 
     def __init__(self, host, peers=()):
@@ -34,11 +34,11 @@ class FakeOperations(endpoint.Operations):
         self.vms = ()
         self.warning = ''
 
-    def choose(self, metric, policy, by=asker.NOBODY):
+    def choose(self, metric, policy, by=caller.NOBODY):
         return self.take_over(metric, policy, self.epoch + 1, self.host, by=by)
 
     def take_over(
-        self, metric, policy, epoch, origin, signature='', by=asker.NOBODY
+        self, metric, policy, epoch, origin, signature='', by=caller.NOBODY
     ):
         self.asked.append((metric, policy, epoch, origin))
         self.signature, self.by = signature, by
@@ -60,12 +60,12 @@ class FakeOperations(endpoint.Operations):
             'warning': self.warning,
         }
 
-    def pause(self, by=asker.NOBODY):
+    def pause(self, by=caller.NOBODY):
         self.by = by
         self.asked.append('pause')
         return {'host': self.host, 'paused': True}
 
-    def resume(self, by=asker.NOBODY):
+    def resume(self, by=caller.NOBODY):
         self.by = by
         self.asked.append('resume')
         return {'host': self.host, 'paused': False}

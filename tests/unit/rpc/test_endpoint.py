@@ -7,7 +7,7 @@ import oslo_messaging
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import request_ids
 from tests.unit.rpc import fake_cloud
@@ -207,9 +207,9 @@ def test_what_was_refused_is_logged_with_the_request(agent, caplog):
 def test_whoever_asked_for_a_change_goes_with_it(agent, method, given):
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
     ask(agent, method, request, **given)
-    assert agent.by == asker.Asker('c1', 'u-9', 'req-1')
+    assert agent.by == caller.Asker('c1', 'u-9', 'req-1')
     ask(agent, method, INSECURE | {'user_id': 'a\nb'}, **given)
-    assert agent.by == asker.NOBODY
+    assert agent.by == caller.NOBODY
 
 
 def test_every_line_of_a_call_carries_its_request(agent):

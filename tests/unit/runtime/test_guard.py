@@ -89,7 +89,7 @@ class FakeTurns:
     def __call__(self, native_id):
         assert native_id > 0
         self.asked += 1
-        return guard.Turns(
+        return guard.ThreadTimes(
             *(self.answers.pop(0) if self.answers else (0.0, 0.0, False))
         )
 
@@ -161,7 +161,9 @@ def test_the_kernel_tells_what_a_thread_got():
 
 def test_a_thread_that_is_gone_got_nothing():
     beyond_any = 2**22 + 1
-    assert guard.turns_of(beyond_any) == guard.Turns(0.0, 0.0, runnable=False)
+    assert guard.turns_of(beyond_any) == guard.ThreadTimes(
+        0.0, 0.0, runnable=False
+    )
 
 
 def test_a_plugin_that_loops_for_ever_is_ended_after_its_deadline():

@@ -14,7 +14,7 @@ class FakeClock:
 
 
 def test_counts_are_given_by_name():
-    counted = quiet_log.Tally()
+    counted = quiet_log.NameCounts()
     for name in ('b', 'a', 'b'):
         counted.add(name)
     assert counted.counts() == {'a': 1, 'b': 2}

@@ -12,7 +12,7 @@ RATIO = 20.0
 def rows(node, user, wanted, supply, size=None):
     """Each argument is a list; users own their rows themselves."""
     user = np.array(user)
-    return maxmin.Rows(
+    return maxmin.DemandRows(
         node=np.array(node),
         owner=user,
         user=np.arange(int(user.max()) + 1),

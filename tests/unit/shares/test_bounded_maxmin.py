@@ -232,7 +232,7 @@ def test_no_step_asks_a_metric_more_than_a_few_times():
 
 def test_an_owner_of_a_cell_is_made_heavier_by_other_cells_of_their_user():
     """Two cells of user 0, weighed each by what the user has in all."""
-    rows = maxmin.Rows(
+    rows = maxmin.DemandRows(
         node=np.array([0, 0, 1, 1]),
         owner=np.arange(4),
         user=np.array([0, 1, 0, 2]),

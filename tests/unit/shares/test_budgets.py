@@ -26,7 +26,7 @@ ACCOUNTS = (
     cluster.Account('p', 'physics'),
     cluster.Account('p/u', 'p', budget_hours=10.0),
 )
-TERMS = budgets.Terms()
+TERMS = budgets.BudgetTerms()
 
 
 def opened(accounts=ACCOUNTS, spent=None, terms=TERMS, at_s=NOW, **more):
@@ -35,7 +35,7 @@ def opened(accounts=ACCOUNTS, spent=None, terms=TERMS, at_s=NOW, **more):
 
 
 def spending(accounts=ACCOUNTS, **more):
-    return budgets.Spending(opened(accounts, **more), accounts)
+    return budgets.BudgetUse(opened(accounts, **more), accounts)
 
 
 def runs(vcpu=1, ends_at=None, **more):
@@ -65,7 +65,7 @@ def test_periods_follow_the_calendar(period, now, starts):
 def test_who_has_no_budget_spends_as_they_like():
     accounts = (cluster.Account('p'),)
     assert opened(accounts) is None
-    free = budgets.Spending(None, accounts)
+    free = budgets.BudgetUse(None, accounts)
     assert free.lacking([lasts(1e6)], NOW) is None
     assert free.left() is None
 
@@ -151,12 +151,12 @@ def test_preemptible_use_counts_as_configured():
     band = request.Band.PREEMPTIBLE
     asked = lasts(30, band=band)
     assert spending().lacking([asked], NOW) is None
-    half = budgets.Terms(preemptible=0.5)
+    half = budgets.BudgetTerms(preemptible=0.5)
     assert spending(terms=half).lacking([asked], NOW).asked_s == 15 * HOUR_S
 
 
 def test_units_are_weighted():
-    terms = budgets.Terms(weights={'MEMORY_MB': 0.5})
+    terms = budgets.BudgetTerms(weights={'MEMORY_MB': 0.5})
     lack = spending(terms=terms).lacking([lasts(1)], NOW)
     assert lack.asked_s == 50 * HOUR_S
 

@@ -23,7 +23,7 @@ USED = {'A/a1': 300.0, 'A/a2': 100.0, 'B/b1': 400.0}
 
 
 def test_factors_and_priorities_of_synergy():
-    tree = tree_module.Tree(SYNERGY)
+    tree = tree_module.AccountTree(SYNERGY)
     own = np.array([USED.get(name, 0.0) for name in tree.names])
     use = tree.summed(own) / own.sum()
     part = tree.part(own > 0)
@@ -35,27 +35,27 @@ def test_factors_and_priorities_of_synergy():
 
 
 def test_just_the_share_is_a_half():
-    tree = tree_module.Tree([Account('a', None, 3), Account('b')])
+    tree = tree_module.AccountTree([Account('a', None, 3), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
     factor = factors.classic(tree, np.array([0.75, 0.25]), part)
     assert factor == pytest.approx([0.5, 0.5])
 
 
 def test_damping_is_the_root():
-    tree = tree_module.Tree([Account('a')])
+    tree = tree_module.AccountTree([Account('a')])
     part = tree.part(np.ones(1, dtype=bool))
     factor = factors.classic(tree, np.ones(1), part, damping=2.0)
     assert factor == pytest.approx([0.5**0.5])
 
 
 def test_without_a_share_the_factor_is_nothing():
-    tree = tree_module.Tree([Account('a', None, 0), Account('b')])
+    tree = tree_module.AccountTree([Account('a', None, 0), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
     assert factors.classic(tree, np.array([0.0, 1.0]), part)[0] == 0
 
 
 def ranks(accounts, use):
-    tree = tree_module.Tree(accounts)
+    tree = tree_module.AccountTree(accounts)
     users = np.array(['/' in name for name in tree.names])
     own = np.array([use.get(name, 0.0) for name in tree.names])
     factor = factors.fair_tree(tree, tree.summed(own), users)

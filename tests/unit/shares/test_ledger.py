@@ -17,32 +17,32 @@ def tenth(account='a'):
 
 
 def test_a_steady_use_of_a_tenth_stands_at_a_tenth():
-    ledger = ledger_module.Ledger(3600, 0)
+    ledger = ledger_module.UseLedger(3600, 0)
     for now in range(300, 100 * 3600, 300):
         ledger = ledger.advanced(now, tenth(), CLOUD)
     assert ledger.use['a'] == pytest.approx([0.1])
 
 
 def test_after_a_half_life_half_is_left():
-    ledger = ledger_module.Ledger(3600, 0, {'a': np.array([0.4])})
+    ledger = ledger_module.UseLedger(3600, 0, {'a': np.array([0.4])})
     assert ledger.advanced(3600, {}, CLOUD).use['a'] == pytest.approx([0.2])
 
 
 @pytest.mark.parametrize('steps', [1, 7, 1000])
 def test_the_length_of_the_steps_changes_nothing(steps):
-    ledger = ledger_module.Ledger(WEEK, 0)
+    ledger = ledger_module.UseLedger(WEEK, 0)
     for step in range(1, steps + 1):
         ledger = ledger.advanced(WEEK * step / steps, tenth(), CLOUD)
     assert ledger.use['a'] == pytest.approx([0.05])
 
 
 def test_the_constant_of_kueue_for_a_week_and_five_minutes():
-    kept = ledger_module.Ledger(168 * 3600, 0).kept(300)
+    kept = ledger_module.UseLedger(168 * 3600, 0).kept(300)
     assert 1 - kept == pytest.approx(0.000344, rel=1e-2)
 
 
 def test_a_clock_that_goes_back_counts_no_time_twice():
-    ledger = ledger_module.Ledger(3600, 0).advanced(600, tenth(), CLOUD)
+    ledger = ledger_module.UseLedger(3600, 0).advanced(600, tenth(), CLOUD)
     back = ledger.advanced(100, tenth(), CLOUD)
     again = back.advanced(600, tenth(), CLOUD)
     assert again.use['a'] == ledger.use['a']
@@ -50,7 +50,7 @@ def test_a_clock_that_goes_back_counts_no_time_twice():
 
 
 def test_the_smallest_use_adds_up():
-    ledger = ledger_module.Ledger(WEEK, 0)
+    ledger = ledger_module.UseLedger(WEEK, 0)
     for now in range(1, 2001):
         ledger = ledger.advanced(
             now * 0.001, {'a': np.array([1e-6])}, np.array([1e6])
@@ -62,13 +62,13 @@ def test_the_smallest_use_adds_up():
 
 
 def test_who_used_nothing_for_long_is_forgotten():
-    ledger = ledger_module.Ledger(1, 0, {'a': np.array([1.0])})
+    ledger = ledger_module.UseLedger(1, 0, {'a': np.array([1.0])})
     assert ledger.advanced(10, {}, CLOUD).use
     assert not ledger.advanced(100, {}, CLOUD).use
 
 
 def test_a_class_that_the_cloud_lost_counts_nothing():
-    ledger = ledger_module.Ledger(1, 0)
+    ledger = ledger_module.UseLedger(1, 0)
     after = ledger.advanced(1, tenth(), np.array([0.0]))
     assert after.use['a'] == [0]
 
@@ -76,12 +76,12 @@ def test_a_class_that_the_cloud_lost_counts_nothing():
 @pytest.mark.parametrize('half_life', [0, -1, float('nan'), float('inf')])
 def test_a_half_life_that_is_none_is_refused(half_life):
     with pytest.raises(exception.BadLedger, match='half-life must be'):
-        ledger_module.Ledger(half_life, 0)
+        ledger_module.UseLedger(half_life, 0)
 
 
 @pytest.mark.parametrize('amount', [-1.0, float('nan'), float('inf')])
 def test_use_that_is_none_is_refused_and_nothing_is_counted(amount):
-    ledger = ledger_module.Ledger(1, 0)
+    ledger = ledger_module.UseLedger(1, 0)
     with pytest.raises(exception.BadLedger, match="of account 'b' must be"):
         ledger.advanced(1, {**tenth(), 'b': np.array([amount])}, CLOUD)
 
@@ -99,10 +99,10 @@ RECORDS = strategies.lists(
 @given(RECORDS)
 def test_records_give_what_the_steps_gave(spans):
     records = [
-        ledger_module.Record('a', start, start + long, np.array([n / 100]))
+        ledger_module.UseRecord('a', start, start + long, np.array([n / 100]))
         for start, long, n in spans
     ]
-    stepped = ledger_module.Ledger(13, 0)
+    stepped = ledger_module.UseLedger(13, 0)
     for now in range(1, 81):
         use = sum(
             (
@@ -121,16 +121,16 @@ def test_records_give_what_the_steps_gave(spans):
 
 
 def test_what_is_after_now_does_not_count():
-    records = [ledger_module.Record('a', 10, 20, np.ones(1))]
+    records = [ledger_module.UseRecord('a', 10, 20, np.ones(1))]
     assert ledger_module.recomputed(records, 5, 10).use['a'] == [0]
 
 
 def test_periods_of_synergy_count_half_of_the_one_after():
     day = 86400.0
     records = [
-        ledger_module.Record('a', 0, 7 * day, np.ones(1)),
-        ledger_module.Record('b', 14 * day, 21 * day, np.ones(1)),
-        ledger_module.Record('c', -7 * day, 0, np.ones(1)),
+        ledger_module.UseRecord('a', 0, 7 * day, np.ones(1)),
+        ledger_module.UseRecord('b', 14 * day, 21 * day, np.ones(1)),
+        ledger_module.UseRecord('c', -7 * day, 0, np.ones(1)),
     ]
     use = ledger_module.periods(records, 21 * day, 7 * day, 3, 0.5)
     assert use['b'] == [7 * day]
@@ -139,7 +139,7 @@ def test_periods_of_synergy_count_half_of_the_one_after():
 
 
 def test_a_record_that_ends_before_it_begins_is_refused():
-    record = ledger_module.Record('a', 2, 1, np.ones(1))
+    record = ledger_module.UseRecord('a', 2, 1, np.ones(1))
     with pytest.raises(exception.BadLedger, match="account 'a' must not end"):
         ledger_module.recomputed([record], 3, 1)
 
@@ -163,16 +163,16 @@ steps = strategies.lists(
 @given(steps, strategies.dictionaries(strategies.sampled_from('abd'), part))
 def test_worked_out_anew_from_charges_it_is_the_same(taken, opening):
     before = {name: np.array([use]) for name, use in opening.items()}
-    ledger = ledger_module.Ledger(WEEK, 100.0, before)
+    ledger = ledger_module.UseLedger(WEEK, 100.0, before)
     charges, records = [], []
     for seconds, parts in taken:
         begins, ends = ledger.at, ledger.at + seconds
         current = {name: np.array([100 * use]) for name, use in parts.items()}
         charges.append(
-            ledger_module.Charge(begins, ends, current, CLOUD, before)
+            ledger_module.PeriodCharge(begins, ends, current, CLOUD, before)
         )
         records += [
-            ledger_module.Record(name, begins, ends, each / CLOUD)
+            ledger_module.UseRecord(name, begins, ends, each / CLOUD)
             for name, each in current.items()
         ]
         ledger = ledger.advanced(ends, current, CLOUD)
@@ -191,7 +191,9 @@ def test_worked_out_anew_from_charges_it_is_the_same(taken, opening):
 def test_runs_go_on_as_long_as_nothing_changes():
     def charge(begins, ends, much, cloud=100.0):
         amounts = {} if much is None else {'a': np.array([much])}
-        return ledger_module.Charge(begins, ends, amounts, np.array([cloud]))
+        return ledger_module.PeriodCharge(
+            begins, ends, amounts, np.array([cloud])
+        )
 
     found = ledger_module.runs(
         [

@@ -14,7 +14,7 @@ STALLS = [0.1, 0.5, 0.3, 0.6, 0.2, 0.55, 0.25, 0.5, 0.1, 0.4]
 
 def after(rows, ready=True):
     """What is known of one VM after intervals of (used, stall)."""
-    known = loops.Changes.unknown(1)
+    known = loops.LoopMemory.unknown(1)
     for used, stall in rows:
         known = known.after(
             np.array([used]), np.array([stall]), np.array([ready])

@@ -17,7 +17,7 @@ def amounts(vcpu=0.0, memory=0.0, disk=0.0):
 
 
 def charged(charge, own, told, *, by_project=False, lent=None, counts=0.0):
-    known = measured.Measured(by_project, told)
+    known = measured.MeasuredUse(by_project, told)
     found = measured.charged(
         measured.Charge(charge), own, lent or {}, counts, known, CAPACITY
     )

@@ -52,7 +52,7 @@ def test_without_marks_all_pairs_are_allowed():
 def dense(matrix, lower, upper):
     matrix = np.array(matrix, float)
     row, column = np.nonzero(matrix)
-    return programs.Rows(
+    return programs.ProgramRows(
         row,
         column,
         matrix[row, column],
@@ -113,7 +113,7 @@ def test_who_has_no_time_gets_nothing():
 
 
 def test_a_choice_that_may_not_be_the_best_says_so():
-    made = programs.Choice(np.array([1]), cost=5.0, bound=4.0)
+    made = programs.ProgramSolution(np.array([1]), cost=5.0, bound=4.0)
     assert not made.is_best
 
 

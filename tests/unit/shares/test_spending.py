@@ -26,7 +26,7 @@ def groups(*listed):
 
 def test_a_rate_is_divided_among_the_servers_of_its_group():
     found = spending.in_force(
-        groups(market.Group('p', 'web', 70.0, 2)),
+        groups(market.SpendingGroup('p', 'web', 70.0, 2)),
         [runs('a', 'web'), runs('b', 'web'), runs('c'), runs('d', 'db')],
         (),
         1000,
@@ -35,7 +35,7 @@ def test_a_rate_is_divided_among_the_servers_of_its_group():
 
 
 def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
-    given = groups(market.Group('p', 'web', 60.0, 3))
+    given = groups(market.SpendingGroup('p', 'web', 60.0, 3))
     one = spending.in_force(given, [runs('a', 'web')], (), 1)
     assert one == {'a': 20_000}
     many = [runs(f's{n}', 'web') for n in range(6)]
@@ -43,19 +43,19 @@ def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
 
 
 def test_a_group_is_one_of_its_project():
-    given = groups(market.Group('p', 'web', 60.0))
+    given = groups(market.SpendingGroup('p', 'web', 60.0))
     assert spending.in_force(given, [runs('a', 'web', 'q')], (), 1) == {'a': 1}
 
 
 def test_who_has_no_funds_left_has_the_lowest_rate():
-    given = groups(market.Group('p', 'web', 60.0, 2))
+    given = groups(market.SpendingGroup('p', 'web', 60.0, 2))
     both = [runs('a', 'web', user='u'), runs('b', 'web', user='v')]
     found = spending.in_force(given, both, {'p/u'}, 500)
     assert found == {'a': 500, 'b': 30_000}
 
 
 def test_nobody_has_less_than_the_lowest():
-    given = groups(market.Group('p', 'web', 0.001, 100))
+    given = groups(market.SpendingGroup('p', 'web', 0.001, 100))
     assert spending.in_force(given, [runs('a', 'web')], (), 700) == {'a': 700}
 
 
@@ -125,4 +125,4 @@ def test_charges_add_up_and_nothing_is_ever_below_zero(charges):
 )
 def test_a_group_that_is_none_is_named(name, rate, count, text):
     with pytest.raises(exception.BadArgument, match=text):
-        market.Group('p', name, rate, count)
+        market.SpendingGroup('p', name, rate, count)

@@ -26,8 +26,8 @@ def part_of(tree, wants, name):
 
 
 def test_parents_come_before_children_in_whatever_order_they_are_given():
-    names = tree_module.Tree(reversed(CLOUD)).names
-    assert names == tree_module.Tree(CLOUD).names
+    names = tree_module.AccountTree(reversed(CLOUD)).names
+    assert names == tree_module.AccountTree(CLOUD).names
     assert names.index('physics') < names.index('physics/bob')
 
 
@@ -41,28 +41,30 @@ def test_parents_come_before_children_in_whatever_order_they_are_given():
     ],
 )
 def test_shares_count_among_those_who_want(wants, name, part):
-    tree = tree_module.Tree(CLOUD)
+    tree = tree_module.AccountTree(CLOUD)
     assert part_of(tree, wants, name) == pytest.approx(part)
 
 
 def test_a_hundred_who_want_nothing_dilute_nobody():
     crowd = [Account(f'tiny-{n}') for n in range(100)]
-    tree = tree_module.Tree([*CLOUD, *crowd])
+    tree = tree_module.AccountTree([*CLOUD, *crowd])
     assert part_of(tree, ('physics/ann',), 'physics/ann') == 1
 
 
 def test_without_any_share_those_who_want_divide_by_number():
-    tree = tree_module.Tree([Account('a', None, 0), Account('b', None, 0)])
+    tree = tree_module.AccountTree(
+        [Account('a', None, 0), Account('b', None, 0)]
+    )
     assert part_of(tree, ('a', 'b'), 'a') == 0.5
 
 
 def test_a_share_of_nothing_gets_nothing_beside_others():
-    tree = tree_module.Tree([Account('a', None, 0), Account('b')])
+    tree = tree_module.AccountTree([Account('a', None, 0), Account('b')])
     assert part_of(tree, ('a', 'b'), 'a') == 0
 
 
 def test_what_is_below_counts_above():
-    tree = tree_module.Tree(CLOUD)
+    tree = tree_module.AccountTree(CLOUD)
     own = np.zeros((len(tree), 1))
     own[tree.place('physics/ann')] = 2
     own[tree.place('physics')] = 1
@@ -88,14 +90,14 @@ def test_what_is_below_counts_above():
 )
 def test_what_is_no_tree_is_refused_by_name(accounts, says):
     with pytest.raises(exception.BadShares) as caught:
-        tree_module.Tree(accounts)
+        tree_module.AccountTree(accounts)
     assert says in str(caught.value)
 
 
 def test_all_that_is_wrong_is_named_at_once():
     accounts = [Account('a', 'x', -1), Account('b'), Account('b')]
     with pytest.raises(exception.BadShares) as caught:
-        tree_module.Tree(accounts)
+        tree_module.AccountTree(accounts)
     assert str(caught.value).count(';') == 2
 
 
@@ -110,7 +112,7 @@ def trees(draw):
     wants = draw(
         strategies.lists(strategies.booleans(), min_size=n, max_size=n)
     )
-    return tree_module.Tree(accounts), np.array(wants)
+    return tree_module.AccountTree(accounts), np.array(wants)
 
 
 @given(trees())
@@ -136,7 +138,7 @@ def test_shares_that_are_set_lie_over_those_of_the_file():
     assert by_name['law/eve'] == Account('law/eve', 'law', 3.0)
     assert by_name['law'] == Account('law')
     assert by_name['arts'] == Account('arts', None, 4.0)
-    assert len(tree_module.Tree(found)) == len(CLOUD) + 4
+    assert len(tree_module.AccountTree(found)) == len(CLOUD) + 4
 
 
 def test_nothing_that_is_set_leaves_all_as_it_was():

@@ -31,7 +31,7 @@ def judged(intervals, past=None):
     """What was found of each interval, and what is remembered."""
     found = []
     for now in intervals:
-        past = past or waiting.Past.unknown(len(now.used))
+        past = past or waiting.WaitHistory.unknown(len(now.used))
         one, past = waiting.judge(now, past)
         found.append((one.vms.tolist(), bool(one.nodes[0])))
     return found, past
@@ -169,7 +169,7 @@ def test_nodes_are_judged_apart():
     both = interval(
         (0.5, 0.5), (0.5, 0.5), (0.5, 0.0), (0.4, 0.04), node=[0, 0, 1, 1]
     )
-    found, _ = waiting.judge(both, waiting.Past.unknown(4))
+    found, _ = waiting.judge(both, waiting.WaitHistory.unknown(4))
     assert found.vms.tolist() == [True, True, False, False]
     assert found.nodes.tolist() == [True, False]
 
@@ -179,7 +179,7 @@ def test_a_vm_that_was_not_there_is_unknown():
     picked = past.picked(np.array([1, -1]))
     assert picked.began.tolist() == [True, False]
     assert picked.late.tolist() == [True, False]
-    past.put(np.array([0]), waiting.Past.unknown(1))
+    past.put(np.array([0]), waiting.WaitHistory.unknown(1))
     assert past.began.tolist() == [False, True, True]
 
 
@@ -249,7 +249,7 @@ def test_bounds_keep_their_order_and_short_nodes_have_someone_waiting(
     intervals, busy
 ):
     size = min(map(len, intervals))
-    past = waiting.Past.unknown(size)
+    past = waiting.WaitHistory.unknown(size)
     for row in intervals:
         now = interval(*row[:size], busy=busy)
         found, past = waiting.judge(now, past)
@@ -275,7 +275,7 @@ def test_nobody_waits_who_is_not_ready(row, busy):
         cpus=now.cpus,
         busy=now.busy,
     )
-    found, past = waiting.judge(nobody, waiting.Past.unknown(len(row)))
+    found, past = waiting.judge(nobody, waiting.WaitHistory.unknown(len(row)))
     assert not found.vms.any()
     assert not found.nodes.any()
     assert not past.count.any()

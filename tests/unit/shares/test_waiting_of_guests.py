@@ -29,7 +29,7 @@ def judged(run, node):
             if (row['run'], row['node']) == (run, node)
         ]
     vms = sorted({row['vm'] for row in rows})
-    past = waiting.Past.unknown(len(vms))
+    past = waiting.WaitHistory.unknown(len(vms))
     waits, short = [], []
     for number in range(max(int(row['interval']) for row in rows) + 1):
         here = {

@@ -20,7 +20,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from tests.unit.agent import fake_host
 
-CPU = resources.Control.CPU
+CPU = resources.ResourceControl.CPU
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def host(tmp_path):
 
 def explained(host, done, uuid, history=(), **more):
     row = answer.row_of(done, uuid)
-    asked = answer.Asked(
+    asked = answer.AskedVm(
         done,
         row,
         parts_module.Explainer().parts(done),
@@ -128,7 +128,7 @@ def test_a_limit_of_the_flavor_is_named_where_there_is_one(
 def judged(host, **changes):
     done = host.rounds(2)
     parts = parts_module.Explainer().parts(done)
-    given = standing.Judged(
+    given = standing.JudgedVm(
         done, done.measured, done.decided, 0, parts, host.settings
     )
     return dataclasses.replace(given, **changes)
@@ -143,11 +143,11 @@ def test_what_is_not_known_of_a_heaviness_is_not_made_up(host):
     assert standing.heaviest(judged(host, parts=light)) == standing.Heaviest()
     far = parts._replace(elsewhere=parts.elsewhere + 10)
     assert standing.heaviest(judged(host, parts=far)) == standing.Heaviest(
-        situation.Cause.ELSEWHERE
+        situation.HeavinessCause.ELSEWHERE
     )
     unsummed = dataclasses.replace(known, measured=nothing)
     assert standing.heaviest(unsummed) == standing.Heaviest(
-        situation.Cause.USED, 'cpu_time'
+        situation.HeavinessCause.USED, 'cpu_time'
     )
     cpu = standing.facts(unsummed).cpu
     assert cpu.wants == cpu.gets
@@ -181,7 +181,7 @@ def waiting_alone(host, busy, part):
 def test_a_device_that_is_slow_itself_is_named(host):
     done = host.rounds(3)
     wanting = np.zeros_like(done.decided.wanting)
-    wanting[:, resources.CONTROLS.index(resources.Control.DISK)] = True
+    wanting[:, resources.CONTROLS.index(resources.ResourceControl.DISK)] = True
     done = dataclasses.replace(
         done, decided=dataclasses.replace(done.decided, wanting=wanting)
     )
@@ -267,8 +267,10 @@ def test_an_exempted_vm_is_told_so(host):
 def test_a_control_that_cannot_steer_it_is_not_blamed(host):
     done = host.rounds(4)
     for working in (
-        round_model.Working(False, 'no such file'),
-        round_model.Working(True, 'fine', {done.incarnations[0].key: 'x'}),
+        round_model.ControlStatus(False, 'no such file'),
+        round_model.ControlStatus(
+            True, 'fine', {done.incarnations[0].key: 'x'}
+        ),
     ):
         given = dataclasses.replace(done, controls={CPU: working})
         said = explained(host, given, 'a-1')['summary']

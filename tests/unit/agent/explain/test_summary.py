@@ -15,29 +15,29 @@ from nova_fairness.model import resources
 from nova_fairness.model import wording
 
 CPU = situation.Cpu(gets=0.2, wants=1.0, most=1.0, host=0.02, node=1.0)
-SHARING = situation.Sharing(
+SHARING = situation.ContendedShare(
     resource='cpu_time',
     steered=True,
-    standing=situation.Standing.EVEN,
+    standing=situation.HeavinessStanding.EVEN,
     waiting=3,
     fair=0.25,
     has=0.24,
     weight=1.0,
 )
-DISK = situation.Sharing(
+DISK = situation.ContendedShare(
     resource='disk_read',
     steered=True,
-    standing=situation.Standing.EVEN,
+    standing=situation.HeavinessStanding.EVEN,
     waiting=2,
 )
-FACTS = situation.Facts(
+FACTS = situation.SituationFacts(
     entity='user',
     enforced=True,
     exempt=False,
     paused=False,
     cpu=CPU,
     sharing=(SHARING,),
-    cause=situation.Cause.USED,
+    cause=situation.HeavinessCause.USED,
     heaviest='cpu_time',
     used=(1.5, 0.5),
 )
@@ -63,7 +63,11 @@ PARTS = (
     "On this node 3 users wait for CPU; by quota its owner's part of it here "
     'is 25%, and they have 24%. '
 )
-OVER = {'standing': situation.Standing.HEAVIER, 'has': 0.4, 'weight': 0.6}
+OVER = {
+    'standing': situation.HeavinessStanding.HEAVIER,
+    'has': 0.4,
+    'weight': 0.6,
+}
 OVER_PARTS = PARTS.replace('24%', '40%')
 OVER_TEXT = (
     'All in all its owner is heavier than those it competes with, so this VM '
@@ -98,7 +102,7 @@ TABLE = {
         'If they use less of it, this VM gets more.',
     ),
     'over it, and not yet less': (
-        facts({**OVER, 'weight': 1.0}, cause=situation.Cause.UNKNOWN),
+        facts({**OVER, 'weight': 1.0}, cause=situation.HeavinessCause.UNKNOWN),
         BEGUN
         + OVER_PARTS
         + OVER_TEXT.replace(
@@ -108,7 +112,7 @@ TABLE = {
     'over it, at the end': (
         facts(
             {**OVER, 'weight': 0.22, 'at_end': True},
-            cause=situation.Cause.UNKNOWN,
+            cause=situation.HeavinessCause.UNKNOWN,
         ),
         BEGUN
         + OVER_PARTS
@@ -118,7 +122,9 @@ TABLE = {
         ),
     ),
     'over it, a place in a range': (
-        facts({**OVER, 'is_place': True}, cause=situation.Cause.UNKNOWN),
+        facts(
+            {**OVER, 'is_place': True}, cause=situation.HeavinessCause.UNKNOWN
+        ),
         BEGUN
         + OVER_PARTS
         + OVER_TEXT.replace(
@@ -126,13 +132,15 @@ TABLE = {
         ),
     ),
     'idle VMs charged': (
-        facts(OVER, cause=situation.Cause.RESERVED, heaviest='disk_read'),
+        facts(
+            OVER, cause=situation.HeavinessCause.RESERVED, heaviest='disk_read'
+        ),
         BEGUN + OVER_PARTS + OVER_TEXT + ' Its owner is charged for what '
         'their VMs have reserved, used or not, most of all disk reads: fewer '
         'or smaller VMs change that.',
     ),
     'VMs on other nodes': (
-        facts(OVER, cause=situation.Cause.ELSEWHERE, heaviest=''),
+        facts(OVER, cause=situation.HeavinessCause.ELSEWHERE, heaviest=''),
         BEGUN
         + OVER_PARTS
         + OVER_TEXT
@@ -140,14 +148,16 @@ TABLE = {
         'other nodes: less use there, or fewer VMs, change that.',
     ),
     'under it': (
-        facts({'standing': situation.Standing.LIGHTER, 'weight': 1.8}),
+        facts(
+            {'standing': situation.HeavinessStanding.LIGHTER, 'weight': 1.8}
+        ),
         BEGUN + PARTS + 'All in all its owner has less than those it '
         'competes with, so this VM goes first (weight 1.80, 1 is neutral).',
     ),
     'under it, at the end': (
         facts(
             {
-                'standing': situation.Standing.LIGHTER,
+                'standing': situation.HeavinessStanding.LIGHTER,
                 'weight': 4.4,
                 'at_end': True,
             }
@@ -157,7 +167,7 @@ TABLE = {
         'is allowed; only another node gives more.',
     ),
     'only its own VMs': (
-        facts({'standing': situation.Standing.ALONE}),
+        facts({'standing': situation.HeavinessStanding.ALONE}),
         BEGUN + 'No other user waits for it: its owner is not held back for '
         'anybody. Another node, or fewer VMs on this one, give more.',
     ),
@@ -304,7 +314,7 @@ def test_what_else_it_waits_for_comes_after_that():
 
 def test_who_has_the_fair_part_is_never_told_to_use_less():
     for cause, steered, weight in itertools.product(
-        situation.Cause, (True, False), (0.2, 1.0, 4.0)
+        situation.HeavinessCause, (True, False), (0.2, 1.0, 4.0)
     ):
         said = summary.text(
             facts({'steered': steered, 'weight': weight}, cause=cause)
@@ -317,7 +327,7 @@ def test_who_uses_nothing_of_a_resource_is_never_told_to_use_less_of_it():
     said = summary.text(
         facts(
             OVER,
-            cause=situation.Cause.RESERVED,
+            cause=situation.HeavinessCause.RESERVED,
             heaviest='disk_read',
             used=(0.0, 1e8),
         )

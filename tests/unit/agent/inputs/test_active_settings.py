@@ -11,7 +11,7 @@ from nova_fairness import plugins
 from nova_fairness.agent.inputs import active_settings
 from nova_fairness.agent.round import cycle
 from nova_fairness.exchange import desired
-from nova_fairness.model import asker
+from nova_fairness.model import caller
 from tests.unit.agent import fake_host
 
 FOUND = [1024, 1024, 1024]
@@ -29,13 +29,13 @@ class FakeDomain:
         )
         self.path = tmp_path / 'paused.json'
         self.desired = None
-        self.orders = active_settings.Orders(self.path)
+        self.orders = active_settings.SettingOrders(self.path)
         self.regime = active_settings.Regime(
             self.host.settings, self.orders, lambda: self.desired, load
         )
 
     def choose(self, epoch, metric, policy='feedback', origin='n1'):
-        self.desired = desired.Desired(epoch, metric, policy, origin)
+        self.desired = desired.DesiredChoice(epoch, metric, policy, origin)
 
     def configure(self, **options):
         self.host.settings = dataclasses.replace(self.host.settings, **options)
@@ -229,16 +229,16 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
 
 def test_a_round_knows_who_chose_and_who_paused(domain):
     done = domain.rounds(1)
-    assert done.chosen_by == done.paused_by == asker.NOBODY
-    domain.desired = desired.Desired(
+    assert done.chosen_by == done.paused_by == caller.NOBODY
+    domain.desired = desired.DesiredChoice(
         3, 'UniformMetric', 'feedback', 'c1', '', 'u-9', 'req-1'
     )
-    domain.orders.pause(asker.Asker('c2', 'u-8', 'req-2'), paused=True)
+    domain.orders.pause(caller.Asker('c2', 'u-8', 'req-2'), paused=True)
     done = domain.rounds(1)
-    assert done.chosen_by == asker.Asker('c1', 'u-9', 'req-1')
-    assert done.paused_by == asker.Asker('c2', 'u-8', 'req-2')
+    assert done.chosen_by == caller.Asker('c1', 'u-9', 'req-1')
+    assert done.paused_by == caller.Asker('c2', 'u-8', 'req-2')
     # What cannot be loaded is chosen by nobody.
-    domain.desired = desired.Desired(4, 'NoSuchMetric', 'feedback', 'c3')
+    domain.desired = desired.DesiredChoice(4, 'NoSuchMetric', 'feedback', 'c3')
     assert domain.rounds(1).chosen_by.caller == 'c1'
 
 

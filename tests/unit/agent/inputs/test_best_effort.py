@@ -19,7 +19,7 @@ from tests.fixtures.patience import eventually
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 HERE = ('vm-1', 'vm-2')
 WHAT = signatures.PREEMPTIBLE
 
@@ -41,7 +41,7 @@ def connect(tmp_path):
     made = []
 
     def connected(service, judge=None):
-        known = best_effort.Preemptible(
+        known = best_effort.PreemptibleVms(
             service,
             state_file.StateFile(tmp_path / 'best_effort.json'),
             0.0,
@@ -242,7 +242,7 @@ def test_what_they_receive_is_told_beside_what_is_expected(host):
     assert effect.received == pytest.approx(effect.expected, abs=0.02)
     assert effect.received.sum() == pytest.approx(1.0)
     assert effect.followed == pytest.approx(1.0, abs=0.05)
-    assert done.controls[resources.Control.CPU].works
+    assert done.controls[resources.ResourceControl.CPU].works
 
 
 def test_a_kernel_that_does_not_follow_weights_is_named(host):
@@ -250,12 +250,12 @@ def test_a_kernel_that_does_not_follow_weights_is_named(host):
     host.scheduler = 'simple'
     done = host.rounds(12)
     assert done.effect.followed == pytest.approx(0.0, abs=0.05)
-    working = done.controls[resources.Control.CPU]
+    working = done.controls[resources.ResourceControl.CPU]
     assert not working.works
     assert 'simple (sched_ext)' in working.why
     host.cpu.ignores_weights = False
     host.scheduler = ''
-    assert host.rounds(8).controls[resources.Control.CPU].works
+    assert host.rounds(8).controls[resources.ResourceControl.CPU].works
 
 
 def test_without_a_control_of_the_cpu_there_is_no_proof(host):

@@ -13,7 +13,7 @@ from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_observing_writes_nothing_and_says_what_it_would_do(tmp_path):
     assert host.control.writes == 0
     wanted = done.decided.wanted
     key = host.inventory.vms[2].key
-    assert wanted[allocation.Knob(key, resources.Control.CPU)] > 1024
+    assert wanted[allocation.Knob(key, resources.ResourceControl.CPU)] > 1024
 
 
 def test_turning_enforcement_off_restores_what_was_found(two_against_one):

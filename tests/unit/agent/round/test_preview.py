@@ -189,7 +189,9 @@ def test_only_who_has_vms_elsewhere_is_heavy_there(made):
     host = made('among', enforce=False, exchange=FakeOthers())
     done = host.rounds(6)
     scales = host.cycle._rooms.decision._scales
-    start = preview.Start(done, done.measured, host.settings, scales, {})
+    start = preview.PreviewInput(
+        done, done.measured, host.settings, scales, {}
+    )
     given = preview.parts.given_to(done.measured)
     metric = plugins.load_metric(done.metric)
     bob = done.measured.ownership.users.index('bob')
@@ -255,7 +257,7 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
     scales = host.cycle._rooms.decision._scales
     with pytest.raises(exception.StateError, match=preview.UNKNOWN):
         preview.preview(
-            preview.Start(done, poor, host.settings, scales, {}),
+            preview.PreviewInput(done, poor, host.settings, scales, {}),
             'UniformMetric',
             plugins.load_metric('UniformMetric'),
             plugins.load_policy('feedback'),
@@ -264,8 +266,10 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
 
 
 def test_what_else_they_compete_for_is_named(tmp_path):
-    scale = fake_host.FakeScale(resources.Control.MEMORY, ['a-1', 'b-3'])
-    control = fake_host.FakeControl(resources.Control.MEMORY, 100)
+    scale = fake_host.FakeScale(
+        resources.ResourceControl.MEMORY, ['a-1', 'b-3']
+    )
+    control = fake_host.FakeControl(resources.ResourceControl.MEMORY, 100)
     host = fake_host.FakeHost(
         tmp_path, *vms(), others={control: scale}, enforce=False
     )

@@ -16,7 +16,7 @@ from nova_fairness.observe import metrics
 from tests.unit.agent import fake_host
 from tests.unit.decide import inverted
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 NAMES = ('a-1', 'a-2', 'b-3')
 SOON = safety_net.LASTING + 4
 """Rounds: one that only reads, one without wants, and until weights count."""
@@ -51,7 +51,7 @@ def test_it_is_said_once_in_the_log_and_who_is_harmed(host, caplog):
 
 def test_the_control_says_that_it_does_not_steer_and_until_when(host):
     done = host.rounds(SOON)
-    control = done.controls[resources.Control.CPU]
+    control = done.controls[resources.ResourceControl.CPU]
     assert not control.works
     assert control.why.startswith('returned to neutral: users had less')
     assert 'rounds' in control.why
@@ -62,7 +62,7 @@ def test_the_policy_decides_again_after_the_rest(host, caplog):
     done = host.rounds(SOON)
     done = host.rounds(done.decided.safety_net.rest)
     assert done.decided.safety_net.rest == 0
-    assert done.controls[resources.Control.CPU].works
+    assert done.controls[resources.ResourceControl.CPU].works
     assert host.shares('a-1')[0] > host.shares('b-3')[0]
     assert 'decides CPU weights again' in caplog.text
 

@@ -8,9 +8,9 @@ from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
 
-CPU = resources.Control.CPU
-DISK = resources.Control.DISK
-NETWORK = resources.Control.NETWORK
+CPU = resources.ResourceControl.CPU
+DISK = resources.ResourceControl.DISK
+NETWORK = resources.ResourceControl.NETWORK
 VMS = ('a-1', 'a-2', 'b-3')
 
 

@@ -64,7 +64,9 @@ def test_vcpus_of_one_vm_meet_only_if_they_must(tmp_path):
 OFF = {
     'the option': {'pin_vcpus': False},
     'the whole agent': {'enforce': False},
-    'the control of CPUs': {'controls': frozenset({resources.Control.MEMORY})},
+    'the control of CPUs': {
+        'controls': frozenset({resources.ResourceControl.MEMORY})
+    },
 }
 
 

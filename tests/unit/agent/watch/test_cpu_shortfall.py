@@ -38,7 +38,7 @@ def wanted(cpus, interval_s=10.0):
 
 
 def test_means_are_of_a_history_of_which_the_newest_counts_most():
-    watched = cpu_shortfall.Lacking(SPEED)
+    watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 1.0}), wanted([2.0]))
     [told] = watched.add(interval({'a': 1.0}), wanted([2.0])).values()
@@ -55,7 +55,7 @@ def test_means_are_of_a_history_of_which_the_newest_counts_most():
 
 
 def test_who_was_not_seen_is_not_counted_and_who_is_gone_is_forgotten():
-    watched = cpu_shortfall.Lacking(SPEED)
+    watched = cpu_shortfall.CpuShortfall(SPEED)
     told = watched.add(interval({'a': 1.0, 'b': 1.0}, [True, False]), None)
     assert {key.partition('/')[0] for key in told} == {'a'}
     watched.add(interval({'b': 1.0}), None)
@@ -64,14 +64,14 @@ def test_who_was_not_seen_is_not_counted_and_who_is_gone_is_forgotten():
 
 
 def test_what_nobody_judged_is_what_was_used():
-    watched = cpu_shortfall.Lacking(SPEED)
+    watched = cpu_shortfall.CpuShortfall(SPEED)
     [told] = watched.add(interval({'a': 1.5}), None).values()
     assert (told.wanted, told.got) == (1.5, 1.5)
 
 
 @pytest.mark.parametrize(('gone', 'got'), [(0.5, 1.0), (0.01, 0.55)])
 def test_where_much_has_left_means_of_the_others_begin_anew(gone, got):
-    watched = cpu_shortfall.Lacking(SPEED)
+    watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 0.5, 'b': gone}), wanted([1.0, 1.0]))
     for _ in range(9):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from nova_fairness.agent.watch import idle
-from nova_fairness.measure import quiet
+from nova_fairness.measure import idleness
 from nova_fairness.observe import status
 from tests.unit.agent import fake_host
 
@@ -32,7 +32,7 @@ def test_who_is_idle_and_for_how_long_is_known(host):
     done = host.rounds(1000)
     found = idle_s(host, done)
     assert found['a-1'] == pytest.approx(9990, abs=2 * idle.EVERY_S)
-    assert found['b-2'] < quiet.WINDOW_S
+    assert found['b-2'] < idleness.WINDOW_S
     told = status.of_idle(done, 0.0)
     assert told.keys() == {'a-1', 'b-2'}
     assert status.of_idle(None, 0.0) == {}
@@ -53,7 +53,7 @@ def test_who_waits_for_a_cpu_is_not_idle(host):
     host.cpu.wants['a-1'] = 1.0
     host.best_effort.add('a-1')
     done = host.rounds(1000)
-    assert idle_s(host, done)['a-1'] < quiet.WINDOW_S
+    assert idle_s(host, done)['a-1'] < idleness.WINDOW_S
 
 
 def restarted(host, path, gap_s):

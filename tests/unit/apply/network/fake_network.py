@@ -18,7 +18,7 @@ class FakeNetwork:
     def __init__(self, *links: str) -> None:
         self.links = {name: place for place, name in enumerate(links, 1)}
         self.qdiscs: dict[str, list[state.Qdisc]] = {}
-        self.trees: dict[str, state.Tree] = {}
+        self.trees: dict[str, state.ClassTree] = {}
         self.redirects: dict[str | int, tuple[str, int]] = {}
         self.broken: set[tuple[object, ...]] = set()
         self.done: list[tuple[object, ...]] = []

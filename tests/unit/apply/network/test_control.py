@@ -16,8 +16,8 @@ from nova_fairness.model import resources
 from tests.unit.apply.network import fake_network
 
 BANDWIDTH = 1e6
-UPLINK = network_settings.Kind.UPLINK
-TAP = network_settings.Kind.TAP
+UPLINK = network_settings.SteeringKind.UPLINK
+TAP = network_settings.SteeringKind.TAP
 
 
 def key(name):
@@ -25,7 +25,7 @@ def key(name):
 
 
 def change(name, rate):
-    knob = allocation.Knob(key(name), resources.Control.NETWORK)
+    knob = allocation.Knob(key(name), resources.ResourceControl.NETWORK)
     return allocation.Change(knob, None, rate)
 
 
@@ -251,7 +251,7 @@ def spoiled(kernel, what):
         classes[state.TRUNK] = state.Class(5, 5, 60000)
     elif what == 'filter':
         filters.pop((1, 1))
-    kernel.trees[state.IFB_IN] = state.Tree(
+    kernel.trees[state.IFB_IN] = state.ClassTree(
         classes, filters, has_table=what != 'table'
     )
     if what == 'tree':
@@ -381,7 +381,7 @@ def test_another_layout_than_the_one_before_a_kill_replaces_it(uplink):
 def test_switched_off_after_a_kill_nothing_stays(uplink):
     uplink.start('a', 1)
     uplink.write(a=100_000)
-    uplink.new(layout=network_settings.Kind.OFF)
+    uplink.new(layout=network_settings.SteeringKind.OFF)
     assert uplink.read() == {}
     assert uplink.control.settle() == ()
     assert uplink.is_bare()

@@ -9,7 +9,7 @@ from nova_fairness.apply.network import settings as network_settings
 from nova_fairness.apply.network import state
 from nova_fairness.model import instance
 
-KINDS = network_settings.Kind
+KINDS = network_settings.SteeringKind
 NO_KERNEL = state.Kernel({}, {}, {}, {})
 
 
@@ -148,7 +148,7 @@ def view(net, kind, uplink='', links=(), qdiscs=None):
         {},
         {},
     )
-    layout = network_layout.Layout(kind, uplink, '')
+    layout = network_layout.NetworkLayout(kind, uplink, '')
     return network_layout.look(layout, kernel, net.root)
 
 
@@ -213,7 +213,7 @@ def test_bandwidth_elements_of_libvirt_are_left_alone_at_the_uplink(net):
     ],
 )
 def test_only_what_the_kernel_made_may_make_way(root, ours):
-    layout = network_layout.Layout(KINDS.UPLINK, 'eth1', '')
+    layout = network_layout.NetworkLayout(KINDS.UPLINK, 'eth1', '')
     kernel = state.Kernel(
         {'eth1': 1}, {'eth1': (root,) if root else ()}, {}, {}
     )
@@ -221,7 +221,7 @@ def test_only_what_the_kernel_made_may_make_way(root, ours):
 
 
 def test_an_uplink_that_is_away_is_told():
-    layout = network_layout.Layout(KINDS.UPLINK, 'eth1', '')
+    layout = network_layout.NetworkLayout(KINDS.UPLINK, 'eth1', '')
     assert 'does not exist' in network_layout.obstacle(layout, NO_KERNEL)
 
 

@@ -104,7 +104,7 @@ def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
     members = joined(joined({}, 'a', nic(7)), 'c', nic(8))
     told = {'a': {nic(7).mac: 'tap0-7'}, 'b': {nic(7).mac: 'tap1-7'}}
     members = plan.with_doubles(members, told)
-    target = plan.Target(uplink, at_taps, 10**6, members)
+    target = plan.NetworkTarget(uplink, at_taps, 10**6, members)
     alone = (nic(8).mac, 1, 17)
     own = [] if expected is None else [(nic(7).mac, 1, 16, expected)]
     assert filters_of(target, device) == [*own, alone]
@@ -113,7 +113,7 @@ def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
 def test_an_address_of_two_vms_without_a_tap_counts_for_nobody():
     members = joined({}, 'a', nic(7))
     members = plan.with_doubles(members, {'a': {nic(7).mac: 'gone'}})
-    target = plan.Target('up0', False, 10**6, members)
+    target = plan.NetworkTarget('up0', False, 10**6, members)
     assert filters_of(target, 'up0') == []
 
 
@@ -153,7 +153,7 @@ def test_the_sum_of_rates_stays_within_the_link(
 
 
 def test_rates_of_recorded_vms_come_from_the_kernel():
-    tree = state.Tree({16: state.Class(5000, 0, 0)}, {})
+    tree = state.ClassTree({16: state.Class(5000, 0, 0)}, {})
     found = plan.with_rates_of({'a': member(16, 0), 'b': member(17, 0)}, tree)
     assert {key: item.rate for key, item in found.items()} == {
         'a': 5000,
@@ -181,7 +181,7 @@ WHERE = {
 
 
 def target(*rates, where='uplink'):
-    return plan.Target(*WHERE[where], LINK, some_members(*rates))
+    return plan.NetworkTarget(*WHERE[where], LINK, some_members(*rates))
 
 
 @pytest.mark.parametrize('where', WHERE)
@@ -239,7 +239,7 @@ def test_a_class_goes_after_its_filters():
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     kernel.run(item for _, item in plan.plan(kernel.read(), target(5000), ''))
     only = {'x': some_members(1, 5000)['vm2']}
-    other = plan.Target('eth1', False, LINK, only)
+    other = plan.NetworkTarget('eth1', False, LINK, only)
     steps = plan.plan(kernel.read(), other, 'eth1')
     names = [item[0] for _, item in steps if item[1] == 'eth1']
     assert names.index('no-filter') < names.index('no-class')
@@ -262,7 +262,7 @@ def quanta(*rates, link=10**10):
         str(number): plan.Member(16 + number, {}, (), rate)
         for number, rate in enumerate(rates)
     }
-    tree = plan.tree_of(plan.Target('eth1', False, link, members))
+    tree = plan.tree_of(plan.NetworkTarget('eth1', False, link, members))
     return {
         item.rate: item.quantum
         for minor, item in tree.classes.items()

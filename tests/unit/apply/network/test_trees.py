@@ -14,7 +14,7 @@ from nova_fairness.apply.network import trees
 MEMBER = plan.Member(
     16, {(10, 1): '52:54:00:00:00:0a', (11, 3): '52:54:00:00:00:0b'}, ('t',), 0
 )
-CONTENT = trees.Recorded({'u/1/2': MEMBER}, 'eth1')
+CONTENT = trees.RecordedClasses({'u/1/2': MEMBER}, 'eth1')
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
     found.save(CONTENT)
     path.unlink()
     faster = plan.Member(16, MEMBER.filters, ('t',), 5000)
-    found.save(trees.Recorded({'u/1/2': faster}, 'eth1'))
+    found.save(trees.RecordedClasses({'u/1/2': faster}, 'eth1'))
     assert not path.exists()
 
 

@@ -99,7 +99,9 @@ def test_what_cannot_be_used_sets_its_own_account_aside(world, own):
     process.cycle()
     epoch = world.store.leader().epoch
     given = {'evil/u': own, 'victim': {'share': 2.0}}
-    world.store.give(records.Given(given, world.store.given().version), epoch)
+    world.store.give(
+        records.AccountSettings(given, world.store.given().version), epoch
+    )
     evil = world.post('evil', 1, 'evil')
     victim = world.post('victim', 1, 'victim')
     for again in (process, world.process()):
@@ -112,7 +114,7 @@ def test_what_cannot_be_used_sets_its_own_account_aside(world, own):
     assert list(accounts.set_aside) == ['evil/u']
     shares = {each.name: each.share for each in accounts.present()}
     assert shares['victim'] == 2.0
-    asked = requests.Operations(world.store, process)
+    asked = requests.ClusterOperations(world.store, process)
     [told] = [
         each
         for each in asked.limits('evil', None, 10)['limits']

@@ -99,5 +99,5 @@ def test_no_line_is_made_without_debug(lines, caplog):
 def test_the_scheduler_logs_what_it_decides(lines):
     request = small_cloud.ask('r1', 1)
     snapshot = small_cloud.cloud([small_cloud.host('h1', 4)], [request])
-    scheduler.Planning(planner.plan).plan(snapshot, 100.0)
+    scheduler.Scheduler(planner.plan).plan(snapshot, 100.0)
     assert any(line.startswith('request r1: start: ') for line in lines())

@@ -26,7 +26,7 @@ def process(world):
 
 @pytest.fixture
 def ask(world, process):
-    return requests.Operations(world.store, process)
+    return requests.ClusterOperations(world.store, process)
 
 
 def run_server(world, name='runs', host='h1', vcpu=4):
@@ -231,8 +231,8 @@ class TestHold:
     def test_operators_hold_stops_the_clock_and_owners_do_not(
         self, world, ask
     ):
-        one = world.process(terms=intake.Terms(2000.0))
-        ask = requests.Operations(world.store, one)
+        one = world.process(terms=intake.AdmissionTerms(2000.0))
+        ask = requests.ClusterOperations(world.store, one)
         mine, theirs = world.post('r1', 99), world.post('r2', 99)
         one.cycle()
         ask.hold(mine, False)
@@ -310,7 +310,7 @@ def grouped(name, state=S.HELD, hosts=()):
         name, 'p', 'u', (f's-{name}',), demand, 0.0, group=group, state=state
     )
     why = reason.why(R.SENT)
-    return records.Record(asked, f'c-{name}', why, 0.0, hosts)
+    return records.RequestRecord(asked, f'c-{name}', why, 0.0, hosts)
 
 
 def test_mates_on_their_way_are_kept_apart():

@@ -20,7 +20,7 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
 ASK, HOST = small_cloud.ask, small_cloud.host
-K, R = quarantine.Kind, reason.Reason
+K, R = quarantine.InputKind, reason.Reason
 NOW = 10_000.0
 
 
@@ -56,7 +56,7 @@ class Fails:
 def made(plan):
     clock = Clock()
     table = quarantine.Quarantine(clock)
-    planning = scheduler.Planning(plan, table, clock)
+    planning = scheduler.Scheduler(plan, table, clock)
     planning.begin(0, NOW)
     return planning, table, clock
 
@@ -235,7 +235,7 @@ def test_a_search_ends_in_time():
         return Fails('r3')(snapshot, now)
 
     table = quarantine.Quarantine(clock)
-    planning = scheduler.Planning(slow, table, clock)
+    planning = scheduler.Scheduler(slow, table, clock)
     planning.begin(0, NOW)
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(40))
     planning.plan(snapshot, NOW)

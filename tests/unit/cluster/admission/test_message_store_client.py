@@ -47,7 +47,9 @@ A, B = (
 
 def test_a_store_that_comes_later_is_opened_later():
     away = exception.StoreAway('away')
-    holder = message_store_client.Holder(FakeDatabase(away, away).open_store)
+    holder = message_store_client.StoreClient(
+        FakeDatabase(away, away).open_store
+    )
     with pytest.raises(exception.StoreAway):
         holder.hold([A])
     assert holder.hold([A, B]) == [True, True]
@@ -55,7 +57,9 @@ def test_a_store_that_comes_later_is_opened_later():
 
 def test_who_leads_is_asked_of_a_store_that_comes_later():
     away = exception.StoreAway('away')
-    holder = message_store_client.Holder(FakeDatabase(away, away).open_store)
+    holder = message_store_client.StoreClient(
+        FakeDatabase(away, away).open_store
+    )
     with pytest.raises(exception.StoreAway):
         holder.epoch()
     assert holder.epoch() == 7
@@ -63,7 +67,7 @@ def test_who_leads_is_asked_of_a_store_that_comes_later():
 
 def test_a_store_that_comes_with_other_tables_is_waited_for():
     wrong = exception.SchemaMismatch('upgrade')
-    holder = message_store_client.Holder(
+    holder = message_store_client.StoreClient(
         FakeDatabase(exception.StoreAway('away'), wrong).open_store
     )
     with pytest.raises(exception.StoreAway, match='upgrade'):
@@ -73,7 +77,7 @@ def test_a_store_that_comes_with_other_tables_is_waited_for():
 
 def test_a_store_that_cannot_be_used_is_told_at_once():
     with pytest.raises(exception.SchemaMismatch):
-        message_store_client.Holder(
+        message_store_client.StoreClient(
             FakeDatabase(exception.SchemaMismatch('x')).open_store
         )
 
@@ -87,7 +91,7 @@ class Clocks:
     def __init__(self, apart=0.0, wall=1e9):
         self.wall, self.steady, self.store = wall, 50.0, FakeStore()
         self.be(apart)
-        self.holder = message_store_client.Holder(
+        self.holder = message_store_client.StoreClient(
             lambda: self.store, lambda: self.wall, lambda: self.steady
         )
 

@@ -20,7 +20,7 @@ from nova_fairness.planners.preemption import victims
 from tests.fixtures import small_cloud
 
 ASK, HOST = small_cloud.ask, small_cloud.host
-PLUGIN, REQUEST = quarantine.Kind.PLUGIN, quarantine.Kind.REQUEST
+PLUGIN, REQUEST = quarantine.InputKind.PLUGIN, quarantine.InputKind.REQUEST
 NOW = 10_000.0
 
 
@@ -93,9 +93,11 @@ class Made:
         found = {'mine': self.order}
         found.update((f'other{n}', e) for n, e in enumerate(others))
         found['newest'] = NewestFirst()
-        self.orders = plugin_fallbacks.Orders(found, self.table, deadline_s)
+        self.orders = plugin_fallbacks.OrderFallbacks(
+            found, self.table, deadline_s
+        )
         plan = functools.partial(planner.plan, order=self.orders)
-        self.planning = scheduler.Planning(plan, self.table, self.clock)
+        self.planning = scheduler.Scheduler(plan, self.table, self.clock)
 
     def started(self, waiting):
         self.planning.begin(0, NOW)
@@ -143,9 +145,9 @@ def test_the_last_order_works_where_all_others_fail(one, two):
 def test_the_last_order_has_no_other_in_its_place():
     last = {'last': FakeOrder(fails)}
     table = quarantine.Quarantine(FakeClock())
-    orders = plugin_fallbacks.Orders(last, table)
+    orders = plugin_fallbacks.OrderFallbacks(last, table)
     plan = functools.partial(planner.plan, order=orders)
-    planning = scheduler.Planning(plan, table)
+    planning = scheduler.Scheduler(plan, table)
     planning.begin(0, NOW)
     with pytest.raises(exception.PluginMisbehaved, match='FakeOrder'):
         planning.plan(small_cloud.cloud([HOST('h')], asked()), NOW)
@@ -158,7 +160,7 @@ def test_factors_are_of_the_order_that_works():
             hangs(waiting)
 
     made = Made(len)
-    orders = plugin_fallbacks.Orders(
+    orders = plugin_fallbacks.OrderFallbacks(
         {'mine': FakeFactors(len), 'newest': NewestFirst()}, made.table, 0.1
     )
     waiting = asked(1)
@@ -181,12 +183,12 @@ class FakeVictims(victims.Victims):
 @pytest.mark.parametrize('do', [hangs, fails, leaves, len])
 def test_a_victim_policy_that_misbehaves_is_replaced(do):
     made = Made(len)
-    policies = plugin_fallbacks.VictimPolicies(
+    policies = plugin_fallbacks.VictimFallbacks(
         {'mine': FakeVictims(do), 'least': least_cost.Least()},
         made.table,
         0.1,
     )
-    field = candidates.Field(
+    field = candidates.VictimCandidates(
         free=np.array([[0]]),
         party=np.array([0]),
         row=np.array([0]),
@@ -205,5 +207,5 @@ def test_a_victim_policy_that_misbehaves_is_replaced(do):
         np.array([True]),
     )
     found = policies.choose([need], field)
-    assert found == [candidates.Choice(((0,),), (0,))]
+    assert found == [candidates.VictimChoice(((0,),), (0,))]
     assert made.table.names(PLUGIN) == {'victims mine'}

@@ -47,7 +47,7 @@ class Counted:
 
 def whole(snapshot, plan=planner.plan):
     """Planning after a whole plan, and the cloud in which it was done."""
-    made = scheduler.Planning(plan)
+    made = scheduler.Scheduler(plan)
     assert made.begin(len(snapshot.requests), NOW)
     return made, small_cloud.after(snapshot, made.plan(snapshot, NOW), NOW)
 
@@ -273,7 +273,7 @@ def test_another_reason_is_told_before_another_number(monkeypatch):
     ]
     asked = line(4)
     found = {
-        each.uuid: records.Record(each, each.uuid, why, 0.0)
+        each.uuid: records.RequestRecord(each, each.uuid, why, 0.0)
         for each, why in zip(asked, told, strict=True)
     }
     waiting = {
@@ -281,7 +281,7 @@ def test_another_reason_is_told_before_another_number(monkeypatch):
         for n, each in enumerate(asked, 1)
     }
     planned = cluster.Plan((), waiting)
-    news = scheduler.Planning(planner.plan).news(planned, found)
+    news = scheduler.Scheduler(planner.plan).news(planned, found)
     assert [each.uuid for each, _ in news] == ['r1', 'r3']
 
 

@@ -31,7 +31,7 @@ class FakeStore:
     """Keeps promises, and nothing of requests."""
 
     def __init__(self):
-        self.kept = records.Promised({}, [])
+        self.kept = records.PromisedStarts({}, [])
         self.requests = {}
         self.error = None
 
@@ -52,7 +52,7 @@ def stored(state, at):
     asked = small_cloud.ask('r', 8)
     why = reason.why(reason.Reason.NOT_PLANNED)
     changed = dataclasses.replace(asked, state=state)
-    return records.Record(changed, 'c', why, at)
+    return records.RequestRecord(changed, 'c', why, at)
 
 
 HELD = stored(S.HELD, 0.0)
@@ -66,7 +66,7 @@ class Pauses:
         self.plans = 0
         self.error = None
         self.store = FakeStore()
-        self.made = start_estimates.Estimating(
+        self.made = start_estimates.StartEstimates(
             self.store, self.plan, lambda _: 1.0, lambda: self.tick
         )
 
@@ -193,7 +193,7 @@ def test_another_leader_knows_what_was_promised(pauses):
     made(pauses)
     pauses.made.forget()
     judged = pauses.made.judge((stored(S.ACTIVE, 105.0),), (), 1)
-    assert judged == cluster.Calibrated(1, 1.0, 1.0, -5.0, -5.0)
+    assert judged == cluster.EstimateQuality(1, 1.0, 1.0, -5.0, -5.0)
     assert pauses.made.judge((), (), 1) == judged
 
 
@@ -204,7 +204,7 @@ def test_what_may_not_be_written_is_read_again(pauses):
     with pytest.raises(exception.StoreAway):
         pauses.told(100.0)
     pauses.store.error = None
-    pauses.store.kept = records.Promised({}, [], 7)
+    pauses.store.kept = records.PromisedStarts({}, [], 7)
     pauses.told(100.0)
     made(pauses)
     assert pauses.store.kept.version == 8

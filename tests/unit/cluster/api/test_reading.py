@@ -82,7 +82,7 @@ def settled(world):
     waits = world.post('waits', 4, 'p')
     process = world.process()
     process.cycle()
-    asked = requests_module.Operations(world.store, process)
+    asked = requests_module.ClusterOperations(world.store, process)
     asked.create_group('p', 'web', 30.0, 1)
     asked.report_meters('h1', {'s1': ('1/1', 0)})
     for _ in range(2):

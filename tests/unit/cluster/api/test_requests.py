@@ -27,7 +27,7 @@ def process(world):
 
 @pytest.fixture
 def ask(world, process):
-    return requests.Operations(world.store, process)
+    return requests.ClusterOperations(world.store, process)
 
 
 def test_requests_are_told_with_place_and_reason(world, process, ask):
@@ -181,7 +181,7 @@ def test_a_share_that_is_set_counts_from_the_next_cycle_on(
 
 def test_who_does_not_lead_sets_no_share(world, process, ask):
     process.cycle()
-    other = requests.Operations(world.store, world.process('two'))
+    other = requests.ClusterOperations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):
         other.set_share('the-project', 3.0)
     assert world.store.given().accounts == {}
@@ -333,7 +333,7 @@ def test_unshelving_is_not_taken_back(world, process, ask):
 def test_who_does_not_act_names_who_does(world, process):
     world.process('host1:7').cycle()
     process.cycle()
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     for call in (
         lambda: ask.requests(None, None, 9),
         lambda: ask.capacity(),
@@ -543,10 +543,12 @@ def test_agents_are_told_which_of_their_servers_are_preemptible(world):
     mark = {parser.MARK: ['true']}
     spare, normal = world.post('r1', hints=mark), world.post('r2')
     process = world.process(
-        terms=intake.Terms(preemptible=parser.Preemptible(marks=True))
+        terms=intake.AdmissionTerms(
+            preemptible=parser.PreemptibleRules(marks=True)
+        )
     )
     process.cycle()
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     assert ask.preemptible([normal, spare, 'x']) == {'servers': [spare]}
     assert ask.preemptible([normal]) == {'servers': []}
     world.cloud.remove(spare)
@@ -561,7 +563,7 @@ def test_what_agents_are_told_is_signed(world, process):
             return {'signature': (what, list(asked), answer)}
 
     process.cycle()
-    ask = requests.Operations(world.store, process, Pen())
+    ask = requests.ClusterOperations(world.store, process, Pen())
     assert ask.preemptible(['x']) == {
         'servers': [],
         'signature': ('preemptible servers', ['x'], []),

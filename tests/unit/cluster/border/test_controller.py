@@ -25,8 +25,8 @@ from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.cluster.store import tables
 from nova_fairness.cluster.usage import pledges
-from nova_fairness.model import leaving
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
+from nova_fairness.model import eviction
 from nova_fairness.planners.border import demand
 from tests.fixtures import fake_batch
 from tests.fixtures import fake_cloud
@@ -34,14 +34,16 @@ from tests.unit.cluster import test_service
 
 world = test_service.world
 Killed = test_service.Killed
-N, V = partition.State, partition.Verb
-TERMS = intake.Terms(
-    preemptible=parser.Preemptible(projects=frozenset({'spare'}))
+N, V = border_module.HostState, border_module.BorderVerb
+TERMS = intake.AdmissionTerms(
+    preemptible=parser.PreemptibleRules(projects=frozenset({'spare'}))
 )
-RULES = demand.Rules(patience_s=60, stay_s=0.0, most_per_day=9, ttl_s=1500)
+RULES = demand.BorderRules(
+    patience_s=60, stay_s=0.0, most_per_day=9, ttl_s=1500
+)
 EVERY_S = 30.0
 HALF_LIFE_S = 3600.0
-MARK = f'{partition.MARK}: it belongs to batch'
+MARK = f'{border_module.MARK}: it belongs to batch'
 HOSTS = """
 hosts:
 - {name: h1, batch: b-h1, cores: 8}
@@ -87,16 +89,16 @@ class Border:
         self.service.cycle()
         world.tick += 31
         self.service.cycle()
-        self.moving = controller.Partitioning(
+        self.moving = controller.BorderController(
             world.store,
             self.service,
             hosts_file.PartitionFile(self.path),
             self.batch,
             cloud_hosts.CloudSide(nova, room, leaves, patience, self.moves),
-            host_drain.Vacating(
+            host_drain.HostDrain(
                 leaves,
                 nova,
-                evictor.Leaving(
+                evictor.Evictor(
                     leaves,
                     nova,
                     room,
@@ -107,7 +109,7 @@ class Border:
                 clock,
                 host_drain.Actions(late=self.late),
             ),
-            departure_notices.Telling(apis.nova, self.features),
+            departure_notices.DepartureNotices(apis.nova, self.features),
             self.rules,
             clock,
             threading.Event(),
@@ -116,7 +118,7 @@ class Border:
         )
 
     def pledging(self):
-        found = pledges.Pledging(self.world.store, self.batch, HALF_LIFE_S)
+        found = pledges.PledgeKeeper(self.world.store, self.batch, HALF_LIFE_S)
         self.service.charging.counted = found.counted
         return found
 
@@ -142,7 +144,7 @@ class Border:
             for each in self.world.cloud.servers.values()
         }
         nova = self.world.cloud.hypervisors
-        gone = partition.Place(False)
+        gone = border_module.SideStatus(False)
         return [
             host
             for host in ('h1', 'h2')
@@ -319,7 +321,7 @@ def test_a_server_need_not_leave_when_its_host_stays(border):
     border.moving.cancel('h2')
     border.go(2)
     leave = border.world.store.leaves.of([server])[server]
-    assert leave.state is leaving.State.SPARED
+    assert leave.state is eviction.EvictionState.SPARED
     assert border.states() == ('batch', 'cloud')
     assert border.service_of('h2')['status'] == 'enabled'
     assert border.world.cloud.acted == []
@@ -353,8 +355,8 @@ def test_a_server_stays_and_so_does_its_host_when_time_is_over(border):
 
 
 def test_a_server_is_ended_after_its_time_where_an_operator_says_so(border):
-    border.rules = demand.Rules(stay_s=0.0, ttl_s=1500, end_vms=True)
-    border.late = (leaving.Action.DELETE,)
+    border.rules = demand.BorderRules(stay_s=0.0, ttl_s=1500, end_vms=True)
+    border.late = (eviction.EvictionAction.DELETE,)
     border.begin()
     server = border.run_server('s1', 'h2')
     border.go()
@@ -611,7 +613,7 @@ def test_who_has_not_looked_yet_moves_nothing_and_cancels_nothing(
     border.moving.move('h2')
     before = border.states()
     border.begin()
-    ask = requests.Operations(
+    ask = requests.ClusterOperations(
         border.world.store, border.service, None, border.moving
     )
     with pytest.raises(exception.NotLeading, match='not looked'):
@@ -641,7 +643,7 @@ def test_every_step_is_counted_and_told(border):
 
 def test_operators_are_told_all_of_it(border):
     job = border.batch.submit('b-h1', gone_at=border.world.now + 60)
-    ask = requests.Operations(
+    ask = requests.ClusterOperations(
         border.world.store, border.service, None, border.moving
     )
     border.go()
@@ -665,7 +667,7 @@ def test_operators_are_told_all_of_it(border):
 
 
 def test_where_no_host_moves_it_is_said(border):
-    ask = requests.Operations(border.world.store, border.service)
+    ask = requests.ClusterOperations(border.world.store, border.service)
     for do in (ask.border, lambda: ask.hosts(None, 1), lambda: ask.move('h')):
         with pytest.raises(exception.UnknownHost, match='no batch system'):
             do()
@@ -717,7 +719,7 @@ def there_and_back(border):
     history = [each.state for each in border.node('h2').history]
     for state in (N.BATCH, N.CLOUD)[N.BATCH in history :]:
         node = border.node('h2')
-        if node.state is not state and node.state not in partition.MOVING:
+        if node.state is not state and node.state not in border_module.MOVING:
             border.moving.move('h2')
         for _ in range(30):
             border.go(1, 5 * EVERY_S)

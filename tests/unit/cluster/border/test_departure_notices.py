@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from nova_fairness.cluster.border import departure_notices
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
 
@@ -28,7 +28,7 @@ class Told:
         self.begin()
 
     def begin(self):
-        self.telling = departure_notices.Telling(
+        self.telling = departure_notices.DepartureNotices(
             self.cloud.apis.nova, self.place
         )
 
@@ -159,10 +159,12 @@ def test_files_of_a_host_that_is_gone_go_and_others_stay(told):
     told.tell()
     told.place.joinpath('b-b/notes').write_text('mine')
     told.place.joinpath('b-a/notes').write_text('mine')
-    host = partition.Host('c', 'b-c', 'c-c', 2.5)
+    host = border_module.SharedHost('c', 'b-c', 'c-c', 2.5)
     told.telling.tell(
-        partition.Snapshot(
-            (partition.Node(host),), partition.Seen(), partition.Seen()
+        border_module.Snapshot(
+            (border_module.BorderHost(host),),
+            border_module.SideSnapshot(),
+            border_module.SideSnapshot(),
         ),
         NOW,
     )
@@ -177,8 +179,8 @@ def test_names_that_lead_elsewhere_and_full_disks_are_said(told):
     node = border.node('a')
     host = dataclasses.replace(node.host, batch='../x')
     odd = dataclasses.replace(node, host=host)
-    empty = partition.Seen()
-    snapshot = partition.Snapshot((odd,), empty, empty)
+    empty = border_module.SideSnapshot()
+    snapshot = border_module.Snapshot((odd,), empty, empty)
     assert told.telling.tell(snapshot, NOW) == [
         "no directory can be called '../x'"
     ]
@@ -186,7 +188,7 @@ def test_names_that_lead_elsewhere_and_full_disks_are_said(told):
     [said] = told.tell()
     assert 'machine features of b-b are not written' in said
     told.place.joinpath('b-b').unlink()
-    told.telling = departure_notices.Telling(
+    told.telling = departure_notices.DepartureNotices(
         told.cloud.apis.nova, told.place / 'gone'
     )
     [said] = told.tell()
@@ -194,7 +196,7 @@ def test_names_that_lead_elsewhere_and_full_disks_are_said(told):
 
 
 def test_without_a_directory_no_file_is_written(told):
-    told.telling = departure_notices.Telling(told.cloud.apis.nova)
+    told.telling = departure_notices.DepartureNotices(told.cloud.apis.nova)
     assert told.tell(a='leaving_cloud') == []
     assert told.files() == {}
     assert told.metadata('a') == TTL

@@ -9,7 +9,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster.border import hosts_file
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.border import calendars
 
 GOOD = """
@@ -32,13 +32,13 @@ def path(tmp_path):
 
 def test_hosts_and_windows_are_read(path):
     path.write_text(GOOD)
-    assert hosts_file.read(path) == hosts_file.Described(
+    assert hosts_file.read(path) == hosts_file.BorderFile(
         (
-            partition.Host('node1', 'node1', 'node1', 64.0),
-            partition.Host('2', 'n2', 'node2.example.org', 0.5, True),
+            border.SharedHost('node1', 'node1', 'node1', 64.0),
+            border.SharedHost('2', 'n2', 'node2.example.org', 0.5, True),
         ),
         (
-            calendars.Window(
+            calendars.CalendarWindow(
                 '0 20 * * fri', 216_000.0, 2, zoneinfo.ZoneInfo('Europe/Rome')
             ),
         ),

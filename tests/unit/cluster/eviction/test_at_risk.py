@@ -22,12 +22,12 @@ from tests.unit.cluster.eviction import test_time_limits
 
 world = test_service.world
 go, metadata = test_time_limits.go, test_time_limits.metadata
-TERMS = intake.Terms(preemptible=parser.Preemptible(marks=True))
+TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
 
 
 @pytest.fixture
 def server(world):
-    world.warnings = at_risk.Rules(most=10, hold_s=900.0)
+    world.warnings = at_risk.AtRiskOptions(most=10, hold_s=900.0)
     return test_idle_reclaim.running(world)
 
 
@@ -70,11 +70,11 @@ def test_who_comes_next_is_told_and_who_does_not_is_told_later(
     assert metadata(world, server) == {
         at_risk.AT_RISK: evictor.written(world.now)
     }
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
     assert process.chores.warnings.told[server].why == reason.why(
         reason.Reason.AT_RISK, times=3.0, waiting=2.0
     )
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     assert ask.notices([server])['notices'] == {
         server: metadata(world, server)
     }
@@ -84,10 +84,10 @@ def test_who_comes_next_is_told_and_who_does_not_is_told_later(
     world.now = begun + 899
     process.cycle()
     # What comes and goes is told once.
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
     world.now = begun + 900
     process.cycle()
-    assert told == [risk.State.AT_RISK, risk.State.SAFE]
+    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     assert metadata(world, server) == {}
     assert process.chores.warnings.told == {}
     assert ask.notices([server]) == {'notices': {}}
@@ -102,11 +102,11 @@ def test_it_is_told_again_only_after_the_hold(world, server, process, told):
     name(world, server)
     world.now += 899
     process.cycle()
-    assert told == [risk.State.AT_RISK, risk.State.SAFE]
+    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     world.now += 1
     process.cycle()
     process.cycle()
-    assert told[2:] == [risk.State.AT_RISK]
+    assert told[2:] == [risk.RiskState.AT_RISK]
     assert at_risk.AT_RISK in metadata(world, server)
 
 
@@ -141,7 +141,7 @@ def test_whoever_dies_before_metadata_are_written_leaves_it_to_the_next(
     world.cloud.broken.clear()
     process.cycle()
     assert at_risk.AT_RISK in metadata(world, server)
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
 
 
 def test_a_server_that_takes_no_metadata_is_not_asked_for_ever(
@@ -153,7 +153,7 @@ def test_a_server_that_takes_no_metadata_is_not_asked_for_ever(
     world.cloud.broken.clear()
     process.cycle()
     assert metadata(world, server) == {}
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
 
 
 def test_once_it_is_off_everybody_is_told_otherwise(
@@ -161,11 +161,11 @@ def test_once_it_is_off_everybody_is_told_otherwise(
 ):
     name(world, server)
     process.cycle()
-    world.warnings = at_risk.Rules(most=0, hold_s=900.0)
+    world.warnings = at_risk.AtRiskOptions(most=0, hold_s=900.0)
     world.now += 900
     process = another(world, 'three')
     assert metadata(world, server) == {}
-    assert told == [risk.State.AT_RISK, risk.State.SAFE]
+    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     world.now += 900
     process.cycle()
     assert world.store.risks.all() == {}
@@ -179,7 +179,7 @@ def test_of_a_server_that_is_gone_nothing_is_kept(
     world.cloud.remove(server)
     process.cycle()
     assert world.store.risks.all() == {}
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
 
 
 def test_an_old_leader_tells_nobody(world, server, process, told):
@@ -193,7 +193,7 @@ def test_an_old_leader_tells_nobody(world, server, process, told):
             write(known.over(world.now), old)
     with pytest.raises(exception.Deposed):
         world.store.risks.remove(server, old)
-    assert told == [risk.State.AT_RISK]
+    assert told == [risk.RiskState.AT_RISK]
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,15 @@ def test_an_old_leader_tells_nobody(world, server, process, told):
 )
 def test_rules_that_cannot_be_are_refused(wrong):
     with pytest.raises(ValueError, match='expected'):
-        at_risk.Rules(**wrong)
+        at_risk.AtRiskOptions(**wrong)
 
 
 def test_whoever_asks_and_whoever_listens_is_told_why(world, server, process):
     heard = []
-    watch = event_notifications.Watch(world.store, process, heard.extend, 'c1')
-    ask = requests.Operations(world.store, process)
+    watch = event_notifications.RequestWatch(
+        world.store, process, heard.extend, 'c1'
+    )
+    ask = requests.ClusterOperations(world.store, process)
     name(world, server, times=math.inf)
     process.cycle()
     told = ask.request(server)['request']

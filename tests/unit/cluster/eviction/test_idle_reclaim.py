@@ -12,7 +12,7 @@ from nova_fairness.cluster.eviction import idle_reclaim
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from tests.fixtures.patience import eventually
 from tests.unit.cluster import test_service
@@ -25,10 +25,10 @@ go, leave, state = (
     test_time_limits.state,
 )
 metadata = test_time_limits.metadata
-S = leaving.State
+S = eviction.EvictionState
 DAY_S = 86400.0
-RULES = idle_reclaim.Rules(after_s=7 * DAY_S, notice_s=DAY_S)
-TERMS = intake.Terms(preemptible=parser.Preemptible(marks=True))
+RULES = idle_reclaim.IdleOptions(after_s=7 * DAY_S, notice_s=DAY_S)
+TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_who_was_idle_for_a_week_is_told_and_leaves_a_day_later(
     see(world, server, 7.5)
     go(world, process, world.now + 120)
     found = leave(world, server)
-    assert (found.state, found.cause) == (S.TOLD, leaving.Cause.IDLE)
+    assert (found.state, found.cause) == (S.TOLD, eviction.EvictionCause.IDLE)
     assert found.why == reason.why(reason.Reason.IDLE, idle_h=180.0)
     assert found.at >= world.now + DAY_S - 180
     told = metadata(world, server)
@@ -145,7 +145,7 @@ def test_the_time_goes_by_the_share(factor, days):
 )
 def test_times_that_cannot_be_are_refused(given):
     with pytest.raises(ValueError, match='expected numbers of at least 0'):
-        idle_reclaim.Rules(**given)
+        idle_reclaim.IdleOptions(**given)
 
 
 def test_what_an_agent_says_of_a_server_elsewhere_counts_for_nothing(
@@ -159,8 +159,8 @@ def test_what_an_agent_says_of_a_server_elsewhere_counts_for_nothing(
 @pytest.mark.parametrize(
     'rules',
     [
-        idle_reclaim.Rules(),
-        idle_reclaim.Rules(7 * DAY_S, spared=frozenset({'the-project'})),
+        idle_reclaim.IdleOptions(),
+        idle_reclaim.IdleOptions(7 * DAY_S, spared=frozenset({'the-project'})),
     ],
     ids=['off', 'spared'],
 )
@@ -201,10 +201,10 @@ def test_no_more_than_some_are_told_at_once(world, server, process):
         many[f's{n}'] = 9 * DAY_S
     world.idle = {'h1': many}
     process.cycle()
-    found = world.store.leaves.found(leaving.LIVE)
+    found = world.store.leaves.found(eviction.LIVE)
     assert len(found) == idle_reclaim.AT_ONCE
     process.cycle()
-    assert len(world.store.leaves.found(leaving.LIVE)) == len(many)
+    assert len(world.store.leaves.found(eviction.LIVE)) == len(many)
 
 
 # What agents say -----------------------------------------------------------

@@ -17,7 +17,7 @@ from nova_fairness.cluster.openstack import glance
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -30,15 +30,15 @@ from tests.unit.cluster.eviction import test_time_limits
 from tests.unit.planners.preemption import test_planner
 
 world = test_service.world
-A, S, R = leaving.Action, leaving.State, test_service.S
+A, S, R = eviction.EvictionAction, eviction.EvictionState, test_service.S
 NOTICE_S = test_service.NOTICE_S
 LEAST_S = preemption.USUAL.least_run_s
 COST = (
     *('server', 'project_id', 'user_id', 'for_request', 'for_project'),
     *('action', 'reason', 'outcome', 'returned_at', 'notice_s', 'lost_vcpu_s'),
 )
-TERMS = intake.Terms(
-    preemptible=parser.Preemptible(projects=frozenset({'spare'}))
+TERMS = intake.AdmissionTerms(
+    preemptible=parser.PreemptibleRules(projects=frozenset({'spare'}))
 )
 
 
@@ -48,7 +48,7 @@ def process_of(world, name, *actions, terms=TERMS):
         queue.plan, preemption.LEAST, preemption.USUAL
     )
     chosen = tuple(map(A, actions or ['shelve']))
-    world.making = preemption_module.Rules(chosen)
+    world.making = preemption_module.PreemptionOptions(chosen)
     process = world.process(name, terms=terms)
     process.cycle()
     world.tick += 31
@@ -208,7 +208,7 @@ def test_what_it_was_told_is_taken_back_once_it_runs_again(
 def test_what_it_cost_and_what_came_of_it_is_remembered(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     [told] = ask.preemptions('spare', None, 9)['preemptions']
     assert ask.preemptions('rich', None, 9)['preemptions'] == [told]
     assert ask.preemption(told['uuid']) == {'preemption': told}
@@ -235,7 +235,7 @@ def test_who_had_to_leave_twice_is_remembered_twice(world, process, spot):
     go(world, process, 60)
     world.post('r2', project='rich')
     go(world, process, 120)
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     told = ask.preemptions(None, None, 9)['preemptions']
     assert [each['server'] for each in told] == [spot, spot]
     assert [each['outcome'] for each in told] == [None, 'spared']
@@ -243,7 +243,7 @@ def test_who_had_to_leave_twice_is_remembered_twice(world, process, spot):
 
 
 def test_preemptible_requests_are_listed_alone(world, process, spot):
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     other = world.post('r1', project='rich')
     process.cycle()
     for wanted, found in ((True, [spot]), (False, [other])):
@@ -253,13 +253,15 @@ def test_preemptible_requests_are_listed_alone(world, process, spot):
 
 def test_what_rooms_cost_is_counted_and_told(world, process, spot):
     told = []
-    watch = event_notifications.Watch(world.store, process, told.extend, 'c1')
+    watch = event_notifications.RequestWatch(
+        world.store, process, told.extend, 'c1'
+    )
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     found, begun = leave(world, spot), leave(world, spot).chosen_at
     world.cloud.build(asked, 'h1', test_service.NEED)
     go(world, process, 60)
-    assert watch.queue().preempted == queue_model.Preempted(
+    assert watch.queue().preempted == queue_model.PreemptionOutcomes(
         ended={('makes_room', 'freed'): 1},
         notice_s=found.notice_s,
         lost_vcpu_s=found.lost_vcpu_s,
@@ -317,7 +319,7 @@ def test_who_is_done_leaves_at_once_and_loses_nothing(
     go(world, process, 120)
     assert leave(world, spot).state is S.GONE
     assert world.state(asked) is R.STARTING
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     [told] = ask.preemptions(None, None, 9)['preemptions']
     assert (told['answered'], told['lost_vcpu_s']) == (True, 0.0)
     assert 0 <= told['notice_s'] < NOTICE_S
@@ -404,8 +406,8 @@ def test_no_more_leave_than_are_needed(world, process):
 
 def choosing(*choices):
     projects = frozenset({'spare'})
-    return intake.Terms(
-        preemptible=parser.Preemptible(
+    return intake.AdmissionTerms(
+        preemptible=parser.PreemptibleRules(
             projects=projects, choices=frozenset(map(A, choices))
         )
     )
@@ -448,7 +450,7 @@ def test_what_the_owner_chose_is_done_first(
     go(world, process, LEAST_S + 60)
     told = world.cloud.servers[spot]['metadata'][evictor.LEAVES_BY]
     assert told == (actions[0] if choice == 'none' else choice)
-    while leave(world, spot).state in leaving.LIVE:
+    while leave(world, spot).state in eviction.LIVE:
         go(world, process, 60)
     done = [each for _, each in world.cloud.acted if each != 'unshelve']
     assert done == acted
@@ -461,7 +463,7 @@ def test_what_operators_do_not_allow_is_not_chosen(world):
     process = process_of(world, 'one', 'shelve', terms=choosing('stop'))
     hints = {parser.ACTION: ['delete']}
     spot = runs(world, process, 's1', 'h1', hints=hints)
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     assert ask.request(spot)['request']['preemption_action'] is None
     world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)

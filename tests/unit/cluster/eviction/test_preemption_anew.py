@@ -12,14 +12,14 @@ from nova_fairness.cluster.eviction import preemption
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from tests.unit.cluster import test_service
 from tests.unit.cluster.eviction import test_preemption
 
 world, process, spot = (
     test_preemption.world, test_preemption.process, test_preemption.spot
 )  # fmt: skip
-S, R = leaving.State, test_service.S
+S, R = eviction.EvictionState, test_service.S
 LEAST_S, NOTICE_S = test_preemption.LEAST_S, test_preemption.NOTICE_S
 go, leave = test_preemption.go, test_preemption.leave
 
@@ -40,7 +40,7 @@ def test_who_is_late_for_a_notice_gives_a_whole_one(world, process, spot):
     """However long ago a server should have left."""
     apis = world.cloud.apis
     nova = test_service.nova_module.Nova(apis.nova)
-    to = evictor.Leaving(
+    to = evictor.Evictor(
         world.store.leaves, nova, None, None, lambda: world.now,
         evictor.Patience(),
     )  # fmt: skip
@@ -48,8 +48,8 @@ def test_who_is_late_for_a_notice_gives_a_whole_one(world, process, spot):
         test_preemption.reason.Reason.TIME_IS_UP, limit_s=1.0
     )
     chosen = to.choose(
-        nova.server(spot), leaving.Cause.TIME_LIMIT, why,
-        (leaving.Action.STOP,), world.store.leader().epoch, at=-1e9,
+        nova.server(spot), eviction.EvictionCause.TIME_LIMIT, why,
+        (eviction.EvictionAction.STOP,), world.store.leader().epoch, at=-1e9,
     )  # fmt: skip
     assert chosen.at == world.now + NOTICE_S
 

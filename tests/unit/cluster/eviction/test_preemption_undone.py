@@ -15,7 +15,7 @@ from nova_fairness.cluster.eviction import preemption as preemption_module
 from nova_fairness.cluster.openstack import glance
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.planners.preemption import planner as preemption
 from tests.unit.cluster import test_service
@@ -23,7 +23,7 @@ from tests.unit.cluster.eviction import test_preemption
 from tests.unit.cluster.eviction import test_time_limits
 
 world = test_preemption.world
-A, S, R = leaving.Action, leaving.State, test_service.S
+A, S, R = eviction.EvictionAction, eviction.EvictionState, test_service.S
 LEAST_S, NOTICE_S = test_preemption.LEAST_S, test_preemption.NOTICE_S
 leave = test_preemption.leave
 
@@ -93,7 +93,7 @@ def test_who_was_acted_on_runs_again(world, action, acted, end):
     world.cloud.uploads_at_once = False
     process, spot, asked = begun(world, action, 'shelve')
     told = []
-    event_notifications.Watch(world.store, process, told.extend, 'c1')
+    event_notifications.RequestWatch(world.store, process, told.extend, 'c1')
     end(world, process, asked)
     go_until(world, process, lambda: leave(world, spot).state is S.STAYS)
     assert is_as_before(world, spot)
@@ -191,7 +191,12 @@ def test_who_has_its_room_still_is_left_alone_however_short_it_must_run(
     world.cloud.takes_no_snapshots = True
     process, spot, _ = begun(world, 'shelve')
     go_until(world, process, lambda: leave(world, spot).state is S.STAYS)
-    go(world, process, preemption_module.Rules.again_s - 60, every=30.0)
+    go(
+        world,
+        process,
+        preemption_module.PreemptionOptions.again_s - 60,
+        every=30.0,
+    )
     assert leave(world, spot).state is S.STAYS
     go(world, process, 120, every=30.0)
     assert leave(world, spot).state is S.TOLD
@@ -365,7 +370,7 @@ def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
     path = f'GET /resource_providers/{uuid}/inventories'
     world.cloud.broken[path] = answer
     go(world, process, 40, every=20.0)
-    assert process.quarantine.holds(quarantine.Kind.HOST, host)
+    assert process.quarantine.holds(quarantine.InputKind.HOST, host)
     assert room(world, asked).hosts == (host,)
     assert leave(world, spots[host]) == before
     world.cloud.broken.clear()
@@ -455,7 +460,7 @@ def test_whoever_dies_before_it_is_told_is_no_second_victim(
 def test_whoever_has_left_as_its_room_is_taken_is_told_nothing_else(world):
     process, _, asked = begun(world, 'shelve')
     told = []
-    event_notifications.Watch(world.store, process, told.extend, 'c1')
+    event_notifications.RequestWatch(world.store, process, told.extend, 'c1')
     go_until(world, process, lambda: world.state(asked) is R.STARTING)
     events = [each.event for each in told if 'server' in each.event]
     assert events == ['fairness.server.gone']

@@ -15,7 +15,7 @@ from nova_fairness.cluster.eviction import retirement
 from nova_fairness.cluster.eviction import watermark as watermark_module
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.planners.fairqueue import planner as queue
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import risk as next_module
@@ -26,15 +26,15 @@ from tests.unit.cluster.eviction import test_time_limits
 world = test_time_limits.world
 leave, state = test_time_limits.leave, test_time_limits.state
 metadata = test_time_limits.metadata
-S = leaving.State
-TERMS = intake.Terms(preemptible=parser.Preemptible(marks=True))
+S = eviction.EvictionState
+TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
 HINTS = {'fairness:preemptible': ['true']}
 
 
 @pytest.fixture
 def server(world):
     """A preemptible server on h1, of whom it is said that it is next."""
-    world.warnings = at_risk.Rules(most=10)
+    world.warnings = at_risk.AtRiskOptions(most=10)
     made = test_idle_reclaim.running(world, hints=HINTS)
     world.following = lambda *_: [next_module.Next(made, 3.0, 2)]
     return made
@@ -42,7 +42,7 @@ def server(world):
 
 @pytest.fixture
 def process(world, server):
-    world.retiring = retirement.Rules(is_on=True)
+    world.retiring = retirement.RetirementOptions(is_on=True)
     return leading(world, 'two')
 
 
@@ -79,7 +79,7 @@ def test_who_is_done_leaves_at_once_and_loses_nothing(
     begun = world.now
     cycles(world, process, 3)
     found = leave(world, server)
-    assert found.cause is leaving.Cause.RETIRES
+    assert found.cause is eviction.EvictionCause.RETIRES
     assert found.turn == 0
     assert found.acted_at is not None
     assert found.acted_at - begun < evictor.LEAST_NOTICE_S
@@ -135,8 +135,8 @@ def test_a_server_that_cannot_be_looked_at_is_not_done(world, server, process):
 
 def marked(world, lower):
     """All of the one host is used, and a part of it is to be free."""
-    when = preemption.Rules(least_run_s=0.0)
-    world.freeing = watermark_module.Rules(lower=lower, when=when)
+    when = preemption.PreemptionRules(least_run_s=0.0)
+    world.freeing = watermark_module.WatermarkOptions(lower=lower, when=when)
     world.plan = functools.partial(
         watermark.plan, queue=queue.plan, upper=lower
     )
@@ -147,7 +147,7 @@ def test_servers_leave_until_so_much_is_free_and_come_back(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     found = leave(world, server)
-    assert (found.cause, found.state) == (leaving.Cause.FREE, S.TOLD)
+    assert (found.cause, found.state) == (eviction.EvictionCause.FREE, S.TOLD)
     assert found.why.sentence.endswith('are to be free, 0.0 % are')
     assert evictor.LEAVES_AT in metadata(world, server)
     test_time_limits.go(world, process, found.at + 300)
@@ -178,7 +178,9 @@ def test_who_frees_nothing_was_not_stopped_for_nothing(world, server):
     assert evictor.LEAVES_AT not in metadata(world, server)
     # It is not asked to go again and again.
     test_time_limits.go(
-        world, process, world.now + preemption_module.Rules.again_s - 60
+        world,
+        process,
+        world.now + preemption_module.PreemptionOptions.again_s - 60,
     )
     assert state(world, server) is S.STAYS
     test_time_limits.go(world, process, world.now + 120)
@@ -188,6 +190,6 @@ def test_who_frees_nothing_was_not_stopped_for_nothing(world, server):
 def test_once_the_mark_is_gone_whoever_was_told_stays(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
-    world.freeing = watermark_module.Rules()
+    world.freeing = watermark_module.WatermarkOptions()
     process = leading(world, 'three')
     assert state(world, server) is S.SPARED

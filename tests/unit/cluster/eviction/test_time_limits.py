@@ -14,20 +14,20 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from tests.fixtures import small_cloud
 from tests.unit.cluster import test_service
 
 world = test_service.world
-A, S = leaving.Action, leaving.State
+A, S = eviction.EvictionAction, eviction.EvictionState
 WHY = reason.why(reason.Reason.STARTED)
 LIMIT_S, NOTICE_S = 1800.0, test_service.NOTICE_S
 
 
 def at_end(*actions, extension_s=0.0):
-    return time_limits.Rules(tuple(map(A, actions)), extension_s)
+    return time_limits.TimeLimitOptions(tuple(map(A, actions)), extension_s)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_its_owner_is_told_before_anything_is_done(world, server):
     assert told[evictor.LEAVES_AT] == '1970-01-01T00:46:40Z'
     assert told[evictor.LEAVES_BY] == 'shelve'
     assert told[evictor.LEAVES_WHY] == 'it may run for 1800 s'
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     assert ask.notices(['x', server]) == {'notices': {server: told}}
     go(world, process, found.at - 60)
     assert world.cloud.acted == []
@@ -236,7 +236,7 @@ def test_who_is_unshelved_on_its_host_ends_as_before():
         time_limit_s=None,
     )
     found = [
-        records.Record(each, each.uuid, WHY, at)
+        records.RequestRecord(each, each.uuid, WHY, at)
         for each, at in ((built, 1000.0), (kept, 1050.0))
     ]
     [end] = time_limits.ends(found, 1055.0).values()

@@ -37,7 +37,7 @@ class Attack:
         name = str(uuid_module.uuid4())
         asked = small_cloud.ask(name, project=self.project, at=now)
         self.store.add(asked, f'cast-{name}', now)
-        room = records.Room(('h1',), leaving, now, now + 1500.0)
+        room = records.ReservedRoom(('h1',), leaving, now, now + 1500.0)
         self.store.promise_room(asked, room, self.epoch)
         self.store.step(asked, event, self.epoch, reason.why(why), now + 130.0)
 
@@ -93,9 +93,11 @@ def test_others_are_not_delayed(world, attack):
 
 def record(ended_s, state=S.ENDED, hosts=('h1',)):
     asked = small_cloud.ask('r', state=state)
-    room = records.Room(('h1',), ('s1',), 1000.0, 2500.0)
+    room = records.ReservedRoom(('h1',), ('s1',), 1000.0, 2500.0)
     why = reason.why(R.SERVER_DELETED)
-    return records.Record(asked, 'c', why, 1000.0 + ended_s, hosts, room)
+    return records.RequestRecord(
+        asked, 'c', why, 1000.0 + ended_s, hosts, room
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_who_ends_at_once_lets_nobody_leave_again(world, process, spot):
 
 
 def test_an_owner_does_not_hold_what_others_leave_for(world, process, spot):
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     server = world.post('r1', project='rich')
     test_preemption.go(world, process, test_preemption.LEAST_S + 60)
     assert process.last().snapshot.promised.keys() == {server}

@@ -14,7 +14,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.messages import times
 from nova_fairness.model import envelope
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import request
 from tests.fixtures import nova_casts
 
@@ -56,7 +56,7 @@ def test_a_build_is_read_whole():
     )
 
 
-MARKS = parser.Preemptible(marks=True)
+MARKS = parser.PreemptibleRules(marks=True)
 SAYS = {parser.MARK: 'true'}
 HINTS = {parser.MARK: ['true']}
 
@@ -123,28 +123,32 @@ BY = {parser.ACTION: 'snapshot_delete'}
     ],
 )
 def test_owners_choose_how_they_make_room(cast):
-    choices = frozenset(leaving.Action) - {leaving.Action.SUSPEND}
-    may = parser.Preemptible(choices=choices)
+    choices = frozenset(eviction.EvictionAction) - {
+        eviction.EvictionAction.SUSPEND
+    }
+    may = parser.PreemptibleRules(choices=choices)
     found = parser.parse(cast, preemptible=may)
-    assert found.leaves_by is leaving.Action.SNAPSHOT_DELETE
+    assert found.leaves_by is eviction.EvictionAction.SNAPSHOT_DELETE
     assert parser.parse(cast).leaves_by is None
 
 
 @pytest.mark.parametrize('said', ['', 'reboot', 'suspend', 'SHELVE', None])
 def test_what_may_not_be_chosen_is_not(said):
     cast = built(metadata={parser.ACTION: said} if said is not None else {})
-    may = parser.Preemptible(choices=frozenset({leaving.Action.SHELVE}))
+    may = parser.PreemptibleRules(
+        choices=frozenset({eviction.EvictionAction.SHELVE})
+    )
     assert parser.parse(cast, preemptible=may).leaves_by is None
 
 
 def test_projects_and_flavors_can_be_preemptible_as_a_whole():
     cast = built()
     for named in (
-        parser.Preemptible(projects=frozenset({'the-project'})),
-        parser.Preemptible(flavors=frozenset({'small'})),
+        parser.PreemptibleRules(projects=frozenset({'the-project'})),
+        parser.PreemptibleRules(flavors=frozenset({'small'})),
     ):
         assert parser.parse(cast, preemptible=named).is_preemptible
-    other = parser.Preemptible(True, frozenset({'x'}), frozenset({'y'}))
+    other = parser.PreemptibleRules(True, frozenset({'x'}), frozenset({'y'}))
     assert not parser.parse(cast, preemptible=other).is_preemptible
 
 

@@ -12,10 +12,12 @@ from nova_fairness.cluster.openstack import nova
 
 def powered(tmp_path, *command, longest_s=20.0):
     """Power a host down; give what the command noted."""
-    service = nova.Service('u', 'h1; echo', False, True, host_power.MARK)
-    rules = host_power.Rules(True, 0.0, 0, command, longest_s)
+    service = nova.ComputeService(
+        'u', 'h1; echo', False, True, host_power.MARK
+    )
+    rules = host_power.HostPowerOptions(True, 0.0, 0, command, longest_s)
     now = [0.0]
-    made = host_power.Resting(None, rules, lambda: now[0])
+    made = host_power.HostPower(None, rules, lambda: now[0])
     made._rested['h1; echo'] = now[0]
     now[0] = host_power.SETTLES_S
     for _ in range(3):

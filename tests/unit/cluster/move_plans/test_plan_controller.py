@@ -21,7 +21,7 @@ from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.move_plans import plan_executor
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.model import plans as model
 from nova_fairness.model import tenants
 from nova_fairness.planners.consolidation import rules
@@ -32,7 +32,7 @@ from tests.unit.cluster import test_service
 
 world = test_service.world
 Killed = test_service.Killed
-S, M, C, G = model.State, model.MoveState, model.Cause, model.Goal
+S, M, C, G = model.PlanState, model.MoveState, model.PlanCause, model.Goal
 EVERY_S = 10.0
 AUTO = plan_controller.Mode.AUTO
 
@@ -42,13 +42,13 @@ class Cloud:
 
     def __init__(self, world):
         self.world, self.fake = world, world.cloud
-        self.limits = plan_executor.Limits(cloud=9, host=9)
-        self.resting = host_power.Rules(after_s=30.0)
+        self.limits = plan_executor.ExecutionLimits(cloud=9, host=9)
+        self.resting = host_power.HostPowerOptions(after_s=30.0)
         self.powered = []
         self.lacking = None
-        self.rules = plan_controller.Rules(
+        self.rules = plan_controller.PlanOptions(
             AUTO,
-            goals.Rules((G.CONSOLIDATE,)),
+            goals.GoalOptions((G.CONSOLIDATE,)),
             hold_s=0.0,
             rest_s=3600.0,
         )
@@ -64,15 +64,15 @@ class Cloud:
         self.service.cycle()
         world.tick += 31
         self.service.cycle()
-        self.resting_hosts = host_power.Resting(
+        self.resting_hosts = host_power.HostPower(
             self.nova, self.resting, clock, self._power
         )
-        self.moving = plan_controller.MovingPlans(
+        self.moving = plan_controller.PlanController(
             world.store,
             self.service,
             self.nova,
             self.mobility,
-            plan_executor.Moving(
+            plan_executor.PlanExecutor(
                 world.store.plans,
                 self.nova,
                 self.mobility,
@@ -155,7 +155,7 @@ def test_a_host_is_emptied_and_what_was_won_is_kept(half):
     half.begin()
     plan = half.go()
     assert (plan.state, plan.goal) == (S.PROPOSED, G.CONSOLIDATE)
-    assert plan.promised == model.Outcome(
+    assert plan.promised == model.PlanOutcome(
         hosts_before=2, hosts_after=1,
         spread_before=pytest.approx(0.125), spread_after=pytest.approx(0.375),
         emptied=1, moves=1, memory_mb=100,
@@ -265,7 +265,7 @@ def test_who_is_pinned_meanwhile_is_not_moved(half):
 def test_a_good_state_makes_no_plan_in_100_cycles(cloud):
     cloud.rules = dataclasses.replace(
         cloud.rules,
-        drafts=goals.Rules((G.RESCUE, G.CONSOLIDATE)),
+        drafts=goals.GoalOptions((G.RESCUE, G.CONSOLIDATE)),
         rest_s=0.0,
     )
     cloud.hosts('h1', 'h2', 'h3')
@@ -278,7 +278,7 @@ def test_a_good_state_makes_no_plan_in_100_cycles(cloud):
 
 def test_an_even_cloud_is_not_balanced(cloud):
     cloud.rules = dataclasses.replace(
-        cloud.rules, drafts=goals.Rules((G.BALANCE,)), rest_s=0.0
+        cloud.rules, drafts=goals.GoalOptions((G.BALANCE,)), rest_s=0.0
     )
     cloud.hosts('h1', 'h2')
     for n in range(4):
@@ -289,7 +289,7 @@ def test_an_even_cloud_is_not_balanced(cloud):
 
 def test_what_was_moved_is_not_moved_back_at_once(cloud):
     cloud.rules = dataclasses.replace(
-        cloud.rules, drafts=goals.Rules((G.BALANCE,))
+        cloud.rules, drafts=goals.GoalOptions((G.BALANCE,))
     )
     cloud.hosts('h1', 'h2')
     servers = [cloud.lies(f's{n}', 'h1', 2) for n in range(4)]
@@ -555,7 +555,7 @@ def test_who_may_not_move_stays(half, more):
     assert half.go(3) is None
 
 
-@pytest.mark.parametrize('state', [partition.State.LEAVING_CLOUD])
+@pytest.mark.parametrize('state', [border_module.HostState.LEAVING_CLOUD])
 def test_hosts_that_others_see_to_are_left_out(half, state):
     world = half.world
     half.begin()
@@ -568,7 +568,7 @@ def test_hosts_that_others_see_to_are_left_out(half, state):
 
 
 def test_few_move_at_once(cloud):
-    cloud.limits = plan_executor.Limits(cloud=2, host=1)
+    cloud.limits = plan_executor.ExecutionLimits(cloud=2, host=1)
     cloud.fake.migrates_at_once = False
     cloud.hosts('h1', 'h2', 'h3', vcpu=16)
     cloud.lies('stays', 'h1', 4)
@@ -591,7 +591,7 @@ def test_few_move_at_once(cloud):
 
 
 def test_migrations_of_others_count(half):
-    half.limits = plan_executor.Limits(cloud=1, host=9)
+    half.limits = plan_executor.ExecutionLimits(cloud=1, host=9)
     half.hosts('h3', 'h4', vcpu=2)
     other = half.lies('other', 'h3', 2, locked=True)
     half.fake.migrates_at_once = False
@@ -607,7 +607,7 @@ def test_migrations_of_others_count(half):
 
 def test_a_plan_that_takes_too_long_expires_and_what_moves_is_awaited(cloud):
     cloud.rules = dataclasses.replace(cloud.rules, lasts_s=50.0)
-    cloud.limits = plan_executor.Limits(cloud=1, host=1)
+    cloud.limits = plan_executor.ExecutionLimits(cloud=1, host=1)
     cloud.fake.migrates_at_once = False
     cloud.hosts('h1', 'h2', vcpu=16)
     cloud.lies('a', 'h1', 8)
@@ -628,7 +628,9 @@ def test_a_plan_that_takes_too_long_expires_and_what_moves_is_awaited(cloud):
 
 def test_a_migration_without_end_is_ended(half):
     half.fake.migrates_at_once = False
-    half.limits = plan_executor.Limits(cloud=9, host=9, longest_s=60.0)
+    half.limits = plan_executor.ExecutionLimits(
+        cloud=9, host=9, longest_s=60.0
+    )
     _set(half, half.servers[0], locked=True)
     half.begin()
     half.go(5)
@@ -650,7 +652,7 @@ def test_what_a_move_sent_counts_for_the_next(half):
 
 def test_a_request_that_does_not_fit_is_rescued(cloud):
     cloud.rules = dataclasses.replace(
-        cloud.rules, drafts=goals.Rules((G.RESCUE,))
+        cloud.rules, drafts=goals.GoalOptions((G.RESCUE,))
     )
     cloud.hosts('h1', 'h2')
     for host in ('h1', 'h2'):
@@ -681,7 +683,7 @@ class FakeLacking:
         hosts = {each.name: 4.0 for each in cloud.providers}
         got = 4.0 if len(here) > 1 else 2.0
         wants = {
-            uuid: tenants.Want(owner, 4.0, got)
+            uuid: tenants.ServerWant(owner, 4.0, got)
             for uuid, owner in self.wants.items()
         }
         return tenants.Tenants(cloud, wants, hosts, shares)
@@ -689,7 +691,7 @@ class FakeLacking:
 
 def test_an_owner_who_gets_too_little_is_helped(cloud):
     cloud.rules = dataclasses.replace(
-        cloud.rules, drafts=goals.Rules((G.HELP,)), rest_s=0.0
+        cloud.rules, drafts=goals.GoalOptions((G.HELP,)), rest_s=0.0
     )
     cloud.hosts('h1', 'h2')
     servers = [cloud.lies(f's{n}', 'h1', 4, user=f'u{n}') for n in range(2)]
@@ -711,7 +713,7 @@ def test_an_owner_who_gets_too_little_is_helped(cloud):
 
 def drafted(cloud, goal, **more):
     cloud.rules = dataclasses.replace(
-        cloud.rules, drafts=goals.Rules((goal,)), rest_s=0.0, **more
+        cloud.rules, drafts=goals.GoalOptions((goal,)), rest_s=0.0, **more
     )
 
 
@@ -722,7 +724,7 @@ def test_what_is_spent_buys_as_much_on_every_host(cloud):
     dear = [cloud.lies(f'd{n}', 'h1', metadata=pays) for n in range(2)]
     cheap = [cloud.lies(f'c{n}', 'h2') for n in range(2)]
     cloud.begin()
-    answers = requests.Operations(cloud.world.store, cloud.service)
+    answers = requests.ClusterOperations(cloud.world.store, cloud.service)
     answers.create_group('the-project', 'web', 200.0, 2)
     plan = cloud.go()
     assert (plan.goal, plan.state) == (G.MARKET, S.PROPOSED)
@@ -749,7 +751,7 @@ def test_nothing_is_traded_where_a_rule_of_a_server_group_binds(cloud):
     cloud.fake.groups['g'] = both
     cloud.fake.policies['g'] = {'policy': 'affinity', 'rules': {}}
     cloud.begin()
-    answers = requests.Operations(cloud.world.store, cloud.service)
+    answers = requests.ClusterOperations(cloud.world.store, cloud.service)
     answers.create_group('the-project', 'web', 200.0, 2)
     assert cloud.go(3) is None
 
@@ -785,8 +787,8 @@ def helped(cloud, wants):
     """Three owners on one of two hosts; what agents tell is as of before."""
     cloud.rules = dataclasses.replace(
         cloud.rules,
-        drafts=goals.Rules(
-            (G.HELP,), help=tenants_planner.Rules(seen_s=300.0)
+        drafts=goals.GoalOptions(
+            (G.HELP,), help=tenants_planner.TenantRules(seen_s=300.0)
         ),
         rest_s=0.0,
     )
@@ -804,7 +806,7 @@ class StaleLacking(FakeLacking):
     def tenants(self, cloud, moved_at, shares):
         hosts = {each.name: 4.0 for each in cloud.providers}
         wants = {
-            uuid: tenants.Want(owner, 4.0, 4.0 / 3, seen_s=900.0)
+            uuid: tenants.ServerWant(owner, 4.0, 4.0 / 3, seen_s=900.0)
             for uuid, owner in self.wants.items()
         }
         return tenants.Tenants(cloud, wants, hosts, shares)
@@ -849,7 +851,7 @@ def test_no_host_is_judged_on_which_something_runs_that_no_agent_saw(cloud):
 
 
 def test_an_operator_has_a_host_emptied_and_it_is_disabled(half):
-    half.rules = dataclasses.replace(half.rules, drafts=goals.Rules(()))
+    half.rules = dataclasses.replace(half.rules, drafts=goals.GoalOptions(()))
     half.begin()
     half.go()
     with pytest.raises(exception.UnknownHost):
@@ -876,7 +878,7 @@ def crowded(cloud):
     """On the first host are two servers that find no room elsewhere."""
     cloud.rules = dataclasses.replace(
         cloud.rules,
-        drafts=goals.Rules((G.BALANCE,), spread=0.05, margin=0.0),
+        drafts=goals.GoalOptions((G.BALANCE,), spread=0.05, margin=0.0),
         rest_s=0.0,
     )
     cloud.hosts('h1', 'h2')
@@ -1000,7 +1002,7 @@ def test_a_plan_whose_goal_is_not_wanted_any_more_ends(half, is_running):
     half.begin()
     uuid = half.go(2).uuid
     half.rules = dataclasses.replace(
-        half.rules, drafts=goals.Rules((G.BALANCE,), margin=0.0)
+        half.rules, drafts=goals.GoalOptions((G.BALANCE,), margin=0.0)
     )
     half.begin()
     half.go(2)
@@ -1038,8 +1040,12 @@ def test_only_who_leads_does_anything(half):
 
 
 def test_empty_hosts_rest_but_for_the_spare_ones_and_come_back(cloud):
-    cloud.resting = host_power.Rules(True, 30.0, 1, ('/bin/power', 'x'), 5.0)
-    cloud.rules = dataclasses.replace(cloud.rules, drafts=goals.Rules(()))
+    cloud.resting = host_power.HostPowerOptions(
+        True, 30.0, 1, ('/bin/power', 'x'), 5.0
+    )
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=goals.GoalOptions(())
+    )
     cloud.hosts('h1', 'h2', 'h3', 'h4', vcpu=8)
     cloud.lies('a', 'h1', 2)
     cloud.service_of('h4').update(status='disabled', reason='by hand')
@@ -1065,8 +1071,10 @@ def test_empty_hosts_rest_but_for_the_spare_ones_and_come_back(cloud):
 
 
 def test_a_request_without_room_brings_a_host_back(cloud):
-    cloud.resting = host_power.Rules(True, 10.0, 0)
-    cloud.rules = dataclasses.replace(cloud.rules, drafts=goals.Rules(()))
+    cloud.resting = host_power.HostPowerOptions(True, 10.0, 0)
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=goals.GoalOptions(())
+    )
     cloud.hosts('h1', 'h2', vcpu=8)
     cloud.lies('a', 'h1', 6)
     cloud.begin()
@@ -1095,7 +1103,7 @@ def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
     with tempfile.TemporaryDirectory() as path:
         cloud = Cloud(test_service.World(path))
         cloud.rules = dataclasses.replace(
-            cloud.rules, drafts=goals.Rules((goal,))
+            cloud.rules, drafts=goals.GoalOptions((goal,))
         )
         cloud.hosts('h0', 'h1', 'h2')
         left = dict.fromkeys(range(3), 8)
@@ -1141,10 +1149,10 @@ def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
 
 
 def test_the_planner_rules_are_kept(half):
-    dear = rules.Rules(dearest_mb=50)
+    dear = rules.ConsolidationRules(dearest_mb=50)
     half.rules = dataclasses.replace(
         half.rules,
-        drafts=goals.Rules((G.CONSOLIDATE,), planner=dear),
+        drafts=goals.GoalOptions((G.CONSOLIDATE,), planner=dear),
     )
     half.begin()
     assert half.go(3) is None

@@ -9,7 +9,7 @@ from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import plans
 
-M, C = plans.MoveEvent, plans.Cause
+M, C = plans.MoveEvent, plans.PlanCause
 ASKED_AT, SOON, LATE = 100.0, 130.0, 161.0
 MOVE = plans.Move(
     's1', 'h1', 'h2', 1, 100, plans.MoveState.MOVING, asked_at=ASKED_AT,
@@ -80,11 +80,11 @@ def test_a_move_waits_for_those_before_it(there, is_last, event, cause):
     ('service', 'text'),
     [
         (None, ''),
-        (nova.Service('u', 'h2', False, True, 'by hand'), 'by hand'),
-        (nova.Service('u', 'h2', True, False), ''),
+        (nova.ComputeService('u', 'h2', False, True, 'by hand'), 'by hand'),
+        (nova.ComputeService('u', 'h2', True, False), ''),
     ],
 )
 def test_nobody_comes_to_a_host_that_is_closed(service, text):
     services = {'h2': service} if service else {}
     said = prechecks.judge(MOVE, server('h1'), services, None, True)
-    assert said == prechecks.Verdict(M.SKIP, C.HOST_CLOSED, text)
+    assert said == prechecks.MoveVerdict(M.SKIP, C.HOST_CLOSED, text)

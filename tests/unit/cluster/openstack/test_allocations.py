@@ -125,7 +125,7 @@ def test_use_beside_resized_preemptible_servers_counts(seed):
     cloud = fake_cloud.FakeCloud()
     cloud.add_host('h1', 1000, 100_000)
     cloud.add_host('h2', 1000, 100_000)
-    reader = snapshot_module.Reader(
+    reader = snapshot_module.CloudReader(
         placement_module.Placement(cloud.apis.placement),
         nova.Nova(cloud.apis.nova),
         {},
@@ -165,7 +165,7 @@ def test_what_was_unshelved_as_a_normal_server_counts():
     """It came preemptible, and its owner took the mark away meanwhile."""
     cloud = fake_cloud.FakeCloud()
     cloud.add_host('h1', vcpu=64)
-    reader = snapshot_module.Reader(
+    reader = snapshot_module.CloudReader(
         placement_module.Placement(cloud.apis.placement),
         nova.Nova(cloud.apis.nova),
         {},

@@ -10,7 +10,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster.eviction import time_limits
 from nova_fairness.model import cluster
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from tests.unit.cluster import test_service
 
@@ -19,7 +19,9 @@ S, R = test_service.S, reason.Reason
 HOUR_S = 3600.0
 LIMIT_S = 2 * HOUR_S
 MONTH_S = 31 * 86400.0
-STOPS = time_limits.Rules((leaving.Action.SHELVE,), extension_s=10 * HOUR_S)
+STOPS = time_limits.TimeLimitOptions(
+    (eviction.EvictionAction.SHELVE,), extension_s=10 * HOUR_S
+)
 FLAVOR = {'vcpus': 4, 'ram': 100, 'disk': 0}
 
 

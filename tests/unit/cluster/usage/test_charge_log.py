@@ -147,10 +147,10 @@ def test_a_whole_charge_is_written_again_and_again_and_old_ones_go(
 
 def test_who_is_deposed_records_nothing(world, process):
     before = len(charges(world))
-    charge = ledger.Charge(0.0, 1.0, {}, np.array([1.0]))
+    charge = ledger.PeriodCharge(0.0, 1.0, {}, np.array([1.0]))
     with pytest.raises(exception.Deposed):
-        charge_log.Recorder(world.store).record(
-            ledger.Ledger(HALF_LIFE_S, 0.0), charge, ('VCPU',), 99, 77
+        charge_log.ChargeLog(world.store).record(
+            ledger.UseLedger(HALF_LIFE_S, 0.0), charge, ('VCPU',), 99, 77
         )
     assert len(charges(world)) == before
 

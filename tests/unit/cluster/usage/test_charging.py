@@ -129,7 +129,9 @@ def test_preemptible_servers_are_charged_as_far_as_operators_say(
     world, charged
 ):
     world.charged = charged
-    terms = intake.Terms(preemptible=parser.Preemptible(marks=True))
+    terms = intake.AdmissionTerms(
+        preemptible=parser.PreemptibleRules(marks=True)
+    )
     process = world.process(terms=terms)
     server = world.post('r1', 8, hints={parser.MARK: ['true']})
     process.cycle()
@@ -162,7 +164,7 @@ def test_what_agents_measured_is_charged_as_operators_say(
     if not by_project:
         # Of bob no agent knows; memory of nobody.
         whose = {'ann': {'cpu_time': 2 / 16}, 'eve': {'cpu_time': 1.0}}
-    world.measured = measured.Measured(by_project, whose)
+    world.measured = measured.MeasuredUse(by_project, whose)
     process = world.process()
     process.cycle()
     runs(world, 's1', 8, 'p', 'ann')

@@ -238,7 +238,7 @@ def test_groups_are_told_to_operators_and_counted(pledged):
     runs(pledged, 'physics', 8)
     look(pledged, 12)
     world = pledged.world
-    ask = requests.Operations(
+    ask = requests.ClusterOperations(
         world.store, pledged.service, None, pledged.moving
     )
     first, second = ask.border()['partition']['groups']
@@ -258,7 +258,7 @@ def test_groups_are_told_to_operators_and_counted(pledged):
 
 def test_accounts_are_looked_at_as_often_as_is_said(pledged, monkeypatch):
     """Groups with a half-life of minutes need that more often."""
-    often = pledges_module.Pledging(
+    often = pledges_module.PledgeKeeper(
         pledged.world.store, pledged.batch, test_controller.HALF_LIFE_S, 60.0
     )
     monkeypatch.setattr(pledged.moving, '_pledging', often)

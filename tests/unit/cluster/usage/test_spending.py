@@ -29,7 +29,7 @@ def process(world):
 
 @pytest.fixture
 def ask(world, process):
-    return requests.Operations(world.store, process)
+    return requests.ClusterOperations(world.store, process)
 
 
 def runs(world, uuid, group='', project='p', vcpus=1000):
@@ -149,7 +149,7 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
     chance = random.Random(5)
     process = world.process()
     process.cycle()
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     ask.create_group('p', 'web', 7.0, 1)
     used, owed, rate = {'s1': 0, 's2': 0}, 0, 7000
     for uuid, much in used.items():
@@ -173,7 +173,7 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
         else:
             # Killed: what was told since the last write is told again.
             process = after(world, f'p{world.tick}')
-            ask = requests.Operations(world.store, process)
+            ask = requests.ClusterOperations(world.store, process)
             for uuid, much in used.items():
                 had(ask, uuid, much)
     later(world, process)
@@ -217,7 +217,7 @@ def test_groups_and_charges_outlive_the_process(world, process, ask):
     process.cycle()
     ask.create_group('p', 'web', 30.0, 1)
     other = after(world, 'two')
-    told = requests.Operations(world.store, other)
+    told = requests.ClusterOperations(world.store, other)
     assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
     assert told.rates(['s1'], '')['rates'] == {'s1': 30.0}
     # Who was deposed changes nothing.
@@ -304,7 +304,7 @@ def test_after_a_clock_was_set_back_meters_charge_from_then_on(
     assert spent(world)['p/u'] == 10 * SECOND * 1000
     world.now -= 86400
     process = after(world, 'two')
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     had(ask, 's1', HOUR)
     later(world, process)
     assert spent(world)['p/u'] == 10 * SECOND * 1000
@@ -355,7 +355,7 @@ def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
     process = world.process()
     runs(world, 's1', 'web')
     process.cycle()
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     ask.create_group('p', 'web', 30.0, 1)
     ask.create_group('q', 'web', 20.0, 1)
     with world.engine.begin() as connection:
@@ -363,7 +363,7 @@ def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
         broken = sa.update(tables.TRADES).where(at).values(kept='[')
         connection.execute(broken)
     process = after(world, 'two')
-    ask = requests.Operations(world.store, process)
+    ask = requests.ClusterOperations(world.store, process)
     found = [each['id'] for each in ask.groups(None, None, 9)['groups']]
     assert found == ['p/web']
     assert 'project q: what is stored' in caplog.text
@@ -379,7 +379,7 @@ def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
 
 def test_a_group_is_as_it_was_if_it_cannot_be_stored(world, process):
     process.cycle()
-    group = market.Group('p', 'web', 1.0)
+    group = market.SpendingGroup('p', 'web', 1.0)
     with pytest.raises(exception.FairnessError):
         process.charging.trading.change('p', 'web', group, epoch=77)
     assert process.charging.trading.group('p', 'web') is None
@@ -456,7 +456,7 @@ def test_another_process_goes_on_with_the_past(world, process, ask):
     process.cycle()
     world.now += 5.0
     successor = after(world, 'second')
-    other = requests.Operations(world.store, successor)
+    other = requests.ClusterOperations(world.store, successor)
     later(world, successor, prices.EVERY_S)
     past = other.prices('h1', None, 9)['prices']
     assert {each['price'] for each in past} == {1.0}
@@ -507,7 +507,7 @@ def test_a_project_reads_names_of_its_own_that_stay(market_of, world, process):
     later(world, process)
     assert of_project(market_of, 'p') == first
     other = after(world, 'two')
-    again = requests.Operations(world.store, other)
+    again = requests.ClusterOperations(world.store, other)
     assert of_project(again, 'p') == first
 
 

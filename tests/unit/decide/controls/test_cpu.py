@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import cpu
 from nova_fairness.model import instance
@@ -80,7 +80,7 @@ def test_good_and_absent_extra_specs_are_not_named():
 
 @pytest.mark.parametrize('rank', range(-50, 51))
 def test_the_thesis_preset_gives_the_original_shares(rank):
-    weight = places.weight_of(50 - rank)
+    weight = legacy_priority.weight_of(50 - rank)
     expected = ((50 - rank) * 99) // 100 + 1
     assert units(weight, vm(8, '512'), THESIS, V2) == expected
     assert units(weight, vm(8), THESIS, V1) == max(2, expected)
@@ -100,6 +100,6 @@ def test_weights_come_back_from_kernel_units(version, spec):
 @pytest.mark.parametrize('version', [V1, V2])
 def test_thesis_weights_come_back_as_the_same_units(version):
     for place in range(101):
-        value = units(places.weight_of(place), vm(), THESIS, version)
+        value = units(legacy_priority.weight_of(place), vm(), THESIS, version)
         back = weight_of(value, vm(), THESIS, version)
         assert units(back, vm(), THESIS, version) == value

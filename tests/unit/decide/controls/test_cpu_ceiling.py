@@ -36,7 +36,7 @@ def vm(number, vcpus, **given):
 
 def facts(vms, present=None, **given):
     held = [100] * len(vms) if present is None else present
-    return scale.Facts(
+    return scale.ScaleFacts(
         **{
             'usage': usage.Usage(
                 interval_s=1.0,
@@ -47,7 +47,7 @@ def facts(vms, present=None, **given):
             ),
             'preset': policy.Preset.DEFAULT,
             'present': {
-                allocation.Knob(item.key, resources.Control.CPU): units
+                allocation.Knob(item.key, resources.ResourceControl.CPU): units
                 for item, units in zip(vms, held, strict=True)
             },
             'exempt': frozenset(),
@@ -189,7 +189,7 @@ def test_units_that_were_not_worth_a_write_stand_for_nearly_the_weight(drawn):
     weights, vms, _ = of_drawn(drawn)
     units = np.array(steered(weights, vms))
     last = [
-        scale.Last(float(weight), int(value))
+        scale.LastDecision(float(weight), int(value))
         for weight, value in zip(weights, units, strict=True)
     ]
     coarse = units >= 100
@@ -216,7 +216,7 @@ def test_units_that_were_not_scaled_give_exact_weights_to_the_next_agent():
 def test_places_of_the_thesis_are_never_taken_for_scaled_units():
     found = previous(
         [9000, 50],
-        [scale.Last(0.5, 51), None],
+        [scale.LastDecision(0.5, 51), None],
         [vm(0, 64), vm(1, 2)],
         preset=policy.Preset.THESIS,
     )

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import disk
 from nova_fairness.model import pressure as pressure_model
@@ -109,7 +109,7 @@ def test_a_paused_vm_wants_no_disk():
 
 
 def traffic(read, written):
-    return disk.Traffic(np.array(read), np.array(written))
+    return disk.DiskTraffic(np.array(read), np.array(written))
 
 
 def test_throttles_divide_what_was_delivered_by_weight():
@@ -158,9 +158,9 @@ UNITS = [
     (100.0, 'io.weight', policy.Preset.DEFAULT, 1000),
     (1.0, 'blkio.weight', policy.Preset.DEFAULT, 500),
     (0.001, 'blkio.weight', policy.Preset.DEFAULT, 10),
-    (places.weight_of(0), BFQ, policy.Preset.THESIS, 100),
-    (places.weight_of(75), BFQ, policy.Preset.THESIS, 775),
-    (places.weight_of(100), BFQ, policy.Preset.THESIS, 1000),
+    (legacy_priority.weight_of(0), BFQ, policy.Preset.THESIS, 100),
+    (legacy_priority.weight_of(75), BFQ, policy.Preset.THESIS, 775),
+    (legacy_priority.weight_of(100), BFQ, policy.Preset.THESIS, 1000),
 ]
 
 
@@ -179,7 +179,7 @@ def test_units_come_back(file, value):
 
 @pytest.mark.parametrize('place', range(0, 101, 10))
 def test_places_of_the_original_come_back(place):
-    weight = places.weight_of(place)
+    weight = legacy_priority.weight_of(place)
     value = disk.file_units(weight, BFQ, policy.Preset.THESIS)
     assert disk.file_weight(value, BFQ, policy.Preset.THESIS) == weight
 

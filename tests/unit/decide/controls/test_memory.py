@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import memory
 from tests.unit.decide.controls import nodes
@@ -17,13 +17,13 @@ from tests.unit.decide.controls import nodes
 MIB = 1 << 20
 GIB = 1 << 30
 
-PLAIN = memory.Rules(
+PLAIN = memory.MemoryRules(
     minimum_bytes=0, floor_part=0.0, headroom=0.0, unspared_part=0.0
 )
 
 
 def divide(weights, held, sizes, capacity, **options):
-    demand = memory.Demand(
+    demand = memory.MemoryDemand(
         np.array(held, dtype=float), np.array(sizes, dtype=float)
     )
     options.setdefault('rules', PLAIN)
@@ -64,7 +64,7 @@ def test_parts(given, expected):
 
 
 def test_a_floor_is_given_whatever_the_weight():
-    rules = memory.Rules(256 * MIB, 0.25, 0.0, 0.0)
+    rules = memory.MemoryRules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
     )
@@ -72,7 +72,7 @@ def test_a_floor_is_given_whatever_the_weight():
 
 
 def test_the_minimum_counts_where_the_flavor_is_small():
-    rules = memory.Rules(256 * MIB, 0.25, 0.0, 0.0)
+    rules = memory.MemoryRules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [512 * MIB, GIB], [512 * MIB, GIB], GIB, rules=rules
     )
@@ -80,19 +80,19 @@ def test_the_minimum_counts_where_the_flavor_is_small():
 
 
 def test_no_floor_is_more_than_the_vm_holds():
-    rules = memory.Rules(256 * MIB, 0.5, 0.0, 0.0)
+    rules = memory.MemoryRules(256 * MIB, 0.5, 0.0, 0.0)
     parts = divide([1, 1], [64 * MIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts[0] == 64 * MIB
 
 
 def test_floors_are_kept_where_they_are_more_than_the_node_has():
-    rules = memory.Rules(0, 0.5, 0.0, 0.0)
+    rules = memory.MemoryRules(0, 0.5, 0.0, 0.0)
     parts = divide([1, 9], [GIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts == [512 * MIB, 512 * MIB]
 
 
 def test_headroom_lets_a_vm_grow():
-    rules = memory.Rules(0, 0.0, 0.5, 0.0)
+    rules = memory.MemoryRules(0, 0.0, 0.5, 0.0)
     assert divide([1], [GIB], [4 * GIB], 4 * GIB, rules=rules) == [
         GIB + GIB // 2
     ]
@@ -107,7 +107,7 @@ def test_a_part_of_the_node_is_promised_to_nobody():
 
 
 def test_the_preset_of_the_original_gives_places_of_its_range():
-    weights = [places.weight_of(0), places.weight_of(100)]
+    weights = [legacy_priority.weight_of(0), legacy_priority.weight_of(100)]
     parts = divide(
         weights, [GIB] * 2, [GIB] * 2, GIB, preset=policy.Preset.THESIS
     )
@@ -116,7 +116,7 @@ def test_the_preset_of_the_original_gives_places_of_its_range():
 
 def test_the_preset_of_the_original_keeps_the_floor():
     parts = divide(
-        [places.weight_of(0)],
+        [legacy_priority.weight_of(0)],
         [GIB],
         [GIB],
         GIB,

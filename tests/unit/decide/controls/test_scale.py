@@ -30,7 +30,7 @@ SCALES = {
     'cpu v2': cpu.CpuScale(cpu.CgroupVersion.V2),
     'blkio': disk.DiskScale(lambda key: files.BLKIO_BFQ_WEIGHT),
     'io': disk.DiskScale(lambda key: files.IO_WEIGHT),
-    'memory': memory.MemoryScale(4 * GIB, memory.Rules()),
+    'memory': memory.MemoryScale(4 * GIB, memory.MemoryRules()),
     'network': network.NetworkScale(lambda: 1e8),
 }
 WEIGHTS = np.array([0.5, 1.0, 2.0])
@@ -42,7 +42,7 @@ def facts(of, present=(500, 500, 500), vms=VMS, **given):
         for item, units in zip(vms, present, strict=True)
         if units is not None
     }
-    return scale.Facts(
+    return scale.ScaleFacts(
         **{
             'usage': usage.Usage(
                 interval_s=1.0,
@@ -74,7 +74,7 @@ def test_more_weight_is_never_fewer_units(of):
 def test_what_was_decided_comes_back_exactly(of):
     units = of.units(WEIGHTS, [0, 1, 2], facts(of))
     last = [
-        scale.Last(float(weight), value)
+        scale.LastDecision(float(weight), value)
         for weight, value in zip(WEIGHTS, units, strict=True)
     ]
     assert of.previous(units, last, facts(of)).tolist() == WEIGHTS.tolist()
@@ -98,13 +98,21 @@ def test_rates_of_an_agent_before_this_one_give_its_weights_but_for_a_factor():
 
 def test_a_rate_that_was_not_written_stands_for_the_weight_it_gives():
     of = SCALES['network']
-    decided = [scale.Last(1.0, 1000), scale.Last(2.0, 2000), None]
+    decided = [
+        scale.LastDecision(1.0, 1000),
+        scale.LastDecision(2.0, 2000),
+        None,
+    ]
     found = of.previous([990, 2000, 0], decided, facts(of))
     assert found == pytest.approx([0.99, 2.0, 1.0])
 
 
 def test_who_is_not_steered_stays_neutral(of):
-    decided = [scale.Last(3.0, 700), None, scale.Last(2.0, None)]
+    decided = [
+        scale.LastDecision(3.0, 700),
+        None,
+        scale.LastDecision(2.0, None),
+    ]
     found = of.previous([None, None, None], decided, facts(of))
     assert found.tolist() == [1.0, 1.0, 1.0]
 
@@ -120,7 +128,7 @@ def test_dedicated_cpus_are_left_alone_on_the_cpu_only(of):
         instance=dataclasses.replace(VMS[0].instance, dedicated_cpus=True),
     )
     known = facts(of, vms=(item, *VMS[1:]))
-    is_cpu = of.control is resources.Control.CPU
+    is_cpu = of.control is resources.ResourceControl.CPU
     assert of.rows(known) == ([1, 2] if is_cpu else [0, 1, 2])
 
 

@@ -37,14 +37,14 @@ def make_known(cells, supply, used=None):
         return np.bincount(user, used[:, TIME])[user]
 
     wanted = np.array([cell[2] for cell in cells], dtype=float)
-    return foresight_model.Knowledge(
+    return foresight_model.CpuKnowledge(
         node=node,
         user=user,
         wanted=amounts(wanted),
         used=amounts(wanted if used is None else used),
         supply=amounts(supply),
         one_cpu=np.ones(len(supply)),
-        demand=foresight_model.Demand(
+        demand=foresight_model.CpuDemand(
             cell=np.arange(len(cells)), wanted=wanted, vcpus=wanted
         ),
         weigh=weigh,
@@ -74,7 +74,7 @@ def situation(known, place, vms):
             user=np.array([vm[0] for vm in vms]),
             ratio=np.full(CONTROLS, RATIO),
             views=(
-                foresight_model.View(
+                foresight_model.SharedView(
                     here,
                     here + place,
                     known,
@@ -231,7 +231,7 @@ def test_a_node_alone_goes_there_at_once_too():
 def test_a_node_that_is_short_of_the_disk_too_is_left_to_feedback():
     given = situation(TWO, 0, HUNGRY)
     contended = given.contended.copy()
-    contended[resources.CONTROLS.index(resources.Control.DISK)] = True
+    contended[resources.CONTROLS.index(resources.ResourceControl.DISK)] = True
     both = policy_base.Situation(**{**vars(given), 'contended': contended})
     plain, _ = feedback.FeedbackPolicy()(both, neutral(HUNGRY), {}, 10.0)
     mine, memory = foresight.ForesightPolicy()(both, neutral(HUNGRY), {}, 10.0)

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from nova_fairness.decide import places
+from nova_fairness.decide import legacy_priority
 from nova_fairness.decide.policies import thesis
 from nova_fairness.testing import policy_contract
 
@@ -26,9 +26,9 @@ MEMORY = (10 * 2**20, 64 * 2**20)
 def test_golden_values_of_the_original(heaviness, rank, cpu, blkio, network):
     assert thesis.priority(heaviness) == rank
     place = thesis.WORST - rank
-    assert places.units(place, *CPU) == cpu
-    assert places.units(place, *BLKIO) == blkio
-    assert places.units(place, *NETWORK) == network
+    assert legacy_priority.units(place, *CPU) == cpu
+    assert legacy_priority.units(place, *BLKIO) == blkio
+    assert legacy_priority.units(place, *NETWORK) == network
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,13 @@ def test_fractions_of_a_priority_are_cut_towards_zero(heaviness, rank):
 def test_a_weight_gives_back_every_priority_exactly(ends):
     smallest, largest = ends
     for rank in range(-50, 51):
-        weight = places.weight_of(50 - rank)
+        weight = legacy_priority.weight_of(50 - rank)
         expected = ((-rank + 50) * (largest - smallest)) // 100 + smallest
         assert 0 < weight <= 1
-        assert places.units(places.place_of(weight), *ends) == expected
+        assert (
+            legacy_priority.units(legacy_priority.place_of(weight), *ends)
+            == expected
+        )
 
 
 def test_every_control_of_a_vm_gets_the_same_place():
@@ -58,7 +61,7 @@ def test_every_control_of_a_vm_gets_the_same_place():
     )
     assert memory == {}
     assert (weights == weights[:, :1]).all()
-    assert [places.place_of(w) for w in weights[:, 0]] == [35, 100]
+    assert [legacy_priority.place_of(w) for w in weights[:, 0]] == [35, 100]
 
 
 def test_neither_the_past_nor_contention_matters():

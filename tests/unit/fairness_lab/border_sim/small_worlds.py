@@ -40,6 +40,6 @@ def world(jobs=(), requests=(), limits=None, begins=0, rules=None, **more):
             np.array(limits, dtype=float),
         ),
         begins,
-        rules or demand.Rules(patience_s=0.0, stay_s=0.0),
+        rules or demand.BorderRules(patience_s=0.0, stay_s=0.0),
         **{'boot_s': 0.0, 'migrate_s': 10.0, 'adjust_s': None, **mine},
     )

@@ -5,7 +5,7 @@ import pytest
 
 from fairness_lab.border_sim import batch as batch_module
 from fairness_lab.queue_sim import workload
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from tests.unit.fairness_lab.border_sim import small_worlds
 
 ONE, TWO, WHOLE = small_worlds.ONE, small_worlds.TWO, small_worlds.WHOLE
@@ -15,7 +15,7 @@ BROAD = small_worlds.BROAD
 def run(jobs, until=1000, hosts=1, closed=None, **more):
     """Starts of jobs; ``closed`` says which host is closed and when."""
     world = small_worlds.world(jobs, hosts=hosts, **more)
-    batch = batch_module.Batch(world)
+    batch = batch_module.BatchSide(world)
     for row in range(hosts):
         batch.set_open(row, True)
     for now in range(0, until, 10):
@@ -84,14 +84,14 @@ def test_nothing_starts_on_a_closed_host_and_what_runs_goes_on():
     assert started[0] == 0
     assert np.isnan(started[1])
     assert batch.area.sum() == 800
-    assert batch.wants() == (partition.Want('1', 4.0, 10.0, 4.0),)
+    assert batch.wants() == (border.PendingWork('1', 4.0, 10.0, 4.0),)
     assert not batch.work(0)
 
 
 def test_work_is_told_with_its_limit():
     batch, _ = run([(0, 0, BROAD, 50)], until=20, hosts=2, limits=[80])
     for row in range(2):
-        assert batch.work(row) == (partition.Work('0', 4.0, 80.0),)
+        assert batch.work(row) == (border.RunningWork('0', 4.0, 80.0),)
     assert batch.used == 8
 
 

@@ -5,25 +5,25 @@ import dataclasses
 import numpy as np
 import pytest
 
+from fairness_lab.border_sim import border_policies
 from fairness_lab.border_sim import engine
-from fairness_lab.border_sim import movers
 from fairness_lab.border_sim import world as world_module
 from fairness_lab.queue_sim import engine as queue_engine
 from nova_fairness import plugins
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import demand
 from tests.unit.fairness_lab.border_sim import small_worlds
 
 ONE, TWO, WHOLE = small_worlds.ONE, small_worlds.TWO, small_worlds.WHOLE
-S = partition.Side
+S = border_module.BorderSide
 FIFO = plugins.load_order('fifo')
 
 
 def run(world, mover='demand'):
     """The run at its end, and its moments."""
     if mover == 'demand':
-        mover = movers.Demand(world.rules)
-    border = engine.Border(world, mover, FIFO)
+        mover = border_policies.DemandMover(world.rules)
+    border = engine.BorderRun(world, mover, FIFO)
     moments = list(border.moments())
     assert border.both == 0
     return border, moments
@@ -77,7 +77,7 @@ def full(wants_jobs):
         requests=[(0, 0, TWO, 800), (0, 0, TWO, 35), (20, 0, TWO, 800)],
         hosts=2,
         begins=2,
-        rules=demand.Rules(patience_s=0, stay_s=0, ttl_s=500),
+        rules=demand.BorderRules(patience_s=0, stay_s=0, ttl_s=500),
     )
 
 
@@ -118,7 +118,7 @@ def test_an_operator_kills_what_is_left_after_a_time_to_live():
         begins=1,
         office=office,
     )
-    border, _ = run(world, movers.Operator(office, world.begins))
+    border, _ = run(world, border_policies.Operator(office, world.begins))
     # It looked at 180 s, when two hosts' worth waits; a half of it is one.
     assert border.cloud.killed == 1
     assert border.cloud.wasted.sum() == pytest.approx(2 * 240, abs=2 * 40)
@@ -132,7 +132,7 @@ def both_ask():
 
 def part_of_first(world, order='fifo'):
     """Of all use in the mean, from two half-lives on."""
-    border = engine.Border(world, None, plugins.load_order(order))
+    border = engine.BorderRun(world, None, plugins.load_order(order))
     parts = [
         moment.parts.sum(axis=1)
         for moment in border.moments()

@@ -69,7 +69,7 @@ def test_the_border_is_as_said(tmp_path):
     )
     world = read(tmp_path, text)
     assert world.begins == 2
-    assert world.rules == demand.Rules(stay_s=60, ttl_s=100, contended=1)
+    assert world.rules == demand.BorderRules(stay_s=60, ttl_s=100, contended=1)
     assert world.office.hours == (8, 20)
     assert world.adjust_s is None
 

@@ -15,12 +15,12 @@ from fairness_lab.measures import running
 
 @pytest.fixture
 def asked():
-    return batches.Asked(
+    return batches.ComparedRuns(
         scenarios=['one-node', 'two-nodes'],
         metrics=['DominantShareMetric', 'UniformMetric'],
         policies=['feedback', 'none'],
         overrides={'rounds': '8'},
-        choice=running.Choice(),
+        choice=running.RunOptions(),
     )
 
 

@@ -13,8 +13,8 @@ from fairness_lab.border_sim import reader as border_reader
 from fairness_lab.cmd import sim
 from fairness_lab.measures import running
 from fairness_lab.node_sim import references
-from fairness_lab.queue_sim import helping
 from fairness_lab.queue_sim import reader
+from fairness_lab.queue_sim import tenant_moves
 from fairness_lab.scenario import programs
 from nova_fairness import plugins
 
@@ -60,11 +60,13 @@ def test_a_run_of_the_queue(tmp_path, capsys):
 def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
     out = tmp_path / 'tenants'
     for name, number in (('SPELLS', 1), ('SPELL', 20), ('SETTLED', 10)):
-        monkeypatch.setattr(helping, name, number)
+        monkeypatch.setattr(tenant_moves, name, number)
     words = ['cluster', 'tenants', '--count', '1', '--out', str(out)]
     assert sim.main(words) == 0
     content = json.loads((out / 'tenants.json').read_text())
-    assert [each['moves'] for each in content['tenants']] == [*helping.WAYS]
+    assert [each['moves'] for each in content['tenants']] == [
+        *tenant_moves.WAYS
+    ]
     assert 'worst-off before %' in capsys.readouterr().out
     assert (out / 'tenants.csv').exists()
 

@@ -15,7 +15,7 @@ def watched(monkeypatch):
 
 
 def test_where_nobody_looks_there_is_no_bar(capsys):
-    bar = progress.Bar()
+    bar = progress.ProgressBar()
     bar.begin('load', 10)
     assert not bar.move(5)
     bar.say('[brackets] stay')
@@ -24,7 +24,7 @@ def test_where_nobody_looks_there_is_no_bar(capsys):
 
 
 def test_on_a_terminal_a_bar_moves_and_goes_away(watched, capsys):
-    bar = progress.Bar()
+    bar = progress.ProgressBar()
     bar.begin('load', 10, counts=True)
     assert bar.move(5, 'half')
     bar.say('something happened')

@@ -11,7 +11,7 @@ import pytest
 
 from fairness_lab.figures import queue
 from fairness_lab.figures import queue_page
-from fairness_lab.queue_sim import running
+from fairness_lab.queue_sim import runs as runs_module
 from nova_fairness import exception
 from nova_fairness import version
 from tests.unit.fairness_lab.queue_sim import small_clouds
@@ -23,7 +23,7 @@ REQUESTS = [(0, 0, WHOLE, 95), (5, 1, ONE, 20), (5, 0, ONE, 20)]
 def ran(place, order='fifo', requests=REQUESTS, **more):
     """Run a small cloud in a new place; its result."""
     place.mkdir(parents=True)
-    return running.run(small_clouds.cloud(requests, **more), order, place)
+    return runs_module.run(small_clouds.cloud(requests, **more), order, place)
 
 
 def page_of(place, result):

@@ -20,7 +20,7 @@ from tests.unit.fairness_lab.results import fake_run
 def side(**changes):
     run = fake_run.one_node_cpu(**{'duration_s': 40.0, **changes})
     points = tuple(series.points(timeline.Timeline(run)))
-    return panel.Side('title', result.build(run), points)
+    return panel.PanelSide('title', result.build(run), points)
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,18 @@ def pixels(picture):
 )
 def test_a_run_is_drawn_whatever_the_number_of_users(tmp_path, users):
     series = series_module.read(written(tmp_path, tables(users)))
-    drawn = pixels(simulated.run(simulated.Run('t', result(), series)))
+    drawn = pixels(
+        simulated.run(simulated.SimulatedRun('t', result(), series))
+    )
     assert drawn.shape[0] > 500
     assert np.unique(drawn.reshape(-1, drawn.shape[2]), axis=0).shape[0] > 20
 
 
 def test_a_run_without_series_is_drawn_all_the_same(tmp_path):
     series = series_module.read(tmp_path)
-    assert pixels(simulated.run(simulated.Run('t', result(), series))).size
+    assert pixels(
+        simulated.run(simulated.SimulatedRun('t', result(), series))
+    ).size
 
 
 def test_files_of_a_run_need_no_network(tmp_path):

@@ -14,4 +14,4 @@ from nova_fairness import exception
 def test_the_extra_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'highspy', None)
     with pytest.raises(exception.SimError, match=r'nova-fairness\[sim\]'):
-        highs.Model(np.ones(1), np.ones(1), None)
+        highs.LinearProgram(np.ones(1), np.ones(1), None)

@@ -238,7 +238,7 @@ def clouds(draw, nodes=4, users=4, vms=9):
 def test_it_agrees_with_filling_nodes_in_turn(wishes):
     nodes, names = range(len(wishes.capacity)), range(len(wishes.node))
     cpu = build.R.index('cpu_time')
-    cloud = maxmin.Cloud(
+    cloud = maxmin.IdealCloud(
         capacity={str(n): wishes.capacity[n, cpu] for n in nodes},
         demand={str(vm): wishes.demand[vm, cpu] for vm in names},
         node={str(vm): str(wishes.node[vm]) for vm in names},
@@ -372,12 +372,12 @@ def test_the_sum_of_what_is_used_together_counts_every_part():
 def test_a_program_that_the_solver_does_not_take_is_an_error():
     nothing = np.zeros(1)
     matrix = highs.Matrix(
-        program.Entries(np.array([3]), np.array([0]), np.array([1.0])),
+        program.SparseEntries(np.array([3]), np.array([0]), np.array([1.0])),
         lower=nothing,
         upper=nothing,
     )
     with pytest.raises(exception.SolverFailed, match='HiGHS refuses'):
-        highs.Model(nothing, nothing, matrix)
+        highs.LinearProgram(nothing, nothing, matrix)
 
 
 def test_what_is_too_large_to_be_bounded_is_told_as_the_free_ideal(

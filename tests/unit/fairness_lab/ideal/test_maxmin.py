@@ -53,7 +53,7 @@ def test_filling_is_work_conserving_and_max_min_fair(capacity, wanted):
 def one_node(capacity, demand, owner, user_weight):
     """A cloud of one node."""
     node = dict.fromkeys(demand, 'n')
-    return maxmin.Cloud({'n': capacity}, demand, node, owner, user_weight)
+    return maxmin.IdealCloud({'n': capacity}, demand, node, owner, user_weight)
 
 
 @hypothesis.given(strategies.floats(0.1, 4.0), vms)
@@ -88,7 +88,7 @@ def test_what_a_user_leaves_goes_to_the_others():
 def two_nodes(**changes):
     """Users 1 and 2 on node 1, users 2 and 3 on node 2."""
     demand = {'a': 1.0, 'b1': 1.0, 'b2': 0.4, 'c': 0.4, **changes}
-    return maxmin.Cloud(
+    return maxmin.IdealCloud(
         {'n1': 1.0, 'n2': 1.0},
         demand,
         {'a': 'n1', 'b1': 'n1', 'b2': 'n2', 'c': 'n2'},
@@ -134,7 +134,7 @@ def test_nobody_takes_from_a_poorer_user_who_wants_more(wanted, heavy):
     capacity = {'l': 1.0, 'm': 0.5, 'n': 2.0}
     weight = {'x': heavy, 'y': 1.0, 'z': 1.0}
     got = maxmin.allocate(
-        maxmin.Cloud(capacity, demand, node, owner, {'x': heavy})
+        maxmin.IdealCloud(capacity, demand, node, owner, {'x': heavy})
     )
     total = {
         user: sum(got[vm] for vm in got if owner[vm] == user) / weight[user]

@@ -39,7 +39,7 @@ def cloud(rounds=20, changed=(0,)):
         vcpus=np.ones(3, np.int64),
         memory_bytes=np.full(3, 2.0**27),
         coupled=np.zeros((3, len(R)), bool),
-        changes=cloud_module.Changes(
+        changes=cloud_module.VmChanges(
             round=np.repeat(changed, 3),
             vm=np.tile(np.arange(3), len(changed)),
             node=np.zeros(count, np.intp),
@@ -54,7 +54,7 @@ def moment(number, received, changed=None, demand=1.0):
     wanted = np.zeros((3, len(R)))
     wanted[:, R.index('cpu_time')] = demand
     controls = len(resources.CONTROLS)
-    return model.Moment(
+    return model.RoundMoment(
         round=number,
         time_s=10.0 * (number + 1),
         changed=number == 0 if changed is None else changed,

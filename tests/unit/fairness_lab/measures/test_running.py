@@ -32,7 +32,7 @@ def contents(directory):
 def run(directory, name='two-nodes', rounds='12', **choice):
     directory.mkdir()
     scenario = experiment.find(name, {'rounds': rounds})
-    return running.run(scenario, running.Choice(**choice), directory)
+    return running.run(scenario, running.RunOptions(**choice), directory)
 
 
 def test_the_same_run_writes_the_same_bytes(tmp_path):
@@ -103,7 +103,7 @@ def test_tables_add_up(tmp_path):
 
 def received(policy):
     scenario = experiment.find('heterogeneous', {'rounds': '1'})
-    made = running.setup(scenario, running.Choice(policy=policy))
+    made = running.setup(scenario, running.RunOptions(policy=policy))
     (moment,) = engine.simulate(scenario.cloud, made)
     return moment.received
 

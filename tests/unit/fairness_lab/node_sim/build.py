@@ -36,7 +36,7 @@ def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
         user_weight=more.pop('user_weight', {}),
         vms=tuple(scenario_module.Vm(name, user) for name, user, *_ in vms),
         changes=tuple(
-            cloud_module.Change(
+            cloud_module.VmChange(
                 0, name, node, wants(cpu_time=cpus, memory=1e6)
             )
             for name, _, node, cpus in vms

@@ -15,7 +15,7 @@ from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.node_sim import build
 
-CONTROL = resources.CONTROLS.index(resources.Control.CPU)
+CONTROL = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
 def rounds(cloud, setup):
@@ -137,7 +137,7 @@ def test_agents_that_act_at_different_times_agree_all_the_same():
 
 
 def busy(when, vm, node):
-    return cloud_module.Change(when, vm, node, build.wants(cpu_time=np.inf))
+    return cloud_module.VmChange(when, vm, node, build.wants(cpu_time=np.inf))
 
 
 def changing(*changes):
@@ -148,7 +148,7 @@ def changing(*changes):
 
 
 def test_a_vm_that_ends_leaves_its_part_to_the_others():
-    cloud = changing(cloud_module.Change(5, 'light', '', build.wants()))
+    cloud = changing(cloud_module.VmChange(5, 'light', '', build.wants()))
     found = rounds(cloud, build.setup(policy='none'))
     assert found[4].received[:, build.CPU].tolist() == pytest.approx(
         [1000 / 3] * 3
@@ -182,7 +182,7 @@ def test_fast_cpus_do_more():
 
 def test_only_controls_that_are_steered_have_an_effect():
     cloud = build.cloud(build.ONE_NODE)
-    setup = build.setup(controls=(resources.Control.DISK,))
+    setup = build.setup(controls=(resources.ResourceControl.DISK,))
     assert last_parts(cloud, setup) == pytest.approx([2 / 3, 1 / 3])
 
 

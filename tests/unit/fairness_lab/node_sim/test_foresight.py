@@ -24,7 +24,7 @@ CPU = resources.RESOURCES.index('cpu_time')
 
 
 def grown(graph, nodes, seed):
-    recipe = recipes.Recipe(
+    recipe = recipes.CloudRecipe(
         graph=graph,
         nodes=nodes,
         users=nodes,

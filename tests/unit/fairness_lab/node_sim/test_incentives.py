@@ -157,7 +157,7 @@ def test_each_agent_acts_once_in_an_interval(attacks, plain):
 
 def test_loops_and_threads_reach_the_simulator(attacks, plain):
     _, crowded = attacks.many_threads(plain)
-    assert crowded.mine()[0].loop is demand_module.Load.POOL
+    assert crowded.mine()[0].loop is demand_module.CpuLoad.POOL
     made = attacks.scenario(crowded).cloud
     assert made.loops.threads.tolist() == [64, 64, 1, 1]
     _, opened = attacks.open_loop(plain)

@@ -15,7 +15,7 @@ from nova_fairness.model import instance
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.node_sim import build
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 VMS = strategies.lists(
     strategies.tuples(
         strategies.floats(0.005, 30.0),
@@ -79,7 +79,7 @@ def test_who_waits_and_what_is_busy():
         received,
         wished,
     )
-    disk = resources.CONTROLS.index(resources.Control.DISK)
+    disk = resources.CONTROLS.index(resources.ResourceControl.DISK)
     assert outcome.stall[:, CPU].tolist() == [0.75, 0.75]
     assert outcome.stall[:, disk].tolist() == [0, 0]
     assert outcome.busy[0, CPU] == 1.0

@@ -16,7 +16,7 @@ from fairness_lab.scenario import values as scenario_module
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.node_sim import build
 
-CPU = resources.CONTROLS.index(resources.Control.CPU)
+CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
 def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
@@ -31,7 +31,7 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
         cpus=np.array([cpus]),
     )
     found = cloud_module.loops(
-        [demand_module.Load.OPEN, *[kind] * count],
+        [demand_module.CpuLoad.OPEN, *[kind] * count],
         np.full(count + 1, threads),
         np.full(count + 1, vcpus).astype(int),
     )
@@ -39,7 +39,7 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
 
 
 def test_closed_loops_need_no_arrays():
-    kinds = [demand_module.Load.CLOSED] * 3
+    kinds = [demand_module.CpuLoad.CLOSED] * 3
     assert cloud_module.loops(kinds, np.ones(3), np.ones(3)) is None
 
 
@@ -47,26 +47,26 @@ def test_a_queue_with_processor_sharing_is_not_empty_of_one_class_so_long():
     # Classes of 0.2, 0.3 and 0.3: one of 0.2 has something for 0.2 / 0.4 of
     # the time, and runs in 0.2 of it.
     load = [0.2, 0.3, 0.3]
-    assert stalls(load, load, demand_module.Load.OPEN) == pytest.approx(
+    assert stalls(load, load, demand_module.CpuLoad.OPEN) == pytest.approx(
         [0.2 / 0.4 - 0.2, 0.3 / 0.5 - 0.3, 0.3 / 0.5 - 0.3]
     )
 
 
 def test_an_open_loop_alone_does_not_wait():
-    assert stalls([0.4], [0.4], demand_module.Load.OPEN) == [0.0]
-    assert stalls([0.0], [0.0], demand_module.Load.OPEN) == [0.0]
+    assert stalls([0.4], [0.4], demand_module.CpuLoad.OPEN) == [0.0]
+    assert stalls([0.0], [0.0], demand_module.CpuLoad.OPEN) == [0.0]
 
 
 def test_an_open_loop_that_lacks_something_has_work_all_the_time():
-    assert stalls([0.6, 0.4], [0.9, 0.4], demand_module.Load.OPEN)[0] == (
+    assert stalls([0.6, 0.4], [0.9, 0.4], demand_module.CpuLoad.OPEN)[0] == (
         pytest.approx(0.4)
     )
-    assert stalls([0.0, 1.0], [0.5, 1.0], demand_module.Load.OPEN)[0] == 1.0
+    assert stalls([0.0, 1.0], [0.5, 1.0], demand_module.CpuLoad.OPEN)[0] == 1.0
 
 
 def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     # The level is 0.6: with work all the time it would get as much.
-    found = stalls([0.6, 0.4], [0.9, 0.4], demand_module.Load.OPEN)
+    found = stalls([0.6, 0.4], [0.9, 0.4], demand_module.CpuLoad.OPEN)
     assert found[1] == pytest.approx(0.4 / 0.6 * 0.4)
 
 
@@ -75,7 +75,9 @@ def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     [(1, 2, 0.5), (2, 2, 0.75), (8, 2, 0.75), (4, 4, 0.9375)],
 )
 def test_of_a_pool_any_thread_that_waits_counts(threads, vcpus, expected):
-    found = stalls([0.5], [1.0], demand_module.Load.POOL, 4.0, vcpus, threads)
+    found = stalls(
+        [0.5], [1.0], demand_module.CpuLoad.POOL, 4.0, vcpus, threads
+    )
     assert found == [expected]
 
 
@@ -83,7 +85,7 @@ parts = strategies.lists(
     strategies.tuples(
         strategies.floats(0, 1),
         strategies.floats(0, 1),
-        strategies.sampled_from(demand_module.Load),
+        strategies.sampled_from(demand_module.CpuLoad),
     ),
     min_size=1,
     max_size=6,
@@ -95,19 +97,19 @@ def test_nobody_runs_and_waits_for_more_than_all_of_the_time(rows, cpus):
     wanted = np.array([wish for wish, _, _ in rows])
     received = wanted * [part for _, part, _ in rows]
     received *= min(1.0, cpus / max(received.sum(), 1e-9))
-    for kind in demand_module.Load:
+    for kind in demand_module.CpuLoad:
         found = np.array(stalls(received, wanted, kind, cpus))
         assert (found >= 0).all()
         assert (found + received <= 1 + 1e-9).all()
 
 
-def story(*vms, kind=demand_module.Load.OPEN, steps=(), **more):
+def story(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
     """A node of one CPU; steps: (round, VM, CPUs that it wants from then)."""
     made = build.story(
         [(name, name, 'n0', cpus) for name, cpus in vms], **more
     )
     later = tuple(
-        cloud_module.Change(
+        cloud_module.VmChange(
             number, name, 'n0', build.wants(cpu_time=cpus, memory=1e6)
         )
         for number, name, cpus in steps
@@ -126,7 +128,7 @@ def simulated(cloud, policy='none'):
         metric='DominantShareMetric', policy=policy
     )
     made = cloud_module.Experiment(cloud, agents)
-    setup = running.setup(made, running.Choice())
+    setup = running.setup(made, running.RunOptions())
     return [
         moment.received[:, build.CPU].copy() / scenario_module.SPEED
         for moment in engine.simulate(cloud, setup)
@@ -147,7 +149,7 @@ def test_a_closed_loop_does_not_catch_up():
     cloud = story(
         ('a', 0.8),
         ('b', 0.6),
-        kind=demand_module.Load.POOL,
+        kind=demand_module.CpuLoad.POOL,
         steps=[(3, 'a', 0.2)],
         rounds=8,
     )

@@ -6,8 +6,8 @@
 import numpy as np
 import pytest
 
-from fairness_lab.node_sim import levelling
 from fairness_lab.node_sim import model
+from fairness_lab.node_sim import pace_levels
 from fairness_lab.node_sim import references
 from tests.unit.fairness_lab.node_sim import build
 
@@ -15,7 +15,7 @@ from tests.unit.fairness_lab.node_sim import build
 def request(capacity, demand, endowment):
     """VMs of different users on one node."""
     demand = np.array(demand, dtype=float)
-    return model.Request(
+    return model.RoundDemand(
         node=np.zeros(len(demand), dtype=np.intp),
         user=np.arange(len(demand)),
         demand=demand,
@@ -69,7 +69,7 @@ def many():
     capacity = rng.uniform(5, 15, (6, build.WIDTH))
     demand = rng.uniform(0, 5, (len(node), build.WIDTH))
     demand[rng.uniform(size=demand.shape) < 0.2] = 0.0
-    return model.Request(
+    return model.RoundDemand(
         node=node,
         user=node % 5,
         demand=demand,
@@ -118,11 +118,11 @@ def test_vms_that_still_rise_together_are_equally_greedy():
         ],
         [build.wants(cpu_time=5, disk_read=5)] * 2,
     )
-    consumers = levelling.Consumers(
+    consumers = pace_levels.Consumers(
         asked.node, asked.demand, asked.endowment, asked.capacity, np.zeros(2)
     )
-    pace = levelling.level(consumers)
-    first, second = levelling.greediness(consumers, pace)
+    pace = pace_levels.level(consumers)
+    first, second = pace_levels.greediness(consumers, pace)
     assert first == pytest.approx(second, abs=1e-9)
     assert (pace < 1).all()
     assert asked.demand[:, build.CPU] @ pace == pytest.approx(10)

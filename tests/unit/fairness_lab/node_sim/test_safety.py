@@ -56,8 +56,8 @@ def test_foresight_that_sees_no_change_is_caught(monkeypatch):
         ('gone', 'user1', 'n1', 1.0),
         *((f'other-{n}', f'user{2 + n}', 'n0', 1.0) for n in range(2)),
     )
-    same = foresight_model.Knowledge.has_cells_of
-    monkeypatch.setattr(foresight_model.Knowledge, 'is_like', same)
+    same = foresight_model.CpuKnowledge.has_cells_of
+    monkeypatch.setattr(foresight_model.CpuKnowledge, 'is_like', same)
     cloud = stopping(build.cloud(vms, nodes=NODES, rounds=40), 'gone', 8)
     rests = [
         rests for rests, _ in simulated(cloud, build.setup(policy='foresight'))

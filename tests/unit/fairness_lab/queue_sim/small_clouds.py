@@ -51,7 +51,7 @@ def cloud(
         sizes,
         preemptible=np.array([each[1] in preemptible for each in requests]),
     )
-    return workload.Cloud(
+    return workload.QueuedCloud(
         'small',
         'a test',
         0,

@@ -78,5 +78,7 @@ def test_the_published_search_is_a_mapping_and_the_exact_one_the_best(drawn):
 
 
 def test_of_the_cheapest_groups_the_first_is_taken():
-    servers = [market.Server(rate, 1, 0) for rate in (5.0, 5.0, 9.0, 4.0)]
+    servers = [
+        market.MarketServer(rate, 1, 0) for rate in (5.0, 5.0, 9.0, 4.0)
+    ]
     assert market.grouped(servers, 2) == [[2, 3], [0, 1]]

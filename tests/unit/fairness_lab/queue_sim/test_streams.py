@@ -13,7 +13,7 @@ from fairness_lab.queue_sim import workload
 DAY_S = 86400.0
 CAPACITY = np.array([1_000_000, 1000])
 SMALL, LARGE = workload.Size(1, 1000), workload.Size(4, 1000, servers=2)
-PLAIN = streams.Recipe(
+PLAIN = streams.StreamRecipe(
     name='p',
     count=1,
     share=1.0,

@@ -230,7 +230,7 @@ class _Machine:
         return recording.Recording(
             meta,
             tuple(self.readings),
-            tuple(recording.Event(*item) for item in run.events),
+            tuple(recording.EventRow(*item) for item in run.events),
             tuple(recording.Offer(*item) for item in sorted(run.demand)),
             {NODE: tuple(self.rounds)} if self.rounds else {},
         )

@@ -218,7 +218,7 @@ JOBS = {
 @pytest.mark.parametrize(('reads', 'depth', 'words'), JOBS.values(), ids=JOBS)
 def test_fio_does_what_the_guest_did(reads, depth, words):
     path = pathlib.Path('/images/disk.raw')
-    job = fleet.Job('light', 300, path, reads, 64, depth)
+    job = fleet.VmLoad('light', 300, path, reads, 64, depth)
     command = job.command(30)
     for word in [*words, '--bs=64k', '--direct=1', '--runtime=30']:
         assert word in command

@@ -168,5 +168,7 @@ def test_the_series_has_both_ways_and_the_classes():
 def test_a_picture_is_drawn():
     found = recorded({'a': both, 'b': triple}, {'a': 5, 'b': 15})
     line = timeline.Timeline(found)
-    side = panel.Side('x', result.build(found), tuple(series.points(line)))
+    side = panel.PanelSide(
+        'x', result.build(found), tuple(series.points(line))
+    )
     assert runs.network(side).startswith(b'\x89PNG')

@@ -69,10 +69,10 @@ def test_without_agents_both_get_the_same(results):
 
 
 def test_agents_that_never_meet_are_found_out(results):
-    never = (values.Event(0.0, values.Action.KILL_REDIS, ''),)
+    never = (values.ScenarioEvent(0.0, values.ScenarioAction.KILL_REDIS, ''),)
     late = (
-        values.Event(20.0, values.Action.START_AGENT, 'node2'),
-        values.Event(10.0, values.Action.KILL_REDIS, ''),
+        values.ScenarioEvent(20.0, values.ScenarioAction.START_AGENT, 'node2'),
+        values.ScenarioEvent(10.0, values.ScenarioAction.KILL_REDIS, ''),
     )
     assert failed(results('two-nodes-cpu', events=never)) == []
     events = tuple(sorted(late, key=lambda event: event.at_s))

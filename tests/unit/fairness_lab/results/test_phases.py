@@ -29,4 +29,4 @@ def test_between_rows_the_wider_one_counts(freedom, expected):
 
 
 def test_a_difference_is_relative():
-    assert phases.Pair(200.0, 198.0).difference == pytest.approx(-0.01)
+    assert phases.PhasePair(200.0, 198.0).difference == pytest.approx(-0.01)

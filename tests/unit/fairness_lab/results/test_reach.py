@@ -12,7 +12,7 @@ WITHOUT = (('n1', 'n3'), ('n2',))
 def groups(events, t_s, agents=True):
     made = reach.Reach(
         ('n1', 'n2', 'n3'),
-        [recording.Event(*event) for event in events],
+        [recording.EventRow(*event) for event in events],
         agents=agents,
     )
     return made.groups(t_s)

@@ -112,7 +112,7 @@ def by_the_rooms(samples):
             {},
             past.interval_s,
         )
-        column = resources.CONTROLS.index(resources.Control.CPU)
+        column = resources.CONTROLS.index(resources.ResourceControl.CPU)
         vms = [item.instance for item in past.incarnations]
         units = cpu.to_units(
             weights[:, column],

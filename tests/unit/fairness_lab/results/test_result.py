@@ -138,7 +138,7 @@ def test_a_destroyed_vm_wants_nothing_from_then_on():
     shorter = recording.Recording(
         run.meta,
         kept,
-        (recording.Event(60.0, 'destroy', 'b1'),),
+        (recording.EventRow(60.0, 'destroy', 'b1'),),
         run.offers,
     )
     built = result.build(shorter)

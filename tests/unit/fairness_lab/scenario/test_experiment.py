@@ -262,7 +262,7 @@ def test_values_take_the_place_of_what_is_written(tmp_path):
     )
     assert found.cloud.rounds == 25
     assert found.agents.links.loss == 0.5
-    assert found.agents.controls == (resources.Control.CPU,)
+    assert found.agents.controls == (resources.ResourceControl.CPU,)
 
 
 OVERRIDES = {

@@ -17,7 +17,7 @@ from tests.unit.fairness_lab.node_sim import build
 
 def draw(rounds=50, **recipe):
     return generate.generate(
-        recipes.Recipe(**recipe), 'drawn', 'a test', 10.0, rounds
+        recipes.CloudRecipe(**recipe), 'drawn', 'a test', 10.0, rounds
     )
 
 
@@ -50,7 +50,7 @@ def same(first, second):
 
 def test_the_same_seed_draws_the_same_cloud():
     recipe = {
-        'demand': recipes.Demand.MIXED,
+        'demand': recipes.DemandPattern.MIXED,
         'churn': 0.05,
         'moves': 0.05,
         'resources': ('cpu_time', 'disk_read'),
@@ -63,7 +63,7 @@ def test_the_same_seed_draws_the_same_cloud():
 
 def test_a_chain_links_every_node_with_the_next():
     members = generate.users_of_nodes(
-        recipes.Recipe(graph=recipes.Graph.CHAIN, nodes=4)
+        recipes.CloudRecipe(graph=recipes.Graph.CHAIN, nodes=4)
     )
     assert [users.tolist() for users in members] == [
         [0, 1],
@@ -75,13 +75,13 @@ def test_a_chain_links_every_node_with_the_next():
 
 def test_a_star_has_one_user_everywhere():
     members = generate.users_of_nodes(
-        recipes.Recipe(graph=recipes.Graph.STAR, nodes=3)
+        recipes.CloudRecipe(graph=recipes.Graph.STAR, nodes=3)
     )
     assert [users.tolist() for users in members] == [[0, 1], [0, 2], [0, 3]]
 
 
 def test_a_random_user_is_on_as_many_nodes_as_said():
-    recipe = recipes.Recipe(nodes=40, users=100, degree=5, seed=1)
+    recipe = recipes.CloudRecipe(nodes=40, users=100, degree=5, seed=1)
     members = generate.users_of_nodes(recipe)
     of_users = generate.nodes_of_users(members, 100)
     assert all(len(nodes) >= 5 for nodes in of_users)
@@ -111,7 +111,9 @@ def test_lives_are_geometric():
 
 
 def test_vms_move_among_the_nodes_of_their_users():
-    recipe = recipes.Recipe(nodes=10, users=6, degree=3, moves=0.1, seed=2)
+    recipe = recipes.CloudRecipe(
+        nodes=10, users=6, degree=3, moves=0.1, seed=2
+    )
     cloud = generate.generate(recipe, 'drawn', 'a test', 10.0, 60)
     allowed = generate.nodes_of_users(generate.users_of_nodes(recipe), 6)
     node, _ = levels(cloud, 60)
@@ -127,7 +129,7 @@ def test_bursts_and_pauses_last_as_long_as_said():
         rounds=2000,
         nodes=5,
         vms_per_node=40,
-        demand=recipes.Demand.BURSTY,
+        demand=recipes.DemandPattern.BURSTY,
         on=10.0,
         off=30.0,
     )
@@ -142,7 +144,7 @@ def test_bursts_and_pauses_last_as_long_as_said():
 
 def test_jobs_of_cron_come_once_in_a_period_each_at_its_own_time():
     cloud = draw(
-        60, demand=recipes.Demand.CRON, period=12, length=3, churn=0.02
+        60, demand=recipes.DemandPattern.CRON, period=12, length=3, churn=0.02
     )
     node, level = levels(cloud, 60)
     there = node >= 0
@@ -157,7 +159,7 @@ def test_jobs_of_cron_come_once_in_a_period_each_at_its_own_time():
 
 
 def test_loops_are_as_likely_as_each_other_and_coupled_vms_are_closed():
-    every = tuple(demand_module.Load)
+    every = tuple(demand_module.CpuLoad)
     cloud = draw(
         nodes=30, vcpus=(1.0, 8.0), loop=every, coupled=0.25, threads=4
     )
@@ -171,7 +173,7 @@ def test_loops_are_as_likely_as_each_other_and_coupled_vms_are_closed():
 
 def test_a_part_of_the_vms_is_idle():
     cloud = draw(
-        nodes=50, vms_per_node=40, demand=recipes.Demand.IDLE, idle=0.7
+        nodes=50, vms_per_node=40, demand=recipes.DemandPattern.IDLE, idle=0.7
     )
     _, level = levels(cloud, 1)
     assert (level == 0.02).mean() == pytest.approx(0.7, abs=0.03)
@@ -179,7 +181,7 @@ def test_a_part_of_the_vms_is_idle():
 
 
 def test_the_tail_is_heavy():
-    recipe = {'demand': recipes.Demand.HEAVY_TAILED, 'tail': 1.0}
+    recipe = {'demand': recipes.DemandPattern.HEAVY_TAILED, 'tail': 1.0}
     cloud = draw(nodes=50, vms_per_node=100, **recipe)
     _, level = levels(cloud, 1)
     # Pareto of shape 1: P(more than x times the least) is 1 / x.

@@ -48,11 +48,17 @@ def test_users_of_the_weighted_one_are_not_equal():
 @pytest.mark.parametrize(
     ('step', 'expected'),
     [
-        (demand.Step(0, tcp_send_flows=8), [f'tcp-send {FAR} 9 8']),
-        (demand.Step(0, tcp_send_flows=0), [f'tcp-send {FAR} 9 0']),
-        (demand.Step(0, tcp_receive_flows=1), [f'tcp-receive {FAR} 19 1']),
-        (demand.Step(0, net_send_mbit_s=8), [f'net {FAR} 9 1000000.000000']),
-        (demand.Step(0, net_receive_mbit_s=8), []),
+        (demand.DemandStep(0, tcp_send_flows=8), [f'tcp-send {FAR} 9 8']),
+        (demand.DemandStep(0, tcp_send_flows=0), [f'tcp-send {FAR} 9 0']),
+        (
+            demand.DemandStep(0, tcp_receive_flows=1),
+            [f'tcp-receive {FAR} 19 1'],
+        ),
+        (
+            demand.DemandStep(0, net_send_mbit_s=8),
+            [f'net {FAR} 9 1000000.000000'],
+        ),
+        (demand.DemandStep(0, net_receive_mbit_s=8), []),
     ],
 )
 def test_over_an_uplink_guests_talk_to_the_far_end(step, expected):

@@ -105,7 +105,7 @@ agent:
     assert list(found.vms) == ['a-1', 'a-2', 'b']
     assert found.vms['a-2'].disks[0].cache == 'writeback'
     assert found.load['a-1'] == found.load['a-2']
-    assert found.load['a-1'][0] == demand.Step(
+    assert found.load['a-1'][0] == demand.DemandStep(
         0,
         1.5,
         memory_mib=100,
@@ -116,7 +116,7 @@ agent:
     assert found.load['a-1'][1].disk_read_mib_s == math.inf
     assert found.load['a-1'][1].disk_write_mib_s == 3
     assert [event.at_s for event in found.events] == [5, 7, 30]
-    assert found.events[1].action is values.Action.KILL_AGENT
+    assert found.events[1].action is values.ScenarioAction.KILL_AGENT
     assert found.starts_late('b')
     assert not found.starts_late('a-1')
     assert found.agents.options == {'fairness': {'decay_factor': '0.3'}}
@@ -138,8 +138,10 @@ def test_a_vm_may_want_the_cpu_by_turns(tmp_path, step, vcpus, expected):
     first, second = read(tmp_path, text).load['a']
     assert first.cpu == 0.5
     load, threads, wait_s = expected
-    assert first.cycle == demand.Cycle(demand.Load(load), threads, wait_s)
-    assert second == demand.Step(5, 1.0)
+    assert first.cycle == demand.DemandCycle(
+        demand.CpuLoad(load), threads, wait_s
+    )
+    assert second == demand.DemandStep(5, 1.0)
 
 
 def test_a_longer_run_moves_load_and_events_in_proportion(tmp_path):
@@ -353,9 +355,9 @@ events:
     )
     found = read(tmp_path, text)
     assert found.events == (
-        values.Event(1, values.Action.START_AGENT, 'node1'),
-        values.Event(2, values.Action.FLUSH_REDIS, ''),
-        values.Event(3, values.Action.MOVE, 'a', 'node1'),
+        values.ScenarioEvent(1, values.ScenarioAction.START_AGENT, 'node1'),
+        values.ScenarioEvent(2, values.ScenarioAction.FLUSH_REDIS, ''),
+        values.ScenarioEvent(3, values.ScenarioAction.MOVE, 'a', 'node1'),
     )
     assert found.joins_late('node1')
     assert not found.starts_late('a')

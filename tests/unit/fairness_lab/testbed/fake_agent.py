@@ -13,7 +13,7 @@ from nova_fairness.agent.round import decision
 from nova_fairness.agent.round import measurement
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
-from nova_fairness.apply import found
+from nova_fairness.apply import found_values
 from nova_fairness.conf import opts
 from nova_fairness.decide.controls import cpu
 from nova_fairness.exchange import base as exchange_base
@@ -39,7 +39,7 @@ class FakeExchange(exchange_base.Exchange):
 class FakeShares(control.Control):
     """CPU shares of a fake node's VMs."""
 
-    kind = resources.Control.CPU
+    kind = resources.ResourceControl.CPU
 
     def __init__(self, node):
         self._node = node
@@ -64,9 +64,9 @@ class FakeShares(control.Control):
     def _written(self, change):
         vm = self._vms().get(change.knob.incarnation)
         if vm is None:
-            return control.Outcome(change, gone=True)
+            return control.ApplyResult(change, gone=True)
         vm.shares = change.after
-        return control.Outcome(change)
+        return control.ApplyResult(change)
 
 
 class FakeInventory:
@@ -107,10 +107,10 @@ class FakeAgent:
         conf = _options(settings, rounds.with_name('agent.conf'))
         self._settings = settings_module.from_conf(conf)
         self._guard = guard.Guard(self._settings.metric_deadline_s)
-        self._found = found.FoundValues(rounds.with_name('found.json'))
+        self._found = found_values.FoundValues(rounds.with_name('found.json'))
         self._found.load()
         self._cycle = self._made()
-        self._recorder = record.Recorder(rounds)
+        self._recorder = record.RoundRecorder(rounds)
         self.next_s = node.now_s
         mesh.join(node.spec.name)
 

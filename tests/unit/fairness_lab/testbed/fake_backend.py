@@ -116,7 +116,7 @@ class FakeBackend:
             self._do_due()
         self._advance(when)
 
-    def load(self, vm: str, step: demand.Step) -> None:
+    def load(self, vm: str, step: demand.DemandStep) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         node = self._node_of(vm)
         if vm in node.vms:
@@ -126,7 +126,7 @@ class FakeBackend:
         """Start a VM; ``ready`` is called when it takes commands."""
         node = self._node_of(vm)
         node.add(self._scenario.vms[vm])
-        node.load(vm, demand.Step(0, demand.MAXIMUM))
+        node.load(vm, demand.DemandStep(0, demand.MAXIMUM))
         self._booting.append((self._now_s + _BOOT_S, vm, ready))
 
     def destroy_vm(self, vm: str) -> None:
@@ -245,7 +245,7 @@ class FakeBackend:
             if ready_s <= self._now_s:
                 self._booting.remove(entry)
                 if vm in self._node_of(vm).vms:
-                    self.load(vm, demand.Step(0, 0.0))
+                    self.load(vm, demand.DemandStep(0, 0.0))
                     ready()
         for made in self._awake():
             if made.next_s <= self._now_s:

@@ -27,7 +27,7 @@ SHARES_OF_VCPU = 1024
 _MIB = 1 << 20
 _SPEED = 1000.0
 _IDLE_MEMORY = 64 * _MIB
-_LOOPS = (demand.Load.CLOSED, demand.Load.POOL)
+_LOOPS = (demand.CpuLoad.CLOSED, demand.CpuLoad.POOL)
 
 
 @dataclasses.dataclass
@@ -107,7 +107,7 @@ class FakeNode:
         made.counters[resources.RESOURCES.index('memory')] = _IDLE_MEMORY
         self.vms[vm.name] = made
 
-    def load(self, vm: str, step: demand.Step) -> None:
+    def load(self, vm: str, step: demand.DemandStep) -> None:
         """Tell a VM what it wants from now on."""
         made = self.vms[vm]
         vcpus = float(made.incarnation.instance.vcpus)

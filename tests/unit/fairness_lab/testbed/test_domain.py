@@ -23,7 +23,7 @@ def placed(spec, **changes):
             (f'10.{78 + n}.0.2/16', 'fd78::2/64') for n in range(spec.nics)
         ],
     }
-    return domain.Placement(**{**fields, **changes})
+    return domain.GuestPlacement(**{**fields, **changes})
 
 
 def root_of(spec, **changes):
@@ -59,7 +59,7 @@ def test_ids_look_like_those_of_keystone():
 @pytest.mark.parametrize('cache', scenario_module.CACHE_MODES)
 def test_a_disk_has_the_cache_mode_that_was_asked_for(cache):
     spec = scenario_module.Vm(
-        'a', 'u', disks=(scenario_module.Disk(8, cache),)
+        'a', 'u', disks=(scenario_module.GuestDisk(8, cache),)
     )
     disk = root_of(spec).find('devices/disk')
     assert disk.find('driver').get('cache') == cache

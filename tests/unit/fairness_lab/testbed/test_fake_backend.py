@@ -65,7 +65,7 @@ def node_with(**vms):
     base = next(iter(reader.find('spike', programs.LABORATORY).vms.values()))
     for name, demand in vms.items():
         node.add(dataclasses.replace(base, name=name))
-        node.load(name, demand_module.Step(0, demand))
+        node.load(name, demand_module.DemandStep(0, demand))
     return node
 
 
@@ -95,8 +95,10 @@ def test_a_simulated_cpu_is_shared_by_weight(demand, shares, expected):
 )
 def test_only_a_closed_loop_thinks_while_it_lacks_something(load, waited):
     node = node_with(**dict.fromkeys('abcde', 0.5))
-    cycle = load and demand_module.Cycle(demand_module.Load(load), 1, 0.1)
-    node.load('a', demand_module.Step(0, 0.5, cycle=cycle))
+    cycle = load and demand_module.DemandCycle(
+        demand_module.CpuLoad(load), 1, 0.1
+    )
+    node.load('a', demand_module.DemandStep(0, 0.5, cycle=cycle))
     node.advance(1.0)
     assert node.vms['a'].counters[0] == pytest.approx(0.2)
     assert node.vms['a'].stall_s == pytest.approx(waited)

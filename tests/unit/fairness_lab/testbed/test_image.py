@@ -3,9 +3,9 @@
 from fairness_lab.testbed.guests import image
 
 ENTRIES = [
-    image.Entry('init', b'#!/bin/true\n', executable=True),
-    image.Entry('modules/order', b'a.ko\n'),
-    image.Entry('modules/a.ko', b'\0' * 5),
+    image.ArchiveFile('init', b'#!/bin/true\n', executable=True),
+    image.ArchiveFile('modules/order', b'a.ko\n'),
+    image.ArchiveFile('modules/a.ko', b'\0' * 5),
 ]
 
 

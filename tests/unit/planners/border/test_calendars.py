@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.border import calendars
 
 HOUR = 3600
-NIGHT = calendars.Window('0 20 * * *', 10 * HOUR, 7)
+NIGHT = calendars.CalendarWindow('0 20 * * *', 10 * HOUR, 7)
 
 
 def at(text, zone=dt.UTC):
@@ -31,13 +31,13 @@ def at(text, zone=dt.UTC):
     ],
 )
 def test_a_window_holds_from_its_begin_to_its_end(time, is_in):
-    expected = partition.Target(7, partition.Cause.CALENDAR)
+    expected = border.CloudTarget(7, border.HostCause.CALENDAR)
     found = calendars.target([NIGHT], at(time))
     assert found == (expected if is_in else None)
 
 
 def test_of_windows_that_overlap_the_one_begun_last_holds():
-    weekend = calendars.Window('0 18 * * 5', 60 * HOUR, 2)
+    weekend = calendars.CalendarWindow('0 18 * * 5', 60 * HOUR, 2)
     friday_night = at('2026-03-06 21:00:00')
     saturday_noon = at('2026-03-07 12:00:00')
     for windows in ([NIGHT, weekend], [weekend, NIGHT]):
@@ -46,14 +46,14 @@ def test_of_windows_that_overlap_the_one_begun_last_holds():
 
 
 def test_the_first_of_windows_that_begin_at_once_holds():
-    other = calendars.Window('0 20 * * *', 1 * HOUR, 3)
+    other = calendars.CalendarWindow('0 20 * * *', 1 * HOUR, 3)
     assert calendars.target([other, NIGHT], at('2026-03-02 20:30')).hosts == 3
 
 
 @pytest.mark.parametrize('day', ['2026-01-10', '2026-07-10', '2026-03-29'])
 def test_times_are_those_of_the_zone_also_when_clocks_change(day):
     rome = tz.gettz('Europe/Rome')
-    window = calendars.Window('0 20 * * *', HOUR, 1, rome)
+    window = calendars.CalendarWindow('0 20 * * *', HOUR, 1, rome)
     assert window.begun(at(f'{day} 20:30:00', rome)) == at(
         f'{day} 20:00:00', rome
     )
@@ -62,7 +62,7 @@ def test_times_are_those_of_the_zone_also_when_clocks_change(day):
 
 @hypothesis.given(st.floats(1e9, 2e9))
 def test_a_window_that_lasts_until_it_begins_again_always_holds(now):
-    hourly = calendars.Window('0 * * * *', HOUR, 1)
+    hourly = calendars.CalendarWindow('0 * * * *', HOUR, 1)
     begun = hourly.begun(now)
     assert begun <= now < begun + HOUR
     assert begun % HOUR == 0
@@ -80,4 +80,4 @@ def test_a_window_that_lasts_until_it_begins_again_always_holds(now):
 )
 def test_a_window_that_cannot_be_is_refused(begins, lasts_s, hosts, message):
     with pytest.raises(exception.BadPartition, match=message):
-        calendars.Window(begins, lasts_s, hosts)
+        calendars.CalendarWindow(begins, lasts_s, hosts)

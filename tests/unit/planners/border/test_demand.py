@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import calendars
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
@@ -13,13 +13,13 @@ from tests.fixtures import border
 NOW = 1_000_000.0
 LONG = NOW - 400
 HOUR = 3600.0
-E, C = partition.Event, partition.Cause
+E, C = border_module.HostEvent, border_module.HostCause
 
 
 def moved(*nodes, rules=None, **more):
     """Names of hosts that are asked to move, in order; '-' before others."""
     plan = planner.plan(
-        border.snapshot(*nodes, **more), NOW, rules or demand.Rules()
+        border.snapshot(*nodes, **more), NOW, rules or demand.BorderRules()
     )
     return [
         each.host if each.step is E.ASK else f'-{each.host}'
@@ -58,7 +58,7 @@ def waits(cores, since=LONG):
     ],
 )
 def test_hosts_go_where_something_waits(batch, cloud, expected):
-    rules = demand.Rules(most_moving=9)
+    rules = demand.BorderRules(most_moving=9)
     hosts = some(3)
     assert moved(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
     turned = some(3, 'cloud')
@@ -101,7 +101,10 @@ def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
 def test_any_number_of_parts_is_placed_at_once():
     wants = [border.want(24, LONG, part=24 / 10**12)] * 100_000
     found = demand.balance(
-        border.snapshot(*some(3), batch=wants), partition.Side.BATCH, NOW, 0.0
+        border.snapshot(*some(3), batch=wants),
+        border_module.BorderSide.BATCH,
+        NOW,
+        0.0,
     )
     assert found.unplaced == pytest.approx(24 * 99_999)
 
@@ -132,7 +135,10 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
             parts += [part] * count
     nodes = [border.node(f'b{n}', cores=c) for n, c in enumerate(cores)]
     found = demand.balance(
-        border.snapshot(*nodes, batch=wants), partition.Side.BATCH, NOW, 0.0
+        border.snapshot(*nodes, batch=wants),
+        border_module.BorderSide.BATCH,
+        NOW,
+        0.0,
     )
     parts = [part for part in parts if part <= max(cores)]
     assert found.unplaced == pytest.approx(one_by_one(cores, parts))
@@ -159,7 +165,7 @@ def test_hosts_in_use_are_not_to_spare():
 
 
 def test_spare_cores_are_kept():
-    rules = demand.Rules(spare_cores=9)
+    rules = demand.BorderRules(spare_cores=9)
     assert moved(*some(3), cloud=waits(16), rules=rules) == ['b0']
 
 
@@ -180,7 +186,7 @@ def test_a_host_stays_for_a_while_where_it_came_to():
 def test_no_more_hosts_are_on_their_way_than_allowed():
     nodes = some(5)
     assert moved(*nodes, cloud=waits(40)) == ['b0', 'b1']
-    rules = demand.Rules(most_moving=1)
+    rules = demand.BorderRules(most_moving=1)
     leaving = border.node('l', 'leaving_batch', until=NOW + 1)
     held = border.busy(border.work(), place=border.CLOSED)
     on_its_way = leaving, held, border.CLOSED
@@ -213,7 +219,7 @@ def test_the_host_goes_whose_drain_leaves_least_idle():
         used('short', border.work(cores=1, gone_at=NOW + HOUR)),
         used('whole', border.work(cores=8, gone_at=NOW + 4 * HOUR)),
     ]
-    rules = demand.Rules(most_moving=9)
+    rules = demand.BorderRules(most_moving=9)
     room = border.node('f', fixed=True, cores=10)
     assert moved(*nodes, room, cloud=waits(8), rules=rules) == ['whole']
     room = border.node('f', fixed=True, cores=99)
@@ -250,9 +256,9 @@ def test_a_host_whose_drain_would_not_end_in_time_is_not_taken():
     late = used('late', border.work(cores=1, gone_at=NOW + 2 * HOUR))
     never = used('never', border.work(cores=1))
     room = border.node('room', fixed=True)
-    rules = demand.Rules(ttl_s=HOUR)
+    rules = demand.BorderRules(ttl_s=HOUR)
     assert moved(late, never, room, cloud=waits(8), rules=rules) == []
-    rules = demand.Rules(ttl_s=2 * HOUR)
+    rules = demand.BorderRules(ttl_s=2 * HOUR)
     assert moved(late, never, room, cloud=waits(8), rules=rules) == ['late']
 
 
@@ -261,7 +267,7 @@ def test_vms_without_an_end_hold_a_host_unless_they_may_be_ended():
     host = border.node('a', 'cloud'), border.CLOSED, vm
     room = border.node('room', 'cloud', fixed=True)
     assert moved(host, room, batch=waits(8)) == []
-    rules = demand.Rules(end_vms=True)
+    rules = demand.BorderRules(end_vms=True)
     assert moved(host, room, batch=waits(8), rules=rules) == ['a']
     job = used('b', border.work(cores=1))
     spare = border.node('spare', fixed=True)
@@ -309,7 +315,7 @@ def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
     nodes = [(node, full, border.CLOSED) for node in some(3)]
     both = {'batch': waits(8), 'cloud': waits(8)}
     assert moved(*nodes, **both) == []
-    rules = demand.Rules(contended=1)
+    rules = demand.BorderRules(contended=1)
     assert moved(*nodes, **both, rules=rules) == ['b0']
     there = border.node('c', 'cloud')
     cloud = border.busy(border.work('vm', 8, NOW + HOUR))
@@ -322,17 +328,17 @@ def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
     [(0, ['c0']), (1, []), (2, ['b0']), (99, ['b0', 'b1'])],
 )
 def test_a_target_by_hand_says_how_many_hosts_the_cloud_has(hosts, expected):
-    target = partition.Target(hosts)
+    target = border_module.CloudTarget(hosts)
     nodes = *some(2), *some(1, 'cloud')
     assert moved(*nodes, target=target, batch=waits(8)) == expected
 
 
 def test_a_target_comes_before_the_calendar_and_that_before_demand():
-    always = calendars.Window('* * * * *', 60, 1)
-    rules = demand.Rules(windows=(always,))
+    always = calendars.CalendarWindow('* * * * *', 60, 1)
+    rules = demand.BorderRules(windows=(always,))
     assert moved(*some(2), rules=rules) == ['b0']
     assert moved(*some(2), rules=rules, cloud=waits(16)) == ['b0']
-    target = partition.Target(0)
+    target = border_module.CloudTarget(0)
     assert moved(*some(2), rules=rules, target=target) == []
     plan = planner.plan(border.snapshot(*some(2)), NOW, rules)
     assert plan.actions[0].cause is C.CALENDAR

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
 from tests.fixtures import border
@@ -12,13 +12,13 @@ from tests.fixtures import border
 NOW = 100_000.0
 OPEN, CLOSED = border.OPEN, border.CLOSED
 DOWN, FOREIGN = border.DOWN, border.FOREIGN
-V = partition.Verb
-SEVEN = tuple(partition.State)
+V = border_module.BorderVerb
+SEVEN = tuple(border_module.HostState)
 
 
 def told(*nodes, rules=None, **more):
     plan = planner.plan(
-        border.snapshot(*nodes, **more), NOW, rules or demand.Rules()
+        border.snapshot(*nodes, **more), NOW, rules or demand.BorderRules()
     )
     return [
         (each.host, each.step.value if each.step else each.verb.value)
@@ -126,23 +126,27 @@ def test_one_host_takes_the_next_step(state, batch, cloud, expected, said):
     ],
 )
 def test_a_time_to_live_ends(state, batch, cloud, end_vms, expected):
-    rules = demand.Rules(end_vms=end_vms)
+    rules = demand.BorderRules(end_vms=end_vms)
     assert one(state, batch, cloud, until=NOW, rules=rules)[0] == expected
     assert one(state, batch, cloud, until=NOW + 1)[0] not in ('expire', 'end')
 
 
-@pytest.mark.parametrize('side', partition.Side)
+@pytest.mark.parametrize('side', border_module.BorderSide)
 def test_a_side_whose_entry_cannot_be_read_does_not_give_a_host_away(side):
     node = border.node(state='unclear')
     snapshot = border.snapshot((node, None, None))
     seen = dict(
-        zip(partition.Side, (snapshot.batch, snapshot.cloud), strict=True)
+        zip(
+            border_module.BorderSide,
+            (snapshot.batch, snapshot.cloud),
+            strict=True,
+        )
     )
     unread = dataclasses.replace(seen[side], unclear=frozenset({''}))
     plan = planner.plan(
         dataclasses.replace(snapshot, **{side.value: unread}),
         NOW,
-        demand.Rules(),
+        demand.BorderRules(),
     )
     assert not plan.actions
     assert f'its entry of {side.value} cannot be read' in ' '.join(plan.faults)
@@ -150,7 +154,7 @@ def test_a_side_whose_entry_cannot_be_read_does_not_give_a_host_away(side):
 
 def test_the_time_to_live_begins_when_a_host_is_accepted():
     _, plan = told(border.node(state='cloud_asked'))
-    assert plan.actions[0].until == NOW + demand.Rules().ttl_s
+    assert plan.actions[0].until == NOW + demand.BorderRules().ttl_s
 
 
 @pytest.mark.parametrize(
@@ -181,12 +185,12 @@ def test_only_vms_that_move_or_yield_are_sent_away():
     node = border.node(state='leaving_cloud', until=NOW + 1)
     _, plan = told((node, CLOSED, cloud))
     assert plan.actions[0].work == ('a', 'z')
-    assert plan.actions[0].side is partition.Side.CLOUD
+    assert plan.actions[0].side is border_module.BorderSide.CLOUD
 
 
 def test_vms_are_ended_by_name_and_jobs_never():
     node = border.node(state='leaving_cloud', until=NOW)
-    _, plan = told((node, CLOSED, VMS), rules=demand.Rules(end_vms=True))
+    _, plan = told((node, CLOSED, VMS), rules=demand.BorderRules(end_vms=True))
     assert plan.actions[0].verb is V.END
     assert plan.actions[0].work == ('vm',)
 
@@ -203,13 +207,15 @@ def test_while_one_side_is_away_nothing_moves(state, away):
     assert plan.faults[0].startswith(f'{away} gives no answer')
 
 
-@pytest.mark.parametrize('state', sorted(partition.MOVING, key=str))
+@pytest.mark.parametrize('state', sorted(border_module.MOVING, key=str))
 def test_a_host_that_is_called_back_is_opened_where_it_was(state):
     node = border.node(state=state.value)
-    back = node.stepped(partition.Event.CANCEL, NOW, partition.Cause.OPERATOR)
+    back = node.stepped(
+        border_module.HostEvent.CANCEL, NOW, border_module.HostCause.OPERATOR
+    )
     _, plan = told((back, CLOSED, CLOSED))
     assert plan.actions[0].verb is V.OPEN
-    assert plan.actions[0].side is partition.owner(state)
+    assert plan.actions[0].side is border_module.owner(state)
 
 
 def test_actions_name_the_version_that_they_were_decided_on():

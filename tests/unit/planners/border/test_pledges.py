@@ -11,7 +11,7 @@ from nova_fairness.planners.border import pledges
 from nova_fairness.shares import ledger
 
 NOW, DAY = 1e6, 86400.0
-GROUPS = (pledge.Group('astro', 'a'), pledge.Group('bio', 'b'))
+GROUPS = (pledge.PledgeGroup('astro', 'a'), pledge.PledgeGroup('bio', 'b'))
 SHARES = {
     'root': pledge.BatchShare('', 1),
     'a': pledge.BatchShare('root', 600),
@@ -32,7 +32,7 @@ def spent(account, cores, begin, end=None):
 
 
 def used(*jobs, kept=None, now=0.0, half_life_s=100.0, cores=10):
-    kept = kept or pledges.Kept(NOW - 100.0)
+    kept = kept or pledges.BatchMemory(NOW - 100.0)
     return pledges.used(
         kept, jobs, OWNER, NOW + now, half_life_s, float(cores)
     )
@@ -54,7 +54,7 @@ def test_jobs_are_charged_for_as_long_as_they_ran_since():
         spent('c', 10, -100),
         spent('b', 5, -100),
     )
-    fades = ledger.Ledger(100.0, 0.0).kept
+    fades = ledger.UseLedger(100.0, 0.0).kept
     assert kept.use['astro'] == pytest.approx(
         (fades(50) - fades(100)) + 0.4 * (fades(5) - fades(25))
     )
@@ -68,7 +68,7 @@ def test_jobs_are_charged_for_as_long_as_they_ran_since():
 def test_nothing_is_charged_twice_however_often_it_is_looked():
     jobs = [spent('a', 8, -100, 100), spent('b', 2, 50, 130)]
     once, _ = used(*jobs, now=200)
-    often = pledges.Kept(NOW - 100)
+    often = pledges.BatchMemory(NOW - 100)
     for now in (-60, -60, 20, 75, 90, 101, 200):
         seen = [
             each
@@ -80,13 +80,13 @@ def test_nothing_is_charged_twice_however_often_it_is_looked():
 
 
 def test_a_clock_that_went_back_charges_nothing():
-    kept, _ = used(spent('a', 8, -300), kept=pledges.Kept(NOW), now=-50)
+    kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory(NOW), now=-50)
     assert not kept.use
     assert kept.at == NOW
 
 
 def test_the_first_look_charges_nothing():
-    kept, _ = used(spent('a', 8, -300), kept=pledges.Kept())
+    kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory())
     assert not kept.use
     assert kept.at == NOW
 
@@ -129,7 +129,7 @@ def test_the_queue_counts_batch_for_a_group_and_all_above():
 
 
 def stands(use=None, cloud=None, shares=SHARES, **kept):
-    kept = pledges.Kept(NOW, use or {}, **kept)
+    kept = pledges.BatchMemory(NOW, use or {}, **kept)
     assert pledges.faults(GROUPS, TREE, shares, kept) == []
     return pledges.standings(GROUPS, TREE, shares, kept, cloud or {})
 
@@ -166,9 +166,9 @@ def test_what_keeps_shares_as_they_are_is_said(change, said):
     shares = {
         name: each for name, each in {**SHARES, **change}.items() if each
     }
-    [fault] = pledges.faults(GROUPS, TREE, shares, pledges.Kept())
+    [fault] = pledges.faults(GROUPS, TREE, shares, pledges.BatchMemory())
     assert said in fault
-    [fault] = pledges.faults(GROUPS, TREE[:-1], SHARES, pledges.Kept())
+    [fault] = pledges.faults(GROUPS, TREE[:-1], SHARES, pledges.BatchMemory())
     assert 'no account bio' in fault
 
 
@@ -201,7 +201,7 @@ def test_who_is_no_group_keeps_the_share_that_it_has():
 def given_once():
     found = stands()
     give = pledges.to_give(found, SHARES)
-    return pledges.remembered(pledges.Kept(), found, give, SHARES)
+    return pledges.remembered(pledges.BatchMemory(), found, give, SHARES)
 
 
 def test_what_was_found_is_remembered_whenever_it_dies():
@@ -254,7 +254,7 @@ def test_order_of_jobs_does_not_matter_and_use_is_bounded(rows, source):
     assert other.use == pytest.approx(kept.use)
     assert others_lack == pytest.approx(lacks)
     most = sum(each.cores for each in jobs) / 10
-    book = ledger.Ledger(100.0, 0.0)
+    book = ledger.UseLedger(100.0, 0.0)
     for name in ('astro', 'bio'):
         assert 0 <= kept.use.get(name, 0) <= most * (1 - book.kept(100)) + 1e-9
         assert 0 <= lacks.get(name, 0) <= most + 1e-9

@@ -9,19 +9,19 @@ import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from nova_fairness.model import partition
+from nova_fairness.model import border as border_module
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
 from tests.fixtures import border
 from tests.fixtures import fake_border
 
-E, C = partition.Event, partition.Cause
-RULES = demand.Rules(
+E, C = border_module.HostEvent, border_module.HostCause
+RULES = demand.BorderRules(
     patience_s=60, stay_s=120, most_moving=2, most_per_day=3, ttl_s=600
 )
 STABLE = ('batch', 'cloud')
 
-sides = st.sampled_from(partition.Side)
+sides = st.sampled_from(border_module.BorderSide)
 hosts = st.integers(0, 3).map(lambda n: f'h{n}')
 
 
@@ -62,7 +62,7 @@ class Border(stateful.RuleBasedStateMachine):
 
     def _moving(self):
         return sum(
-            node.state in partition.MOVING
+            node.state in border_module.MOVING
             for node in self.border.nodes.values()
         )
 
@@ -81,7 +81,7 @@ class Border(stateful.RuleBasedStateMachine):
     def start(self, side, host, cores, lasts_s, way):
         now = self.border.now
         gone_at = None if lasts_s is None else now + lasts_s
-        way = way if side is partition.Side.CLOUD else 'ends'
+        way = way if side is border_module.BorderSide.CLOUD else 'ends'
         self.border.start(side, host, cores=cores, gone_at=gone_at, way=way)
 
     @stateful.rule(side=sides, host=hosts)
@@ -115,7 +115,7 @@ class Border(stateful.RuleBasedStateMachine):
     @stateful.invariant()
     def nothing_is_unclear_that_nobody_touched(self):
         states = [node.state for node in self.border.nodes.values()]
-        assert partition.State.UNCLEAR not in states
+        assert border_module.HostState.UNCLEAR not in states
 
 
 TestBorder = Border.TestCase
@@ -133,8 +133,8 @@ def settle(world, rules, most=200):
         for action in plan.actions:
             world.do(action)
         for host, node in world.nodes.items():
-            if node.state in partition.LEAVING:
-                world.change(partition.owner(node.state), host, work=())
+            if node.state in border_module.LEAVING:
+                world.change(border_module.owner(node.state), host, work=())
     raise AssertionError(f'still at work after {most} plans')
 
 
@@ -146,12 +146,12 @@ def worlds(draw):
     for host, node in world.nodes.items():
         for _ in range(draw(st.integers(0, 3))):
             world.start(
-                partition.owner(node.state),
+                border_module.owner(node.state),
                 host,
                 cores=draw(st.integers(1, 4)),
                 gone_at=draw(st.sampled_from([None, 1100.0, 2000.0])),
             )
-    for side in partition.Side:
+    for side in border_module.BorderSide:
         cores = draw(st.lists(st.integers(1, 20), max_size=3))
         world.wants[side] = [
             border.want(
@@ -184,7 +184,7 @@ def test_fixed_hosts_never_move(world, fixed):
     settle(world, rules)
     for target in (0, len(world.nodes)):
         plan = planner.plan(
-            world.snapshot(partition.Target(target)), world.now, rules
+            world.snapshot(border_module.CloudTarget(target)), world.now, rules
         )
         for action in plan.actions:
             assert not world.nodes[action.host].host.fixed
@@ -208,7 +208,7 @@ def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
     for _ in range(4):
         plan = planner.plan(world.snapshot(), world.now, rules)
         on_the_way = sum(
-            node.state in partition.MOVING for node in world.nodes.values()
+            node.state in border_module.MOVING for node in world.nodes.values()
         )
         asked = [each for each in plan.actions if each.step is E.ASK]
         assert not asked or on_the_way + len(asked) <= moving
@@ -227,7 +227,7 @@ def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
 
 @hypothesis.given(worlds())
 def test_without_demand_nothing_moves(world):
-    for side in partition.Side:
+    for side in border_module.BorderSide:
         world.wants[side] = []
     rules = dataclasses.replace(RULES, stay_s=0.0)
     assert planner.plan(world.snapshot(), world.now, rules).actions == ()
@@ -240,7 +240,7 @@ def test_no_side_gives_what_it_wants_itself(world):
     plan = planner.plan(snapshot, world.now, rules)
     for action in plan.actions:
         node = world.nodes[action.host]
-        giver = partition.owner(node.state)
+        giver = border_module.owner(node.state)
         left = demand.balance(snapshot, giver, world.now, 0.0)
         asked = len([one for one in plan.actions if one.step is E.ASK])
         assert left.spare(0.0) >= asked * node.host.cores
@@ -257,15 +257,17 @@ def test_how_hosts_are_listed_does_not_matter(world, source):
         nodes=tuple(source.sample(snapshot.nodes, len(snapshot.nodes))),
         **{
             side.value: _shuffled(snapshot.side(side), source)
-            for side in partition.Side
+            for side in border_module.BorderSide
         },
     )
     assert plan == planner.plan(shuffled, world.now, rules)
 
 
-def _shuffled(seen: partition.Seen, source: random.Random) -> partition.Seen:
+def _shuffled(
+    seen: border_module.SideSnapshot, source: random.Random
+) -> border_module.SideSnapshot:
     names = source.sample(sorted(seen.places), len(seen.places))
-    return partition.Seen(
+    return border_module.SideSnapshot(
         {name: seen.places[name] for name in names},
         tuple(source.sample(seen.wants, len(seen.wants))),
     )

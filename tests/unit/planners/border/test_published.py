@@ -11,7 +11,7 @@ import dataclasses
 import hypothesis
 from hypothesis import strategies as st
 
-from nova_fairness.model import partition
+from nova_fairness.model import border
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
 from tests.fixtures import fake_border
@@ -19,9 +19,9 @@ from tests.fixtures import fake_border
 TTL_S, EVERY_S = 300.0, 101.0
 """No run is just at the end of a time to live, where both differ."""
 
-BATCH, CLOUD = partition.Side
-E, C = partition.Event, partition.Cause
-RULES = demand.Rules(ttl_s=TTL_S, end_vms=True)
+BATCH, CLOUD = border.BorderSide
+E, C = border.HostEvent, border.HostCause
+RULES = demand.BorderRules(ttl_s=TTL_S, end_vms=True)
 LONG_S = 1e6
 """Jobs are waited for without a limit there, here for their time to live."""
 
@@ -44,7 +44,7 @@ class Published:
 
     def drive(self, now, works):
         """One run; ``works`` says whether something is left on a host."""
-        for side in partition.Side:
+        for side in border.BorderSide:
             new = self.asked[side.other]
             self.leaving[side] |= new
             self.of[side] -= new
@@ -78,9 +78,9 @@ def in_state(world, state):
 HOSTS = [f'h{n}' for n in range(4)]
 hosts = st.sets(st.sampled_from(HOSTS))
 steps = st.one_of(
-    st.tuples(st.just('switch'), st.sampled_from(partition.Side), hosts),
-    st.tuples(st.just('start'), st.sampled_from(partition.Side), hosts),
-    st.tuples(st.just('end'), st.sampled_from(partition.Side), hosts),
+    st.tuples(st.just('switch'), st.sampled_from(border.BorderSide), hosts),
+    st.tuples(st.just('start'), st.sampled_from(border.BorderSide), hosts),
+    st.tuples(st.just('end'), st.sampled_from(border.BorderSide), hosts),
 )
 
 

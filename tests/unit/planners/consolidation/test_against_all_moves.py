@@ -10,7 +10,7 @@ import heapq
 import random
 
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from tests.fixtures import small_cloud
 
 MB = 100
@@ -116,7 +116,7 @@ def test_few_clouds_that_are_packed_anew_send_more_than_they_must():
     moved, dearer = 0, 0
     for seed in range(200):
         _, sizes, servers = small(seed)
-        found = repacking.repack(snapshot(sizes, servers))
+        found = repack.repack(snapshot(sizes, servers))
         if not found.moves:
             continue
         most = found.busy[1]

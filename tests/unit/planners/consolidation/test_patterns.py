@@ -16,7 +16,7 @@ from nova_fairness.planners.consolidation import knapsack
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import patterns
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.shares import programs
 from tests.fixtures import small_cloud
@@ -105,7 +105,7 @@ def test_powers_of_two_are_packed_on_as_few_hosts_as_can_be(seed):
 def test_a_table_that_would_be_too_large_has_coarser_units():
     sizes = np.array([[3001, 2999, 1], [5003, 4001, 7], [2003, 6007, 5]])
     room, most = np.array([16_000, 16_001, 20]), np.array([4, 4, 4])
-    host = knapsack.Host(sizes, room, most)
+    host = knapsack.KnapsackHost(sizes, room, most)
     assert not host.is_exact
     assert host.cells <= knapsack.CELLS
     found = host.pattern(np.array([0.3, 0.4, 0.35]), most)
@@ -115,7 +115,7 @@ def test_a_table_that_would_be_too_large_has_coarser_units():
 
 def test_a_class_that_others_use_up_sooner_needs_no_cells():
     sizes, most = np.array([[1, 2], [2, 3]]), np.array([9, 9])
-    assert knapsack.Host(sizes, np.array([100, 10]), most).cells == 11
+    assert knapsack.KnapsackHost(sizes, np.array([100, 10]), most).cells == 11
 
 
 def test_work_ends_and_what_was_found_by_then_counts(monkeypatch):
@@ -128,7 +128,7 @@ def test_work_ends_and_what_was_found_by_then_counts(monkeypatch):
 
 
 def lifted(snapshot):
-    made = layout_module.Layout(snapshot, weighers.fullest)
+    made = layout_module.HostLayout(snapshot, weighers.fullest)
     items = [int(n) for n in np.flatnonzero(made.may_move)]
     for n in items:
         made.put(n, layout_module.NOWHERE)
@@ -179,14 +179,16 @@ def test_hosts_of_two_kinds_are_chosen_by_what_fills_them():
         small_cloud.lies('c', 'l2', 3),
         small_cloud.lies('d', 's3', 3),
     ]
-    plan = repacking.repack(small_cloud.filled(hosts, servers))
+    plan = repack.repack(small_cloud.filled(hosts, servers))
     assert plan.busy == (4, 2)
 
 
 def test_a_request_that_nothing_else_helps_has_hosts_packed_anew():
     sizes = [(1, 4), (1, 2), (4, 8), (8, 4), (4, 1), (2, 2)]
-    tight = rules_module.Rules(depth=displacement.Depth(1, 1, 0, tight=4))
-    alone = rules_module.Rules(depth=displacement.Depth(1, 1, 0))
+    tight = rules_module.ConsolidationRules(
+        depth=displacement.Depth(1, 1, 0, tight=4)
+    )
+    alone = rules_module.ConsolidationRules(depth=displacement.Depth(1, 1, 0))
     hosts = [small_cloud.host(f'h{n}', 8, 800) for n in range(5)]
     servers = [
         small_cloud.lies(f's{n}', f'h{n % 4}', *((v, 100 * m)))
@@ -233,7 +235,7 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
         small_cloud.lies(name, host, 2)
         for name, host in [('a', 'h0'), ('b', 'h0'), ('c', 'h1')]
     ]
-    layout = layout_module.Layout(
+    layout = layout_module.HostLayout(
         small_cloud.filled(hosts, servers), weighers.fullest
     )
     real, ordered = rules_module.made, []
@@ -242,8 +244,8 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
         ordered.append(layout.at.tolist())
         return real(layout, rules, **more)
 
-    monkeypatch.setattr(repacking.rules_module, 'made', made)
+    monkeypatch.setattr(repack.rules_module, 'made', made)
     packed = [(1, np.array(at)) for at in ([1, 1, 1], [0, 0, 0])]
-    plan = repacking._cheapest(layout, rules_module.USUAL, packed)
+    plan = repack._cheapest(layout, rules_module.USUAL, packed)
     assert {move.target for move in plan.moves} == {'h0'}
     assert ordered == [[0, 0, 0]]

@@ -9,12 +9,12 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.model import request
 from nova_fairness.planners import weighers
-from nova_fairness.planners.consolidation import balancing
+from nova_fairness.planners.consolidation import balance
 from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout
 from nova_fairness.planners.consolidation import optimum
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
@@ -38,7 +38,7 @@ def where(plan):
 
 
 def deep(levels):
-    return rules_module.Rules(depth=displacement.Depth(levels))
+    return rules_module.ConsolidationRules(depth=displacement.Depth(levels))
 
 
 def test_the_least_used_host_is_emptied_onto_the_fullest():
@@ -72,13 +72,17 @@ def test_three_levels_make_room_for_each_other():
 def test_what_cannot_be_emptied_gives_what_fuller_hosts_take():
     snapshot = filled(a=[5, 2], b=[4, 1])
     assert planner.consolidate(snapshot).moves == ()
-    plan = planner.consolidate(snapshot, rules_module.Rules(partial=True))
+    plan = planner.consolidate(
+        snapshot, rules_module.ConsolidationRules(partial=True)
+    )
     assert where(plan) == {'b1': 'a'}
 
 
 def test_hosts_are_kept_ready():
     snapshot = small_cloud.filled([host('a'), host('b', vcpu=16), host('c')])
-    plan = planner.consolidate(snapshot, rules_module.Rules(spare=1))
+    plan = planner.consolidate(
+        snapshot, rules_module.ConsolidationRules(spare=1)
+    )
     assert plan.off == ('a', 'c')
 
 
@@ -105,7 +109,7 @@ def test_nothing_is_moved_that_must_stay():
 
 def test_two_that_change_places_have_no_order():
     snapshot = filled(a=[8], b=[7])
-    made = layout.Layout(snapshot, weighers.fullest)
+    made = layout.HostLayout(snapshot, weighers.fullest)
     for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
         made.put(n, row)
     assert rules_module.made(made, rules_module.USUAL) is None
@@ -121,7 +125,7 @@ def test_a_request_is_rescued_by_the_smallest_that_leave():
 
 def test_a_rescue_that_is_too_dear_is_none():
     snapshot = filled(a=[4, 3], b=[5, 1])
-    rules = rules_module.Rules(dearest_mb=99)
+    rules = rules_module.ConsolidationRules(dearest_mb=99)
     assert planner.rescue(snapshot, ask('r', 3), rules) is None
 
 
@@ -137,7 +141,7 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
         [host('a'), host('b'), host('c', vcpu=4)], servers
     )
     assert planner.consolidate(snapshot, deep(1)).moves == ()
-    plan = repacking.repack(snapshot)
+    plan = repack.repack(snapshot)
     assert plan.busy == (3, 2)
     # 2 and 3 would change places, so 2 waits beside the other 2 meanwhile.
     assert [(each.server, each.target) for each in plan.moves] == [
@@ -151,7 +155,7 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
 def test_who_need_not_move_makes_room_for_who_must_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
-    made = layout.Layout(snapshot, weighers.fullest)
+    made = layout.HostLayout(snapshot, weighers.fullest)
     at_once = waves.AtOnce(9, 9)
     assert waves.waves(made, [(0, 1), (2, 0)], at_once) is None
     assert waves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
@@ -195,13 +199,13 @@ OVER = {
 def test_heuristics_plan_when_the_time_of_the_search_is_over(
     wasteful, over, monkeypatch
 ):
-    alone = repacking.repack(wasteful)
-    searched = repacking.repack(wasteful, search_s=60.0)
+    alone = repack.repack(wasteful)
+    searched = repack.repack(wasteful, search_s=60.0)
     assert searched.busy == (4, 3)
     assert searched.is_whole
     assert alone.is_whole
     monkeypatch.setattr(programs, 'choose', OVER[over])
-    plan = repacking.repack(wasteful, search_s=60.0)
+    plan = repack.repack(wasteful, search_s=60.0)
     assert not plan.is_whole
     assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
 
@@ -215,16 +219,16 @@ def test_a_search_ends_in_time(wasteful):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(programs, 'choose', choose)
-        repacking.repack(wasteful, search_s=7.0)
+        repack.repack(wasteful, search_s=7.0)
     assert limits == [7.0]
 
 
 def test_the_fullest_host_gives_until_all_are_even_enough():
-    plan = balancing.balance(filled(a=[2, 2, 2, 2], b=[], c=[2]))
+    plan = balance.balance(filled(a=[2, 2, 2, 2], b=[], c=[2]))
     assert sorted(where(plan).values()) == ['b', 'b']
-    assert balancing.balance(filled(a=[3], b=[3], c=[2])).moves == ()
-    even = balancing.Tolerance(spread=1.0)
-    assert not balancing.balance(filled(a=[4, 4], b=[]), tolerance=even).moves
+    assert balance.balance(filled(a=[3], b=[3], c=[2])).moves == ()
+    even = balance.BalanceTolerance(spread=1.0)
+    assert not balance.balance(filled(a=[4, 4], b=[]), tolerance=even).moves
 
 
 sizes = st.lists(
@@ -242,8 +246,8 @@ def test_the_optimum_is_what_trying_all_finds(drawn):
     items = sorted((s for each in drawn for s in each), reverse=True)
     best = _fewest(items, [])
     assert (found.found, found.bound) == (best, best)
-    plan = repacking.repack(snapshot)
-    made = layout.Layout(snapshot, weighers.fullest)
+    plan = repack.repack(snapshot)
+    made = layout.HostLayout(snapshot, weighers.fullest)
     assert optimum.bound(made) <= best <= plan.busy[1]
 
 

@@ -13,10 +13,10 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import weighers
-from nova_fairness.planners.consolidation import balancing
+from nova_fairness.planners.consolidation import balance
 from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves as waves_module
 from nova_fairness.planners.fairqueue import capacity
@@ -28,8 +28,8 @@ TWO = request.Group('two', request.Rule.APART, 2)
 TOGETHER = request.Group('together', request.Rule.TOGETHER)
 GOALS = {
     'consolidate': planner.consolidate,
-    'repack': repacking.repack,
-    'balance': balancing.balance,
+    'repack': repack.repack,
+    'balance': balance.balance,
 }
 goals = st.sampled_from(list(GOALS))
 
@@ -101,7 +101,7 @@ def clouds(draw):
 
 
 rules = st.builds(
-    rules_module.Rules,
+    rules_module.ConsolidationRules,
     rule=st.sampled_from(list(weighers.RULES.values())),
     depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
     at_once=st.builds(
@@ -264,5 +264,5 @@ def members(snapshot):
 
 def fits(snapshot, asked):
     unit = order.Unit((asked,))
-    there = capacity.Room(snapshot)
+    there = capacity.FreeRoom(snapshot)
     return there.never(unit) is None and there.find(unit) is not None

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from nova_fairness.planners.consolidation import balancing
-from nova_fairness.planners.consolidation import emptying
+from nova_fairness.planners.consolidation import balance
+from nova_fairness.planners.consolidation import empty
 from nova_fairness.planners.consolidation import planner
-from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules
 from tests.fixtures import small_cloud
 from tests.unit.planners import tight_clouds
 
-PARTIAL = rules.Rules(partial=True)
+PARTIAL = rules.ConsolidationRules(partial=True)
 CLOUDS = 50
 """Of each test; there are 20 of them for each goal but the slowest."""
 
@@ -42,9 +42,9 @@ GOALS = {
         spread,
         20,
     ),
-    'balance': (balancing.balance, tight_clouds.unevenness, 20),
-    'empty': (lambda snapshot: emptying.empty(snapshot, 'h0'), on_first, 20),
-    'repack': (repacking.repack, tight_clouds.busy, 3),
+    'balance': (balance.balance, tight_clouds.unevenness, 20),
+    'empty': (lambda snapshot: empty.empty(snapshot, 'h0'), on_first, 20),
+    'repack': (repack.repack, tight_clouds.busy, 3),
 }
 """Planner, its measure, which each plan lowers, and number of tests."""
 

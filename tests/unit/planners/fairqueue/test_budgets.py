@@ -29,7 +29,7 @@ def cloud(requests, accounts=ACCOUNTS, **more):
     snapshot = small_cloud.cloud(
         [small_cloud.host('h', 64)], requests, accounts=accounts, **more
     )
-    terms = budgets.Terms(budgets.Period.DAY)
+    terms = budgets.BudgetTerms(budgets.Period.DAY)
     left = budgets.opened(snapshot, terms, {}, NOW, NOW)
     return dataclasses.replace(snapshot, budgets=left)
 
@@ -101,7 +101,7 @@ def test_never_more_than_is_left_and_nothing_that_would_fit_waits(wanted):
     )
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)
-    spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+    spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
     by_uuid = {each.uuid: each for each in requests}
     for uuid in started(plan):
         spending.take(by_uuid[uuid], NOW)

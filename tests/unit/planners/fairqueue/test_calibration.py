@@ -31,7 +31,7 @@ def test_what_is_told_first_is_the_promise():
     first = calibration.Calibration().promised({'r': estimate(600, 900)}, NOW)
     assert first.promised({'r': estimate(9000, 9000)}, NOW + 60) is first
     judged = first.settled({'r': NOW + 700}, {}).judged()
-    assert judged == cluster.Calibrated(1, 0.0, 1.0, 100.0, -200.0)
+    assert judged == cluster.EstimateQuality(1, 0.0, 1.0, 100.0, -200.0)
 
 
 @pytest.mark.parametrize(('at', 'count'), [(NOW + 800, 0), (NOW + 1000, 1)])

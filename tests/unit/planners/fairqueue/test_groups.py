@@ -206,7 +206,7 @@ def test_groups_have_hosts_exactly_if_all_layouts_that_are_tried_have_one():
         hosts, asked, used = random_group(seed)
         free = free_of(hosts, used)
         best = cloud_oracle.layouts(hosts, asked, free.get, {})
-        there = capacity.Room(
+        there = capacity.FreeRoom(
             cloud(
                 [
                     host(e.name, *e.room, have, zone=e.zone)
@@ -315,13 +315,13 @@ def test_a_large_group_has_hosts_in_bounded_work():
 
 def test_what_a_solver_chose_is_checked():
     hosts = cloud([host('a', 4, 4)], [])
-    shape = capacity.Room(hosts).hosts.shape(small_cloud.demand(3, 3))
-    jobs = [groups.Job(shape, 2)]
+    shape = capacity.FreeRoom(hosts).hosts.shape(small_cloud.demand(3, 3))
+    jobs = [groups.AlikeServers(shape, 2)]
     rows = (np.array([0, 0]),)
     free, limit = np.array([[4], [4]]), np.array([9])
     assert groups._checked(rows, free, jobs, limit) is None
     assert groups._checked((rows[0][:1],), free, jobs, limit) is None
-    one = [groups.Job(shape, 1)]
+    one = [groups.AlikeServers(shape, 1)]
     found = groups._checked((rows[0][:1],), free, one, limit)
     assert found.fit == 1
     assert groups._checked((rows[0][:1],), free, one, limit * 0) is None

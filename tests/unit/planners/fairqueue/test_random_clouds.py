@@ -92,7 +92,7 @@ def test_the_judge_finds_who_lets_others_take_what_is_reserved(monkeypatch):
 
 def test_the_judge_finds_who_counts_no_members(monkeypatch):
     monkeypatch.setattr(
-        planner.capacity.Room,
+        planner.capacity.FreeRoom,
         '_limit',
         lambda self, unit, present=None: self._free[0] * 0 + unit.count,
     )

@@ -14,13 +14,13 @@ from nova_fairness.model import cluster
 from nova_fairness.model import market
 from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import cores
-from nova_fairness.planners.market import grouping
-from nova_fairness.planners.market import moving
-from nova_fairness.planners.market import placing
+from nova_fairness.planners.market import group_hosts
+from nova_fairness.planners.market import move_order
 from nova_fairness.planners.market import planner
+from nova_fairness.planners.market import server_groups
 from tests.fixtures import small_cloud
 
-ANY = planner.Rules(margin=0.0)
+ANY = planner.MarketRules(margin=0.0)
 
 
 def given(hosts, servers, **more):
@@ -58,7 +58,7 @@ def given(hosts, servers, **more):
         inventory=dataclasses.replace(cloud.inventory, used=used),
         running=tuple(running),
     )
-    return market.Market(cloud, bids, **more)
+    return market.MarketState(cloud, bids, **more)
 
 
 def plan(made, rules=ANY, now=0.0):
@@ -121,7 +121,7 @@ def test_of_several_classes_the_dearest_counts(sold, price):
     [
         ({'stays': True}, ANY),
         ({'group': 'g'}, ANY),
-        ({'moved_at': 50.0}, planner.Rules(0.0, hold_s=60.0)),
+        ({'moved_at': 50.0}, planner.MarketRules(0.0, hold_s=60.0)),
         ({'needs': {'zone': 'other'}}, ANY),
         ({'needs': {'host': 'a'}}, ANY),
     ],
@@ -136,7 +136,7 @@ def test_what_may_not_move_stays_and_still_pays(kept, rules):
 
 def test_a_server_moves_again_once_it_was_held():
     servers = [(f's{n}', 'a', 10.0, {'moved_at': 50.0}) for n in range(4)]
-    rules = planner.Rules(0.0, hold_s=60.0)
+    rules = planner.MarketRules(0.0, hold_s=60.0)
     assert plan(given([A, B], servers), rules, now=110.0).moves
 
 
@@ -183,24 +183,24 @@ def full(names, memory, *servers):
     made = given(
         hosts, [(uuid, at, 1.0, {'memory': 100}) for uuid, at in servers]
     )
-    return arrays.Field(made, 0.0, 0.0)
+    return arrays.MarketArrays(made, 0.0, 0.0)
 
 
 def test_two_that_have_to_change_places_go_over_a_third_host():
     field = full('abc', 100, ('s1', 'a'), ('s2', 'b'))
-    waves = moving.ordered(field, np.array([1, 0]))
-    moves = moving.named(field, waves)
+    waves = move_order.ordered(field, np.array([1, 0]))
+    moves = move_order.named(field, waves)
     assert [(m.server, m.source, m.target, m.wave) for m in moves] == [
         ('s1', 'a', 'c', 1),
         ('s2', 'b', 'a', 2),
         ('s1', 'c', 'b', 3),
     ]
-    assert moving.reached(field, waves).tolist() == [1, 0]
+    assert move_order.reached(field, waves).tolist() == [1, 0]
 
 
 def test_who_finds_no_room_on_the_way_stays():
     field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
-    assert moving.ordered(field, np.array([1, 0])) == []
+    assert move_order.ordered(field, np.array([1, 0])) == []
 
 
 def test_what_finds_no_room_goes_before_the_others():
@@ -273,12 +273,12 @@ def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
         (f's{n}', 'abc'[n % 3], rate, {'cost': 1.0 + n % 4})
         for n, rate in enumerate(rates)
     ]
-    field = arrays.Field(given(hosts, servers), 0.0, 0.0)
-    counts, homeless = grouping.grouped(field)
+    field = arrays.MarketArrays(given(hosts, servers), 0.0, 0.0)
+    counts, homeless = server_groups.grouped(field)
     assert homeless < 0
-    at = placing.placed(field, counts, 0.0)
+    at = group_hosts.placed(field, counts, 0.0)
     paid = float(field.cost[at != field.at].sum())
-    table = placing.costs(field, counts)
+    table = group_hosts.costs(field, counts)
     assert paid == min(
         sum(table[row, group] for row, group in enumerate(each))
         for each in itertools.permutations(range(3))
@@ -290,7 +290,7 @@ def test_with_slack_groups_go_to_smaller_hosts_and_less_is_moved():
     servers = [('s1', 'a', 11.0), ('s2', 'b', 10.0)]
     strict = plan(given(hosts, servers))
     assert [each.server for each in strict.moves] == ['s1', 's2']
-    loose = plan(given(hosts, servers), planner.Rules(0.0, slack=0.5))
+    loose = plan(given(hosts, servers), planner.MarketRules(0.0, slack=0.5))
     assert not loose.moves
 
 

@@ -16,7 +16,7 @@ from tests.fixtures import small_cloud
 from tests.unit.planners.market import test_planner
 
 RULES = st.builds(
-    planner.Rules,
+    planner.MarketRules,
     st.sampled_from([0.0, 0.02, 0.2]),
     st.sampled_from([0.0, 0.3]),
 )

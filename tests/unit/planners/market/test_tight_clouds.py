@@ -24,7 +24,7 @@ def given(seed):
         for each in snapshot.running
         if each.bound is None
     }
-    return market.Market(snapshot, bids)
+    return market.MarketState(snapshot, bids)
 
 
 def level(snapshot, bids, lowest=1.0):
@@ -55,7 +55,7 @@ def follow(seed, rules):
     made = given(seed)
     snapshot = made.cloud
     for count in range(tight_clouds.MOST_REPLANS + 1):
-        now = market.Market(snapshot, made.bids)
+        now = market.MarketState(snapshot, made.bids)
         found = planner.plan(now, 0.0, rules)
         if not found.moves:
             return count
@@ -74,4 +74,4 @@ def test_moves_are_needed_and_better_and_end(seed):
     for each in range(seed * 50, seed * 50 + 50):
         margin = (0.0, 0.02, 0.1)[each % 3]
         slack = (0.0, 0.3)[each % 2]
-        assert follow(each, planner.Rules(margin, slack)) <= 3
+        assert follow(each, planner.MarketRules(margin, slack)) <= 3

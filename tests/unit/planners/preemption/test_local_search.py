@@ -15,7 +15,7 @@ def full(hosts, prices, amounts):
     """Hosts without room, each with the same number of parties of one CPU."""
     each = len(prices) // hosts
     count = len(prices)
-    return candidates.Field(
+    return candidates.VictimCandidates(
         free=np.zeros((1, hosts), np.int64),
         party=np.arange(count),
         row=np.repeat(np.arange(hosts), each),

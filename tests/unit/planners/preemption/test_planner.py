@@ -20,7 +20,7 @@ from tests.fixtures import small_cloud
 
 NOW = 10_000.0
 LENT = request.Band.PREEMPTIBLE
-SOON = planner.Rules(patience_s=0.0, least_run_s=0.0)
+SOON = planner.PreemptionRules(patience_s=0.0, least_run_s=0.0)
 ask = small_cloud.ask
 V, R = cluster.Verb, reason.Reason
 
@@ -101,7 +101,7 @@ def test_who_is_further_over_their_share_makes_room_before_younger_ones():
     assert left < {'s1', 's2'}
     assert len(left) == 1
     # Unless lost work is all that counts.
-    rules = planner.Rules(0.0, 0.0, step_s=0.0)
+    rules = planner.PreemptionRules(0.0, 0.0, step_s=0.0)
     assert made(plan(snapshot, rules)) == {'r': (('c',), {'s3'})}
 
 
@@ -178,16 +178,16 @@ def test_of_a_group_one_of_which_just_began_nobody_leaves():
     group = [runs('g1', 'a', 8, group='g'), runs('g2', 'b', 8, 'p', 5.0)]
     group[1] = runs('g2', 'b', 8, age=5.0, group='g')
     snapshot = cloud({'a': 8, 'b': 8}, group, [ask('r', 4, 'q')])
-    assert made(plan(snapshot, planner.Rules(0.0, 600.0))) == {}
+    assert made(plan(snapshot, planner.PreemptionRules(0.0, 600.0))) == {}
     assert len(made(plan(snapshot))) == 1
 
 
 @pytest.mark.parametrize(
     'rules',
     [
-        planner.Rules(patience_s=NOW + 1, least_run_s=0.0),
-        planner.Rules(0.0, least_run_s=1001.0),
-        planner.Rules(0.0, 0.0, per_hour=0),
+        planner.PreemptionRules(patience_s=NOW + 1, least_run_s=0.0),
+        planner.PreemptionRules(0.0, least_run_s=1001.0),
+        planner.PreemptionRules(0.0, 0.0, per_hour=0),
     ],
 )
 def test_nobody_leaves_before_it_is_time(rules):
@@ -199,7 +199,7 @@ def test_as_many_leave_in_an_hour_as_may():
     running = [runs(f's{n}', n) for n in 'abc']
     asked = [ask(f'r{n}', 4, 'q', n) for n in range(3)]
     snapshot = cloud(dict.fromkeys('abc', 4), running, asked, evicted=8)
-    rules = planner.Rules(0.0, 0.0, per_hour=10)
+    rules = planner.PreemptionRules(0.0, 0.0, per_hour=10)
     assert sorted(made(plan(snapshot, rules))) == ['r0', 'r1']
 
 
@@ -216,7 +216,7 @@ def many(*needs, each=4, **more):
 
 
 def hourly(per_hour):
-    return planner.Rules(0.0, 0.0, per_hour=per_hour)
+    return planner.PreemptionRules(0.0, 0.0, per_hour=per_hour)
 
 
 def test_one_for_which_too_many_would_leave_stops_nobody():
@@ -413,7 +413,7 @@ def test_a_preemptible_request_has_the_room_of_whoever_is_over_their_share():
     assert len(made(plan(snapshot))) == 1
     own = [ask('r', 4, 'rich', band=LENT)]
     assert made(plan(cloud(dict.fromkeys('abcd', 4), running, own))) == {}
-    rules = planner.Rules(0.0, 0.0, by_shares=False)
+    rules = planner.PreemptionRules(0.0, 0.0, by_shares=False)
     assert made(plan(snapshot, rules)) == {}
 
 
@@ -423,7 +423,7 @@ def test_they_must_be_further_over_it_by_the_margin(margin, leave):
     # Afterwards they have three times as much.
     asked = [ask('r', 4, 'poor', band=LENT)]
     snapshot = cloud(dict.fromkeys('abcd', 4), running, asked)
-    rules = planner.Rules(0.0, 0.0, margin=margin)
+    rules = planner.PreemptionRules(0.0, 0.0, margin=margin)
     assert len(made(plan(snapshot, rules))) == leave
 
 
@@ -478,11 +478,11 @@ class _Fake(victims.Victims):
         (lambda needs: [], 'must choose for 1 needs, and did for 0'),
         (lambda needs: 1 / 0, 'ZeroDivisionError'),
         (
-            lambda needs: [candidates.Choice(((0,),), (0, 0))],
+            lambda needs: [candidates.VictimChoice(((0,),), (0, 0))],
             'may not leave, or one twice',
         ),
-        (lambda needs: [candidates.Choice(((0,),), ())], 'without room'),
-        (lambda needs: [candidates.Choice(((),), ())], 'more or fewer'),
+        (lambda needs: [candidates.VictimChoice(((0,),), ())], 'without room'),
+        (lambda needs: [candidates.VictimChoice(((),), ())], 'more or fewer'),
     ],
 )
 def test_a_plugin_that_misbehaves_evicts_nobody(answer, said):
@@ -518,7 +518,7 @@ def test_the_queue_is_asked_with_its_own_order():
 )
 def test_rules_that_cannot_be_are_refused_by_name(name, value):
     with pytest.raises(ValueError, match=f'{name} must be .* got'):
-        planner.Rules(**{name: value})
+        planner.PreemptionRules(**{name: value})
 
 
 def test_a_server_of_a_clock_that_is_ahead_makes_no_room():

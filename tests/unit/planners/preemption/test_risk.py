@@ -20,7 +20,7 @@ from tests.unit.planners.preemption import test_properties
 
 NOW, LENT, SOON = test_planner.NOW, test_planner.LENT, test_planner.SOON
 ACCOUNTS = tuple(cluster.Account(name, None, 1) for name in 'pqr')
-LATER = planner.Rules(patience_s=1e9, least_run_s=600.0)
+LATER = planner.PreemptionRules(patience_s=1e9, least_run_s=600.0)
 """Nobody leaves yet: whoever asks is to wait first."""
 
 

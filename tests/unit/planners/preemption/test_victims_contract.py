@@ -55,7 +55,7 @@ class _Greedy(least_cost.Least):
     def choose(self, needs, field):
         every = tuple(range(len(field.servers)))
         return [
-            candidates.Choice(((0,) * each.pieces[0].count,), every)
+            candidates.VictimChoice(((0,) * each.pieces[0].count,), every)
             for each in needs
         ]
 

@@ -24,7 +24,7 @@ def cloud(cpus=4.0, **hosts):
             uuid = f'{name}{n}{each[0]}'
             servers.append(lies(uuid, name, memory=1024))
             # As many CPUs as wanted are the weight: all lack alike.
-            wants[uuid] = tenants.Want(
+            wants[uuid] = tenants.ServerWant(
                 each[0], wanted, wanted * level, max(wanted, 0.1)
             )
     listed = [host(name, memory=100_000) for name in hosts]
@@ -86,22 +86,24 @@ def test_a_good_state_plans_nothing():
 
 def test_a_move_must_be_worth_its_memory():
     given = cloud(a=['u2', 'v4'], b=['w2'])
-    dear = planner.Rules(price=0.4)
+    dear = planner.TenantRules(price=0.4)
     assert where(planner.plan(given, 0.0, dear)) == {}
     # u rises by a third, so that a price of 0.3 for 1 GiB is paid.
-    fair = planner.Rules(price=0.3)
+    fair = planner.TenantRules(price=0.3)
     assert where(planner.plan(given, 0.0, fair)) == {'a0u': 'b'}
 
 
 def test_all_moves_for_an_owner_together_must_reach_the_margin():
     given = cloud(a=['u2', 'v4'], b=['w2'])
-    enough = planner.Rules(margin=0.33)
+    enough = planner.TenantRules(margin=0.33)
     assert where(planner.plan(given, 0.0, enough)) == {'a0u': 'b'}
-    assert where(planner.plan(given, 0.0, planner.Rules(margin=0.34))) == {}
+    assert (
+        where(planner.plan(given, 0.0, planner.TenantRules(margin=0.34))) == {}
+    )
     # Four servers of two CPUs each, none of which alone is a quarter.
     small = cloud(8.0, a=['u2'] * 4 + ['v8'], b=[], c=['w2'])
     small = changed(small, 'a4v', moved_at=0.0)
-    rules = planner.Rules(margin=0.45)
+    rules = planner.TenantRules(margin=0.45)
     assert len(where(planner.plan(small, 0.0, rules))) >= 2
 
 
@@ -111,7 +113,7 @@ def test_moves_that_come_to_too_little_are_undone():
     given = dataclasses.replace(given, shares={'v': 0.5})
     # u would get three CPUs instead of two, of the 14/3 that are due.
     assert where(planner.plan(given, 0.0)) == {'a0u': 'b'}
-    plan = planner.plan(given, 0.0, planner.Rules(margin=0.25))
+    plan = planner.plan(given, 0.0, planner.TenantRules(margin=0.25))
     assert where(plan) == {}
     assert plan.worst == pytest.approx((3 / 7, 3 / 7))
     assert plan.helped == ()
@@ -155,13 +157,15 @@ def test_a_share_says_who_is_worse_off():
 def test_no_more_moves_than_may():
     given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
     assert len(where(planner.plan(given, 0.0))) == 2
-    assert len(where(planner.plan(given, 0.0, planner.Rules(most=1)))) == 1
+    assert (
+        len(where(planner.plan(given, 0.0, planner.TenantRules(most=1)))) == 1
+    )
 
 
 def test_what_was_found_counts_when_the_effort_is_over():
     given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
     assert planner.plan(given, 0.0).is_whole
-    plan = planner.plan(given, 0.0, planner.Rules(effort=2))
+    plan = planner.plan(given, 0.0, planner.TenantRules(effort=2))
     assert not plan.is_whole
     assert len(where(plan)) == 1
 
@@ -173,7 +177,7 @@ def test_numbers_that_cannot_be_are_named(more):
     numbers = {'wanted': 1.0, 'got': 1.0, 'weight': 1.0, **more}
     [name] = more
     with pytest.raises(exception.BadSnapshot, match=name):
-        tenants.Want('u', **numbers)
+        tenants.ServerWant('u', **numbers)
 
 
 def test_hosts_without_cpus_and_owners_without_share_are_named():

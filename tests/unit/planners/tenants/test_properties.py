@@ -27,7 +27,7 @@ def clouds(draw):
     """Servers that want something of hosts whose CPUs are known."""
     snapshot = draw(moving.clouds())
     wants = {
-        each.uuid: tenants.Want(
+        each.uuid: tenants.ServerWant(
             draw(st.sampled_from(OWNERS)),
             draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])),
             0.0,
@@ -74,13 +74,13 @@ def carried_out(given, plan):
 
 
 def levels(given):
-    layout = layout_module.Layout(given.cloud, weighers.emptiest)
-    field = cpu_levels.Field(given, layout)
+    layout = layout_module.HostLayout(given.cloud, weighers.emptiest)
+    field = cpu_levels.CpuLevels(given, layout)
     return dict(zip(field.owners, field.levels.tolist(), strict=True))
 
 
 rules = st.builds(
-    planner.Rules,
+    planner.TenantRules,
     margin=st.sampled_from([0.0, 0.02, 0.05, 0.2]),
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
@@ -124,7 +124,7 @@ def test_levels_only_grow_from_the_lowest_up(given, rules):
 @hypothesis.settings(deadline=None)
 @hypothesis.given(clouds(), st.integers(1, 3))
 def test_no_more_move_than_may_and_none_that_is_hardly_known(given, most):
-    plan = planner.plan(given, 0.0, planner.Rules(most=most))
+    plan = planner.plan(given, 0.0, planner.TenantRules(most=most))
     assert len(plan.plan.moves) <= most
     for each in plan.plan.moves:
         assert given.wants[each.server].seen_s >= 600.0

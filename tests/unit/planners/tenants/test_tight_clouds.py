@@ -17,7 +17,7 @@ def given(seed):
     chance = random.Random(seed)
     snapshot = tight_clouds.cloud(seed)
     wants = {
-        each.uuid: tenants.Want(
+        each.uuid: tenants.ServerWant(
             chance.choice('uvwx'),
             chance.choice([0.0, 0.5, 1.0, 2.0, 3.0]),
             0.0,
@@ -33,7 +33,7 @@ def given(seed):
 
 @pytest.mark.parametrize('part', range(20))
 def test_moves_are_needed_and_better_and_end(part):
-    rules = planner.Rules(most=None)
+    rules = planner.TenantRules(most=None)
     for seed in range(part * 50, part * 50 + 50):
         made = given(seed)
         found = planner.plan(made, 0.0, rules)

@@ -6,7 +6,7 @@ from alembic import op
 import sqlalchemy as sa
 
 from nova_fairness.cluster.store.migrations import changes
-from nova_fairness.model import leaving
+from nova_fairness.model import eviction
 
 revision = '12_turns'
 down_revision = '11_room'
@@ -46,7 +46,7 @@ def _name() -> None:
             sa.update(leaves)
             .where(leaves.c.uuid == server)
             .values(
-                uuid=leaving.name_of(server, 0),
+                uuid=eviction.name_of(server, 0),
                 server=server,
                 chosen_at=leaves.c.changed_at,
             )

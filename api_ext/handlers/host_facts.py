@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Facts about hosts, and who may read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api_ext import http_request
+from api_ext.policies import host
+from api_ext.policies import request as request_policies
+
+
+def sees_hosts(asked: http_request.CallerRequest) -> bool:
+    """Tell whether the caller may know hosts."""
+    return asked.caller.may(host.LIST)
+
+
+def audience(asked: http_request.CallerRequest) -> str:
+    """Name the audience of reasons that the caller belongs to."""
+    caller = asked.caller
+    if caller.may(request_policies.REASONS_OPERATOR):
+        return 'operator'
+    own = caller.project_id
+    if caller.may(request_policies.REASONS_MANAGER, project_id=own):
+        return 'manager'
+    return 'member'
+
+
+def why_not(missing: Mapping[str, str]) -> list[Mapping[str, str]]:
+    """List hosts with reasons."""
+    return [
+        {'host': name, 'reason': reason}
+        for name, reason in sorted(missing.items())
+    ]
+
+
+def partial(
+    asked: http_request.CallerRequest, missing: Mapping[str, str]
+) -> dict[str, Any]:
+    """Say whether an answer is partial, and why to those who may know."""
+    answer: dict[str, Any] = {'partial': bool(missing)}
+    if sees_hosts(asked):
+        answer['not_reached'] = why_not(missing)
+    return answer

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""Sentences about an instance that no agent can know."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api_ext import http_request
+
+_AT_REST: Mapping[str, tuple[str, str]] = {
+    'stopped': ('is stopped', 'Start it'),
+    'paused': ('is paused', 'Unpause it'),
+    'suspended': ('is suspended', 'Resume it'),
+    'shelved': ('is shelved', 'Unshelve it'),
+    'shelved_offloaded': ('is shelved', 'Unshelve it'),
+    'error': ('is in error', 'Ask the operator about it, repair it'),
+    'building': ('is being built', 'Wait until it runs'),
+    'deleted': ('is deleted', 'Restore it if it can be'),
+    'soft-delete': ('is deleted', 'Restore it'),
+    'resized': ('waits for its resize to be confirmed', 'Confirm it'),
+}
+
+_LEAVES = frozenset({'stopped', 'suspended', 'shelved'})
+"""States in which an agent never sees it run."""
+
+
+def runs(owner: http_request.Owner) -> bool:
+    """Tell whether some agent may know an instance."""
+    return owner.host != '' and owner.state not in _LEAVES
+
+
+def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
+    """Answer in words, and say of every number that it is not known."""
+    said = _summary(owner)
+    return {
+        'uuid': uuid,
+        'name': owner.name,
+        'user_id': owner.user_id,
+        'project_id': owner.project_id,
+        'summary': said,
+        'entity': '',
+        'metric': '',
+        'policy': '',
+        'enforced': False,
+        'heaviness': {
+            'total': None,
+            'additive': None,
+            'by_resource': {},
+            'elsewhere': None,
+        },
+        **{key: {} for key in ('endowment', 'quota', 'usage', 'owner_usage')},
+        'waiting': [],
+        'contended': [],
+        'weights': {},
+        'weights_last_hour': [],
+        'advice': [said],
+    }
+
+
+def _summary(owner: http_request.Owner) -> str:
+    if owner.state in _AT_REST:
+        how, then = _AT_REST[owner.state]
+        return (
+            f'This server {how}: it does not run, so it is neither measured '
+            f'nor slowed down. {then} and ask again.'
+        )
+    return (
+        'Nothing is known of this server for now: the agent of its host has '
+        'not seen it yet. Ask again in a minute.'
+    )

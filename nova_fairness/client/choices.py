@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Metrics and policies: what there is, and which one counts."""
+
+import argparse
+from typing import Any
+
+from nova_fairness.client import base
+from nova_fairness.client import columns
+from nova_fairness.client import http
+
+
+class _List(base.Lister):
+    noun = ''
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask what agents have installed."""
+        answer = self.api.get('')
+        found = [
+            item.get(self.noun, {})
+            for item in answer.get(f'{_plural(self)}', ())
+        ]
+        self.miss('was not reached', http.reasons(answer.get('not_reached')))
+        wanted = [('Name', 'name'), ('Description', 'description')]
+        if any('in_force' in item for item in found):
+            wanted.insert(1, ('In Force', 'in_force'))
+        if any('hosts_without' in item for item in found):
+            wanted.append(('Hosts Without', 'hosts_without'))
+        return base.table(wanted, found, {'hosts_without': columns.Names})
+
+
+def _plural(command: _List) -> str:
+    return {'metric': 'metrics', 'policy': 'policies'}[command.noun]
+
+
+class ListMetric(_List):
+    """List the metrics that agents have installed"""
+
+    noun = 'metric'
+
+
+class ListPolicy(_List):
+    """List the policies that agents have installed"""
+
+    noun = 'policy'
+
+
+class _Set(base.HostCommand):
+    noun = ''
+    columns = (
+        ('Host', 'name'),
+        ('Metric', 'metric'),
+        ('Policy', 'policy'),
+        ('Epoch', 'epoch'),
+        ('From Round', 'from_round'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a name and the hosts that are asked first."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'name', metavar=f'<{self.noun}>', help=f'Name of the {self.noun}'
+        )
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument(
+            '--host',
+            metavar='<host>',
+            help='Tell this host, which tells it to the others of its domain '
+            'with its reports',
+        )
+        group.add_argument(
+            '--all',
+            action='store_true',
+            help='Tell every host of the domain at once',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Choose it."""
+        return self.act(
+            base.whom(parsed_args),
+            f'set-{self.noun}',
+            {'name': parsed_args.name},
+        )
+
+
+class SetMetric(_Set):
+    """Choose the metric by which heaviness is measured"""
+
+    noun = 'metric'
+
+
+class SetPolicy(_Set):
+    """Choose the policy that turns heaviness into weights"""
+
+    noun = 'policy'

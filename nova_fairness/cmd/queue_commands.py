@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Common code of the commands of the queue in front of Nova."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import sys
+import threading
+from urllib import parse
+
+from oslo_config import cfg
+from oslo_log import log
+
+from nova_fairness import exception
+from nova_fairness import version
+from nova_fairness.cluster.admission import message_store_client
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cmd import known_options
+from nova_fairness.conf import cluster as cluster_conf
+from nova_fairness.model import plain
+from nova_fairness.observe import endpoint
+from nova_fairness.observe import queue as queue_observe
+from nova_fairness.relay import jobs as jobs_module
+from nova_fairness.relay import link
+from nova_fairness.relay import service_heartbeat
+from nova_fairness.relay import topology
+from nova_fairness.runtime import safe_log
+
+LOG = log.getLogger(__name__)
+
+PROJECT = 'nova-fairness-cluster'
+
+_SCHEMES = ('amqp', 'amqps')
+
+Command = Callable[[cfg.ConfigOpts], None]
+
+
+def main(
+    program: str,
+    description: str,
+    commands: Mapping[str, tuple[Command, str]],
+    arguments: Sequence[str] | None,
+    options: Sequence[cfg.Opt] = (),
+) -> int:
+    """Run a command line.
+
+    :param commands: by name, what they do and what is told of them; the first
+        one is the default.
+    :param options: of the command line.
+    :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
+        configuration.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        conf = _configuration(program, description, commands, given, options)
+        _chosen(commands, conf.command)(conf)
+    except (cfg.Error, exception.ConfigurationError) as error:
+        sys.stderr.write(plain.lines(f'{program}: {error}\n'))
+        return 2
+    except exception.FairnessError as error:
+        sys.stderr.write(plain.lines(f'{program}: {error}\n'))
+        return 1
+    return 0
+
+
+def _chosen(commands: Mapping[str, tuple[Command, str]], name: str) -> Command:
+    if name not in commands:
+        raise exception.ConfigurationError(
+            f'unknown command {name!r}; expected {" or ".join(commands)}'
+        )
+    return commands[name][0]
+
+
+def _configuration(
+    program: str,
+    description: str,
+    commands: Mapping[str, tuple[Command, str]],
+    given: Sequence[str],
+    options: Sequence[cfg.Opt],
+) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    usual = cluster_conf.CONFIG_FILE
+    command = cfg.StrOpt(
+        'command',
+        positional=True,
+        required=False,
+        default=next(iter(commands)),
+        help=' '.join(
+            f'{name}: {told}.' for name, (_, told) in commands.items()
+        ),
+    )
+    conf.register_cli_opts([command, *options])
+    log.register_options(conf)
+    conf(
+        given,
+        project=PROJECT,
+        prog=program,
+        version=version.release(),
+        description=description,
+        default_config_files=[str(usual)] if usual.is_file() else [],
+    )
+    if not (conf.log_file or conf.log_dir or conf.use_journal):
+        conf.set_default('use_stderr', True)
+    log.setup(conf, program)
+    safe_log.install()
+    known_options.warn(conf)
+    return conf
+
+
+def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
+    """Names on a broker.
+
+    :raises ConfigurationError: if they do not go together.
+    """
+    options = conf.fairness_cluster
+    if options.front_exchange == options.nova_exchange:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] front_exchange and nova_exchange must differ,'
+            f' both are {options.nova_exchange}'
+        )
+    return topology.Places(
+        options.front_exchange,
+        options.nova_exchange,
+        options.nova_exchange_durable,
+        holds=holds,
+    )
+
+
+def broker(conf: cfg.ConfigOpts) -> str:
+    """The URL of the broker where requests wait.
+
+    :raises ConfigurationError: if there is none, or it is none.
+    """
+    return _url('broker', conf.fairness_cluster.broker)
+
+
+def brokers(conf: cfg.ConfigOpts) -> list[tuple[str, topology.Places]]:
+    """All brokers that nova-api speaks to, and names on each.
+
+    :raises ConfigurationError: if an option is wrong.
+    """
+    further = [
+        (_url('cell_broker', url), places(conf, holds=False))
+        for url in conf.fairness_cluster.cell_broker
+    ]
+    return [(broker(conf), places(conf)), *further]
+
+
+def _url(option: str, url: str) -> str:
+    """A URL, or several, that is one; it is never told: it has a password."""
+    if not url:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {option} must name the broker of Nova'
+        )
+    try:
+        parts = [parse.urlsplit(each) for each in url.split(';')]
+        good = all(
+            each.scheme in _SCHEMES and each.hostname and each.port != 0
+            for each in parts
+        )
+    except ValueError:
+        good = False
+    if not good:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {option} must be a URL such as'
+            ' amqp://user:password@host:5672//'
+        )
+    return url
+
+
+def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
+    """Open the store of requests.
+
+    :raises StoreError: if it cannot be used.
+    """
+    options = conf.fairness_cluster
+    return store_module.open_store(
+        options.database, pathlib.Path(options.key_file)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Relay:
+    """The relay on all brokers.
+
+    :ivar jobs: what it does there.
+    :ivar lookout: says whether builds pass; ``None`` if they never do.
+    """
+
+    jobs: Sequence[jobs_module.QueueJob] = ()
+    lookout: service_heartbeat.Lookout | None = None
+
+    @property
+    def work(self) -> list[jobs_module.ThreadWork]:
+        """All that is done, each in a thread."""
+        return [*self.jobs, *([self.lookout] if self.lookout else [])]
+
+    def told(self) -> tuple[Mapping[str, int], bool]:
+        """Counts of messages, and whether builds pass."""
+        is_open = self.lookout is not None and self.lookout.is_away()
+        return jobs_module.counted(self.jobs), is_open
+
+
+def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
+    """The relay, ready to begin.
+
+    :raises ConfigurationError: if an option is wrong.
+    :raises StoreError: if the store answers and cannot be used.
+    """
+    found = brokers(conf)
+    hold = message_store_client.StoreClient(
+        lambda: open_store(conf), settles_s=conf.fairness_cluster.clock_settles
+    ).hold
+    lookout = _lookout(conf, stopped)
+    for each in found:
+        _declare(*each)
+    is_open = lookout.is_away if lookout else None
+    made = [
+        job
+        for url, names in found
+        for job in jobs_module.of_broker(url, names, stopped, hold, is_open)
+    ]
+    return Relay(made, lookout)
+
+
+def _lookout(
+    conf: cfg.ConfigOpts, stopped: threading.Event
+) -> service_heartbeat.Lookout | None:
+    options = conf.fairness_cluster
+    if options.fail_mode == 'hold':
+        return None
+    if options.fail_after <= 2 * options.lease:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] fail_after must be more than twice lease,'
+            f' {2 * options.lease:g} s; it is {options.fail_after:g} s'
+        )
+    pulse = message_store_client.StoreClient(lambda: open_store(conf)).epoch
+    return service_heartbeat.Lookout(pulse, options.fail_after, stopped)
+
+
+@contextlib.contextmanager
+def observed(
+    conf: cfg.ConfigOpts, option: str, collector: queue_observe.QueueCollector
+) -> Iterator[None]:
+    """Serve metrics meanwhile, if an option names a port.
+
+    :raises ConfigurationError: if it cannot listen there.
+    """
+    options = conf.fairness_cluster
+    if not options[option]:
+        yield
+        return
+    served = endpoint.HttpEndpoint(
+        options.prometheus_host,
+        options[option],
+        collector,
+        cluster_conf.GROUP.name,
+    )
+    served.start()
+    try:
+        yield
+    finally:
+        served.stop()
+
+
+def _declare(url: str, names: topology.Places) -> None:
+    """Find wrong declarations now; only warn if the broker is away."""
+    try:
+        link.Link(url, names).close()
+    except exception.DeclaredOtherwise as error:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] front_exchange, nova_exchange and'
+            f' nova_exchange_durable must be as in Nova: {error}'
+        ) from error
+    except exception.BrokerAway as error:
+        LOG.warning('%s', error)
+
+
+def until_signalled() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hears reports: an RPC server that works in the thread that listens.
+
+A report is decoded and stored, which is over sooner than another thread
+would begin.
+"""
+
+from collections.abc import Callable
+import logging
+import threading
+from typing import Any
+
+import oslo_messaging
+from oslo_messaging.rpc import dispatcher as rpc_dispatcher
+from oslo_messaging.rpc import server as rpc_server
+
+from nova_fairness.runtime import quiet_log as tally_module
+
+LOG = logging.getLogger(__name__)
+
+TOPIC = 'fairness-reports'
+VERSION = '1.0'
+METHOD = 'report'
+
+_RETRY_S = 5.0
+_JOIN_S = 5.0
+
+Received = Callable[[Any, Any], None]
+"""(context, message) of one report; never raises."""
+
+
+class ReportEndpoint:
+    """Takes reports.
+
+    :param received: gets each of them.
+    """
+
+    target = oslo_messaging.Target(version=VERSION)
+
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    @oslo_messaging.expose  # type: ignore[untyped-decorator]
+    def report(self, ctxt: Any, report: Any, **_later: Any) -> None:
+        """Take a report; arguments of later versions are ignored."""
+        self._received(ctxt, report)
+
+
+class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
+    """Counts calls that cannot be answered, where oslo logs a traceback.
+
+    :param endpoint: takes reports.
+    :param tally: counts ``refused_call``.
+    :param log: where refusals are told.
+    """
+
+    def __init__(
+        self,
+        endpoint: ReportEndpoint,
+        tally: tally_module.NameCounts,
+        log: tally_module.QuietLog,
+    ) -> None:
+        super().__init__(
+            [endpoint], None, rpc_dispatcher.ExplicitRPCAccessPolicy
+        )
+        self._report = endpoint.report
+        self._tally = tally
+        self._log = log
+
+    def is_report(self, incoming: Any) -> bool:
+        """Tell whether a message is a report, and nothing but that."""
+        message = incoming.message
+        return (
+            message.get('method') == METHOD
+            and message.get('version', VERSION) == VERSION
+            and message.get('namespace') is None
+            and type(message.get('args')) is dict
+            and not incoming.client_timeout
+        )
+
+    def take(self, incoming: Any) -> None:
+        """Do what the parent would do for a report, and nothing else.
+
+        The parent makes a thread and an event for each message, in case it
+        is a long call, and compares versions in all generality: that takes
+        longer than reading the report.
+        """
+        incoming.acknowledge()
+        try:
+            self._report(incoming.ctxt, **incoming.message['args'])
+        except Exception as error:  # noqa: BLE001 # whatever was sent
+            self.refuse(error)
+        incoming.reply()
+
+    def dispatch(self, incoming: Any) -> Any:
+        """Call the endpoint; nothing that is sent here raises."""
+        try:
+            return super().dispatch(incoming)
+        except Exception as error:  # noqa: BLE001 # whatever was sent
+            self.refuse(error)
+            return None
+
+    def refuse(self, error: Exception) -> None:
+        """Count a message that is no report at all."""
+        self._tally.add('refused_call')
+        text = str(error)[:200]
+        self._log.warning(
+            'call',
+            '',
+            f'A message on topic {TOPIC} is not used: '
+            f'{type(error).__name__}: {text!a}; expected a cast of '
+            f'{METHOD}, version {VERSION}',
+        )
+
+
+class _InlineServer(rpc_server.RPCServer):  # type: ignore[misc]  # untyped
+    """Processes each message where it arrives."""
+
+    def _on_incoming(self, incoming: Any) -> None:
+        try:
+            if self.dispatcher.is_report(incoming[0]):
+                self.dispatcher.take(incoming[0])
+            else:
+                self._process_incoming(incoming)
+        except Exception as error:  # noqa: BLE001 # whatever was sent
+            self.dispatcher.refuse(error)
+
+
+class PersistentServer:
+    """Keeps a server running, however often the transport fails.
+
+    :param transport: of oslo.messaging, for RPC.
+    :param domain: name of the exchange.
+    :param host: name of the server.
+    :param received: gets each report, one after the other.
+    :param tally: counts ``refused_call``.
+    :param log: where refusals are told.
+    """
+
+    def __init__(
+        self,
+        transport: Any,
+        domain: str,
+        host: str,
+        received: Received,
+        tally: tally_module.NameCounts,
+        log: tally_module.QuietLog,
+    ) -> None:
+        self._transport = transport
+        self._target = oslo_messaging.Target(
+            exchange=domain, topic=TOPIC, server=host
+        )
+        self._dispatcher = _Dispatcher(ReportEndpoint(received), tally, log)
+        self._log = log
+        self._stopping = threading.Event()
+        self._listening = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name='exchange-listener', daemon=True
+        )
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the transport gave us a place to listen at."""
+        return self._listening.is_set()
+
+    def start(self) -> None:
+        """Begin to listen; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a transport that hangs is left behind."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        # The transport may hang or fail while its broker is away.
+        server = self._started()
+        while server is None and not self._stopping.wait(_RETRY_S):
+            server = self._started()
+        if server is None:
+            return
+        self._listening.set()
+        self._stopping.wait()
+        self._listening.clear()
+        server.stop()
+        server.wait()
+
+    def _started(self) -> _InlineServer | None:
+        try:
+            server = _InlineServer(
+                self._transport, self._target, self._dispatcher
+            )
+            server.start()
+        except Exception as error:  # noqa: BLE001 # of any transport
+            self._log.warning(
+                'listen', '', f'Reports cannot be heard yet: {error}'
+            )
+            return None
+        return server

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tables of states: which step leads where, and that no other one is taken."""
+
+from collections.abc import Mapping
+import enum
+from typing import Generic
+from typing import TypeVar
+
+from automaton import exceptions as automaton_exceptions
+from automaton import machines
+
+from nova_fairness import exception
+
+_State = TypeVar('_State', bound=enum.Enum)
+_Event = TypeVar('_Event', bound=enum.Enum)
+
+
+class TransitionTable(Generic[_State, _Event]):
+    """Transitions: state, event, next state; there are no others.
+
+    :param noun: what has these states, for messages.
+    :param steps: by state, then by event; every state is named.
+    """
+
+    def __init__(
+        self, noun: str, steps: Mapping[_State, Mapping[_Event, _State]]
+    ) -> None:
+        self._noun, self._steps = noun, steps
+        self._machine = machines.FiniteMachine.build(
+            [
+                machines.State(
+                    state.value,
+                    is_terminal=not leads,
+                    next_states={
+                        event.value: then.value
+                        for event, then in leads.items()
+                    },
+                )
+                for state, leads in steps.items()
+            ]
+        )
+        self._machine.freeze()
+
+    @property
+    def final(self) -> frozenset[_State]:
+        """States that nothing leads out of."""
+        return frozenset(
+            state for state, leads in self._steps.items() if not leads
+        )
+
+    def after(self, state: _State, event: _Event) -> _State:
+        """The state that an event leads to.
+
+        :raises IllegalStep: if it leads nowhere from this state; names the
+            events that do.
+        """
+        machine = self._machine.copy(shallow=True)
+        try:
+            machine.initialize(start_state=state.value)
+            machine.process_event(event.value)
+        except automaton_exceptions.AutomatonException as error:
+            raise exception.IllegalStep(
+                f'a {self._noun} that is {state.value} cannot take the step'
+                f' {event.value}; it can take '
+                + (', '.join(e.value for e in self._steps[state]) or 'none')
+            ) from error
+        return self._steps[state][event]

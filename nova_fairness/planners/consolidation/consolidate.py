@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts are emptied one after the other, the least used first."""
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import waves
+
+_ALONE = waves.AtOnce(1, 1)
+
+
+def consolidate(
+    snapshot: cluster.ClusterSnapshot,
+    rules: rules_module.ConsolidationRules = rules_module.USUAL,
+) -> rules_module.ConsolidationPlan:
+    """Empty hosts, the least used first (Baadal)."""
+    emptying = _Emptying(layout_module.HostLayout(snapshot, rules.rule), rules)
+    return emptying.plan()
+
+
+class _Emptying:
+    """Empties hosts as long as one can be emptied."""
+
+    def __init__(
+        self,
+        layout: layout_module.HostLayout,
+        rules: rules_module.ConsolidationRules,
+    ) -> None:
+        self._layout, self._rules = layout, rules
+        self._parts: list[list[waves.Step]] = []
+
+    def plan(self) -> rules_module.ConsolidationPlan:
+        """Moves that empty hosts."""
+        while self._pass():
+            pass
+        found = rules_module.made(self._layout, self._rules, self._parts)
+        return found or rules_module.ConsolidationPlan((), (0, 0))
+
+    def _pass(self) -> bool:
+        """Try every host once; tell whether anything was changed."""
+        emptied = [self._empty(row) for row in self._victims()]
+        if any(emptied) or not self._rules.partial:
+            return any(emptied)
+        given = [self._give(row) for row in self._victims()]
+        return any(given)
+
+    def _victims(self) -> list[int]:
+        """Rows of hosts that may be emptied, the least used first.
+
+        By what they use, and what a server of theirs uses on average: small
+        ones find room more easily (Baadal).
+        """
+        layout = self._layout
+        count = np.bincount(layout.at, minlength=len(layout.hosts.names))
+        load = layout.load()
+        weight = load + load / np.maximum(count, 1)
+        rows = np.flatnonzero(layout.targets & (count > 0))
+        order = np.argsort(weight[rows], kind='stable')
+        return [int(row) for row in rows[order]]
+
+    def _empty(self, row: int) -> bool:
+        """Empty a host if all that it has can go elsewhere."""
+        layout = self._layout
+        items = layout.on(row)
+        amounts = layout.amounts[items].sum(axis=0)
+        if not layout.may_move[items].all():
+            return False
+        if (layout.used[:, row] > amounts).any():
+            return False
+        others = layout.targets
+        others[row] = False
+        room = np.maximum(layout.free[:, others], 0).sum(axis=1)
+        if not others.any() or (amounts > room).any():
+            return False
+        before, mark = layout.at.copy(), layout.mark()
+        for n in items:
+            layout.put(int(n), layout_module.NOWHERE)
+        settled = displacement.settle(
+            layout, map(int, items), others, self._rules.depth
+        )
+        if not settled:
+            layout.back(mark)
+            return False
+        return self._kept(mark, before)
+
+    def _give(self, row: int) -> bool:
+        """Move what fuller hosts take off a host.
+
+        The sum of the squares of loads only grows by it, so it ends.
+        """
+        layout = self._layout
+        before, mark = layout.at.copy(), layout.mark()
+        for n in layout.on(row):
+            load = layout.load()
+            fuller = layout.targets & (load >= load[row])
+            fuller[row] = False
+            target = layout.find(int(n), fuller)
+            if target != layout_module.NOWHERE:
+                layout.put(int(n), target)
+        return self._kept(mark, before)
+
+    def _kept(self, mark: int, before: layout_module.Rows) -> bool:
+        """Keep what was changed if it is worth it and can be carried out."""
+        layout = self._layout
+        steps = waves.changed(before, layout.at)
+        cost = sum(int(layout.cost[n]) for n, _ in steps)
+        layout.back(mark)
+        if not steps or self._rules.is_dear(cost):
+            return False
+        if waves.waves(layout, steps, _ALONE) is None:
+            return False
+        for n, row in steps:
+            layout.put(n, row)
+        self._parts.append(steps)
+        return True

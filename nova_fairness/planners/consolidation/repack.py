@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All servers repacked, and hosts chosen so that few have to move.
+
+First fit decreasing, one host filled after the other, and patterns of servers
+that fill a host; emptying one host after the other is one more way. Of those
+that need the fewest hosts, and have an order, the one that sends least is
+taken: not always the cheapest that there is. It is a rare thing to do, as once
+a week (Baadal), since nearly everything may move.
+"""
+
+import collections
+from collections.abc import Iterator
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.planners import weighers
+from nova_fairness.planners.consolidation import bin_filling
+from nova_fairness.planners.consolidation import consolidate
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.consolidation import optimum
+from nova_fairness.planners.consolidation import patterns
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import utilisation
+from nova_fairness.shares import programs
+
+Rows = layout_module.Rows
+Fractions = layout_module.Fractions
+Marks = layout_module.Marks
+
+_RULES = (weighers.fullest, weighers.best_fit, weighers.cosine)
+_FILLS = (*bin_filling.FILLS, patterns.fill)
+
+
+def repack(
+    snapshot: cluster.ClusterSnapshot,
+    rules: rules_module.ConsolidationRules = rules_module.USUAL,
+    search_s: float = 0.0,
+) -> rules_module.ConsolidationPlan:
+    """Repack all servers if that needs fewer hosts.
+
+    Nothing is moved if there is no order in which each finds room.
+
+    :param search_s: for which an integer program looks for fewer hosts, if
+        there may be; for clouds of a few dozen servers. If its time is over
+        before it is sure, the best that was found counts, and the plan is
+        not whole.
+    """
+    layout = layout_module.HostLayout(snapshot, rules.rule)
+    before, least = int(layout.busy.sum()), optimum.bound(layout)
+    nothing = rules_module.made(
+        layout, rules
+    ) or rules_module.ConsolidationPlan((), (before, before))
+    packed = list(_packings(snapshot, rules)) if before > least else []
+    fewest = min((count for count, _ in packed), default=before)
+    is_whole = True
+    if search_s and min(fewest, before) > least:
+        searched, is_whole = _searched(snapshot, search_s)
+        packed += searched
+        fewest = min((count for count, _ in packed), default=before)
+    packed = [
+        (count, _at_home(layout, at)) for count, at in packed if count < before
+    ]
+    packed += _emptied(snapshot, rules, min(fewest, before - 1))
+    best = _cheapest(layout, rules, packed) or nothing
+    best = dataclasses.replace(best, is_whole=is_whole)
+    if not best.moves:
+        return best
+    after = utilisation.after(snapshot, best.moves)
+    is_fewest = best.busy[1] <= fewest
+    if is_fewest and not _emptied(after, rules, best.busy[1] - 1):
+        return best
+    # Fewer hosts may have an order from there on.
+    return _joined(best, repack(after, rules, search_s))
+
+
+def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
+    """A packing on the same hosts in which servers stay that can.
+
+    The dearest come first; no other server makes room for them.
+
+    :param layout: as it is now.
+    :param at: (n,) rows of the hosts of items.
+    """
+    mark, home = layout.mark(), layout.at.copy()
+    _put(layout, at)
+    busy = layout.targets
+    moved = np.flatnonzero((at != home) & busy[home])
+    for n in map(int, moved[np.argsort(-layout.cost[moved], kind='stable')]):
+        only = np.zeros_like(busy)
+        only[home[n]] = True
+        if layout.fitting(n, only).size:
+            layout.put(n, int(home[n]))
+    found = layout.at.copy()
+    layout.back(mark)
+    return found
+
+
+def _emptied(
+    snapshot: cluster.ClusterSnapshot,
+    rules: rules_module.ConsolidationRules,
+    fewest: int,
+) -> list[tuple[int, Rows]]:
+    """Result of emptying one host after the other, if it is as good.
+
+    It moves less than packing all servers where it needs as few hosts.
+    """
+    rules = dataclasses.replace(rules, partial=False)
+    found = consolidate.consolidate(snapshot, rules)
+    if not found.moves or found.busy[1] > fewest:
+        return []
+    layout = layout_module.HostLayout(snapshot, rules.rule)
+    items = {each.uuid: n for n, each in enumerate(layout.items)}
+    rows = {name: row for row, name in enumerate(layout.hosts.names)}
+    at = layout.at.copy()
+    for move in found.moves:
+        at[items[move.server]] = rows[move.target]
+    return [(found.busy[1], at)]
+
+
+def _joined(
+    first: rules_module.ConsolidationPlan, then: rules_module.ConsolidationPlan
+) -> rules_module.ConsolidationPlan:
+    """One plan after the other; servers may go twice."""
+    waves = first.moves[-1].wave
+    moves = [
+        dataclasses.replace(each, wave=waves + each.wave)
+        for each in then.moves
+    ]
+    return rules_module.ConsolidationPlan(
+        (*first.moves, *moves),
+        (first.busy[0], then.busy[1]),
+        then.off,
+        first.is_whole and then.is_whole,
+    )
+
+
+def _cheapest(
+    layout: layout_module.HostLayout,
+    rules: rules_module.ConsolidationRules,
+    packed: list[tuple[int, Rows]],
+) -> rules_module.ConsolidationPlan | None:
+    """Of plans with the fewest hosts that one which sends least.
+
+    An order of moves adds to what is sent and takes nothing away: a packing
+    that sends more by itself than a plan needs no order.
+    """
+    home = layout.at.copy()
+    for fewest in sorted({count for count, _ in packed}):
+        best: rules_module.ConsolidationPlan | None = None
+        sent = [
+            (int(layout.cost[at != home].sum()), at)
+            for count, at in packed
+            if count == fewest
+        ]
+        for cost_mb, at in sorted(sent, key=lambda each: each[0]):
+            if best is not None and cost_mb >= best.cost_mb:
+                break
+            _put(layout, at)
+            plan = rules_module.made(layout, rules, detours=True)
+            if plan and (best is None or plan.cost_mb < best.cost_mb):
+                best = plan
+        if best is not None:
+            return best
+    return None
+
+
+def tighten(
+    layout: layout_module.HostLayout,
+    new: list[int],
+    allowed: Marks,
+    hosts: int,
+) -> bool:
+    """Repack the hosts with most room by patterns, with new items.
+
+    :param layout: unchanged yet but for these items; it is as before if they
+        find no place.
+    :param new: items that lie on no host, and may lie on any.
+    :param allowed: (p,) hosts that may be taken.
+    :param hosts: number of hosts that are repacked.
+    """
+    if not displacement.crowd(layout, new, allowed, hosts, [patterns.fill]):
+        return False
+    _, at = _named(layout)
+    _put(layout, at)
+    return True
+
+
+def _put(layout: layout_module.HostLayout, at: Rows) -> None:
+    """Put items where they are to lie, (n,) rows of hosts."""
+    moving = np.flatnonzero(at != layout.at)
+    for n in moving:
+        layout.put(int(n), layout_module.NOWHERE)
+    for n in moving:
+        layout.put(int(n), int(at[n]))
+
+
+def _packings(
+    snapshot: cluster.ClusterSnapshot, rules: rules_module.ConsolidationRules
+) -> Iterator[tuple[int, Rows]]:
+    """Numbers of hosts, and the row of each item's host.
+
+    They do not depend on where items lie now, so that what was packed is not
+    packed again.
+    """
+    for rule in dict.fromkeys((rules.rule, *_RULES)):
+        layout = layout_module.HostLayout(snapshot, rule)
+        total = np.maximum(layout.hosts.capacity.sum(axis=1), 1)
+        largest = (layout.amounts / total).max(axis=1, initial=0.0)
+        for size in (layout.size, largest):
+            if _pack(layout, _lifted(layout), size):
+                yield _named(layout)
+            layout.back(0)
+    for fill in _FILLS:
+        if fill(layout, _lifted(layout), _opening(layout)):
+            yield _named(layout)
+        layout.back(0)
+
+
+def _searched(
+    snapshot: cluster.ClusterSnapshot, longest_s: float
+) -> tuple[list[tuple[int, Rows]], bool]:
+    """Packings by an integer program, and whether nothing is better."""
+    layout = layout_module.HostLayout(snapshot, weighers.fullest)
+    try:
+        found = optimum.fewest(snapshot, longest_s)
+    except exception.SolverFailed:
+        return [], False
+    if found.at is None:
+        return [], False
+    _put(layout, found.at)
+    return [_named(layout)], found.found == found.bound
+
+
+def _lifted(layout: layout_module.HostLayout) -> list[int]:
+    """All that may move, taken off their hosts."""
+    items = [int(n) for n in np.flatnonzero(layout.may_move)]
+    for n in items:
+        layout.put(n, layout_module.NOWHERE)
+    return items
+
+
+def _opening(layout: layout_module.HostLayout) -> list[int]:
+    """Rows of hosts: those that are in use anyway, then the largest."""
+    takes = np.flatnonzero(layout.hosts.takes)
+    worth = layout.worth @ layout.hosts.capacity
+    order = np.lexsort((-worth[takes], ~layout.busy[takes]))
+    return [int(row) for row in takes[order]]
+
+
+def _pack(
+    layout: layout_module.HostLayout, items: list[int], size: Fractions
+) -> bool:
+    """Put items that lie nowhere on hosts, the largest first."""
+    worth = layout.worth @ layout.hosts.capacity
+    for n in sorted(items, key=lambda n: (-size[n], n)):
+        row = layout.find(n, layout.targets)
+        if row == layout_module.NOWHERE:
+            row = _opened(layout, n, worth)
+        if row == layout_module.NOWHERE:
+            return False
+        layout.put(n, row)
+    return True
+
+
+def _opened(layout: layout_module.HostLayout, n: int, worth: Fractions) -> int:
+    """The largest host that is not in use and has room for an item."""
+    rows = layout.fitting(n, layout.hosts.takes & ~layout.busy)
+    return int(rows[worth[rows].argmax()]) if len(rows) else -1
+
+
+def _named(layout: layout_module.HostLayout) -> tuple[int, Rows]:
+    """Number of hosts of a packing, and the row of each item's host.
+
+    Of hosts that are alike each gets the part of the packing with which the
+    least memory is sent, and so do servers that are alike.
+    """
+    packed = layout.at.copy()
+    layout.back(0)
+    is_empty = np.asarray(~layout.stay.any(axis=0))
+    alike = layout.alike(map(int, np.flatnonzero(layout.may_move)))
+    new = _exchanged(layout, alike, packed, is_empty)[packed]
+    for items in alike:
+        new[items] = _staying(layout.at[items], new[items])
+    busy = np.asarray(~is_empty)
+    busy[new] = True
+    return int(busy.sum()), new
+
+
+def _exchanged(
+    layout: layout_module.HostLayout,
+    alike: list[list[int]],
+    packed: Rows,
+    is_empty: Marks,
+) -> Rows:
+    """(p,) For the row of each host that of the host which gets its part.
+
+    :param packed: (n,) rows of the hosts of items.
+    :param is_empty: (p,) hosts on which nothing stays.
+    """
+    kinds = layout.hosts.kinds
+    kept = np.zeros((len(kinds), len(kinds)))
+    for items in alike:
+        to, arriving = np.unique(packed[items], return_counts=True)
+        at = layout.at[items]
+        lies = at != layout_module.NOWHERE
+        at, lying = np.unique(at[lies], return_counts=True)
+        same = np.minimum(arriving[:, np.newaxis], lying)
+        kept[np.ix_(to, at)] += same * layout.cost[items[0]]
+    new = np.arange(len(kinds))
+    is_free = is_empty & ~_bound(layout, alike, packed)
+    for kind in np.unique(kinds[is_free]):
+        rows = np.flatnonzero(is_free & (kinds == kind))
+        new[rows] = rows[programs.assign(-kept[np.ix_(rows, rows)])]
+    return new
+
+
+def _bound(
+    layout: layout_module.HostLayout, alike: list[list[int]], packed: Rows
+) -> Marks:
+    """(p,) Hosts with an item that may not lie on all hosts of their kind."""
+    kinds = layout.hosts.kinds
+    bound = np.zeros(len(kinds), dtype=bool)
+    for items in alike:
+        shape = layout.items[items[0]].shape
+        may = np.zeros(len(kinds), dtype=bool)
+        if shape is not None:
+            may[shape.rows] = True
+        bound[packed[items]] |= np.isin(kinds, kinds[~may])[packed[items]]
+    return bound
+
+
+def _staying(at: Rows, new: Rows) -> Rows:
+    """New rows of items that are alike; as many as can stay where they are.
+
+    :param at: (k,) rows of their hosts.
+    :param new: (k,) where they go, in any order.
+    """
+    left = collections.Counter(new.tolist())
+    found = np.full(len(at), layout_module.NOWHERE)
+    for k, row in enumerate(at.tolist()):
+        if left[row]:
+            left[row] -= 1
+            found[k] = row
+    found[found == layout_module.NOWHERE] = sorted(left.elements())
+    return found

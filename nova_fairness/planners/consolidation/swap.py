@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A few servers leave one host, so that a request finds room there.
+
+The cheapest few of a host that leave enough are tried first, on the hosts that
+lack least. So little memory is sent where a search that takes the largest
+servers first would send much.
+"""
+
+from collections.abc import Iterator
+import itertools
+
+import numpy as np
+
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import layout as layout_module
+
+Marks = layout_module.Marks
+
+_HOSTS, _SETS, _LEAVE = 8, 16, 3
+"""Hosts that are tried, sets of servers of each, and servers of a set."""
+
+_MOST = 16
+"""Servers of a host that sets are made of, the cheapest."""
+
+
+def ways(
+    layout: layout_module.HostLayout,
+    new: int,
+    allowed: Marks,
+    depth: displacement.Depth,
+) -> Iterator[int]:
+    """Put an item that lies nowhere on one host after the other.
+
+    Each time it lies there, its place is yielded; servers that leave the host
+    lie elsewhere then. The layout is as before after each.
+
+    :param new: the item.
+    :param allowed: (p,) hosts that it may be put on.
+    :returns: memory that servers which leave the host send, MB.
+    """
+    mark = layout.mark()
+    for row in _nearest(layout, new, allowed):
+        for items, cost in _sets(layout, new, row):
+            for n in items:
+                layout.put(n, layout_module.NOWHERE)
+            layout.put(new, row)
+            others = layout.hosts.takes.copy()
+            others[row] = False
+            if displacement.settle(layout, items, others, depth):
+                yield cost
+                layout.back(mark)
+                break
+            layout.back(mark)
+
+
+def _nearest(
+    layout: layout_module.HostLayout, new: int, allowed: Marks
+) -> list[int]:
+    """Rows of hosts that could hold an item, those that lack least first."""
+    shape = layout.items[new].shape
+    if shape is None:
+        return []
+    rows = shape.rows[layout.permitted(new, allowed)[shape.rows]]
+    lacks = shape.amounts - layout.free[shape.columns][:, rows]
+    part = np.maximum(lacks, 0) * layout.inverse[shape.columns][:, rows]
+    order = np.argsort(part.max(axis=0, initial=0.0), kind='stable')
+    return [int(row) for row in rows[order][:_HOSTS]]
+
+
+def _sets(
+    layout: layout_module.HostLayout, new: int, row: int
+) -> list[tuple[tuple[int, ...], int]]:
+    """Servers that leave enough together if they go, the cheapest first."""
+    on = [int(n) for n in layout.on(row) if layout.may_move[n]]
+    # With more servers than this sets of the cheapest are tried.
+    on.sort(key=lambda n: (layout.cost[n], n))
+    lack = layout.amounts[new] - layout.free[:, row]
+    asked = lack[layout.amounts[new] > 0]
+    found = []
+    for count in range(1, _LEAVE + 1):
+        for items in itertools.combinations(on[:_MOST], count):
+            given = layout.amounts[list(items)].sum(axis=0)
+            if (given[layout.amounts[new] > 0] >= asked).all():
+                cost = int(layout.cost[list(items)].sum())
+                found.append((items, cost))
+    found.sort(key=lambda each: (each[1], len(each[0]), each[0]))
+    return found[:_SETS]

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Phase 3: which host each group goes to, so that moves cost the least.
+
+The published search (Rajagopalan 2012, figure 3) is greedy. Here the choice is
+the best there is, as an assignment; and as servers of one type can stand for
+each other, it is the best also over who of them goes.
+"""
+
+import numpy as np
+
+from nova_fairness.planners.market import arrays
+from nova_fairness.planners.market import server_groups
+from nova_fairness.shares import programs
+
+Floats = arrays.Floats
+Marks = arrays.Marks
+Rows = arrays.Rows
+
+_SAME = 1e-9
+"""Levels that are sums in another order differ by less, as a part."""
+
+
+def placed(
+    field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
+) -> Rows:
+    """Put groups on hosts.
+
+    :param counts: (g, t) of each group, as :func:`.grouping.grouped` made
+        them.
+    :param slack: part by which the level of a group may be above that at its
+        home, >= 0.
+    :returns: (n,) rows of the hosts where servers lie then.
+    """
+    hosts = programs.assign(
+        costs(field, counts).T, permitted(field, counts, slack)
+    )
+    there = np.zeros_like(counts)
+    there[hosts] = counts
+    at = field.at.copy()
+    for t, kind in enumerate(field.types):
+        at[kind.servers] = _settled(field, kind.servers, there[:, t])
+    return at
+
+
+def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
+    """Cost of the servers that leave each host for a group.
+
+    If the host has more of a type than the group, the cheapest leave.
+
+    :param counts: (g, t).
+    :returns: (p, g) sums of the costs of moves.
+    """
+    size = len(field.hosts.names)
+    found = np.zeros((size, len(counts)))
+    for t, kind in enumerate(field.types):
+        groups = np.flatnonzero(counts[:, t])
+        for row, servers in _by_host(field, kind.servers):
+            # What stays is the dearest: sums of 0, 1, 2 ... of them.
+            kept = np.concatenate(
+                [[0.0], np.cumsum(np.sort(field.cost[servers])[::-1])]
+            )
+            found[row] += kept[-1]
+            stay = np.minimum(counts[groups, t], len(servers))
+            found[row, groups] -= kept[stay]
+    return found
+
+
+def permitted(
+    field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
+) -> Marks:
+    """(g, p) hosts where a group has room, and rates buy no less."""
+    amounts = np.array([each.amounts for each in field.types], np.int64)
+    amounts = amounts.reshape(len(field.types), field.room.shape[0])
+    needs = counts @ amounts
+    found: Marks = np.ones((len(counts), field.room.shape[1]), dtype=bool)
+    for c, room in enumerate(field.room):
+        found &= needs[:, [c]] <= room
+    paid = np.array([each.rate * each.buys for each in field.types])
+    prices = (counts @ paid.reshape(len(field.types), len(field.sold))).T
+    levels = arrays.level(
+        prices[:, :, np.newaxis] + field.staying[:, np.newaxis],
+        field.supply[:, np.newaxis],
+    )
+    home = np.diagonal(levels)[:, np.newaxis]
+    found &= np.asarray(levels <= home * (1.0 + slack + _SAME))
+    for rows, types in _by_rows(field):
+        forbidden = np.ones(len(field.hosts.names), dtype=bool)
+        forbidden[rows] = False
+        has = counts[:, types].any(axis=1)
+        found &= ~np.logical_and.outer(has, forbidden)
+    return found
+
+
+def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
+    """Types by the hosts that could hold them."""
+    found: dict[bytes, tuple[Rows, list[int]]] = {}
+    for t, kind in enumerate(field.types):
+        rows = kind.shape.rows
+        found.setdefault(rows.tobytes(), (rows, []))[1].append(t)
+    return list(found.values())
+
+
+def _by_host(
+    field: arrays.MarketArrays, servers: Rows
+) -> list[tuple[int, Rows]]:
+    """Those of the servers that each host has."""
+    at = field.at[servers]
+    order = np.argsort(at, kind='stable')
+    rows, first = np.unique(at[order], return_index=True)
+    parts = np.split(servers[order], first[1:])
+    return list(zip(rows.tolist(), parts, strict=True))
+
+
+def _settled(
+    field: arrays.MarketArrays, servers: Rows, there: server_groups.Counts
+) -> Rows:
+    """Rows of the servers of one type, as few of them changed as can be.
+
+    :param there: (p,) how many each host is to have.
+    """
+    found = field.at[servers].copy()
+    place = {n: index for index, n in enumerate(servers.tolist())}
+    leaving, lacks = [], there.copy()
+    for row, here in _by_host(field, servers):
+        # The dearest stay; of those as dear the first.
+        order = np.lexsort((here, -field.cost[here]))
+        stay = min(len(here), int(there[row]))
+        leaving += here[order[stay:]].tolist()
+        lacks[row] -= stay
+    targets = np.repeat(np.arange(len(lacks)), lacks)
+    for n, row in zip(sorted(leaving), targets.tolist(), strict=True):
+        found[place[n]] = row
+    return found

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves in an order in which each finds room.
+
+While a server moves it has room on both hosts. Moves that have room at the
+same time are a wave. Where all that are left wait for each other, one of them
+goes to a third host first: one that lets another move, if there is one. Where
+no order leads to what is wanted, moves end where the market stands best.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.planners.market import arrays
+
+Rows = arrays.Rows
+_Step = tuple[int, int]
+"""A server and the row of its new host."""
+
+Wave = list[_Step]
+"""Moves that have room at the same time."""
+
+_SAME = 1e-9
+"""Levels that are sums in another order differ by less, as a part."""
+
+
+def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
+    """Put the moves to what is to be in order.
+
+    :param after: (n,) rows of the hosts where servers are to lie.
+    :returns: waves that lead there; elsewhere if some find no room on the
+        way.
+    """
+    waves = _waves(field, after)
+    if not (reached(field, waves) == after).all():
+        waves = _needed(field, _best(field, waves), after)
+    return straight(field, waves)
+
+
+def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
+    """Waves that lead to what is wanted, as far as moves find room."""
+    at, free = field.at.copy(), field.hosts.free.copy()
+    pending = [
+        (int(n), int(after[n])) for n in np.flatnonzero(after != field.at)
+    ]
+    waves: list[Wave] = []
+    detoured: set[int] = set()
+    while pending:
+        wave, pending = _wave(field, free, pending)
+        if not wave:
+            aside = _aside(field, at, free, pending, detoured)
+            if aside is None:
+                break
+            detoured.add(aside[0])
+            wave = [aside]
+        _make(field, at, free, wave)
+        waves.append(wave)
+    return waves
+
+
+def _make(
+    field: arrays.MarketArrays,
+    at: Rows,
+    free: cluster.Amounts,
+    wave: Iterable[_Step],
+) -> None:
+    """Let servers lie where a wave leads."""
+    for n, row in wave:
+        free[:, at[n]] += field.amounts[n]
+        free[:, row] -= field.amounts[n]
+        at[n] = row
+
+
+def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
+    """(n,) rows of the hosts where waves lead."""
+    at = field.at.copy()
+    for wave in waves:
+        for n, row in wave:
+            at[n] = row
+    return at
+
+
+def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
+    """The first waves, up to where the mean level is lowest."""
+    at, least, count = field.at.copy(), field.mean_level(field.at), 0
+    for number, wave in enumerate(waves, 1):
+        for n, row in wave:
+            at[n] = row
+        level = field.mean_level(at)
+        # Sums in another order differ in their last digits.
+        if level < least * (1 - _SAME):
+            least, count = level, number
+    return waves[:count]
+
+
+def _needed(
+    field: arrays.MarketArrays, waves: list[Wave], after: Rows
+) -> list[Wave]:
+    """Waves without moves to third hosts that bring nothing."""
+    stranded = np.flatnonzero(
+        (reached(field, waves) != after) & (after != field.at)
+    )
+    moved = {n for wave in waves for n, _ in wave}
+    for n in map(int, stranded):
+        if n not in moved:
+            continue
+        fewer = _without(waves, n)
+        now = field.mean_level(reached(field, waves))
+        then = field.mean_level(reached(field, fewer))
+        if then <= now * (1 + _SAME) and _has_room(field, fewer):
+            waves = fewer
+    return waves
+
+
+def straight(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
+    """Waves in which a server goes twice only if others need that."""
+    legs: dict[int, list[int]] = {}
+    for number, wave in enumerate(waves):
+        for n, _ in wave:
+            legs.setdefault(n, []).append(number)
+    for n in (n for n, own in legs.items() if len(own) > 1):
+        row = next(r for m, r in waves[legs[n][-1]] if m == n)
+        if row == field.at[n]:
+            legs[n].append(-1)
+        for number in reversed(legs[n]):
+            direct = [
+                [(m, r) for m, r in wave if m != n]
+                + ([(n, row)] if at == number else [])
+                for at, wave in enumerate(waves)
+            ]
+            if _has_room(field, direct):
+                waves = direct
+                break
+            if number < 0:
+                break
+    return [wave for wave in waves if wave]
+
+
+def _without(waves: Iterable[Wave], n: int) -> list[Wave]:
+    left = [[step for step in wave if step[0] != n] for wave in waves]
+    return [wave for wave in left if wave]
+
+
+def _has_room(field: arrays.MarketArrays, waves: Iterable[Wave]) -> bool:
+    """Whether every move of every wave finds room."""
+    at, free = field.at.copy(), field.hosts.free.copy()
+    for wave in waves:
+        fits, later = _wave(field, free, wave)
+        if later:
+            return False
+        _make(field, at, free, fits)
+    return True
+
+
+def _wave(
+    field: arrays.MarketArrays,
+    free: cluster.Amounts,
+    pending: Sequence[_Step],
+) -> tuple[Wave, Wave]:
+    """Moves that have room now, and those that do not."""
+    left = free.copy()
+    wave, later = [], []
+    for n, row in pending:
+        if (field.amounts[n] <= left[:, row]).all():
+            left[:, row] -= field.amounts[n]
+            wave.append((n, row))
+        else:
+            later.append((n, row))
+    return wave, later
+
+
+def _aside(
+    field: arrays.MarketArrays,
+    at: Rows,
+    free: cluster.Amounts,
+    pending: Sequence[_Step],
+    detoured: set[int],
+) -> _Step | None:
+    """The best of those that wait to make way, and a host with room for it.
+
+    One that lets another move comes first, then the cheapest. It goes to a
+    host that none of the others waits for, if one has room.
+    """
+    wanted = {row for _, row in pending}
+    waiting = [n for n, _ in pending if n not in detoured]
+
+    def rank(n: int) -> tuple[bool, float, int]:
+        return (not _frees(field, at, free, pending, n), field.cost[n], n)
+
+    for n in sorted(waiting, key=rank):
+        rows = field.types[field.index[n]].shape.rows
+        fits = (free[:, rows] >= field.amounts[n][:, np.newaxis]).all(axis=0)
+        # Where it lies it has room, too: that is no move.
+        found = [int(row) for row in rows[fits] if row != at[n]]
+        if found:
+            return n, min(found, key=lambda row: (row in wanted, row))
+    return None
+
+
+def _frees(
+    field: arrays.MarketArrays,
+    at: Rows,
+    free: cluster.Amounts,
+    pending: Sequence[_Step],
+    n: int,
+) -> bool:
+    """Whether another finds room as soon as a server has left its host."""
+    room = free[:, at[n]] + field.amounts[n]
+    return any(
+        row == at[n] and m != n and (field.amounts[m] <= room).all()
+        for m, row in pending
+    )
+
+
+def named(
+    field: arrays.MarketArrays, waves: Sequence[Wave]
+) -> tuple[market.MarketMove, ...]:
+    """Moves of servers, wave by wave."""
+    names, at, moves = field.hosts.names, field.at.copy(), []
+    for number, wave in enumerate(waves, 1):
+        for n, row in wave:
+            moves.append(
+                market.MarketMove(
+                    field.running[n].uuid,
+                    names[at[n]],
+                    names[row],
+                    number,
+                    float(field.cost[n]),
+                )
+            )
+            at[n] = row
+    return tuple(moves)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Phase 1: which servers lie together, so that rates buy as much everywhere.
+
+The dearest server goes first, to where it finds the lowest level (Rajagopalan
+2012, figure 1; Nisan et al. 2007, theorem 20.6). Here hosts may differ: levels
+are prices beside what a host has, and a server goes only where it has room.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.planners.market import arrays
+
+Counts = npt.NDArray[np.int64]
+
+_TRIES = 16
+
+
+def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
+    """Make groups.
+
+    A type that finds no room because others went first is put before them,
+    and all groups are made again, a few times.
+
+    :returns: (p, t) servers of each type in the group of each host, and the
+        type of one that found no room to the end, or -1.
+    """
+    order = list(range(len(field.types)))
+    for _ in range(_TRIES):
+        counts, homeless = _dealt(field, order)
+        if homeless < 0:
+            return counts, -1
+        if order[0] == homeless:
+            break
+        order.remove(homeless)
+        order.insert(0, homeless)
+    return counts, homeless
+
+
+def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
+    """Deal servers out, type by type, and tell which did not fit."""
+    room, prices = field.room.copy(), field.staying.copy()
+    counts = np.zeros((room.shape[1], len(field.types)), dtype=np.int64)
+    for t in order:
+        kind = field.types[t]
+        rows, paid = kind.shape.rows, kind.rate * kind.buys
+        needs, spent = kind.amounts[:, np.newaxis], paid[:, np.newaxis]
+        # Only one host changes with every server.
+        fits = (room[:, rows] >= needs).all(axis=0)
+        levels = arrays.level(prices[:, rows] + spent, field.supply[:, rows])
+        levels[~fits] = np.inf
+        for _ in kind.servers:
+            index = int(levels.argmin()) if len(rows) else 0
+            if not len(rows) or not np.isfinite(levels[index]):
+                return counts, t
+            row = rows[index]
+            counts[row, t] += 1
+            room[:, row] -= kind.amounts
+            prices[:, row] += paid
+            if (room[:, row] >= kind.amounts).all():
+                levels[index] = arrays.level(
+                    prices[:, row] + paid, field.supply[:, row]
+                )
+            else:
+                levels[index] = np.inf
+    return counts, -1

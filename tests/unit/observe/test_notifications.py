@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Notifications over oslo.messaging: off by default, real when on."""
+
+import threading
+
+import numpy as np
+from oslo_config import cfg
+import oslo_messaging
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.conf import opts
+from nova_fairness.model import resources
+from nova_fairness.observe import notices
+from nova_fairness.observe import notifications
+from tests.unit.agent import fake_host
+
+ENOUGH_S = 60  # for broken code only
+RATIOS = np.full(len(resources.CONTROLS), 20.0)
+
+
+@pytest.fixture
+def conf(tmp_path):
+    def configured(text=''):
+        path = tmp_path / 'agent.conf'
+        path.write_text(text)
+        made = cfg.ConfigOpts()
+        opts.register_opts(made)
+        made(['--config-file', str(path)], default_config_dirs=[])
+        made.set_override('host', 'n1', group='fairness')
+        return made
+
+    return configured
+
+
+@pytest.fixture
+def host(tmp_path):
+    return fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
+
+
+ON = '[oslo_messaging_notifications]\ndriver = {}\n'
+
+
+@pytest.mark.parametrize('text', ['', ON.format('noop'), ON.format('')])
+def test_none_are_sent_unless_somebody_says_how(conf, host, text):
+    made = notifications.connect(conf(text))
+    assert type(made) is notifications.Notifying
+    made.start()
+    made.add(host.rounds(1), RATIOS)
+    made.stop()
+    assert made.statistics() == {'sent': 0, 'dropped': 0}
+
+
+def test_a_driver_without_a_transport_is_named(conf):
+    with pytest.raises(
+        exception.ConfigurationError, match='messagingv2 needs a transport_url'
+    ):
+        notifications.connect(conf(ON.format('messagingv2')))
+
+
+def test_a_transport_that_does_not_exist_is_named(conf):
+    text = ON.format('messagingv2') + 'transport_url = nosuch://x\n'
+    with pytest.raises(exception.ConfigurationError, match='nosuch'):
+        notifications.connect(conf(text))
+
+
+def test_the_log_needs_no_transport(conf, host, caplog):
+    caplog.set_level('INFO')
+    made = notifications.connect(conf(ON.format('log')))
+    made.start()
+    made.add(host.rounds(3), RATIOS)
+    host.change(metric='UniformMetric')
+    made.add(host.rounds(1), RATIOS)
+    made.stop()
+    assert 'fairness.metric.set' in caplog.text
+    assert made.statistics() == {'sent': 1, 'dropped': 0}
+
+
+class FakeListener:
+    """Keeps what it hears."""
+
+    def __init__(self):
+        self.heard = []
+        self.came = threading.Event()
+
+    def info(self, ctxt, publisher_id, event_type, payload, metadata):
+        self.heard.append((publisher_id, event_type, payload))
+        self.came.set()
+
+
+def test_whoever_listens_hears_it(conf, host):
+    made_conf = conf(
+        '[DEFAULT]\ntransport_url = fake://\n' + ON.format('messagingv2')
+    )
+    listener = FakeListener()
+    server = oslo_messaging.get_notification_listener(
+        oslo_messaging.get_notification_transport(made_conf),
+        [oslo_messaging.Target(topic='notifications')],
+        [listener],
+    )
+    server.start()
+    made = notifications.connect(made_conf)
+    made.start()
+    made.add(host.rounds(3), RATIOS)
+    host.cycle.paused = True
+    made.add(host.rounds(1), RATIOS)
+    try:
+        assert listener.came.wait(ENOUGH_S)
+    finally:
+        made.stop()
+        threading.Thread(target=server.stop, daemon=True).start()
+    publisher, event, payload = listener.heard[0]
+    assert (publisher, event) == ('nova-fairness.n1', 'fairness.host.pause')
+    assert payload['version'] == notices.VERSION
+    assert payload['round'] == 4
+
+
+def some(count):
+    return [notices.Notice(f'e{n}', 'info', {}) for n in range(count)]
+
+
+class FakeBroker:
+    """Takes what it is given when it is let."""
+
+    def __init__(self):
+        self.got = []
+        self.open = threading.Event()
+        self.asked = threading.Event()
+        self.fails = set()
+
+    def send(self, item):
+        self.asked.set()
+        assert self.open.wait(ENOUGH_S)
+        if item.event in self.fails:
+            raise OSError(111, 'Connection refused')
+        self.got.append(item.event)
+
+
+@pytest.fixture
+def broker():
+    made = FakeBroker()
+    yield made
+    made.open.set()
+
+
+def test_what_is_posted_is_sent_in_order(broker):
+    broker.open.set()
+    made = notifications.Postman(broker.send, 10)
+    made.start()
+    made.post(some(5))
+    made.stop(ENOUGH_S)
+    assert broker.got == ['e0', 'e1', 'e2', 'e3', 'e4']
+    assert made.statistics() == {'sent': 5, 'dropped': 0}
+
+
+def test_a_broker_that_does_not_answer_costs_only_what_is_too_many(
+    broker, caplog
+):
+    made = notifications.Postman(broker.send, 3)
+    made.start()
+    made.post(some(1))
+    assert broker.asked.wait(ENOUGH_S)
+    made.post(some(5))
+    made.post(some(1))
+    assert made.statistics() == {'sent': 0, 'dropped': 3}
+    assert caplog.text.count('Notifications are dropped') == 1
+    # There is no room for the end either; it is not waited for.
+    made.stop(ENOUGH_S)
+    broker.open.set()
+
+
+def test_one_that_cannot_be_sent_keeps_no_other(broker, caplog):
+    broker.open.set()
+    broker.fails = {'e1'}
+    made = notifications.Postman(broker.send, 10)
+    made.start()
+    made.post(some(3))
+    made.stop(ENOUGH_S)
+    assert broker.got == ['e0', 'e2']
+    assert made.statistics() == {'sent': 2, 'dropped': 1}
+    assert 'e1 was not sent' in caplog.text
+
+
+def test_an_end_before_the_start_is_one(broker):
+    notifications.Postman(broker.send, 1).stop(ENOUGH_S)
+    assert broker.got == []
