@@ -101,7 +101,7 @@ def parents(pid: int) -> dict[str, pathlib.Path]:
 def _directory(pid: int | None, controller: str) -> pathlib.Path | None:
     try:
         text = pathlib.Path(f'/proc/{pid}/cgroup').read_text()
-        mountinfo = pathlib.Path('/proc/self/mountinfo').read_text()
+        mountinfo = pathlib.Path('/proc/self/mountinfo').read_bytes()
         process_group = cgroup.groups_of_process(text)[controller]
         group = cgroup.group_of_vm(process_group)
         mount = cgroup.mounts(mountinfo)[controller]

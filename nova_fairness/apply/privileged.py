@@ -67,7 +67,7 @@ def write_as_root(requests: Sequence[Request]) -> list[int]:
 
     :returns: as :func:`write_controls`.
     """
-    mounts = cgroup.mounts(pathlib.Path(MOUNTINFO).read_text('utf-8'))
+    mounts = cgroup.mounts(pathlib.Path(MOUNTINFO).read_bytes())
     return [_write(mounts, *request) for request in requests]
 
 
@@ -155,7 +155,7 @@ def lower_empty_as_root(number: int, text: str) -> int:
     """
     if not files.FILES[files.MEMORY_LOW].allows(text, files.OWN):
         return errno.EINVAL
-    mountinfo = pathlib.Path(MOUNTINFO).read_text('utf-8')
+    mountinfo = pathlib.Path(MOUNTINFO).read_bytes()
     unified = cgroup.mounts(mountinfo).get(cgroup.UNIFIED)
     if unified is None:
         return errno.ENOENT

@@ -44,6 +44,9 @@ KEPT: Mapping[str, tuple[int, ...]] = types.MappingProxyType(
 )
 """Capabilities that each context's process keeps, by the context's name."""
 
+OPTIONS = priv_context.OPTS
+"""Options of each helper, in a section of its own."""
+
 # A helper that is killed while a request is under way resets its socket.
 # oslo.privsep's reader ends with that error and tells nobody, so that only
 # the timeout shows it.

@@ -225,8 +225,7 @@ def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
 
 
 def _mounts() -> dict[str, cgroup.Mount]:
-    text = pathlib.Path(_MOUNTINFO).read_text('utf-8')
-    return dict(cgroup.mounts(text))
+    return dict(cgroup.mounts(pathlib.Path(_MOUNTINFO).read_bytes()))
 
 
 def _versions() -> str:
@@ -263,8 +262,7 @@ def disk_availability(
     :raises ControlUnavailable: if this host has no block I/O controller.
     :raises OSError: if the mounts cannot be read.
     """
-    text = pathlib.Path(mountinfo_path).read_text('utf-8')
-    mounts = cgroup.mounts(text)
+    mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
     files = disk_control.file_names(mounts)
     disks = [disk for vm in vms for disk in blocks.disks(vm)]
     if not disks:

@@ -107,7 +107,7 @@ class BlockDevices:
         if os.major(status.st_dev):
             return _numbered(status.st_dev)
         source = kernel_text.source_of_mount(
-            self._mountinfo.read_text('utf-8', 'surrogateescape'),
+            self._mountinfo.read_bytes(),
             _numbered(status.st_dev),
         )
         if source is None:

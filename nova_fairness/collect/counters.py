@@ -208,7 +208,7 @@ class CounterReader:
     def _find(self, vm: instance.Incarnation) -> vm_files.VmFiles:
         """Find a VM's files; mounts are read again, since they may change."""
         if self._mounts is None:
-            self._mounts = cgroup.mounts(self._mountinfo.read_text())
+            self._mounts = cgroup.mounts(self._mountinfo.read_bytes())
         return vm_files.VmFiles(
             vm, self._proc, self._mounts, self._descriptors
         )

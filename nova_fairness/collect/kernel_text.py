@@ -264,15 +264,16 @@ def enabled_devices(cost_qos: str) -> frozenset[str]:
     )
 
 
-def source_of_mount(mountinfo: str, number: str) -> str | None:
+def source_of_mount(mountinfo: bytes, number: str) -> str | None:
     """Find the device behind a file system in ``/proc/self/mountinfo``.
 
     :param number: ``major:minor`` that its files show.
     :returns: path of a device; ``None`` if the file system has none.
     """
-    for line in mountinfo.splitlines():
+    # A path may hold whatever else divides lines or words.
+    for line in mountinfo.decode('utf-8', 'surrogateescape').split('\n'):
         before, _, after = line.partition(' - ')
-        fields, tail = before.split(), after.split()
+        fields, tail = before.split(' '), after.split(' ')
         if len(fields) > 2 and fields[2] == number and len(tail) > 1:
             return tail[1] if tail[1].startswith('/dev/') else None
     return None

@@ -104,7 +104,7 @@ def _texts(
 def _text(path: pathlib.Path) -> str:
     """A file's text; empty if it cannot be read."""
     try:
-        return path.read_text()
+        return path.read_bytes().decode('utf-8', 'surrogateescape')
     except OSError:
         return ''
 

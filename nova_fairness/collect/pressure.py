@@ -121,9 +121,7 @@ class PressureReader:
         began, vms = self._clock(), taken.incarnations
         self._round += 1
         self._forget(frozenset(item.key for item in vms))
-        mounts = cgroup.mounts(
-            self._mountinfo.read_text('utf-8', 'surrogateescape')
-        )
+        mounts = cgroup.mounts(self._mountinfo.read_bytes())
         found = [self._found(item, mounts) for item in vms]
         nan = math.nan
         held = taken.totals[:, _MEMORY].copy()

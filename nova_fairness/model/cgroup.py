@@ -133,14 +133,19 @@ def relative(process_group: str, level: int) -> str:
     return '/' + '/'.join(parts[: len(parts) - level])
 
 
-def mounts(mountinfo: str) -> Mapping[str, Mount]:
+def mounts(mountinfo: bytes | str) -> Mapping[str, Mount]:
     """Parse ``/proc/self/mountinfo``.
+
+    Users may mount something at a path of any bytes, so it is best given as
+    the kernel gives it.
 
     :returns: mount by controller name, :data:`UNIFIED` for v2; where one
         hierarchy is mounted more than once, the last one wins, because it
         covers the others.
     """
     found: dict[str, Mount] = {}
+    if isinstance(mountinfo, bytes):
+        mountinfo = mountinfo.decode('utf-8', 'surrogateescape')
     # A path may hold whatever else divides lines or words.
     for line in mountinfo.split('\n'):
         before, _, after = line.partition(' - ')

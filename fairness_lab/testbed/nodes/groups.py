@@ -56,7 +56,7 @@ def mounted() -> tuple[Hierarchy, ...]:
 
     :raises LabEnvironmentError: if control groups are not mounted.
     """
-    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_text())
+    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_bytes())
     by_path: dict[pathlib.Path, list[str]] = {}
     for name in _CONTROLLERS:
         if name in mounts:

@@ -277,7 +277,7 @@ class CpuShares(GroupControl):
         writer: Writer = privileged.write_controls,
         max_open: int = 4096,
     ) -> None:
-        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
+        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
         super().__init__(proc, mounts, _cpu_file(mounts), writer, max_open)
         self._idle = files.OpenControls(proc, mounts, files.CPU_IDLE, max_open)
 

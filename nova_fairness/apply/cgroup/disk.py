@@ -80,7 +80,7 @@ class DiskWeight(control.Control):
         writer: group_control.Writer = privileged.write_controls,
         max_open: int = 4096,
     ) -> None:
-        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
+        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
         self._files = {
             name: _OneFile(proc, mounts, name, writer, max_open)
             for name in file_names(mounts)

@@ -309,7 +309,7 @@ class MemoryProtection(group_control.GroupControl):
         lower_empty: Callable[[int, str], int] = privileged.lower_empty,
         max_open: int = 4096,
     ) -> None:
-        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
+        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
         name = _name_of_control(mounts)
         super().__init__(proc, mounts, name, writer, max_open)
         self._path: MemoryPath | None = None

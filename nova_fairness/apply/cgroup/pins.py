@@ -63,8 +63,8 @@ class VcpuPins:
         self._writer = writer
         self._online = pathlib.Path(online)
         self._affinity = affinity
-        text = pathlib.Path(mountinfo_path).read_text('utf-8')
-        self._mounts = cgroup.mounts(text)
+        mountinfo = pathlib.Path(mountinfo_path).read_bytes()
+        self._mounts = cgroup.mounts(mountinfo)
 
     @property
     def in_force(self) -> tuple[Place, ...]:

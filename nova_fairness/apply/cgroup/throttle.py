@@ -56,8 +56,8 @@ class DiskThrottle:
         self._record = record
         self._proc = proc
         self._writer = writer
-        text = pathlib.Path(mountinfo_path).read_text('utf-8')
-        self._mounts = cgroup.mounts(text)
+        mountinfo = pathlib.Path(mountinfo_path).read_bytes()
+        self._mounts = cgroup.mounts(mountinfo)
         self._files = _files(self._mounts)
         self._last: dict[Place, Rates] = {}
 

@@ -190,7 +190,7 @@ MOUNTS = (
     [('0:30', '/dev/sda2'), ('0:44', None), ('0:99', None)],
 )
 def test_the_device_behind_a_file_system_of_its_own_numbers(number, expected):
-    assert kernel_text.source_of_mount(MOUNTS, number) == expected
+    assert kernel_text.source_of_mount(MOUNTS.encode(), number) == expected
 
 
 @pytest.mark.parametrize('text', ['', '1 2 3'])

@@ -255,7 +255,7 @@ def test_what_others_made_is_not_removed_whoever_asks(
             return kernel
 
     monkeypatch.setattr(
-        privileged_network.network_kernel, 'Reader', FakeReader
+        privileged_network.network_kernel, 'KernelConnection', FakeReader
     )
     (error,) = privileged_network.run([(operation, 'eth1')])
     assert bool(error) is refused
