@@ -3,6 +3,7 @@
 """Builds the application out of Nova's configuration."""
 
 import functools
+import logging
 
 from oslo_config import cfg
 
@@ -11,6 +12,9 @@ from api_ext import connection
 from api_ext import enforcement
 from api_ext import http_request
 from nova_fairness.conf import api as api_conf
+from nova_fairness.conf import file_faults
+
+LOG = logging.getLogger(__name__)
 
 
 def build(
@@ -22,6 +26,10 @@ def build(
     :param locate: finds instances.
     """
     api_conf.register_opts(conf)
+    # What other sections may be in Nova's files is not known here.
+    files = file_faults.files_of(conf)
+    for sentence in file_faults.unknown(files, api_conf.list_opts(), ()):
+        LOG.warning('%s', sentence)
     return application.Application(
         application.Services(
             enforcement=enforcement.Enforcement(conf),

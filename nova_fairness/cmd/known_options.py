@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_fairness.apply import privileged_client
 from nova_fairness.conf import api
 from nova_fairness.conf import cluster
 from nova_fairness.conf import file_faults
@@ -14,6 +15,9 @@ from nova_fairness.conf import opts
 from oslo_messaging_zmq import options as driver
 
 LOG = logging.getLogger(__name__)
+
+HELPERS = ('nova_fairness_privileged', 'nova_fairness_privileged_network')
+"""Sections with oslo.privsep's options of the helpers."""
 
 
 def misspelt(files: Iterable[str]) -> list[str]:
@@ -26,7 +30,8 @@ def misspelt(files: Iterable[str]) -> list[str]:
         for package in (opts, cluster, api, driver)
         for group in package.list_opts()
     ]
-    return file_faults.unknown(files, listed)
+    helpers = [(name, privileged_client.OPTIONS) for name in HELPERS]
+    return file_faults.unknown(files, [*listed, *helpers])
 
 
 def warn(conf: cfg.ConfigOpts) -> None:

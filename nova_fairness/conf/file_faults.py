@@ -22,8 +22,8 @@ from nova_fairness.conf import opts
 Listed = Iterable[tuple[cfg.OptGroup | str | None, Sequence[Any]]]
 """Groups and their options, as ``list_opts`` of a package gives them."""
 
-PREFIX = 'fairness'
-"""Sections of this product begin with it."""
+PREFIXES = ('fairness', 'nova_fairness', 'oslo_messaging_zmq')
+"""Sections of this product begin with one of them."""
 
 
 def files_of(conf: cfg.ConfigOpts) -> list[str]:
@@ -36,17 +36,22 @@ def files_of(conf: cfg.ConfigOpts) -> list[str]:
     return [*map(str, conf.config_file or ()), *found]
 
 
-def unknown(files: Iterable[str], listed: Listed) -> list[str]:
+def unknown(
+    files: Iterable[str],
+    listed: Listed,
+    prefixes: tuple[str, ...] = PREFIXES,
+) -> list[str]:
     """Sentences about options in sections of this product that do not exist.
 
     :param files: paths; one that cannot be read is left out.
     :param listed: all options of this product.
+    :param prefixes: of sections that are this product's.
     """
     known = _names(listed)
     found = []
     for path in files:
         for section, names in _written(path).items():
-            if section not in known and not section.startswith(PREFIX):
+            if section not in known and not section.startswith(prefixes):
                 continue
             found += [
                 f'{path}: option {name} of [{section}] is not known, and has'
@@ -103,14 +108,17 @@ def _plain(name: str) -> str:
 
 
 def _written(path: str) -> Mapping[str, Iterable[str]]:
-    """Options of a file, by section."""
+    """Options of a file, by section, which oslo.config reads as if small."""
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(path, sections).parse()
     except (OSError, UnicodeDecodeError, cfg.Error, iniparser.ParseError):
         # What reads the file says so.
         return {}
-    return sections
+    found: dict[str, list[str]] = {}
+    for section, options in sections.items():
+        found.setdefault(section.lower(), []).extend(options)
+    return found
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from oslo_config import cfg
 import pytest
 
 from api_ext import agents
+from api_ext import assembly
 from api_ext import connection
 from api_ext import faults
 from nova_fairness.conf import api as api_conf
@@ -94,3 +95,15 @@ def test_an_unusable_transport_url_is_503():
     conf = configuration(transport_url='nothing://at-all')
     with pytest.raises(faults.Unavailable):
         connection.PerProcess(lambda: connection.connected(conf))()
+
+
+def test_options_of_the_filter_that_do_not_exist_are_named_at_start(
+    tmp_path, caplog
+):
+    path = tmp_path / 'nova.conf'
+    path.write_text('[fairness_api]\nmax_limt = 5\n[fairness_x]\ny = 1\n')
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(path)], default_config_dirs=[])
+    assembly.build(conf)
+    [said] = [each.getMessage() for each in caplog.records]
+    assert 'did you mean max_limit?' in said

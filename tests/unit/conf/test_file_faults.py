@@ -2,6 +2,8 @@
 
 import pytest
 
+from nova_fairness.apply import privileged
+from nova_fairness.apply import privileged_network
 from nova_fairness.cmd import known_options
 from nova_fairness.conf import file_faults
 from nova_fairness.conf import opts
@@ -26,6 +28,21 @@ def write(tmp_path):
         ('[fairness_cluster]\nhalflife = 1\n', 'did you mean half_life?'),
         ('[oslo_messaging_zmq]\nkey_dirs = x\n', '[oslo_messaging_zmq]'),
         ('[fairness_api]\nxyzzy = x\n', 'has no effect'),
+        ('[Fairness]\nenttity = project\n', 'did you mean entity?'),
+        ('[FAIRNESS_exchnge]\nx = x\n', 'did you mean fairness_exchange'),
+        (
+            '[nova_fairness_privileged]\nhelper_comand = x\n',
+            'did you mean helper_command?',
+        ),
+        (
+            '[nova_fairness_privileged_network]\nxyzzy = x\n',
+            'has no effect',
+        ),
+        (
+            '[nova_fairness_privilegd]\nuser = x\n',
+            'did you mean nova_fairness_privileged?',
+        ),
+        ('[oslo_messaging_zmqq]\nx = x\n', 'did you mean oslo_messaging_zmq'),
     ],
 )
 def test_an_option_that_does_not_exist_is_named(write, text, said):
@@ -44,6 +61,19 @@ def test_every_option_of_this_product_is_known(write):
     )
     assert known_options.misspelt(write(text)) == []
     assert known_options.misspelt(write(text.replace('_', '-'))) != []
+
+
+def test_options_of_the_helpers_are_known(write):
+    sections = (privileged.SECTION, privileged_network.SECTION)
+    assert sections == known_options.HELPERS
+    text = ''.join(
+        f'[{section}]\nhelper_command = x\nuser = x\ncapabilities = 1\n'
+        for section in sections
+    )
+    assert known_options.misspelt(write(text)) == []
+    assert known_options.misspelt(write(text.upper())) != []
+    text = '[FAIRNESS]\nentity = user\n[Fairness]\nenforce = true\n'
+    assert known_options.misspelt(write(text)) == []
 
 
 def test_sections_of_others_are_not_looked_at(write):
