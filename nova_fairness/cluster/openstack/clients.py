@@ -43,6 +43,7 @@ _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
 """Variables that name a file of certificates; the first counts."""
 _NOT_FOUND = 404
+_DELETED = (202, 204)
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
 _REDIRECTED = 300
@@ -188,7 +189,14 @@ class Api:
         :raises CloudAway: if it is not known whether it was deleted.
         :raises CloudRefused: if it was not.
         """
-        return bool(self._ask('DELETE', path).status_code != _NOT_FOUND)
+        code = self._ask('DELETE', path).status_code
+        if code not in _DELETED and code != _NOT_FOUND:
+            # Another program than the service answered.
+            raise exception.CloudAway(
+                f'{self._service} answers {code} to DELETE, which says neither'
+                ' that it is deleted nor that it is not there'
+            )
+        return bool(code != _NOT_FOUND)
 
     def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
         newer = self._newer

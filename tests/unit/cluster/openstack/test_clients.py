@@ -41,6 +41,13 @@ def test_nothing_else_is_asked_in_a_newer_version(cloud):
         nova.get('/servers/s1')
 
 
+@pytest.mark.parametrize('code', [200, 201, 206])
+def test_a_delete_counts_as_done_only_if_the_service_says_so(cloud, code):
+    cloud.broken['DELETE /allocations'] = code
+    with pytest.raises(exception.CloudAway, match=f'answers {code} to DELETE'):
+        cloud.api(clients.placement).delete('/allocations/s1')
+
+
 @pytest.mark.parametrize('code', [300, 304, 399])
 def test_an_answer_that_points_elsewhere_does_not_count_as_done(cloud, code):
     cloud.broken['DELETE /allocations'] = code
