@@ -13,6 +13,11 @@ from typing import Any
 HOST = 'host'
 DOMAIN = 'domain'
 
+LARGEST = 1e100
+"""Larger numbers are not believed: sums of them might not be numbers."""
+
+LARGEST_WHOLE = (1 << 63) - 1
+
 Numbers = Iterable[float | None]
 
 
@@ -54,7 +59,7 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
     return {
         str(owner): OwnerNumbers(
             number(item['heaviness_quotas']),
-            int(item['instances_here_count']),
+            whole(item['instances_here_count']),
             {
                 str(resource): number(value)
                 for resource, value in item['usage_quotas'].items()
@@ -65,10 +70,22 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
 
 
 def number(value: Any) -> float | None:
-    """Take a number of an agent; one that JSON cannot write is not known."""
-    if value is None or not math.isfinite(value):
+    """Take a number of an agent; ``None`` if it cannot be true."""
+    if value is None or not -LARGEST <= value <= LARGEST:
         return None
     return float(value)
+
+
+def whole(value: Any) -> int:
+    """Take a count of an agent.
+
+    :raises ValueError: if it cannot be true.
+    :raises OverflowError: if it is infinite.
+    """
+    found = int(value)
+    if not 0 <= found <= LARGEST_WHOLE:
+        raise ValueError(f'{value!r:.50} is no count')
+    return found
 
 
 def merged(

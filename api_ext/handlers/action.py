@@ -8,6 +8,7 @@ from typing import Any
 from api_ext import agents as agents_module
 from api_ext import faults
 from api_ext import http_request
+from api_ext import validation
 from api_ext.handlers import host_facts
 from api_ext.handlers import plugin
 from api_ext.policies import action as policies
@@ -20,17 +21,7 @@ ALL = 'all'
 
 _PLURALS = {'set-metric': 'metrics', 'set-policy': 'policies'}
 
-_REPORTED = (
-    'from_round',
-    'epoch',
-    'metric',
-    'policy',
-    'origin',
-    'paused',
-    'persistent',
-    'problem',
-    'warning',
-)
+_READER = validation.AnswerReader(schemas.DONE, 'from_round')
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
@@ -133,7 +124,7 @@ def _answer(
 
 
 def _reported(answer: Any) -> dict[str, Any]:
-    return {
-        'from_round': int(answer['from_round']),
-        **{key: answer[key] for key in _REPORTED if key in answer},
-    }
+    try:
+        return dict(_READER.read(answer, 'answer'))
+    except faults.BadRequest as error:
+        raise ValueError(str(error)) from error

@@ -101,7 +101,7 @@ def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
         ) from error
     except exception.FairnessError as error:
         raise faults.Unavailable(f'Host {host} refused: {error}') from error
-    except (LookupError, TypeError, ValueError) as error:
+    except agents_module.BROKEN as error:
         raise faults.Unavailable(
             f'The answer of host {host} cannot be understood.'
         ) from error
@@ -118,7 +118,7 @@ def summary(status: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
         'version': str(status['version']),
         'metric': str(status['metric']),
         'policy': str(status['policy']),
-        'epoch': int(status['epoch']),
+        'epoch': owners.whole(status['epoch']),
         'paused': bool(status['paused']),
         'enforce': bool(status['enforce']),
         'refused': str(status['refused']),
@@ -143,9 +143,9 @@ def _of_round(done: Mapping[str, Any] | None, now_s: float) -> dict[str, Any]:
         return dict.fromkeys(keys)
     began_s = owners.number(done['wall_s'])
     return {
-        'round': int(done['number']),
+        'round': owners.whole(done['number']),
         'duration_s': owners.number(done['duration_s']),
         'age_s': None if began_s is None else max(0.0, now_s - began_s),
-        'instances_count': int(done['instances_count']),
-        'users_count': int(done['users_count']),
+        'instances_count': owners.whole(done['instances_count']),
+        'users_count': owners.whole(done['users_count']),
     }

@@ -39,6 +39,22 @@ REQUEST = {
     'maxProperties': 1,
 }
 
+DONE: parts.Schema = {
+    'type': 'object',
+    'properties': {
+        'from_round': parts.COUNT,
+        'epoch': parts.COUNT,
+        'metric': parts.TEXT,
+        'policy': parts.TEXT,
+        'origin': parts.TEXT,
+        'paused': parts.TRUTH,
+        'persistent': parts.TRUTH,
+        'problem': parts.TEXT,
+        'warning': parts.TEXT,
+    },
+}
+"""Answer of one host."""
+
 ANSWER = parts.record(
     {
         'action': {'type': 'string', 'enum': list(METHODS)},
@@ -46,18 +62,7 @@ ANSWER = parts.record(
             'type': 'array',
             'items': {
                 'type': 'object',
-                'properties': {
-                    'name': parts.TEXT,
-                    'from_round': parts.COUNT,
-                    'epoch': parts.COUNT,
-                    'metric': parts.TEXT,
-                    'policy': parts.TEXT,
-                    'origin': parts.TEXT,
-                    'paused': parts.TRUTH,
-                    'persistent': parts.TRUTH,
-                    'problem': parts.TEXT,
-                    'warning': parts.TEXT,
-                },
+                'properties': {'name': parts.TEXT, **DONE['properties']},
                 'required': ['name', 'from_round'],
             },
         },

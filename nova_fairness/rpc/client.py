@@ -7,10 +7,14 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import copy
 import dataclasses
+import itertools
+import logging
 import math
 import queue
+import random
 import threading
 import time
 from typing import Any
@@ -21,14 +25,21 @@ from typing import TypeVar
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.model import plain
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import request_ids
+
+LOG = logging.getLogger(__name__)
 
 ALLOWED_REMOTE_MODULES = (exception.__name__,)
 """Modules to allow on a transport, so that errors keep their class."""
 
 _ASKED_FOR_PEERS = 3
 """An agent that started just now does not know everybody yet."""
+
+_MOST_DOUBTFUL = 64
+"""Hosts that agents disagree about and that are believed to be there. Of more,
+so many are asked themselves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,12 +202,54 @@ class FairnessClient:
             _ASKED_FOR_PEERS,
             self._timeout_s,
         )
-        known: set[str] = set()
-        for status in answers.values():
-            known |= {str(status['host']), *map(str, status['peers'])}
-        if not known:
-            raise self._nobody(list(errors.values()))
+        said = _named(answers.values())
+        if not said:
+            odd = 'the status of an agent cannot be understood'
+            failures = [exception.RpcError(odd) for _ in answers]
+            raise self._nobody([*errors.values(), *failures])
+        known = set[str]().union(*said.values())
+        doubtful = {
+            name
+            for name in known - said.keys()
+            if len(said) == 1
+            or any(name not in each for each in said.values())
+        }
+        if len(doubtful) > _MOST_DOUBTFUL:
+            known -= self._invented(said.values(), doubtful)
         return tuple(sorted(known))
+
+    def _invented(
+        self, said: Iterable[set[str]], doubtful: set[str]
+    ) -> set[str]:
+        """Find names that an agent may have invented.
+
+        Some hosts are asked. A name that two of them give is that of a host.
+
+        :param said: names that each agent gave.
+        :param doubtful: those that not all gave, or that one agent alone did.
+        """
+        asked = _some(said, doubtful)
+        answers, _ = ask_all(
+            asked,
+            lambda host: self._call(host, 'get_status', {}),
+            _MOST_DOUBTFUL,
+            self._timeout_s,
+        )
+        times = collections.Counter(
+            itertools.chain.from_iterable(_named(answers.values()).values())
+        )
+        needed = 2 if len(answers) > 1 else 1
+        invented = {
+            name for name in doubtful - {*asked} if times[name] < needed
+        }
+        if invented:
+            LOG.warning(
+                '%d hosts that an agent names, such as %.100s, are left out:'
+                ' no two agents that answer name them',
+                len(invented),
+                plain.line(min(invented)),
+            )
+        return invented
 
     def _nobody(
         self, failures: Sequence[exception.FairnessError]
@@ -209,6 +262,26 @@ class FairnessClient:
             f'no agent of domain {self._domain} said which hosts there are: '
             f'{failures[0]}'
         )
+
+
+def _named(statuses: Iterable[Any]) -> dict[str, set[str]]:
+    """Hosts that each host names; a status that is of no use is left out."""
+    found: dict[str, set[str]] = {}
+    for status in statuses:
+        with contextlib.suppress(LookupError, TypeError):
+            host, peers = str(status['host']), map(str, status['peers'])
+            found[host] = found.get(host, set()) | {host, *peers}
+    return found
+
+
+def _some(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
+    """Some hosts by chance, as many of each agent's as of the others'."""
+    of_each = (sorted(each & doubtful) for each in said)
+    shuffled = [random.sample(each, len(each)) for each in of_each]
+    turns = itertools.zip_longest(*shuffled)
+    names = dict.fromkeys(itertools.chain.from_iterable(turns))
+    names.pop(None, None)
+    return list(names)[:_MOST_DOUBTFUL]
 
 
 def _sorted_out(

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
+from nova_fairness.rpc import protocol
 
 _MAKERS = 3
 """Hosts asked to make the epoch before all are left as they are."""
@@ -70,11 +71,15 @@ def set_for_all(
     for maker in _newest_first(found.by_host)[:_MAKERS]:
         try:
             made = client.call(maker, method, name=name)
+            given = _arguments(method, made)
         except exception.FairnessError as error:
             refused[maker] = str(error)
             continue
+        except (LookupError, TypeError, AttributeError):
+            refused[maker] = 'its answer cannot be understood'
+            continue
         others = set(found.by_host) - {maker, *refused}
-        told = client.to_all(others, method, **_arguments(method, made))
+        told = client.to_all(others, method, **given)
         told = _with(told, found.not_reached, refused)
         return client_module.Answers(
             _sorted({**told.by_host, maker: made}),
@@ -101,14 +106,20 @@ def signed(
     :param statuses: of one host or more.
     :returns: arguments of the method.
     :raises NotAllowed: if the own key cannot sign.
+    :raises RpcError: if no host says what is in force.
     """
+    statuses = _understood(statuses)
+    if not statuses:
+        raise exception.RpcError(
+            'no host that answers says which metric and policy are in force'
+        )
     newest = _newest_signed(statuses, signer)
     chosen = {
         'metric': newest.get('metric') or _commonest(statuses, 'metric'),
         'policy': newest.get('policy') or _commonest(statuses, 'policy'),
         method.removeprefix('set_'): name,
     }
-    made = signer.signed(int(newest.get('epoch', 0)) + 1, **chosen, **context)
+    made = signer.signed(newest.get('epoch', 0) + 1, **chosen, **context)
     return _arguments(method, made)
 
 
@@ -116,11 +127,11 @@ def _newest_signed(statuses: Statuses, signer: Signer) -> Mapping[str, Any]:
     newest: Mapping[str, Any] = {}
     for status in statuses.values():
         desired = status['desired']
-        if int(desired['epoch']) <= int(newest.get('epoch', 0)):
+        if desired['epoch'] <= newest.get('epoch', 0):
             continue
         try:
             signer.check(desired)
-        except exception.ReportRefused:
+        except (exception.ReportRefused, ValueError):
             continue
         newest = desired
     return newest
@@ -158,10 +169,26 @@ def _with(
 
 
 def _newest_first(statuses: Statuses) -> list[str]:
+    known = _understood(statuses)
     return sorted(
-        statuses,
-        key=lambda host: (-int(statuses[host]['desired']['epoch']), host),
+        known, key=lambda host: (-known[host]['desired']['epoch'], host)
     )
+
+
+def _understood(statuses: Statuses) -> dict[str, Any]:
+    """Statuses that say what is asked of them: any host may lie."""
+    return {
+        host: status
+        for host, status in statuses.items()
+        if isinstance(status, Mapping)
+        and isinstance(status.get('desired'), Mapping)
+        and _is_epoch(status['desired'].get('epoch'))
+        and all(isinstance(status.get(key), str) for key in _OTHER.values())
+    }
+
+
+def _is_epoch(value: object) -> bool:
+    return type(value) is int and 0 <= value < protocol.LARGEST_EPOCH
 
 
 def _sorted(by_host: Mapping[str, Any]) -> dict[str, Any]:

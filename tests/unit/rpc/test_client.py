@@ -275,3 +275,107 @@ def test_a_transport_that_connects_for_ever_is_left_behind():
     never.set()
     assert answers == {'a': True}
     assert str(errors['b']) == 'no connection within 0.1 s'
+
+
+@pytest.mark.parametrize(
+    'desired',
+    [None, {}, {'epoch': 'x'}, {'epoch': None}, {'epoch': float('inf')}, 'x'],
+)
+@pytest.mark.parametrize('signer', [None, FakeSigner()])
+def test_a_host_that_says_nonsense_keeps_nobody_from_being_told(
+    cloud, desired, signer
+):
+    agent = cloud.agents['n2']
+    told = agent.status()
+    agent.status = lambda: {**told, 'desired': desired}
+    answers = rollout.set_for_all(
+        cloud.client(), HOSTS, 'set_metric', 'M1', signer
+    )
+    assert list(answers.by_host) == ['n1', 'n2', 'n3']
+
+
+def test_without_a_host_that_says_what_is_in_force_nothing_is_signed():
+    with pytest.raises(exception.RpcError, match='no host that answers'):
+        rollout.signed({}, {'n1': {}}, 'set_metric', 'M1', FakeSigner())
+
+
+def test_a_maker_that_answers_nonsense_is_one_that_refuses(cloud):
+    cloud.agents['n2'].epoch = 4
+    cloud.agents['n2'].choose = lambda *_, **__: {'host': 'n2'}
+    answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
+    assert answers.refused == {'n2': 'its answer cannot be understood'}
+    assert 'n3' in answers.by_host
+
+
+def test_a_status_that_cannot_be_understood_names_no_host(cloud):
+    for name in ('n1', 'n2', 'n3'):
+        cloud.agents[name].status = lambda: {'host': 'n1', 'peers': None}
+    with pytest.raises(exception.RpcError, match='cannot be understood'):
+        cloud.client().known_hosts()
+
+
+class ManyHosts(client_module.FairnessClient):
+    """Hosts with the peers that each names.
+
+    :ivar peers: names of all whom a host names, by host.
+    :ivar first: hosts that are asked without a name, in turn.
+    """
+
+    def __init__(self, peers, first):
+        self.peers, self.first = peers, list(first)
+        self._timeout_s, self._at_once, self._domain = 10.0, 64, 'x'
+        self.calls = []
+
+    def _call(self, host, method, arguments):
+        self.calls.append(host)
+        name = host or self.first.pop()
+        if name not in self.peers:
+            raise exception.HostNotReached('no answer')
+        return {'host': name, 'peers': dict.fromkeys(self.peers[name])}
+
+
+def everybody(letter, count):
+    names = [f'{letter}{number}' for number in range(count)]
+    return dict.fromkeys(names, names)
+
+
+@pytest.mark.parametrize('liars', ['xyz', 'yxz', 'xzy'])
+def test_hosts_that_one_agent_invents_are_not_waited_for(liars, caplog):
+    hosts = everybody('h', 300)
+    lies = [*hosts, *(f'a{number}' for number in range(20_000))]
+    first = {'x': 'h7', 'y': 'h8', 'z': 'h9'}
+    client = ManyHosts({**hosts, 'h7': lies}, map(first.get, liars))
+    known = client.known_hosts()
+    assert set(hosts) <= set(known)
+    assert len(known) <= len(hosts) + 64
+    assert len(client.calls) <= 3 + 64
+    assert 'are left out' in caplog.text
+
+
+@pytest.mark.parametrize('first', [['h7', 'h7', 'h9'], ['h7', 'h7', 'h7']])
+def test_hosts_that_one_agent_invents_are_few_however_often_it_is_asked(first):
+    hosts = everybody('h', 300)
+    lies = [f'a{number}' for number in range(20_000)]
+    client = ManyHosts({**hosts, 'h7': lies}, first)
+    known = client.known_hosts()
+    assert ('h9' in first) is (set(hosts) <= set(known))
+    assert len(known) <= len(hosts) + 64
+
+
+def test_halves_of_a_domain_that_do_not_hear_each_other_are_both_known():
+    halves = {**everybody('h', 200), **everybody('k', 200)}
+    client = ManyHosts(halves, ['h1', 'h2', 'k1'])
+    assert set(client.known_hosts()) == set(halves)
+
+
+def test_an_agent_that_knows_nobody_yet_hides_nobody():
+    hosts = everybody('h', 300)
+    client = ManyHosts({**hosts, 'h7': []}, ['h1', 'h7', 'h2'])
+    assert set(client.known_hosts()) == set(hosts)
+
+
+def test_a_few_hosts_that_one_agent_alone_names_are_known():
+    hosts = everybody('h', 300)
+    client = ManyHosts({**hosts, 'h7': [*hosts, 'gone']}, ['h1', 'h7', 'h2'])
+    assert set(client.known_hosts()) == {*hosts, 'gone'}
+    assert len(client.calls) == 3
