@@ -23,6 +23,7 @@ Context = Mapping[str, Any]
 
 _LEVELS = {
     roles.Access.READ: logging.DEBUG,
+    roles.Access.OVERSEE: logging.DEBUG,
     roles.Access.CHANGE: logging.INFO,
     roles.Access.REPORT: logging.DEBUG,
 }

@@ -59,7 +59,7 @@ class PlanCalls(spending.SpendingCalls):
         """
 
 
-_READ = calls.answers(roles.Access.READ)
+_OVERSEE = calls.answers(roles.Access.OVERSEE)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
@@ -74,7 +74,7 @@ class PlansEndpoint(spending.SpendingEndpoint):
     def __init__(self, operations: PlanCalls) -> None:
         super().__init__(operations)
 
-    @_READ
+    @_OVERSEE
     def list_plans(
         self,
         ctxt: Context,
@@ -84,7 +84,7 @@ class PlansEndpoint(spending.SpendingEndpoint):
         """Plans of moves."""
         return self._operations.plans(*arguments.page(None, marker, limit)[1:])
 
-    @_READ
+    @_OVERSEE
     def get_plan(self, ctxt: Context, uuid: Any) -> Answer:
         """One plan, with its moves."""
         return self._operations.plan(arguments.name('uuid', uuid))

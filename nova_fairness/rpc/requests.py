@@ -284,6 +284,7 @@ class ClusterCalls(plans.PlanCalls):
 
 
 _READ = calls.answers(roles.Access.READ)
+_OVERSEE = calls.answers(roles.Access.OVERSEE)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
@@ -299,7 +300,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def __init__(self, operations: ClusterCalls) -> None:
         super().__init__(operations)
 
-    @_READ
+    @_OVERSEE
     def list_requests(
         self,
         ctxt: Context,
@@ -316,7 +317,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
             arguments.audience(audience),
         )
 
-    @_READ
+    @_OVERSEE
     def get_request(
         self, ctxt: Context, uuid: Any, audience: Any = None
     ) -> Answer:
@@ -377,7 +378,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
             arguments.name('uuid', uuid), by_operator is True
         )
 
-    @_READ
+    @_OVERSEE
     def list_shares(
         self,
         ctxt: Context,
@@ -409,7 +410,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
             )
         return self._operations.extend(arguments.name('uuid', uuid), by_s)
 
-    @_READ
+    @_OVERSEE
     def list_limits(
         self,
         ctxt: Context,
@@ -427,7 +428,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
             arguments.name('account', account), arguments.by_name(limits)
         )
 
-    @_READ
+    @_OVERSEE
     def list_preemptions(
         self,
         ctxt: Context,
@@ -442,7 +443,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
             arguments.audience(audience),
         )
 
-    @_READ
+    @_OVERSEE
     def get_preemption(
         self,
         ctxt: Context,
@@ -457,12 +458,12 @@ class RequestsEndpoint(plans.PlansEndpoint):
             arguments.audience(audience),
         )
 
-    @_READ
+    @_OVERSEE
     def get_border(self, ctxt: Context) -> Answer:
         """Resources and demand of both sides of the border."""
         return self._operations.border()
 
-    @_READ
+    @_OVERSEE
     def list_border_hosts(
         self,
         ctxt: Context,
@@ -472,7 +473,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         """Hosts between batch and cloud."""
         return self._operations.hosts(*arguments.page(None, marker, limit)[1:])
 
-    @_READ
+    @_OVERSEE
     def get_border_host(self, ctxt: Context, name: Any) -> Answer:
         """One host between batch and cloud."""
         return self._operations.host(arguments.name('name', name))
@@ -513,7 +514,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         """Say what guests of some servers are told of leaving."""
         return self._operations.notices(arguments.names('server', servers))
 
-    @_READ
+    @_OVERSEE
     def get_capacity(
         self, ctxt: Context, project: Any = None, audience: Any = None
     ) -> Answer:

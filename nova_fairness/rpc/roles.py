@@ -25,6 +25,8 @@ class Access(enum.Enum):
     """The effect of a call."""
 
     READ = 'read'
+    OVERSEE = 'oversee'
+    """Reads what belongs to tenants of the whole cloud."""
     CHANGE = 'change'
     REPORT = 'report'
     """Says what was measured on the caller's own host."""
@@ -32,6 +34,7 @@ class Access(enum.Enum):
 
 _ROLES: Mapping[Access, tuple[str, ...]] = {
     Access.READ: (_NODE, _CONTROLLER),
+    Access.OVERSEE: (_CONTROLLER,),
     Access.CHANGE: (_CONTROLLER,),
     Access.REPORT: (_NODE,),
 }

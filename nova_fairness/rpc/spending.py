@@ -106,6 +106,7 @@ class SpendingCalls(abc.ABC):
 
 
 _READ = calls.answers(roles.Access.READ)
+_OVERSEE = calls.answers(roles.Access.OVERSEE)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 _REPORT = calls.answers(roles.Access.REPORT)
 
@@ -119,7 +120,7 @@ class SpendingEndpoint:
     def __init__(self, operations: SpendingCalls) -> None:
         self._operations = operations
 
-    @_READ
+    @_OVERSEE
     def list_groups(
         self,
         ctxt: Context,
@@ -171,7 +172,7 @@ class SpendingEndpoint:
         """Take a group away."""
         return self._operations.delete_group(*_group(project, group))
 
-    @_READ
+    @_OVERSEE
     def list_prices(
         self,
         ctxt: Context,

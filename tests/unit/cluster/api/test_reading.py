@@ -19,11 +19,18 @@ from tests.unit.cluster import test_service
 
 world = test_service.world
 NODE = {roles.PEER: {'name': 'h1', 'role': 'node'}}
-READ = sorted(
-    name
-    for name, method in inspect.getmembers(requests.RequestsEndpoint)
-    if getattr(method, 'access', None) is roles.Access.READ
-)
+CONTROLLER = {roles.PEER: {'name': 'ctl1', 'role': 'controller'}}
+
+
+def calls(*access):
+    return sorted(
+        name
+        for name, method in inspect.getmembers(requests.RequestsEndpoint)
+        if getattr(method, 'access', None) in access
+    )
+
+
+READ = calls(roles.Access.READ, roles.Access.OVERSEE)
 
 
 def stored(world):
@@ -91,6 +98,24 @@ def settled(world):
     return process, asked, ['s1', waits]
 
 
+def test_a_node_reads_what_its_agent_needs_and_nothing_else():
+    assert calls(roles.Access.READ) == [
+        'get_notices',
+        'get_preemptible',
+        'get_rates',
+        'get_tree',
+    ]
+
+
+@pytest.mark.parametrize('name', calls(roles.Access.OVERSEE))
+def test_a_node_does_not_read_what_tenants_of_the_cloud_have(settled, name):
+    _, asked, servers = settled
+    method = getattr(requests.RequestsEndpoint(asked), name)
+    with pytest.raises(oslo_messaging.ExpectedException) as refused:
+        method(NODE, **arguments(method, servers))
+    assert isinstance(refused.value.exc_info[1], exception.NotAllowed)
+
+
 @pytest.mark.parametrize('name', READ)
 def test_a_call_that_reads_changes_nothing(world, settled, name):
     process, asked, servers = settled
@@ -99,7 +124,7 @@ def test_a_call_that_reads_changes_nothing(world, settled, name):
     method = getattr(point, name)
     for _ in range(3):
         try:
-            method(NODE, **arguments(method, servers))
+            method(CONTROLLER, **arguments(method, servers))
         except exception.FairnessError as error:
             refusal = error
         except Exception as error:
