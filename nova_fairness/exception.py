@@ -5,6 +5,16 @@
 A message names what was wrong and what was expected.
 """
 
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""Errors of code that reads content of others which has another form."""
+
 
 class FairnessError(Exception):
     """Root of all errors of this package."""

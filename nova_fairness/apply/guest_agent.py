@@ -67,7 +67,7 @@ class GuestAgents:
         )
         try:
             return json.loads(told)['return']
-        except (ValueError, TypeError, KeyError) as error:
+        except exception.UNREADABLE as error:
             raise exception.GuestNotWritten(
                 f'the agent answers {told!r:.60} to guest-file-{command}'
             ) from error

@@ -203,7 +203,7 @@ def _ads(command: str, text: str) -> list[Ad]:
             listed, end = decoder.raw_decode(rest)
             found += entries.listed(listed)
             rest = rest[end:].strip()
-    except (ValueError, TypeError) as error:
+    except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
             f'{command} -json wrote no lists of ClassAds: {text[:100]!r}'
         ) from error

@@ -175,7 +175,7 @@ def _records(command: str, text: str) -> list[Record]:
         written = json.loads(text)
         is_it = written['COMMAND'] == command
         found: list[Record] = written['RECORDS']
-    except (ValueError, KeyError, TypeError) as error:
+    except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
             f'{command} -json wrote no JSON with COMMAND and RECORDS:'
             f' {text[:100]!r}'

@@ -117,7 +117,7 @@ def _listed(command: str, text: str, key: str) -> list[Json]:
     try:
         written = json.loads(text)
         form = written['meta']['plugin']['type']
-    except (ValueError, KeyError, TypeError) as error:
+    except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
             f'{command} --json wrote no JSON that names its form:'
             f' {text[:100]!r}'

@@ -188,7 +188,7 @@ def _written(desired: desired_module.DesiredChoice) -> bytes:
 def _parsed(raw: bytes) -> desired_module.DesiredChoice:
     try:
         content = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+    except exception.UNREADABLE as error:
         raise exception.ReportRefused(
             'malformed', f'it is no JSON: {error!s:.100}'
         ) from error

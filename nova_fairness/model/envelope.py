@@ -31,7 +31,7 @@ def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         envelope = json.loads(body)
         version = envelope['oslo.version']
         inner = json.loads(envelope['oslo.message'])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except exception.UNREADABLE as error:
         raise exception.Unreadable(
             f'a message is not of the form of oslo.messaging:'
             f' {type(error).__name__}'

@@ -75,7 +75,7 @@ def set_for_all(
         except exception.FairnessError as error:
             refused[maker] = str(error)
             continue
-        except (LookupError, TypeError, AttributeError):
+        except exception.UNREADABLE:
             refused[maker] = 'its answer cannot be understood'
             continue
         others = set(found.by_host) - {maker, *refused}

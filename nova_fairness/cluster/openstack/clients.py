@@ -144,7 +144,7 @@ class Api:
             return None
         try:
             found = answer.json()
-        except ValueError:
+        except exception.UNREADABLE:
             found = None
         if not isinstance(found, dict):
             raise exception.CloudUnreadable(

@@ -15,6 +15,7 @@ from typing import Any
 from oslo_log import log as logging
 import sqlalchemy as sa
 
+from nova_fairness import exception
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import owned
@@ -78,7 +79,7 @@ class MarketTables:
         for project, kept in self._owned.read().items():
             try:
                 parts.append(_read(project, kept))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except exception.UNREADABLE as error:
                 self._unreadable.add(project)
                 LOG.error(UNREADABLE, project, error)
         return records.SpendingRecords(

@@ -45,7 +45,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         for row in self._tables.select(query):
             try:
                 found[row['host']] = _node(row)
-            except (ValueError, TypeError, KeyError) as error:
+            except exception.UNREADABLE as error:
                 wrong[row['host']] = (
                     f'its row cannot be read ({error}): the host is left as '
                     'it is; delete the row, then the host is looked up again'
@@ -61,7 +61,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         try:
             rows = self._tables.select(query)
             return _node(rows[0]) if rows else None
-        except (ValueError, TypeError, KeyError):
+        except exception.UNREADABLE:
             return None
 
     def closing(self) -> frozenset[str]:

@@ -349,7 +349,7 @@ def _hosts(written: str | None) -> tuple[str, ...]:
     """Names of hosts; none if they cannot be read: Placement knows them."""
     try:
         return tuple(map(str, json.loads(written))) if written else ()
-    except (ValueError, TypeError, RecursionError):
+    except exception.UNREADABLE:
         return ()
 
 
@@ -394,7 +394,7 @@ def _told(row: Mapping[str, Any]) -> reason.Why:
     """Reason that the owner was told; ``NOT_PLANNED`` if it is unknown."""
     try:
         return why_of(row)
-    except (exception.BadReason, ValueError, TypeError, LookupError):
+    except (exception.BadReason, *exception.UNREADABLE):
         return reason.why(reason.Reason.NOT_PLANNED)
 
 
@@ -412,7 +412,7 @@ def _room(written: str | None) -> ReservedRoom | None:
             float(found['at']),
             float(found['until']),
         )
-    except (ValueError, TypeError, LookupError, RecursionError):
+    except exception.UNREADABLE:
         return None
 
 

@@ -552,7 +552,7 @@ class Store:
         try:
             kept = json.loads(row['kept'])
             promises, past = dict(kept['promises']), list(kept['past'])
-        except (ValueError, TypeError, LookupError) as error:
+        except exception.UNREADABLE as error:
             # They only judge estimates: those that are made now are told.
             self._tables.note('promises', '1', error)
             promises, past = {}, []

@@ -19,7 +19,13 @@ def _row(**columns):
     return columns
 
 
-ODD = ['', 'null', '[', '[]', '{}', '7', '"x"', '{"a": [1]}', '[[1, 2]]', 'x']
+HUGE = f'1{"0" * 400}'
+DEEP = '[' * 50_000
+ODD = [
+    '', 'null', '[', '[]', '{}', '7', '"x"', '{"a": [1]}', '[[1, 2]]', 'x',
+    '1e999', HUGE, DEEP,
+    f'{{"hosts": [], "leaving": [], "at": {HUGE}, "until": 1}}',
+]  # fmt: skip
 
 
 def write(world, statement):
@@ -27,7 +33,7 @@ def write(world, statement):
         connection.execute(statement)
 
 
-@pytest.mark.parametrize('odd', ODD)
+@pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize(
     'column',
     ['wanted', 'numbers', 'hosts', 'room', 'reason', 'origin', 'band',
@@ -114,7 +120,7 @@ def test_a_table_that_lost_its_row_begins_anew(world, name):
 _READ = ('ledger', 'shares', 'promises', 'market')
 
 
-@pytest.mark.parametrize('odd', ODD)
+@pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize(
     ('name', 'column'),
     [('ledger', 'used'), ('ledger', 'spent'), ('ledger', 'at'),
