@@ -118,13 +118,16 @@ class _Worker:
         self, function: Callable[[], T], deadline_s: float, turns: _ReadTurns
     ) -> T:
         thread_id = self._thread.native_id or 0
+        ran_s = turns_of(thread_id).ran_s
         patience = _Patience(deadline_s, lambda: turns(thread_id))
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.put((function, answers))
         try:
             result, error = _answer(answers, patience)
         except queue.Empty:
-            self.abandon()
+            self.stop()
+            if turns_of(thread_id).ran_s - ran_s > deadline_s / 2:
+                self._interrupt()
             raise exception.PluginTooSlow(
                 f'took longer than its deadline of {deadline_s:g} s'
             ) from None
@@ -135,13 +138,13 @@ class _Worker:
     def stop(self) -> None:
         self._calls.put(None)
 
-    def abandon(self) -> None:
-        """End the thread at its next step of Python code.
+    def _interrupt(self) -> None:
+        """End the thread, which computes, at its next step of Python code.
 
-        A thread that waits in C code, as for a socket, ends after that. A loop
-        in Python would keep the interpreter from all other threads for ever.
+        A loop in Python would keep the interpreter from all other threads for
+        ever. A thread that waits does no harm. An error that is pending for
+        one lets CPython 3.11 loop where a tracer is set.
         """
-        self.stop()
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(self._thread.ident or 0),
             ctypes.py_object(SystemExit),
