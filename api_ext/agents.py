@@ -24,9 +24,6 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar('T')
 
-BROKEN = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""Errors of code that reads an answer which is not as it should be."""
-
 _LONGEST_REASON = 300
 _NOT_UNDERSTOOD = 'its answer cannot be understood'
 _NOBODY = 'No agent answers: nothing is known of the hosts.'
@@ -198,7 +195,7 @@ def understood(
     for host, answer in answers.by_host.items():
         try:
             by_host[host] = shape(answer)
-        except BROKEN:
+        except exception.UNREADABLE:
             missing[host] = _NOT_UNDERSTOOD
     return AgentAnswers(by_host, dict(sorted(missing.items())))
 

@@ -101,7 +101,7 @@ def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
         ) from error
     except exception.FairnessError as error:
         raise faults.Unavailable(f'Host {host} refused: {error}') from error
-    except agents_module.BROKEN as error:
+    except exception.UNREADABLE as error:
         raise faults.Unavailable(
             f'The answer of host {host} cannot be understood.'
         ) from error

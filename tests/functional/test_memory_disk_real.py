@@ -354,10 +354,10 @@ def test_limits_come_and_go(vms, tmp_path, helper):
 
 KILLED = """
 import os, pathlib, signal, sys
-from nova_fairness.apply import found, privileged
+from nova_fairness.apply import found_values, privileged
 from nova_fairness.apply.cgroup import throttle
 privileged.prepare()
-record = found.FoundValues(sys.argv[1])
+record = found_values.FoundValues(sys.argv[1])
 record.load()
 made = throttle.DiskThrottle(record)
 print(made.apply({(sys.argv[2], sys.argv[3]): (5 << 20, 3 << 20)}), flush=True)
