@@ -117,16 +117,17 @@ class _Worker:
     def run(
         self, function: Callable[[], T], deadline_s: float, turns: _ReadTurns
     ) -> T:
-        thread_id = self._thread.native_id or 0
-        ran_s = turns_of(thread_id).ran_s
+        thread_id, ran_s = self._thread.native_id or 0, self._ran_s()
         patience = _Patience(deadline_s, lambda: turns(thread_id))
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.put((function, answers))
         try:
             result, error = _answer(answers, patience)
         except queue.Empty:
+            # Asked before the thread may end.
+            computes = self._ran_s() - ran_s > deadline_s / 2
             self.stop()
-            if turns_of(thread_id).ran_s - ran_s > deadline_s / 2:
+            if computes:
                 self._interrupt()
             raise exception.PluginTooSlow(
                 f'took longer than its deadline of {deadline_s:g} s'
@@ -137,6 +138,11 @@ class _Worker:
 
     def stop(self) -> None:
         self._calls.put(None)
+
+    def _ran_s(self) -> float:
+        """CPU time of the thread, which must be alive, seconds."""
+        clock = time.pthread_getcpuclockid(self._thread.ident or 0)
+        return time.clock_gettime(clock)
 
     def _interrupt(self) -> None:
         """End the thread, which computes, at its next step of Python code.
