@@ -26,7 +26,7 @@ from nova_fairness.apply import privileged_client
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
-SECTION = 'nova_fairness_privileged'
+SECTION = privileged_client.SECTION
 """Configuration section with oslo.privsep's options for the helper."""
 
 PROC = '/proc'

@@ -44,6 +44,9 @@ KEPT: Mapping[str, tuple[int, ...]] = types.MappingProxyType(
 )
 """Capabilities that each context's process keeps, by the context's name."""
 
+SECTION = 'nova_fairness_privileged'
+NETWORK_SECTION = 'nova_fairness_privileged_network'
+
 OPTIONS = priv_context.OPTS
 """Options of each helper, in a section of its own."""
 

@@ -27,7 +27,7 @@ from nova_fairness.apply.network import devices
 from nova_fairness.apply.network import kernel as network_kernel
 from nova_fairness.apply.network import state
 
-SECTION = 'nova_fairness_privileged_network'
+SECTION = privileged_client.NETWORK_SECTION
 """Configuration section with oslo.privsep's options for the helper."""
 
 SYS = devices.SYS

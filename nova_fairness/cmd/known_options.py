@@ -16,7 +16,7 @@ from oslo_messaging_zmq import options as driver
 
 LOG = logging.getLogger(__name__)
 
-HELPERS = ('nova_fairness_privileged', 'nova_fairness_privileged_network')
+HELPERS = privileged_client.SECTION, privileged_client.NETWORK_SECTION
 """Sections with oslo.privsep's options of the helpers."""
 
 

@@ -31,6 +31,7 @@ from nova_fairness.runtime import guard
 DEADLINE_S = 10.0
 """Seconds that one call of a plugin may take; a lease lasts longer."""
 
+_PLUGIN = quarantine_module.InputKind.PLUGIN
 _P = TypeVar('_P')
 _T = TypeVar('_T')
 
@@ -70,15 +71,12 @@ class _Fallbacks(Generic[_P]):
         :raises PluginMisbehaved: another one; it names the plugin.
         """
         for name, plugin in self._guarded:
-            if self._quarantine.holds(
-                quarantine_module.InputKind.PLUGIN, name
-            ):
+            if self._quarantine.holds(_PLUGIN, name):
                 continue
             try:
                 return self._runner.run(functools.partial(_called, do, plugin))
             except passed as error:
-                kind = quarantine_module.InputKind.PLUGIN
-                self._quarantine.put(kind, name, error)
+                self._quarantine.put(_PLUGIN, name, error)
             except exception.PluginMisbehaved as error:
                 error.plugin = name
                 raise
