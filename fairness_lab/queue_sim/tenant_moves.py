@@ -214,7 +214,7 @@ Way = Callable[[DrawnServers, Rows, Spell], Rows]
 """Where servers lie afterwards, (n,), by where they lie and what was seen."""
 
 
-def nobody(_cloud: DrawnServers, at: Rows, _seen: Spell) -> Rows:
+def no_moves(_cloud: DrawnServers, at: Rows, _seen: Spell) -> Rows:
     """No moves: weights alone."""
     return at
 
@@ -267,7 +267,7 @@ def newest(cloud: DrawnServers, at: Rows, seen: Spell) -> Rows:
 
 
 WAYS: Mapping[str, Way] = {
-    'no moves': nobody,
+    'no moves': no_moves,
     'the busiest': busiest,
     'for tenants': helped,
     'for tenants, by one round': newest,

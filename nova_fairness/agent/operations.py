@@ -66,7 +66,7 @@ class AgentOperations(endpoint.AgentCalls):
         self,
         metric: str | None,
         policy: str | None,
-        by: caller.Asker = caller.NOBODY,
+        by: caller.Asker = caller.UNKNOWN,
     ) -> endpoint.Answer:
         """Make a new epoch."""
         _check_plugins(metric, policy)
@@ -83,7 +83,7 @@ class AgentOperations(endpoint.AgentCalls):
         epoch: int,
         origin: str,
         signature: str = '',
-        by: caller.Asker = caller.NOBODY,
+        by: caller.Asker = caller.UNKNOWN,
     ) -> endpoint.Answer:
         """Take over an epoch that a controller or another node made."""
         _check_plugins(metric, policy)
@@ -106,11 +106,11 @@ class AgentOperations(endpoint.AgentCalls):
             )
         return self._promise(counts)
 
-    def pause(self, by: caller.Asker = caller.NOBODY) -> endpoint.Answer:
+    def pause(self, by: caller.Asker = caller.UNKNOWN) -> endpoint.Answer:
         """Restore all controls with the next round."""
         return self._paused(by, paused=True)
 
-    def resume(self, by: caller.Asker = caller.NOBODY) -> endpoint.Answer:
+    def resume(self, by: caller.Asker = caller.UNKNOWN) -> endpoint.Answer:
         """Steer again from the next round on."""
         return self._paused(by, paused=False)
 

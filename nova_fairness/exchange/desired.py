@@ -86,7 +86,7 @@ def after(
     metric: str,
     policy: str,
     origin: str,
-    by: caller.Asker = caller.NOBODY,
+    by: caller.Asker = caller.UNKNOWN,
 ) -> DesiredChoice:
     """Make the next epoch.
 

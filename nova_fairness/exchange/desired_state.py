@@ -143,7 +143,7 @@ class DesiredState:
         metric: str | None,
         policy: str | None,
         configured: tuple[str, str],
-        by: caller.Asker = caller.NOBODY,
+        by: caller.Asker = caller.UNKNOWN,
     ) -> desired_module.DesiredChoice:
         """Make a new epoch.
 

@@ -60,7 +60,7 @@ class Quiet:
     work: VmWork = VmWork()
 
     @classmethod
-    def anew(cls, now: float) -> 'Quiet':
+    def fresh(cls, now: float) -> 'Quiet':
         """A VM with no past."""
         return cls(now, now, now)
 
@@ -73,12 +73,12 @@ class Quiet:
         :param work: since :attr:`seen`.
         """
         if not 0 <= now - self.seen <= WINDOW_S:
-            return self.anew(now)
+            return self.fresh(now)
         total = VmWork(
             self.work.cpu_s + work.cpu_s, self.work.moved + work.moved
         )
         if total.exceeds(limits, WINDOW_S):
-            return self.anew(now)
+            return self.fresh(now)
         elapsed_s = now - self.begun
         if elapsed_s < WINDOW_S:
             return dataclasses.replace(self, seen=now, work=total)

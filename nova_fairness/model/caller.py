@@ -19,5 +19,5 @@ class Asker:
     request_id: str = ''
 
 
-NOBODY = Asker()
+UNKNOWN = Asker()
 """Not known, or the configuration."""

@@ -225,8 +225,8 @@ class Round:
     errors: tuple[str, ...]
     epoch: int = 0
     paused: bool = False
-    chosen_by: caller.Asker = caller.NOBODY
-    paused_by: caller.Asker = caller.NOBODY
+    chosen_by: caller.Asker = caller.UNKNOWN
+    paused_by: caller.Asker = caller.UNKNOWN
     controls: Mapping[resources.ResourceControl, ControlStatus] = (
         dataclasses.field(default_factory=dict)
     )

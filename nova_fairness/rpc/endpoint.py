@@ -32,7 +32,7 @@ class AgentCalls(abc.ABC):
         self,
         metric: str | None,
         policy: str | None,
-        by: caller.Asker = caller.NOBODY,
+        by: caller.Asker = caller.UNKNOWN,
     ) -> Answer:
         """Make a new epoch; ``None`` leaves the one of the newest epoch.
 
@@ -48,7 +48,7 @@ class AgentCalls(abc.ABC):
         epoch: int,
         origin: str,
         signature: str = '',
-        by: caller.Asker = caller.NOBODY,
+        by: caller.Asker = caller.UNKNOWN,
     ) -> Answer:
         """Take over an epoch that a controller or another node made.
 
@@ -59,11 +59,11 @@ class AgentCalls(abc.ABC):
         """
 
     @abc.abstractmethod
-    def pause(self, by: caller.Asker = caller.NOBODY) -> Answer:
+    def pause(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
         """Restore all controls before long, and leave them alone."""
 
     @abc.abstractmethod
-    def resume(self, by: caller.Asker = caller.NOBODY) -> Answer:
+    def resume(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
         """Steer again."""
 
     @abc.abstractmethod

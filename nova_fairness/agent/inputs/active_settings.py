@@ -34,7 +34,7 @@ class SettingOrders:
         self._lock = threading.Lock()
         self._reset = False
         self._paused = self._load()
-        self._paused_by = caller.NOBODY
+        self._paused_by = caller.UNKNOWN
 
     @property
     def paused(self) -> bool:
@@ -46,7 +46,7 @@ class SettingOrders:
         """The sender of the last pause or resume in this run of the agent."""
         return self._paused_by
 
-    def pause(self, by: caller.Asker = caller.NOBODY, *, paused: bool) -> str:
+    def pause(self, by: caller.Asker = caller.UNKNOWN, *, paused: bool) -> str:
         """Begin or end the pause; it counts from the next round on.
 
         :returns: why it will not outlive this agent; empty if it will.
@@ -111,7 +111,7 @@ class InForce:
 
     settings: settings_module.Settings
     epoch: int = 0
-    chosen_by: caller.Asker = caller.NOBODY
+    chosen_by: caller.Asker = caller.UNKNOWN
     refused: str = ''
     warning: str = ''
 

@@ -139,7 +139,7 @@ class Cycle:
         self._wall_clock = wall_clock
         self.paused = False
         self.epoch = 0
-        self.chosen_by = self.paused_by = caller.NOBODY
+        self.chosen_by = self.paused_by = caller.UNKNOWN
         self._number = 0
         self._decided_s: float | None = None
         self._application = application.AppliedState(

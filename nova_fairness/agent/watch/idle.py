@@ -115,7 +115,7 @@ class IdleMemory:
             # One that could not be read is out of sight.
             if self._known[row]:
                 uuid = vm.instance.uuid
-                before = self._quiet.get(uuid) or idleness.Quiet.anew(now)
+                before = self._quiet.get(uuid) or idleness.Quiet.fresh(now)
                 work = idleness.VmWork(*self._work[:, row].tolist())
                 self._quiet[uuid] = before.after(work, now, self._limits)
         self._quiet = {

@@ -14,7 +14,7 @@ LIMITS = idleness.QuietLimits(cpus=0.02, rate=1000.0)
 
 def watched(*steps, every=60.0, begin=1000.0):
     """A VM after some steps of CPU seconds and bytes."""
-    found, now = idleness.Quiet.anew(begin), begin
+    found, now = idleness.Quiet.fresh(begin), begin
     for cpu_s, moved in steps:
         now += every
         found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)
@@ -67,7 +67,7 @@ def test_a_clock_that_goes_back_begins_anew():
 )
 def test_nobody_is_idle_for_longer_than_they_were_watched(steps):
     now = begin = 1000.0
-    found = idleness.Quiet.anew(begin)
+    found = idleness.Quiet.fresh(begin)
     for cpu_s, moved, elapsed_s in steps:
         now += elapsed_s
         found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)

@@ -34,11 +34,11 @@ class FakeOperations(endpoint.AgentCalls):
         self.vms = ()
         self.warning = ''
 
-    def choose(self, metric, policy, by=caller.NOBODY):
+    def choose(self, metric, policy, by=caller.UNKNOWN):
         return self.take_over(metric, policy, self.epoch + 1, self.host, by=by)
 
     def take_over(
-        self, metric, policy, epoch, origin, signature='', by=caller.NOBODY
+        self, metric, policy, epoch, origin, signature='', by=caller.UNKNOWN
     ):
         self.asked.append((metric, policy, epoch, origin))
         self.signature, self.by = signature, by
@@ -60,12 +60,12 @@ class FakeOperations(endpoint.AgentCalls):
             'warning': self.warning,
         }
 
-    def pause(self, by=caller.NOBODY):
+    def pause(self, by=caller.UNKNOWN):
         self.by = by
         self.asked.append('pause')
         return {'host': self.host, 'paused': True}
 
-    def resume(self, by=caller.NOBODY):
+    def resume(self, by=caller.UNKNOWN):
         self.by = by
         self.asked.append('resume')
         return {'host': self.host, 'paused': False}

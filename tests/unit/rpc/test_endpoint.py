@@ -209,7 +209,7 @@ def test_whoever_asked_for_a_change_goes_with_it(agent, method, given):
     ask(agent, method, request, **given)
     assert agent.by == caller.Asker('c1', 'u-9', 'req-1')
     ask(agent, method, INSECURE | {'user_id': 'a\nb'}, **given)
-    assert agent.by == caller.NOBODY
+    assert agent.by == caller.UNKNOWN
 
 
 def test_every_line_of_a_call_carries_its_request(agent):

@@ -229,7 +229,7 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
 
 def test_a_round_knows_who_chose_and_who_paused(domain):
     done = domain.rounds(1)
-    assert done.chosen_by == done.paused_by == caller.NOBODY
+    assert done.chosen_by == done.paused_by == caller.UNKNOWN
     domain.desired = desired.DesiredChoice(
         3, 'UniformMetric', 'feedback', 'c1', '', 'u-9', 'req-1'
     )
