@@ -75,7 +75,7 @@ class Node:
             'node_resources': lambda conf: resources_of(name),
             'controls_module': Namespace(
                 Site=controls.Site,
-                Pressure=controls.PressureWatch,
+                PressureWatch=controls.PressureWatch,
                 build=lambda site: self._controls(),
             ),
         }
@@ -108,7 +108,7 @@ class Node:
         fakes = {
             **self._ends,
             'inventory': Namespace(
-                Inventory=lambda *_, **__: FakeInventory(*self._vms)
+                VmInventory=lambda *_, **__: FakeInventory(*self._vms)
             ),
             'counters': Namespace(CounterReader=lambda: FakeCpu(self.control)),
             'applier_module': Namespace(
