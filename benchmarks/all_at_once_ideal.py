@@ -87,6 +87,8 @@ class _Program:
         """Find the largest share of some, when others have at least theirs."""
         model = highspy.Highs()
         model.silent()
+        # All models of a process must have the same number.
+        model.setOptionValue('threads', 1)
         level = model.addVariable(lb=0)
         scales = [
             model.addVariable(lb=0, ub=1 if holds else highspy.kHighsInf)
