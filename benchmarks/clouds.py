@@ -64,6 +64,7 @@ class Kind:
     :ivar idle: part of the VMs that want 2 % only.
     :ivar lost: largest part of reports that get lost; they also tarry then,
         and agents act at different times.
+    :ivar exempt: part of the VMs that agents leave alone.
     """
 
     nodes: tuple[int, int] = (2, 12)
@@ -75,6 +76,7 @@ class Kind:
     wants: tuple[float, float] = (1.0, 1.0)
     idle: float = 0.0
     lost: float = 0.0
+    exempt: float = 0.0
 
 
 KINDS: Mapping[str, Kind] = {
@@ -85,6 +87,7 @@ KINDS: Mapping[str, Kind] = {
     'tiny': Kind(vms=(4, 40), vcpus=(1,), wants=(0.05, 0.2)),
     'partly-idle': Kind(idle=0.5),
     'lossy': Kind(wants=(0.1, 1.0), lost=1 / 3),
+    'exempt': Kind(wants=(0.1, 1.0), exempt=0.2),
 }
 
 
@@ -109,6 +112,9 @@ def drawn(name: str, seed: int, number: int) -> cloud_module.Experiment:
     made = cloud(
         f'{name}-{number}', cpus, speed, quota, node, user, vcpus, part * vcpus
     )
+    if kind.exempt:
+        exempt = chance.random(len(node)) < kind.exempt
+        made = dataclasses.replace(made, exempt=exempt)
     return cloud_module.Experiment(made, _agents(kind, chance, number))
 
 

@@ -11,6 +11,9 @@ has all it wants or at least ``L size``. Which of the two is found by turns:
 at first VMs have all they want only if that follows from the node's least
 possible level; then also those for which it turned out so.
 
+A VM that is exempt always has weight 1, in the middle: ``sqrt(ratio)`` times
+the least. Both sides of its bound are ``min(demand, sqrt(ratio) L size)``.
+
 Turns end where no single VM wants to change sides, which need not be the best
 end. So they are made a second time, from the sides that the agents' own
 method finds (:mod:`nova_fairness.shares.maxmin`), and the better end counts.
@@ -56,20 +59,20 @@ _NO_SHARE = 1e-9
 class _Bounds:
     """How weights bound the uses of what is scarce.
 
-    :ivar ratio: of weights.
     :ivar cell: (k,) number of each use's node and resource.
     :ivar part: (k,) of what there is, at full progress.
-    :ivar unit: (k,) of the sizes of all that use it there.
-    :ivar low: (k,) uses that must have at least ``L x unit`` if the column
+    :ivar least: (k,) what a use gets at level 1 with the least weight.
+    :ivar most: (k,) the same with the largest.
+    :ivar low: (k,) uses that must have at least ``L x least`` if the column
         has not all it wants: one of each column.
     :ivar watched: (cells,) where weights are bounded.
     :ivar full: (c,) columns that must have all they want.
     """
 
-    ratio: float
     cell: Places
     part: Floats
-    unit: Floats
+    least: Floats
+    most: Floats
     low: Bools
     watched: Bools
     full: Bools
@@ -154,19 +157,22 @@ def _first_bounds(
 ) -> _Bounds:
     size = found.size[found.scarce]
     unit = size / np.bincount(rows.row, size, cells)[rows.row]
+    steered = found.steered[rows.column]
+    most = np.where(steered, ratio, np.sqrt(ratio)) * unit
+    low = np.where(steered, 1.0, np.sqrt(ratio)) * unit
     uses = np.bincount(rows.column, minlength=len(found.node))
     # Only where no use depends on another resource is the least level known.
     free = np.bincount(rows.row, uses[rows.column] > 1, cells)[rows.row] == 0
-    least = _least_levels(rows, unit, cells, ratio)[rows.row]
-    content = free & (rows.value <= least * unit * (1 + 1e-9))
+    level = _least_levels(rows, most, cells)[rows.row]
+    content = free & (rows.value <= level * low * (1 + 1e-9))
     full = np.zeros(len(found.node), dtype=np.bool_)
     full[rows.column[content]] = True
     few = len(found.node) <= _FEW
     return _Bounds(
-        ratio=ratio,
         cell=rows.row,
         part=rows.value,
-        unit=unit,
+        least=low,
+        most=most,
         low=_narrowest(rows, cells),
         watched=np.full(cells, few),
         full=full,
@@ -174,13 +180,12 @@ def _first_bounds(
 
 
 def _least_levels(
-    rows: program_module.SparseEntries, unit: Floats, cells: int, ratio: float
+    rows: program_module.SparseEntries, steep: Floats, cells: int
 ) -> Floats:
     """Level at which all with the largest weight use all there is.
 
-    The root of ``sum(min(part, ratio x level x unit)) = 1`` for each cell.
+    The root of ``sum(min(part, level x steep)) = 1`` for each cell.
     """
-    steep = ratio * unit
     order = np.lexsort((rows.value / steep, rows.row))
     row, part, rise = rows.row[order], rows.value[order], steep[order]
     start = np.searchsorted(row, np.arange(cells))
@@ -225,7 +230,7 @@ def _with_bounds(
     )
     use = np.concatenate([upper, low])
     sign = np.where(np.arange(len(use)) < len(upper), 1.0, -1.0)
-    factor = np.where(sign > 0, bounds.ratio, 1.0)
+    rate = np.where(sign > 0, bounds.most[use], bounds.least[use])
     row = first + np.arange(len(use))
     wide = dataclasses.replace(
         program,
@@ -241,7 +246,7 @@ def _with_bounds(
                 program_module.SparseEntries(
                     row,
                     level[bounds.cell[use]],
-                    -sign * factor * bounds.unit[use],
+                    -sign * rate,
                 ),
             ]
         ),
@@ -275,7 +280,8 @@ def _next_bounds(
     if beyond.any():
         return dataclasses.replace(bounds, watched=bounds.watched | beyond)
     content = progress[column] >= _FULL
-    held_back = level[bounds.cell] * bounds.unit >= bounds.part * (1 - _CLOSE)
+    given = level[bounds.cell] * bounds.least
+    held_back = given >= bounds.part * (1 - _CLOSE)
     switched = (
         content
         & held_back
@@ -293,12 +299,12 @@ def _next_bounds(
 def _beyond(column: Places, bounds: _Bounds, progress: Floats) -> Bools:
     """Tell where no level within the ratio gives what was found."""
     cells = len(bounds.watched)
-    rate = progress[column] * bounds.part / bounds.unit
+    had = progress[column] * bounds.part
     least = np.zeros(cells)
-    np.maximum.at(least, bounds.cell, rate / bounds.ratio)
+    np.maximum.at(least, bounds.cell, had / bounds.most)
     waits = bounds.low & (progress[column] < _FULL)
     most = np.full(cells, np.inf)
-    np.minimum.at(most, bounds.cell[waits], rate[waits])
+    np.minimum.at(most, bounds.cell[waits], (had / bounds.least)[waits])
     return np.asarray(least > most * (1 + _CLOSE))
 
 
@@ -313,12 +319,12 @@ def _content_at_first(
     The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
 
     :returns: (c,) and (u, r) parts of the quotas; ``None`` where more than
-        one resource is scarce, or VMs use several together: of these the
-        agents' method knows nothing.
+        one resource is scarce, VMs use several together, or some are exempt:
+        of these the agents' method knows nothing.
     """
     scarce = np.unique(found.resource[found.scarce])
     alone = np.bincount(found.column, minlength=len(found.node)) == 1
-    if len(scarce) != 1 or not alone.all():
+    if len(scarce) != 1 or not alone.all() or not found.steered.all():
         return None
     (resource,) = scarce
     use = np.flatnonzero(found.resource == resource)
@@ -361,9 +367,10 @@ def _weights_reach(
 
     :param parts: (u, r) of the quotas.
     :param max_weight_ratio: >= 1.
-    :returns: ``False`` also where VMs use resources together.
+    :returns: ``False`` also where VMs use resources together, or are exempt.
     """
-    if (wishes.coupled & (wishes.demand > 0)).any():
+    coupled = wishes.coupled & (wishes.demand > 0)
+    if coupled.any() or not wishes.steered().all():
         return False
     reach = float(np.log(max_weight_ratio)) / 2
     return all(

@@ -30,6 +30,8 @@ class Wishes:
         demand; the others it uses independently.
     :ivar size: (n, r) > 0: what the kernel weighs a VM by at weight 1.
     :ivar quota: (u, r) >= 0: the part of the supply that is each user's.
+    :ivar exempt: (n,) VMs whose weight is always 1, in the middle of those
+        that others can have; ``None`` if there are none.
     """
 
     capacity: Floats
@@ -39,6 +41,13 @@ class Wishes:
     coupled: Bools
     size: Floats
     quota: Floats
+    exempt: Bools | None = None
+
+    def steered(self) -> Bools:
+        """Tell which VMs can have other weights, (n,)."""
+        if self.exempt is None:
+            return np.ones(len(self.node), dtype=np.bool_)
+        return ~self.exempt
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +62,7 @@ class Columns:
     :ivar size: (k,) > 0: what the kernel weighs the column by.
     :ivar scarce: (k,) whether all VMs together want more of it on the
         column's node than there is.
+    :ivar steered: (c,) whether its VMs can have other weights.
     """
 
     node: Places
@@ -62,6 +72,7 @@ class Columns:
     amount: Floats
     size: Floats
     scarce: Bools
+    steered: Bools
 
     @property
     def place(self) -> Places:
@@ -111,6 +122,7 @@ def columns(wishes: Wishes, *, alike: bool) -> Columns:
         scarce=_scarce(
             wishes.capacity, wishes.node[vms][column], resources, amount
         ),
+        steered=wishes.steered()[vms],
     )
 
 
@@ -124,7 +136,7 @@ def _joined(
         _, grade = np.unique(
             np.round(np.log(per_unit), 9), return_inverse=True
         )
-        keys.append(grade)
+        keys += [grade, wishes.steered()[vm]]
     if not len(vm):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     _, first, key = np.unique(

@@ -263,6 +263,7 @@ class Measures:
             coupled=self._cloud.coupled,
             size=moment.neutral,
             quota=self._quota,
+            exempt=self._cloud.exempt,
         )
 
     def _parts(self, moment: model.RoundMoment) -> Floats:

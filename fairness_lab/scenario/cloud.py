@@ -92,6 +92,7 @@ class Cloud:
     :ivar cut: (rounds, m) whether a node neither hears others nor is heard;
         ``None`` if none ever is.
     :ivar loops: of the VMs; ``None`` if all are closed loops of one thread.
+    :ivar exempt: (n,) VMs that agents do not steer; ``None`` if there are none.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Cloud:
     silent: resources.Mask | None = None
     cut: resources.Mask | None = None
     loops: Loops | None = None
+    exempt: resources.Mask | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -286,19 +286,23 @@ def is_better(one, other, margin=1e-4):
     return bool(len(first) and difference[first[0]] > 0)
 
 
+@pytest.mark.parametrize('exempt', [None, [1, 0, 0, 0], [0, 1, 0, 1]])
 @pytest.mark.parametrize('ratio', [1.0, 4.0])
 @pytest.mark.parametrize('seed', range(6))
-def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio):
+def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio, exempt):
     generator = np.random.default_rng(seed)
     vms = [
         (0, user, float(generator.choice([0.2, 0.5, H])), 1.0 + user)
         for user in (0, 0, 1, 2)
     ]
     wishes = build.cpu_only([1.0], vms)
+    if exempt is not None:
+        wishes = dataclasses.replace(wishes, exempt=np.array(exempt) > 0)
     cpu = build.R.index('cpu_time')
     reach = np.linspace(-0.5, 0.5, 15) if ratio > 1 else [0.0]
+    reaches = [reach if is_free else [0.0] for is_free in wishes.steered()]
     best = None
-    for powers in itertools.product(reach, repeat=len(vms)):
+    for powers in itertools.product(*reaches):
         got, _ = filling.fill(
             wishes.capacity[:, cpu],
             wishes.node,
