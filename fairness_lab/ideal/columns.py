@@ -136,7 +136,7 @@ def _joined(
         _, grade = np.unique(
             np.round(np.log(per_unit), 9), return_inverse=True
         )
-        keys += [grade, wishes.steered()[vm]]
+        keys += [grade, wishes.steered()[vm].astype(np.intp)]
     if not len(vm):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     _, first, key = np.unique(

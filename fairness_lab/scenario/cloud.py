@@ -92,7 +92,7 @@ class Cloud:
     :ivar cut: (rounds, m) whether a node neither hears others nor is heard;
         ``None`` if none ever is.
     :ivar loops: of the VMs; ``None`` if all are closed loops of one thread.
-    :ivar exempt: (n,) VMs that agents do not steer; ``None`` if there are none.
+    :ivar exempt: (n,) VMs that agents do not steer; ``None``: there are none.
     """
 
     name: str

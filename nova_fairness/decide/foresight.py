@@ -176,7 +176,10 @@ def searched(
     begin = None if before is None else _carried(before, knowledge)
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
     log = _centred(knowledge, rows, found)
-    known = foresight_model.CpuTarget(log, short, found.sharpness)
+    due = np.bincount(demand.cell, found.got, len(knowledge.node))
+    known = foresight_model.CpuTarget(
+        log, due.astype(np.float64), short, found.sharpness
+    )
     return ForesightSearch(knowledge, known, found.at, found.is_over)
 
 

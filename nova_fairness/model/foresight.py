@@ -155,12 +155,14 @@ class CpuTarget:
 
     :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
         those of each node who compete.
+    :ivar due: (n,) CPU time that cells get with these weights, >= 0.
     :ivar short: (m,) whether more is wanted of a node than it has.
     :ivar sharpness: how far owners may differ, a part of their heaviness by a
         natural logarithm of weights; infinite where nothing was found.
     """
 
     log: usage_model.Scalars
+    due: usage_model.Scalars
     short: resources.Mask
     sharpness: float
 
@@ -204,6 +206,7 @@ class Foresight:
     :ivar user: (n,) index of each VM's user in the knowledge.
     :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
     :ivar views: nodes that are in none know nothing of others.
+    :ivar exempt: (n,) VMs whose weight is always 1; ``None``: there are none.
     """
 
     used: resources.Vector
@@ -211,6 +214,7 @@ class Foresight:
     user: usage_model.Indices
     ratio: usage_model.Scalars
     views: Sequence[SharedView]
+    exempt: resources.Mask | None = None
 
     def reordered(self, order: usage_model.Indices) -> 'Foresight':
         """The same with rows in another order."""
@@ -219,4 +223,5 @@ class Foresight:
             used=self.used[order],
             wanted=self.wanted[order],
             user=self.user[order],
+            exempt=None if self.exempt is None else self.exempt[order],
         )

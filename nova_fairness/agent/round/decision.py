@@ -123,7 +123,10 @@ class Decision:
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
             foresight=self._foreseer.of_node(
-                measured, policy, settings.ratios()
+                measured,
+                policy,
+                settings.ratios(),
+                np.array([vm.key in ask.exempt for vm in facts.vms], np.bool_),
             ),
         )
         previous = self._previous(facts, ask.held)

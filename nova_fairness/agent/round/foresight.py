@@ -71,10 +71,12 @@ class Foreseer:
         measured: round_model.MeasuredRound,
         policy: policy_base.Policy,
         ratios: usage_model.Scalars,
+        exempt: resources.Mask | None = None,
     ) -> foresight_model.Foresight | None:
         """Foresight for the VMs of this node.
 
         :param ratios: (c,) largest by smallest weight.
+        :param exempt: (n,) VMs that are not steered.
         :returns: ``None`` for policies that use no foresight, and where it
             would take too long.
         :raises PluginMisbehaved: if the metric fails.
@@ -98,6 +100,7 @@ class Foreseer:
                     here, here + found.place, last.knowledge, last.end
                 ),
             ),
+            exempt=exempt,
         )
 
     def _look(self, known: foresight_model.CpuKnowledge, ratio: float) -> None:

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from nova_fairness.decide import array_policy
+from nova_fairness.decide import beside_exempt
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import feedback
 from nova_fairness.model import allocation
@@ -188,6 +189,8 @@ class _Scene:
     :ivar vcpus: (p,) >= 1.
     :ivar doing: (p,) CPUs that each wants.
     :ivar reach: how far from neutral a weight can be, a logarithm.
+    :ivar fixed: (m,) nodes on which a VM is exempt: a common factor is not
+        without effect there.
     """
 
     node: usage_model.Indices
@@ -200,6 +203,7 @@ class _Scene:
     vcpus: Scalars
     doing: Scalars
     reach: float
+    fixed: Mask
 
     @classmethod
     def of(
@@ -222,17 +226,31 @@ class _Scene:
         tells = short & (used > 0) & (used < STILL_WAITS * wanted)
         part = np.where(tells, used, 1.0) / crowd.vcpus[rows]
         cells = view.knowledge.cells_of(place, foresight.user[rows])
+        reach = np.log(ratio) / 2
+        vcpus = crowd.vcpus[rows].astype(np.float64)
+        aim = end.log[cells]
+        exempt = np.zeros(len(rows), dtype=np.bool_)
+        if foresight.exempt is not None:
+            exempt = foresight.exempt[rows]
+        fixed = np.bincount(node[exempt], minlength=len(view.deciding)) > 0
+        if exempt.any():
+            known, cell = np.unique(cells, return_inverse=True)
+            found = beside_exempt.aimed(
+                node, cell, aim, wanted, vcpus, end.due[known], exempt, reach
+            )
+            aim = np.where(fixed[node], found, aim)
         return cls(
             node=node,
             nodes=len(view.deciding),
             log=log,
-            aim=end.log[cells],
+            aim=aim,
             short=short,
             gets=np.log(part) - log,
             tells=tells,
-            vcpus=crowd.vcpus[rows].astype(np.float64),
+            vcpus=vcpus,
             doing=wanted / view.knowledge.one_cpu[place],
-            reach=np.log(ratio) / 2,
+            reach=reach,
+            fixed=fixed,
         )
 
     def average(self) -> Scalars:
@@ -257,12 +275,12 @@ class _Scene:
     def centred(self, counts: Mask, goal: Scalars) -> Scalars:
         """Shift the goals of nodes on which some are out of bounds.
 
-        A common factor changes no share.
+        A common factor changes no share, unless a VM is exempt.
         """
         high, low = (np.full(self.nodes, -np.inf) for _ in range(2))
         np.maximum.at(high, self.node[counts], goal[counts])
         np.maximum.at(low, self.node[counts], -goal[counts])
-        out = np.maximum(high, low) > self.reach
+        out = (np.maximum(high, low) > self.reach) & ~self.fixed
         middle = np.where(out, high, 0.0) - np.where(out, low, 0.0)
         return np.asarray(goal - middle[self.node] / 2)
 

@@ -35,7 +35,9 @@ class Maker:
         self.steps.append(steps)
         self.begins.append(before)
         end = foresight_model.CpuTarget(
-            np.zeros(len(knowledge.node)), np.ones(2, bool), self.sharpness
+            *np.zeros((2, len(knowledge.node))),
+            np.ones(2, bool),
+            self.sharpness,
         )
         found = decide_foresight.ForesightSearch(
             knowledge, end, None, self.is_over

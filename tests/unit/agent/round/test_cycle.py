@@ -119,6 +119,14 @@ def test_an_exempt_vm_still_counts_for_its_owner(tmp_path):
     assert done.measured.user_heaviness[0] > 0.5
 
 
+def test_weights_make_up_for_what_an_exempt_vm_gets(two_against_one):
+    two_against_one.change(exempt_instances=frozenset({'a-1'}))
+    two_against_one.rounds(30)
+    exempt, other, bob = two_against_one.shares('a-1', 'a-2', 'b-3')
+    assert exempt == 1024
+    assert bob == pytest.approx(exempt + other, rel=0.05)
+
+
 def test_other_hands_are_repaired_and_counted(two_against_one):
     two_against_one.rounds(20)
     key = two_against_one.inventory.vms[2].key

@@ -124,6 +124,25 @@ def test_what_the_host_needs_is_nobodys():
     assert decide_foresight.end(content, RATIO).short.tolist() == [False, True]
 
 
+def test_weights_make_up_for_a_vm_that_is_exempt():
+    """User 0 has a VM that no weight reaches, of the size of the other."""
+    policy = foresight.ForesightPolicy()
+    vms = [(0, 0.3, 1.0, 1), (0, 0.3, 1.0, 1), (1, 0.4, 1.0, 1)]
+    known = make_known([(0, 0, 2), (0, 1, 1)], [1])
+    given = situation(known, 0, vms)
+    exempt = np.array([True, False, False])
+    ahead = dataclasses.replace(given.foresight, exempt=exempt)
+    given = dataclasses.replace(given, foresight=ahead)
+    weights, memory = neutral(vms), {}
+    for _ in range(5):
+        used = weights[:, CPU] / weights[:, CPU].sum()
+        ahead = dataclasses.replace(ahead, used=amounts(used))
+        given = dataclasses.replace(given, foresight=ahead)
+        weights, memory = policy(given, weights, memory, 10.0)
+        weights[exempt] = 1.0
+    assert used[2] == pytest.approx(0.5, abs=0.02)
+
+
 def test_one_round_goes_most_of_the_way():
     policy = foresight.ForesightPolicy()
     given = situation(TWO, 0, HUNGRY)
