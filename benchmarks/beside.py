@@ -7,8 +7,8 @@ what is measured there and here: scripts of this folder, each with its own
 tree's code. Rounds, and agents, share a node and its guests. Run as root,
 alone on the machine::
 
-    python benchmarks/beside.py COMMIT
-    python benchmarks/beside.py COMMIT --only mesh --times 9
+    python -m benchmarks.beside COMMIT
+    python -m benchmarks.beside COMMIT --only mesh --times 9
 
 What was measured is added to ``benchmarks/results/beside.json``.
 """
@@ -26,6 +26,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from benchmarks.agent import node_cycle
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -59,17 +61,18 @@ class Tree:
             *('--abbrev=40', '--exclude=*'),
         )
 
+    def command(self, name: str) -> list[str]:
+        """Words that run a benchmark; older trees have no folders."""
+        (path,) = self.root.glob(f'benchmarks/**/{name}.py')
+        return ['env', f'PYTHONPATH={self.root}', self.python, str(path)]
+
     def script(self, name: str, *arguments: str) -> str:
         """Run a benchmark of this tree; what it prints."""
-        path = self.root / 'benchmarks' / f'{name}.py'
         one_thread = dict.fromkeys(
             ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'), '1'
         )
         return _told(
-            self.python,
-            str(path),
-            *arguments,
-            env={**os.environ, **one_thread},
+            *self.command(name), *arguments, env={**os.environ, **one_thread}
         )
 
 
@@ -159,16 +162,13 @@ def in_turn(
 @contextlib.contextmanager
 def rounds_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
     """Rounds of all trees with the same guests."""
-    import node_cycle
-
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
         yield lambda tree: of_rows(
             node_cycle.inside(
                 node,
                 *('--vms', str(VMS), '--rounds', str(ROUNDS)),
-                python=tree.python,
-                folder=tree.root / 'benchmarks',
+                command=tree.command('node_cycle_rounds'),
             )['rows']
         )
 
@@ -176,8 +176,6 @@ def rounds_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
 @contextlib.contextmanager
 def agents_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
     """Agents of all trees with the same guests."""
-    import node_cycle
-
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
         yield lambda tree: of_agent(
@@ -241,7 +239,7 @@ def measure(
             runs.append((found[then], found[here]))
             print(part, json.dumps(runs[-1]), flush=True)
     return {
-        'command': ' '.join(['python', 'benchmarks/beside.py', *sys.argv[1:]]),
+        'command': ' '.join(['python', *sys.orig_argv[1:]]),
         'before': then.commit,
         'now': here.commit,
         'machine': {
@@ -261,7 +259,6 @@ def main() -> int:
     parser.add_argument('--times', type=int)
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
-    sys.path.insert(0, str(HERE))
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
     here, worse = Tree(ROOT, sys.executable), False
     with tree_of(options.commit) as then:

@@ -171,7 +171,6 @@ def third_party_imports(folder: str) -> set[str]:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add((node.module or '').split('.')[0])
     ours = {*PACKAGES, 'nova', 'tests', 'benchmarks'}
-    ours |= {path.stem for path in (TOP / folder).glob('*.py')}
     return {
         DISTRIBUTION.get(name, name.replace('_', '.').lower())
         for name in found - set(sys.stdlib_module_names) - ours

@@ -6,6 +6,7 @@ import configparser
 import contextlib
 import functools
 import importlib
+import importlib.util
 import io
 import pathlib
 import re
@@ -70,6 +71,7 @@ NAMED_PATH = re.compile(
     r'(?<![\w./-])(?:\./)?((?:tools|tests|benchmarks|doc|etc|nova_fairness)'
     r'/[\w./-]*\w\.(?:py|sh|rst|txt|conf))\b'
 )
+NAMED_MODULE = re.compile(r'python3? -m ((?:benchmarks|tests)(?:\.\w+)+)')
 NAMED_OPTION = re.compile(r'``\[(fairness\w*)\]\s+(\w+)')
 
 
@@ -202,6 +204,18 @@ def test_every_path_in_the_documents_exists():
         if not (TOP / name).is_file()
     ]
     assert missing == []
+
+
+def test_every_module_that_the_documents_run_exists():
+    named = {
+        name
+        for path in DOCUMENTS
+        for name in NAMED_MODULE.findall(path.read_text(encoding='utf-8'))
+    }
+    assert 'benchmarks.beside' in named
+    assert {name for name in named if not importlib.util.find_spec(name)} == (
+        set()
+    )
 
 
 def configuration() -> cfg.ConfigOpts:

@@ -2,9 +2,9 @@
 
 """Memory of VMs on a node that is short of it: the scenario in short.
 
-``benchmarks/memory_v2.py`` is the long form. What counts here is the part of
-the pages it touches for which a guest waits, since that does not depend on
-how fast the machine is.
+``benchmarks/agent/memory_v2.py`` is the long form. What counts here is the
+part of the pages it touches for which a guest waits, since that does not
+depend on how fast the machine is.
 """
 
 import time

@@ -12,18 +12,18 @@ from tests.fixtures import benchmark
 @pytest.mark.parametrize(
     'name',
     [
-        'all_at_once_page',
-        'api_latency_page',
-        'border_page',
-        'exchange_page',
-        'hostile_peer_page',
-        'queue_cost_page',
-        'scenarios_page',
-        'sizing_page',
+        'all_at_once',
+        'api_latency',
+        'border',
+        'exchange',
+        'hostile_peer',
+        'queue_cost',
+        'scenarios',
+        'sizing',
     ],
 )
 def test_the_page_is_made_of_what_is_recorded(name):
-    page = benchmark.load(name)
+    page = benchmark.load(f'pages.{name}')
     assert page.PAGE.read_text() == page.recorded()
 
 
@@ -105,8 +105,8 @@ def test_a_simulated_month_is_recorded_to_be_quick_enough():
     assert month['cpu_s'] <= 60
 
 
-@pytest.mark.parametrize('name', benchmark.load('queue_orders_page').TABLES)
+@pytest.mark.parametrize('name', benchmark.load('pages.queue_orders').TABLES)
 def test_tables_of_orders_are_made_of_what_is_recorded(name):
-    page = benchmark.load('queue_orders_page')
+    page = benchmark.load('pages.queue_orders')
     text = (page.PAGES / f'{name}.inc').read_text()
     assert text == page.TABLES[name]()

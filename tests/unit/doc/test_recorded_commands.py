@@ -4,7 +4,6 @@
 
 import argparse
 import json
-import pathlib
 import shlex
 import sys
 
@@ -65,7 +64,9 @@ def test_a_recorded_command_is_still_understood(
         assert arguments[1] in programs.LABORATORY.names()
         monkeypatch.setattr(sys, 'argv', [program, *arguments])
     else:
-        main = benchmark.load(pathlib.Path(arguments[0]).stem).main
-        monkeypatch.setattr(sys, 'argv', arguments)
+        (option, name), rest = arguments[:2], arguments[2:]
+        assert option == '-m'
+        main = benchmark.load(name.removeprefix('benchmarks.')).main
+        monkeypatch.setattr(sys, 'argv', [name, *rest])
     with pytest.raises(_UnderstoodError):
         main()

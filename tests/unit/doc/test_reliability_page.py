@@ -86,7 +86,7 @@ def test_what_was_killed_in_front_of_nova_is_told_as_recorded():
         sum(run[name] for run in found)
         for name in ('lost', 'requests', 'doubles')
     )
-    told = shown_by('benchmarks/kills.py')[1]
+    told = shown_by('benchmarks/queue/kills.py')[1]
     assert told.endswith(
         f'{lost} of {asked:,} were lost, {twice} started twice'
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures import benchmark
 
-WEEKS = benchmark.load('border_page')
+WEEKS = benchmark.load('pages.border')
 PLACE = pathlib.Path(__file__).parents[4] / 'benchmarks/results/border'
 
 

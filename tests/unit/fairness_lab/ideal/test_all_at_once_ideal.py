@@ -14,7 +14,7 @@ RECORDED = benchmark.RESULTS / 'all-at-once' / 'result.json'
 
 @pytest.fixture(scope='module')
 def filled():
-    module = benchmark.load('all_at_once_ideal')
+    module = benchmark.load('policies.all_at_once_ideal')
 
     def found(**used):
         """Fill for VMs that belong to a user of their own each."""

@@ -17,7 +17,7 @@ RESULTS = pathlib.Path(__file__).parents[4] / 'benchmarks' / 'results'
 
 @pytest.fixture
 def churn():
-    return benchmark.load('churn')
+    return benchmark.load('policies.churn')
 
 
 def test_each_change_starts_or_deletes_a_vm(churn):

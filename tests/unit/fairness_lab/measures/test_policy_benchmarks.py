@@ -32,17 +32,17 @@ def rows(path):
 
 @pytest.fixture
 def graphs():
-    return benchmark.load('policies_graphs')
+    return benchmark.load('policies.graphs')
 
 
 @pytest.fixture
 def kernels():
-    return benchmark.load('policies_kernels')
+    return benchmark.load('policies.kernels')
 
 
 @pytest.fixture
 def cost():
-    return benchmark.load('policies_cost')
+    return benchmark.load('policies.cost')
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def recorded(path):
 
 
 def test_the_defaults_are_compared_with_all_pairs_and_no_agents(tmp_path):
-    benchmark.load('policies_defaults').defaults(tmp_path, 'one-node')
+    benchmark.load('policies.defaults').defaults(tmp_path, 'one-node')
     found = {
         (row['metric'], row['policy']): row
         for row in rows(tmp_path / 'defaults.csv')
@@ -276,7 +276,7 @@ def test_costs_are_written_for_every_size_and_cloud(
 
 
 def test_a_sweep_leaves_out_what_makes_no_difference():
-    sweep = benchmark.load('policies_sweep').SWEEPS
+    sweep = benchmark.load('policies.sweep').SWEEPS
     feedback, ahead = (list(item.combinations()) for item in sweep)
     assert len(feedback) == 3 * (1 + 2 * 2)
     assert len(ahead) == 3 * 3
@@ -292,25 +292,25 @@ CASES = [
 
 
 def test_every_hard_cloud_is_tried():
-    assert list(benchmark.load('worst_clouds').CASES) == CASES
+    assert list(benchmark.load('policies.worst_clouds').CASES) == CASES
 
 
 @pytest.mark.parametrize('name', CASES)
 def test_users_of_hard_clouds_have_what_is_fair(name):
-    hard = benchmark.load('worst_clouds')
+    hard = benchmark.load('policies.worst_clouds')
     found = hard.judged(hard.CASES[name], name, ['foresight'])
     assert found['foresight'] <= 0.05
 
 
 @pytest.mark.parametrize('seed', range(3))
 def test_users_have_what_is_fair_after_others_stopped_their_vms(seed):
-    hard = benchmark.load('worst_clouds')
+    hard = benchmark.load('policies.worst_clouds')
     drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
     assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
 
 
 def test_what_was_found_of_hard_clouds_is_written(tmp_path, monkeypatch):
-    hard = benchmark.load('worst_clouds')
+    hard = benchmark.load('policies.worst_clouds')
     asked = ['worst_clouds.py', '--out', str(tmp_path), '--seed', '7']
     monkeypatch.setattr('sys.argv', asked)
     hard.main()

@@ -17,15 +17,15 @@ CPU = resources.RESOURCES.index('cpu_time')
 
 @pytest.fixture
 def attacks():
-    return benchmark.load('incentives_attacks')
+    return benchmark.load('policies.incentives_attacks')
 
 
 @pytest.fixture
 def incentives():
-    return benchmark.load('incentives')
+    return benchmark.load('policies.incentives')
 
 
-NAMES = sorted(benchmark.load('incentives_attacks').ATTACKS)
+NAMES = sorted(benchmark.load('policies.incentives_attacks').ATTACKS)
 
 
 def others(cloud):
@@ -248,7 +248,7 @@ def test_what_was_recorded_brings_little_or_is_explained():
     path = benchmark.RESULTS / 'sim' / 'incentives.csv'
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [row['attack'] for row in rows] == list(
-        benchmark.load('incentives_attacks').ATTACKS
+        benchmark.load('policies.incentives_attacks').ATTACKS
     )
     for row in rows:
         if row['attack'] in ALLOWED:

@@ -11,7 +11,7 @@ from tests.fixtures import benchmark
 
 @pytest.fixture(scope='module')
 def ratios():
-    return benchmark.load('mesh_ratios')
+    return benchmark.load('exchange.mesh_ratios')
 
 
 @pytest.fixture(scope='module')

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What it costs nodes to tell each other their reports.
+
+Real sockets on the loopback interface and a real Redis; many nodes share a
+process, as one machine has too few descriptors for 200 processes' worth of
+everything else. For each number of nodes three ways run one after the other
+(see ``mesh_nodes.py``), so that ratios are from one run. Needs no root::
+
+    python -m benchmarks.exchange.mesh --out benchmarks/results/mesh.json
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import msgpack
+
+from benchmarks.exchange import mesh_nodes
+from benchmarks.exchange import mesh_ratios
+from nova_fairness.exchange import codec
+
+WORKER = 'benchmarks.exchange.mesh_worker'
+IDLE_S = 3.0
+"""How long it is watched what nodes use while nobody sends."""
+
+NODES_PER_PROCESS = 40
+CASES = (
+    (10, 20),
+    (50, 20),
+    (100, 20),
+    (200, 20),
+    (10, 200),
+    (50, 200),
+    (10, 1000),
+)
+"""Nodes and users of each; all of them take about seven minutes."""
+
+ROUND_S = {10: 1.0, 50: 2.0, 100: 4.0, 200: 8.0}
+ROUNDS = {10: 10, 50: 4, 100: 3, 200: 2}
+
+
+@contextlib.contextmanager
+def redis_server():
+    """Run a Redis of our own; give its transport URL."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as directory:
+        server = subprocess.Popen(
+            ['redis-server', '--port', str(port), '--bind', '127.0.0.1',
+             '--save', '', '--dir', directory, '--maxclients', '10000'],
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            time.sleep(0.5)
+            yield f'zmq+redis://127.0.0.1:{port}/?insecure=true'
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def loopback_bytes() -> int:
+    """How much the loopback interface has carried, headers included."""
+    for line in pathlib.Path('/proc/net/dev').read_text().splitlines():
+        name, _, counters = line.partition(':')
+        if name.strip() == 'lo':
+            return int(counters.split()[0])
+    raise LookupError('no loopback interface')
+
+
+class Worker:
+    """A process with some of the nodes."""
+
+    def __init__(self, spec: dict) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', WORKER, json.dumps(spec)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, **order: object) -> None:
+        """Say what to do next."""
+        self._process.stdin.write(json.dumps(order) + '\n')
+        self._process.stdin.flush()
+
+    def answer(self) -> dict:
+        """Wait for what came of it."""
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError('a worker ended; see above')
+        return json.loads(line)
+
+    def end(self) -> None:
+        """Wait for its end, at most a minute."""
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def run(kind: str, total: int, users: int, rounds: int, url: str) -> dict:
+    """Measure one way with so many nodes."""
+    workers = [
+        Worker(
+            {
+                'kind': kind,
+                'first': first,
+                'count': min(NODES_PER_PROCESS, total - first),
+                'total': total,
+                'users': users,
+                'vms_per_user': 3,
+                'url': url,
+            }
+        )
+        for first in range(0, total, NODES_PER_PROCESS)
+    ]
+    try:
+        return _conducted(workers, kind, total, users, rounds)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _conducted(
+    workers: list[Worker], kind: str, total: int, users: int, rounds: int
+) -> dict:
+    addresses = [
+        item for worker in workers for item in worker.answer()['addresses']
+    ]
+    for worker in workers:
+        worker.tell(addresses=addresses)
+    settled = [worker.answer()['settled'] for worker in workers]
+    if not all(settled):
+        raise RuntimeError(f'{kind}, {total} nodes: not everybody was heard')
+    period_s = ROUND_S.get(total, max(1.0, total / 20))
+    start_s = time.monotonic() + IDLE_S
+    for worker in workers:
+        worker.tell(start_s=start_s, rounds=rounds, period_s=period_s)
+    time.sleep(max(0.0, start_s - time.monotonic()))
+    before = loopback_bytes()
+    results = [worker.answer() for worker in workers]
+    carried = loopback_bytes() - before
+    for worker in workers:
+        worker.tell()
+    for worker in workers:
+        worker.answer()
+    lasted_s = rounds * period_s + 0.5
+    delays = [n for item in results for n in item['rounds_until_used']]
+    return {
+        'kind': kind,
+        'nodes': total,
+        'users': users,
+        'rounds': rounds,
+        'period_s': period_s,
+        'cpu_ms_per_node_round': 1e3
+        * sum(
+            item['cpu_s'] - item['idle_cpu_s'] * lasted_s for item in results
+        )
+        / total
+        / rounds,
+        'idle_cpu_ms_per_node_s': 1e3
+        * sum(item['idle_cpu_s'] for item in results)
+        / total,
+        'bytes_per_node_round': carried / total / rounds,
+        'descriptors_per_node': sum(item['descriptors'] for item in results)
+        / total,
+        'pss_kib_per_node': sum(item['pss_kib'] for item in results) / total,
+        'heard_by_fewest': min(
+            n for item in results for n in item['received']
+        ),
+        'rounds_until_used_mean': statistics.fmean(delays),
+        'rounds_until_used_max': max(delays),
+    }
+
+
+def message_bytes(users: int, vms_per_user: int) -> int:
+    """Size of the report of a node."""
+    made = mesh_nodes.node_report(1, users, vms_per_user)
+    return len(msgpack.packb(codec.encode(made, as_bytes=True)))
+
+
+def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """What to measure: all, or every combination of what was named."""
+    if not options.nodes and not options.users:
+        return list(CASES)
+    nodes = options.nodes or ROUND_S
+    return [
+        (total, users) for total in nodes for users in options.users or (20,)
+    ]
+
+
+def main() -> int:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--nodes', type=int, nargs='+')
+    parser.add_argument('--users', type=int, nargs='+')
+    parser.add_argument('--rounds', type=int)
+    parser.add_argument('--out', type=pathlib.Path)
+    options = parser.parse_args()
+    rows = []
+    with redis_server() as url:
+        for total, users in cases(options):
+            rounds = options.rounds or ROUNDS.get(total, 3)
+            for kind in mesh_nodes.KINDS:
+                rows.append(run(kind, total, users, rounds, url))
+                print(json.dumps(rows[-1]), flush=True)
+    result = {
+        'version': 1,
+        'command': ' '.join(['python', *sys.orig_argv[1:]]),
+        'machine': {
+            'kernel': platform.release(),
+            'python': platform.python_version(),
+        },
+        'message_bytes': [
+            {
+                'users': users,
+                'vms_per_user': vms,
+                'bytes': message_bytes(users, vms),
+            }
+            for users in (20, 200, 1000)
+            for vms in (1, 10)
+        ],
+        'rows': rows,
+        'ratios': mesh_ratios.ratios(rows),
+        'model': mesh_ratios.model(rows),
+    }
+    for item in result['ratios']:
+        print(json.dumps(item))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + '\n')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

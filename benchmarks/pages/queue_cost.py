@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Write the part of the manual that says what the queue costs.
+
+Takes ``benchmarks/results/relay.json``, ``holds.json``, ``queue_cycle.json``
+and ``fairqueue.json``; measures nothing itself::
+
+    python -m benchmarks.pages.queue_cost
+"""
+
+import json
+import pathlib
+
+from benchmarks.pages import manual_table
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = TOP / 'benchmarks/results'
+PAGE = TOP / 'doc/source/admin/queue-cost.inc'
+
+CALLS = ('A call of conductor', 'Half of them, ms', '99 of 100, ms')
+NAMES = {
+    'directly': 'without the relay',
+    'with_the_relay': 'with the relay',
+    'added': 'what it adds',
+}
+HOLDS = (
+    'Held',
+    'Senders',
+    'Memory of the relay, MiB',
+    'CPU time of the relay, ms a hold',
+    'Holds a second',
+)
+CYCLES = (
+    'Requests',
+    'Hosts',
+    'Accounts',
+    'Cycle',
+    'The store',
+    'A look',
+    'The ledger',
+    'A plan',
+    'A cycle',
+    'Starts',
+)
+KINDS = ('whole', 'between')
+PLANS = ('Order', 'Flavors', 'Accounts', 'A plan, s of CPU', 'Exponent')
+ACCOUNTS = {False: 'none', True: 'bounded'}
+ORDERS = {'OldestFirst': '``fifo``', 'FairTree': '``fair_tree``'}
+
+
+def calls(relay: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`CALLS`."""
+    return [
+        (
+            told,
+            f'{relay["a_call"][name]["p50_ms"]:.1f}',
+            f'{relay["a_call"][name]["p99_ms"]:.1f}',
+        )
+        for name, told in NAMES.items()
+    ]
+
+
+def holds(relay: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`HOLDS`."""
+    return [
+        (
+            f'{each["held"]:,}',
+            str(each['senders']),
+            f'{each["memory_mib"]:.0f}',
+            f'{each["cpu_ms_a_hold"]:.2f}',
+            f'{each["holds_a_second"]:,}',
+        )
+        for each in relay['holding']
+    ]
+
+
+def databases(found: dict) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows: holds a second by database and size of batches."""
+    by_name = found['holds_a_second']
+    sizes = list(next(iter(by_name.values())))
+    header = tuple(each.replace('_', ' ') for each in sizes)
+    rows = [
+        (name, *(f'{numbers[size]:,}' for size in sizes))
+        for name, numbers in by_name.items()
+    ]
+    return ('Holds a second', *header), rows
+
+
+def cycles(found: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`CYCLES`."""
+    return [
+        (
+            f'{each["requests"]:,}',
+            f'{each["hosts"]:,}',
+            ACCOUNTS[cloud['bounded']],
+            kind,
+            *(
+                f'{each[kind][f"{name}_cpu_s"]:.2f}'
+                for name in ('store', 'look', 'ledger', 'plan')
+            ),
+            f'{each[kind]["without_starts_cpu_s"]:.2f}',
+            f'{each[kind]["starts_cpu_s"]:.2f}',
+        )
+        for cloud in found['clouds']
+        for each in cloud['cycles']
+        for kind in KINDS
+    ]
+
+
+def plans(found: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`PLANS`: the largest cloud."""
+    return [
+        (
+            ORDERS[each['order']],
+            f'{each["flavors"]:,}',
+            ACCOUNTS[each['bounded']],
+            f'{each["plans"][-1]["cpu_s"]:.2f}',
+            f'{each["exponent"]:.2f}',
+        )
+        for each in found['plans']
+    ]
+
+
+def recorded() -> str:
+    """The part of the manual, from what is recorded."""
+    relay, holding, cycle, plan = (
+        json.loads((RESULTS / f'{name}.json').read_text())
+        for name in ('relay', 'holds', 'queue_cycle', 'fairqueue')
+    )
+    largest = plan['plans'][0]['plans'][-1]
+    without, bounded = (each['exponent'] for each in cycle['clouds'])
+    grows = (
+        'A whole cycle grows with the size of the cloud to the power of '
+        f'{without:.2f} without accounts, and of {bounded:.2f} with them. '
+        f'Plans for {largest["requests"]:,} requests on '
+        f'{largest["hosts"]:,} hosts:'
+    )
+    return '\n'.join(
+        [
+            *manual_table.lines(CALLS, calls(relay)),
+            *manual_table.lines(HOLDS, holds(relay)),
+            *manual_table.lines(*databases(holding)),
+            *manual_table.lines(CYCLES, cycles(cycle)),
+            grows,
+            '',
+            *manual_table.lines(PLANS, plans(plan)),
+        ]
+    )
+
+
+if __name__ == '__main__':
+    PAGE.write_text(recorded())

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tables of orders, patience and estimates, of what the simulator wrote.
+
+    python -m benchmarks.pages.queue_orders
+
+reads what ``benchmarks/results/queue`` has of each standard cloud, and of
+patience and estimates in folders beside it, and writes
+``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
+``patience-evidence.inc``, ``estimates-evidence.inc`` and, of ``spot.json`` and
+``spot-without.json``, ``preemption-choices.inc``, and of ``spot-means.json``
+``preemption-means.inc``.
+"""
+
+from collections.abc import Callable
+import itertools
+import json
+import pathlib
+
+from fairness_lab.queue_sim import reader
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = TOP / 'benchmarks' / 'results' / 'queue'
+PAGES = TOP / 'doc' / 'source' / 'contributor'
+
+HEAD = (
+    'Cloud',
+    'Order',
+    'Error of shares %',
+    'Utilisation %',
+    'Mean wait h',
+    'Longest h',
+    'Expired',
+)
+BARS_HEAD = (
+    'Order',
+    'Clouds within 5 %',
+    'Largest error %',
+    'Mean error %',
+    'Half of the best peer',
+    'Most even between users',
+    'Least even (Jain) %',
+    'Utilisation below the fullest, points',
+    'Longest h',
+    'Expired',
+)
+WITHIN = 0.05
+"""Of the error of shares, and of the utilisation that it may cost."""
+
+ESTIMATES_HEAD = (
+    'Cloud',
+    'Requests',
+    'By p50 %, not corrected',
+    'By p50 %',
+    'By p90 %, not corrected',
+    'By p90 %',
+)
+CHOICES_HEAD = (
+    'Who makes room',
+    'Servers left',
+    'Work lost %',
+    'Follows shares',
+    'Error of shares %',
+    'Utilisation %',
+)
+MEANS_HEAD = (
+    'Who makes room',
+    'Kept free %',
+    'Notice s',
+    'Save their work %',
+    *CHOICES_HEAD[1:],
+)
+COLUMNS = '.. list-table::\n   :header-rows: 1\n'
+
+
+def row(run):
+    """Cells of a run."""
+    waiting = run['waiting']
+    return (
+        run['scenario'],
+        f'``{run["order"]}``',
+        f'{100 * run["share_error"]["mean"]:.1f}',
+        f'{100 * run["utilisation"]["settled_mean"]:.1f}',
+        f'{waiting["mean_s"] / 3600:.1f}',
+        f'{waiting["longest_s"] / 3600:.1f}',
+        str(waiting['expired']),
+    )
+
+
+def runs(paths):
+    """All that is recorded in some files."""
+    return [
+        run
+        for path in filter(pathlib.Path.exists, paths)
+        for run in json.loads(path.read_text('utf-8'))['runs']
+    ]
+
+
+def patient(run):
+    """Cells of a run, with its patience."""
+    cloud, order, *others = row(run)
+    return (cloud, order, f'{run["patience_s"] / 3600:g}', *others)
+
+
+def standard():
+    """Runs of all orders on all standard clouds."""
+    return runs(RESULTS / f'{name}.json' for name in sorted(reader.STANDARD))
+
+
+def orders():
+    """The table of orders."""
+    return text([HEAD, *(row(run) for run in standard())])
+
+
+def error(run):
+    """Mean error of shares after two half-lives, 0 to 1."""
+    return run['share_error']['mean']
+
+
+def used(run):
+    """Mean utilisation after two half-lives, 0 to 1."""
+    return run['utilisation']['settled_mean']
+
+
+def even(run):
+    """Jain's index of users beside what they are entitled to, 0 to 1."""
+    return run['jain']['mean']
+
+
+def bars():
+    """The table of what each order keeps, that with the least error first."""
+    found = {
+        order: list(group)
+        for order, group in itertools.groupby(
+            sorted(standard(), key=lambda run: run['order']),
+            key=lambda run: run['order'],
+        )
+    }
+    first = sorted(found, key=lambda order: max(map(error, found[order])))
+    return text([BARS_HEAD, *(kept(order, found) for order in first)])
+
+
+def kept(order, found):
+    """Cells of an order, beside all others."""
+    own = found[order]
+    others = {run['scenario']: [] for group in found.values() for run in group}
+    for name, group in found.items():
+        for run in group if name != order else ():
+            others[run['scenario']].append(run)
+    errors = [error(run) for run in own]
+    beside = [(run, others[run['scenario']]) for run in own]
+    lost = [max(map(used, peers)) - used(run) for run, peers in beside]
+    most = [even(run) > max(map(even, peers)) for run, peers in beside]
+    waits = [run['waiting'] for run in own]
+    return (
+        f'``{order}``',
+        f'{sum(each <= WITHIN for each in errors)} of {len(own)}',
+        f'{100 * max(errors):.1f}',
+        f'{100 * sum(errors) / len(own):.1f}',
+        f'{sum(itertools.starmap(is_half, beside))} of {len(own)}',
+        f'{sum(most)} of {len(own)}',
+        f'{100 * min(map(even, own)):.1f}',
+        f'{100 * max(lost):.1f}',
+        f'{max(each["longest_s"] for each in waits) / 3600:.1f}',
+        str(sum(each['expired'] for each in waits)),
+    )
+
+
+def is_half(run, peers):
+    """Whether a run has half the best peer's error, and is nearly as full."""
+    best = min(peers, key=error)
+    is_full = used(run) >= (1 - WITHIN) * used(best)
+    return error(run) <= error(best) / 2 and is_full
+
+
+def patience():
+    """The table of patience, the most patient last."""
+    found = runs((RESULTS / 'patience').glob('*.json'))
+    found.sort(key=lambda r: (r['scenario'], r['order'], r['patience_s']))
+    cloud, order, *others = HEAD
+    head = (cloud, order, 'Patience h', *others)
+    return text([head, *(patient(run) for run in found)])
+
+
+def estimates():
+    """The table of estimates."""
+    paths = sorted((RESULTS / 'estimates').glob('*.json'))
+    found = [json.loads(path.read_text('utf-8')) for path in paths]
+    return text([ESTIMATES_HEAD, *(estimated(run) for run in found)])
+
+
+def estimated(run):
+    """Cells of a run whose estimates were judged."""
+    judged = run['estimates']
+    parts = ('by_p50_alone', 'by_p50', 'by_p90_alone', 'by_p90')
+    return (
+        run['scenario'],
+        str(judged['count']),
+        *(f'{100 * judged[part]:.0f}' for part in parts),
+    )
+
+
+def choices():
+    """The table of victims, and the cloud without preemptible servers."""
+    without = json.loads((RESULTS / 'spot-without.json').read_text('utf-8'))
+    found = [choice(run) for run in runs([RESULTS / 'spot.json'])]
+    return text([CHOICES_HEAD, *found, choice(without)])
+
+
+def means():
+    """The table of what else loses less than another choice."""
+    plain = ('least', 'youngest')
+    found = [e for e in runs([RESULTS / 'spot.json']) if e['victims'] in plain]
+    found += runs([RESULTS / 'spot-means.json'])
+    return text([MEANS_HEAD, *map(meant, found)])
+
+
+def meant(run):
+    """Cells of a run, with what was set for it."""
+    name, *cells = choice(run)
+    return (
+        name,
+        f'{100 * run.get("kept_free", 0):g}',
+        f'{run["notice_s"]:g}',
+        f'{100 * run.get("saves", 0):g}',
+        *cells,
+    )
+
+
+def choice(run):
+    """Cells of a run in which servers made room."""
+    made, name = run['made_room'], f'``{run["victims"]}``'
+    left = ['-'] * 3
+    if made is None:
+        name = 'without preemptible servers'
+    else:
+        left = [
+            str(made['servers']),
+            f'{100 * made["lost_part"]:.1f}',
+            f'{made["follows_share"]:.2f}',
+        ]
+    return (
+        name,
+        *left,
+        f'{100 * run["share_error"]["mean"]:.1f}',
+        f'{100 * run["utilisation"]["settled_mean"]:.1f}',
+    )
+
+
+def text(rows):
+    """A whole table."""
+    lines = [COLUMNS]
+    for cells in rows:
+        first, *others = cells
+        lines.append(f'   * - {first}')
+        lines += [f'     - {cell}' for cell in others]
+    return '\n'.join(lines) + '\n'
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    'order-evidence': orders,
+    'order-bars': bars,
+    'patience-evidence': patience,
+    'estimates-evidence': estimates,
+    'preemption-choices': choices,
+    'preemption-means': means,
+}
+"""By the name of the page."""
+
+
+if __name__ == '__main__':
+    for name, table in TABLES.items():
+        (PAGES / f'{name}.inc').write_text(table(), encoding='utf-8')

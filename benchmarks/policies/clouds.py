@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random clouds that nobody tuned for: who lacks how much of the ideal.
+
+    python -m benchmarks.policies.clouds --out benchmarks/results/sim/clouds
+    python -m benchmarks.policies.clouds --out DIR --fresh --count 50
+    python -m benchmarks.policies.clouds --out DIR --only tiny --seed 7
+
+Of each kind so many clouds are drawn: sizes, degrees, quotas, loads, speeds
+and losses. Each is simulated with the default policy, with feedback and
+without agents. ``--fresh`` draws with a seed that was never used before and
+says which it was, so that nobody tunes to what is drawn here. Written are
+``clouds.json``, with a row for each cloud, and ``clouds.csv``, which sums up.
+"""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import concurrent.futures
+import dataclasses
+import pathlib
+import secrets
+import statistics
+from typing import Any
+
+import numpy as np
+
+from benchmarks.policies import runs
+from fairness_lab.measures import running
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import values as scenario_module
+from nova_fairness.model import resources
+
+ROUNDS = 30
+SETTLED = 5
+"""Of the rounds at the end, in which the worst counts."""
+
+WITHIN, NEAR = 0.05, 0.10
+QUICK = 5
+"""Rounds in which users should be within the first."""
+
+WORSE = 0.02
+"""By so much users may lack more than with what it is compared with."""
+
+METRIC = 'DominantShareMetric'
+POLICIES = ('foresight', 'feedback', 'none')
+
+_MIB = 2**20
+_CPU = resources.RESOURCES.index('cpu_time')
+_MEMORY = resources.RESOURCES.index('memory')
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Parameters of what is drawn.
+
+    :ivar nodes: fewest and most.
+    :ivar sizes: CPUs of nodes; drawn for each node, or once where ``equal``.
+    :ivar equal: whether all nodes of a cloud have one size and speed.
+    :ivar degrees: fewest and most nodes of a user.
+    :ivar vms: fewest and most of a user on a node.
+    :ivar vcpus: of a VM.
+    :ivar wants: least and largest part of its vCPUs that a VM wants.
+    :ivar idle: part of the VMs that want 2 % only.
+    :ivar lost: largest part of reports that get lost; they also tarry then,
+        and agents act at different times.
+    :ivar exempt: part of the VMs that agents leave alone.
+    """
+
+    nodes: tuple[int, int] = (2, 12)
+    sizes: tuple[int, ...] = (1, 2, 4, 8)
+    equal: bool = True
+    degrees: tuple[int, int] = (1, 4)
+    vms: tuple[int, int] = (1, 4)
+    vcpus: tuple[int, ...] = (1, 2, 4)
+    wants: tuple[float, float] = (1.0, 1.0)
+    idle: float = 0.0
+    lost: float = 0.0
+    exempt: float = 0.0
+
+
+KINDS: Mapping[str, Kind] = {
+    'one-node': Kind(nodes=(1, 1), wants=(0.1, 1.0)),
+    'full': Kind(vcpus=(1,)),
+    'partial': Kind(wants=(0.1, 1.0)),
+    'heterogeneous': Kind(equal=False, degrees=(3, 3)),
+    'tiny': Kind(vms=(4, 40), vcpus=(1,), wants=(0.05, 0.2)),
+    'partly-idle': Kind(idle=0.5),
+    'lossy': Kind(wants=(0.1, 1.0), lost=1 / 3),
+    'exempt': Kind(wants=(0.1, 1.0), exempt=0.2),
+}
+
+
+def drawn(name: str, seed: int, number: int) -> cloud_module.Experiment:
+    """Draw a cloud and its agents."""
+    kind = KINDS[name]
+    chance = np.random.default_rng([seed, number, *name.encode()])
+    nodes = int(chance.integers(kind.nodes[0], kind.nodes[1] + 1))
+    users = int(chance.integers(2, 3 * nodes + 5))
+    cpus = chance.choice(kind.sizes, nodes).astype(float)
+    speed = chance.choice([0.7, 1.0, 1.4], nodes)
+    if kind.equal:
+        cpus[:], speed[:] = cpus[0], 1.0
+    unequal = chance.random() < 1 / 3
+    quota = (
+        chance.choice([1.0, 2.0, 4.0], users) if unequal else np.ones(users)
+    )
+    rows = list(_vms(kind, chance, cpus, users))
+    node, user, vcpus, part = (
+        np.array(row) for row in zip(*rows, strict=True)
+    )
+    made = cloud(
+        f'{name}-{number}', cpus, speed, quota, node, user, vcpus, part * vcpus
+    )
+    if kind.exempt:
+        exempt = chance.random(len(node)) < kind.exempt
+        made = dataclasses.replace(made, exempt=exempt)
+    return cloud_module.Experiment(made, _agents(kind, chance, number))
+
+
+def _vms(
+    kind: Kind, chance: np.random.Generator, cpus: np.ndarray, users: int
+) -> Iterator[tuple[int, int, int, float]]:
+    for user in range(users):
+        most = min(kind.degrees[1], len(cpus))
+        degree = int(chance.integers(min(kind.degrees[0], most), most + 1))
+        for node in chance.choice(len(cpus), degree, replace=False):
+            for _ in range(int(chance.integers(kind.vms[0], kind.vms[1] + 1))):
+                vcpus = min(int(chance.choice(kind.vcpus)), int(cpus[node]))
+                part = float(chance.uniform(*kind.wants))
+                is_idle = chance.random() < kind.idle
+                yield int(node), user, vcpus, 0.02 if is_idle else part
+
+
+def cloud(
+    name: str,
+    cpus: np.ndarray,
+    speed: np.ndarray,
+    quota: np.ndarray,
+    node: np.ndarray,
+    user: np.ndarray,
+    vcpus: np.ndarray,
+    demand: np.ndarray,
+) -> cloud_module.Cloud:
+    """Bring nodes, users and VMs into the form of the simulator.
+
+    :param cpus: (m,) of each node, with its ``speed``.
+    :param quota: (u,) of each user.
+    :param node: (n,) of each VM, as all that follow; users ascending.
+    :param demand: CPUs that each wants.
+    """
+    specs, count = _specs(cpus, speed), len(node)
+    wanted = np.zeros((count, len(resources.RESOURCES)))
+    wanted[:, _CPU], wanted[:, _MEMORY] = demand, 64 * _MIB
+    return cloud_module.Cloud(
+        name=name,
+        description='drawn',
+        interval_s=10.0,
+        rounds=ROUNDS,
+        nodes=tuple(spec.name for spec in specs),
+        cpus=cpus,
+        speed=speed * scenario_module.SPEED,
+        capacity=np.array([spec.capacity() for spec in specs]),
+        users=tuple(f'user{place:02d}' for place in range(len(quota))),
+        user_weight=quota,
+        vms=tuple(f'vm{place:04d}' for place in range(count)),
+        user_of_vm=user,
+        vcpus=vcpus.astype(np.int64),
+        memory_bytes=np.full(count, 512.0 * _MIB),
+        coupled=np.zeros(wanted.shape, dtype=np.bool_),
+        changes=cloud_module.VmChanges(
+            np.zeros(count, np.intp), np.arange(count), node, wanted
+        ),
+    )
+
+
+def _specs(
+    cpus: np.ndarray, speed: np.ndarray
+) -> list[scenario_module.NodeSpec]:
+    return [
+        scenario_module.NodeSpec(
+            f'node{place:02d}',
+            cpus=float(count),
+            speed=float(factor),
+            memory_mib=2**18,
+            disk_mib_s=200.0,
+            network_mbit_s=1000.0,
+        )
+        for place, (count, factor) in enumerate(zip(cpus, speed, strict=True))
+    ]
+
+
+def _agents(
+    kind: Kind, chance: np.random.Generator, number: int
+) -> scenario_module.AgentSpec:
+    if not kind.lost:
+        return scenario_module.AgentSpec()
+    return scenario_module.AgentSpec(
+        ticks=4,
+        spread=True,
+        view_max_age=6.0,
+        seed=number,
+        links=scenario_module.LinkSpec(
+            loss=float(chance.uniform(0.0, kind.lost)),
+            jitter=float(chance.uniform(0.0, 2.0)),
+        ),
+    )
+
+
+def tried(name: str, seed: int, number: int) -> dict[str, Any]:
+    """Simulate a cloud with each policy."""
+    scenario = drawn(name, seed, number)
+    row: dict[str, Any] = {'kind': name, 'number': number}
+    for policy in POLICIES:
+        found = runs.tried(
+            scenario, running.RunOptions(metric=METRIC, policy=policy)
+        )
+        lacks = [value or 0.0 for value in found['worst_bounded']]
+        late = [place for place, part in enumerate(lacks) if part > WITHIN]
+        row[policy] = {
+            'lacks': max(lacks[-SETTLED:]),
+            'rounds': late[-1] + 1 if late else 0,
+        }
+    return row
+
+
+def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Sum up the clouds of a kind."""
+    lacks = {
+        policy: [row[policy]['lacks'] for row in rows] for policy in POLICIES
+    }
+    mine = lacks['foresight']
+
+    def part(chosen: Sequence[bool]) -> str:
+        return runs.percent(sum(chosen) / len(rows))
+
+    worse = [
+        part([a > b + WORSE for a, b in zip(mine, lacks[other], strict=True)])
+        for other in ('none', 'feedback')
+    ]
+    return [
+        name,
+        len(rows),
+        part([value <= WITHIN for value in mine]),
+        part([value <= NEAR for value in mine]),
+        part([row['foresight']['rounds'] <= QUICK for row in rows]),
+        *(runs.percent(statistics.median(lacks[each])) for each in POLICIES),
+        *(runs.percent(max(lacks[each])) for each in POLICIES),
+        *worse,
+    ]
+
+
+HEAD = (
+    'kind',
+    'clouds',
+    'within 5 %',
+    'within 10 %',
+    f'within 5 % in {QUICK} rounds',
+    *(f'{policy}: median lacks %' for policy in POLICIES),
+    *(f'{policy}: most lacks %' for policy in POLICIES),
+    'worse than without agents',
+    'worse than feedback',
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--count', type=int, default=500, help='of each kind')
+    parser.add_argument(
+        '--seed', type=int, default=12, help='of what is drawn'
+    )
+    parser.add_argument(
+        '--fresh', action='store_true', help='draw with a new seed'
+    )
+    parser.add_argument('--only', choices=list(KINDS), help='one kind')
+    parser.add_argument('--processes', type=int, default=2)
+    options = parser.parse_args()
+    seed = secrets.randbelow(2**31) if options.fresh else options.seed
+    print(f'seed {seed}')
+    rows, table = [], [HEAD]
+    with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
+        for name in [options.only] if options.only else KINDS:
+            found = list(
+                pool.map(
+                    tried,
+                    [name] * options.count,
+                    [seed] * options.count,
+                    range(options.count),
+                )
+            )
+            rows += found
+            table.append(summed(name, found))
+            print(*table[-1], flush=True)
+            # What was found is not lost if a later kind takes too long.
+            options.out.mkdir(parents=True, exist_ok=True)
+            runs.write(options.out / 'clouds.json', [{'seed': seed}, *rows])
+            runs.write_csv(options.out / 'clouds.csv', table)
+
+
+if __name__ == '__main__':
+    main()
