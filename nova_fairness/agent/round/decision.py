@@ -123,10 +123,7 @@ class Decision:
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
             foresight=self._foreseer.of_node(
-                measured,
-                policy,
-                settings.ratios(),
-                np.array([vm.key in ask.exempt for vm in facts.vms], np.bool_),
+                measured, policy, settings.ratios(), facts.left_alone
             ),
         )
         previous = self._previous(facts, ask.held)

@@ -62,6 +62,13 @@ class ScaleFacts:
         )
 
     @functools.cached_property
+    def left_alone(self) -> resources.Mask:
+        """(n,) whether each VM is exempt."""
+        return np.array(
+            [item.key in self.exempt for item in self.vms], np.bool_
+        )
+
+    @functools.cached_property
     def _knobs(self) -> dict[resources.ResourceControl, list[allocation.Knob]]:
         keys = [item.key for item in self.vms]
         return {
