@@ -4,10 +4,11 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
+from fairness_lab.queue_sim import published_victims
 from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import local_search
-from nova_fairness.planners.preemption import published
 from nova_fairness.planners.preemption import victims
+from nova_fairness.planners.preemption import youngest
 from nova_fairness.testing import victims_contract
 
 
@@ -82,7 +83,7 @@ def test_too_many_servers_stay_as_they_are(monkeypatch):
 
 def test_looks_have_an_end(monkeypatch):
     needs, field = victims_contract.make_case(12, hosts=8, needs=3)
-    chosen = published.Chance().choose(needs, field)
+    chosen = published_victims.Chance().choose(needs, field)
     looked = []
     kept = local_search._Search._looked
     monkeypatch.setattr(local_search, 'LOOKS', 20)
@@ -102,8 +103,8 @@ def test_looks_have_an_end(monkeypatch):
 def test_never_dearer_and_always_room(seed, count, by):
     needs, field = victims_contract.make_case(seed, needs=count)
     choose = {
-        'a': published.Chance(),
-        'b': published.Youngest(),
+        'a': published_victims.Chance(),
+        'b': youngest.Youngest(),
     }[by]
     before = choose.choose(needs, field)
     hypothesis.assume(None not in before)

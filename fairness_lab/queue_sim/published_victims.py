@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How others choose victims, as plugins to compare :mod:`.least_cost` with.
+"""How others choose victims, as plugins to compare those of the queue with.
 
 Each is written down from what its authors say; on a cloud of hosts, and as far
 as it can be done without their faults: none kills before it is known that the
@@ -19,6 +19,7 @@ import numpy as np
 
 from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import victims
+from nova_fairness.planners.preemption import youngest
 
 _COMBINED = 10
 """Parties of one host at most that are combined in every way: their number
@@ -199,26 +200,6 @@ class Opie(_HostByHost):
         return row, _until_fits(piece, row, sorted(able[row]), pool)
 
 
-class Youngest(victims.OneByOne):
-    """The youngest of the cloud, until some host has room."""
-
-    description = 'The youngest servers, until there is room on some host.'
-
-    def one(
-        self,
-        piece: candidates.Piece,
-        rows: candidates.Marks,
-        may: candidates.Marks,
-        pool: candidates.FreeCapacity,
-    ) -> victims.Found | None:
-        """Take them out one after the other; those on other hosts stay."""
-        since = pool.field.since
-        order = sorted(
-            np.flatnonzero(may).tolist(), key=lambda v: (-since[v], v)
-        )
-        return _first_fit(piece, rows, iter(order), pool)
-
-
 class Kueue(victims.OneByOne):
     """Kueue's fair sharing: the owner with the highest share loses first.
 
@@ -239,7 +220,9 @@ class Kueue(victims.OneByOne):
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Take them out in turns."""
-        return _first_fit(piece, rows, self._turns(may, pool.field), pool)
+        return youngest.first_fit(
+            piece, rows, self._turns(may, pool.field), pool
+        )
 
     @staticmethod
     def _turns(
@@ -312,25 +295,6 @@ def _combinations(
     fits = (free[:, asked] >= piece.amounts[asked]).all(axis=1)
     for chosen in bits[fits]:
         yield [v for v, is_in in zip(some, chosen, strict=True) if is_in]
-
-
-def _first_fit(
-    piece: candidates.Piece,
-    rows: candidates.Marks,
-    order: Iterator[int],
-    pool: candidates.FreeCapacity,
-) -> victims.Found | None:
-    """Add victims until a host has room; those that are not needed stay."""
-    tried, gone = pool.copy(), []
-    for v in order:
-        tried.leave(v)
-        gone.append(v)
-        free = tried.fits(piece, rows)
-        if len(free):
-            row = int(free[0])
-            tried.place(piece, row)
-            return row, [v for v in reversed(gone) if not tried.put_back(v)]
-    return None
 
 
 def _normalised(weights: candidates.Floats) -> candidates.Floats:
