@@ -3,7 +3,6 @@
 """Options of the agent's round: ``[fairness]``."""
 
 from collections.abc import Mapping
-from collections.abc import Sequence
 import socket
 from typing import Any
 
@@ -78,7 +77,7 @@ BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
 
 
 def by_control(
-    name: str, said: Sequence[Mapping[str | None, float]] | None
+    name: str, said: Mapping[str | None, float] | None
 ) -> dict[str | None, float]:
     """Number of all controls, by ``None``, and the others of single ones.
 
@@ -86,33 +85,24 @@ def by_control(
     :param said: what is configured.
     """
     default = BY_CONTROL[name]
-    found: dict[str | None, float] = {None: default[None]}
-    for numbers in said or [default]:
-        found |= numbers
-    return found
+    return {None: default[None], **(default if said is None else said)}
 
 
 def _by_control(
     name: str,
-    deprecated: str,
     bounds: tuple[float, float],
     help_text: str,
     advanced: bool = False,
 ) -> cfg.Opt:
-    """An option of :class:`ByControl`, whose default is ``None``.
-
-    It is a list, so that the number in the present spelling and the pairs in
-    the deprecated one, which stood beside each other, are both read.
-    """
+    """An option of :class:`ByControl`, whose default is ``None``."""
     least, most = bounds
-    return cfg.MultiOpt(
+    return cfg.Opt(
         name,
-        item_type=ByControl(types.Float(min=least, max=most)),
+        type=ByControl(types.Float(min=least, max=most)),
         sample_default=','.join(
             f'{control}:{number:g}' if control else f'{number:g}'
             for control, number in BY_CONTROL[name].items()
         ),
-        deprecated_name=deprecated,
         advanced=advanced,
         help=f'{help_text}From {least:g} to {most:g}.\n',
     )
@@ -223,7 +213,6 @@ values that it was found with.
     ),
     _by_control(
         'max_weight_ratio',
-        'max_weight_ratios',
         (1.0, 1000.0),
         """
 Largest weight on a node divided by the smallest. No unit. It bounds how far a
@@ -236,7 +225,6 @@ thread slows down, and calls of Nova for a heavy VM take seconds. The policy
     ),
     _by_control(
         'weight_tolerance',
-        'weight_tolerances',
         (0.0, 0.5),
         """
 Smallest relative change that is written to the kernel. No unit. A number holds
@@ -248,7 +236,6 @@ a VM holds of it changes all the time.
     ),
     _by_control(
         'largest_step',
-        'largest_steps',
         (1.01, 1000.0),
         """
 Largest factor by which a weight grows or shrinks in one round. No unit. A

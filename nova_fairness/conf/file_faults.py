@@ -96,9 +96,6 @@ def _names(listed: Listed) -> dict[str, dict[str, str]]:
         for option in options:
             names = known.setdefault(section, {})
             names |= {option.dest: '', _plain(option.name): ''}
-            for old in option.deprecated_opts:
-                within = known.setdefault(old.group or section, {})
-                within[_plain(old.name or option.name)] = ''
     known.pop('DEFAULT', None)
     return known
 
