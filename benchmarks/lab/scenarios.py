@@ -33,6 +33,10 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
+    'unlike-vms': ['unlike-vms'],
+    'one-waits-without': ['one-waits', '--no-agents'],
+    'one-waits': ['one-waits'],
+    'wide-vms': ['wide-vms'],
     'closed-loops-without': [
         'closed-loops',
         '--no-agents',

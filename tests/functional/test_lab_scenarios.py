@@ -35,6 +35,11 @@ FAST = {
         '--duration=40',
     ),
     'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
+    'a single VM that waits is contention': (
+        'one-waits',
+        '--interval=1',
+        '--duration=40',
+    ),
 }
 
 LONGER = {
@@ -85,6 +90,10 @@ WHOLE = {
     'one node, original': ('one-node-cpu', *THESIS),
     'spike': ('spike',),
     'many against one': ('many-against-one',),
+    'one busy VM among many': ('unlike-vms',),
+    'one VM waits among many, without an agent': ('one-waits', '--no-agents'),
+    'one VM waits among many': ('one-waits',),
+    'VMs as wide as their node': ('wide-vms',),
     'closed loops': ('closed-loops',),
     'uncontended, 10 s': ('uncontended',),
     'uncontended, 1 s': ('uncontended', '--interval=1', '--duration=302.5'),
