@@ -617,7 +617,10 @@ class Service:
             return do(found)
         except (*quarantine_module.PASSES, exception.CloudError):
             raise
-        except Exception as error:  # noqa: BLE001 - one of many made it fail
+        except Exception as error:
+            if _fails(do, ()):
+                # No request is to blame.
+                raise
             budget = culprits.SearchBudget(
                 _TRIES, self._monotonic, self._monotonic() + 5.0
             )
