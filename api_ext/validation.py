@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 import functools
 import json
+import math
 import re
 from typing import Any
 import urllib.parse
@@ -105,7 +106,12 @@ def _lenient(schema: Any) -> Any:
 
 
 def _pruned(value: Any, schema: Schema) -> Any:
-    """The part of a value that a schema names."""
+    """The part of a value that a schema names.
+
+    :raises BadRequest: if it holds a number that JSON has not.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise faults.BadRequest(f'{value} is not a number in JSON')
     if isinstance(value, list):
         items = schema.get('items', {})
         return [_pruned(each, items) for each in value]

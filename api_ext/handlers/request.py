@@ -277,7 +277,8 @@ def _parent(asked: http_request.CallerRequest, account: str) -> str:
         asked, 'list_shares', project=account, marker=None, limit=1
     )
     found = [
-        service.checked(each, _SHARE) for each in service.part(said, 'shares')
+        service.checked(each, _SHARE)
+        for each in service.listed(said, 'shares')
     ]
     return str(found[0].get('parent') or '') if found else ''
 

@@ -51,7 +51,7 @@ def page(
 
     :param key: of what names an item.
     """
-    items = [checked(each, judge) for each in part(said, plural)]
+    items = [checked(each, judge) for each in listed(said, plural)]
     last = str(items[-1][key]) if items and said.get('more') else None
     return paging.page(plural, asked.url, asked.query, items, last)
 
@@ -132,6 +132,17 @@ def part(said: Any, key: str) -> Any:
     if not isinstance(said, Mapping) or key not in said:
         raise faults.Unavailable('The answer cannot be understood.')
     return said[key]
+
+
+def listed(said: Any, key: str) -> list[Any]:
+    """A part of an answer that is a list.
+
+    :raises Unavailable: if it is none.
+    """
+    found = part(said, key)
+    if not isinstance(found, list):
+        raise faults.Unavailable('The answer cannot be understood.')
+    return found
 
 
 def checked(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 """Base classes of the commands."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import logging
 from typing import Any
 
+from osc_lib import exceptions
 from osc_lib.command import command
 
+from nova_fairness import exception
 from nova_fairness.client import columns as columns_module
 from nova_fairness.client import http
 from nova_fairness.model import plain
@@ -40,7 +43,26 @@ def _api(manager: Any) -> http.FairnessApi:
     return made
 
 
-class Lister(command.Lister):
+class _Reader:
+    """Reads answers, which may be of another release than the client."""
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; give its exit code.
+
+        :raises CommandError: if the answer has another form than it should.
+        """
+        run: Callable[[argparse.Namespace], int | None]
+        run = getattr(super(), 'run')  # noqa: B009 - of the other base
+        try:
+            return run(parsed_args) or 0
+        except exception.UNREADABLE as error:
+            raise exceptions.CommandError(
+                'the answer of nova-api cannot be understood:'
+                f' {type(error).__name__}; use the client of its release'
+            ) from error
+
+
+class Lister(_Reader, command.Lister):
     """Makes a table, and fails if hosts are missing in it."""
 
     is_complete = True
@@ -62,7 +84,7 @@ class Lister(command.Lister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code."""
-        code: int = super().run(parsed_args) or 0
+        code = super().run(parsed_args)
         return code or (0 if self.is_complete else INCOMPLETE)
 
     def miss(self, what: str, hosts: Mapping[str, str]) -> None:
@@ -72,7 +94,7 @@ class Lister(command.Lister):
             self.is_complete = False
 
 
-class ShowOne(command.ShowOne):
+class ShowOne(_Reader, command.ShowOne):
     """Shows one thing."""
 
     def produce_output(

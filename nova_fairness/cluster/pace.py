@@ -33,9 +33,12 @@ class WorkBudget:
     @property
     def left(self) -> int:
         """Units that may still be done; 0 when the time is over."""
-        if self._monotonic() > self._end_s:
-            return 0
-        return max(self._left, 0)
+        return max(self._left, 0) if self.is_in_time else 0
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether time is left, whatever units are."""
+        return self._monotonic() <= self._end_s
 
     def take(self, units: int = 1) -> bool:
         """Take some units; ``False`` if none are left.

@@ -46,6 +46,9 @@ _S = request_model.State
 _RELEASED = frozenset({_S.SENDING, *request_model.UNSENT})
 _K = quarantine_module.InputKind
 _T = TypeVar('_T')
+_Seen = tuple[records.RequestRecord, list[nova_module.Server]]
+"""A request, and those of its servers that are there."""
+
 _OF_CYCLE = 'cycle'
 _TRIES = 100
 """How often a part of a cycle is done to find who makes it fail."""
@@ -61,8 +64,14 @@ _DELETED_OF_ONE = 20
 _SENT_AT_ONCE = 200
 """Requests: the calls for one do not depend on its servers."""
 
+_EXPIRED_AT_ONCE = 500
+"""Requests: each is a write to the database."""
+
 _ASKED_AT_ONCE = 200
 """Servers that lists lack."""
+
+_ASKS_AGAIN_S = 60.0
+"""After it was asked about a request in doubt in vain."""
 
 _ENOUGH = 20
 """Servers of one request that say how it is."""
@@ -608,7 +617,10 @@ class Service:
             return do(found)
         except (*quarantine_module.PASSES, exception.CloudError):
             raise
-        except Exception as error:  # noqa: BLE001 - one of many made it fail
+        except Exception as error:
+            if _fails(do, ()):
+                # No request is to blame.
+                raise
             budget = culprits.SearchBudget(
                 _TRIES, self._monotonic, self._monotonic() + 5.0
             )
@@ -728,31 +740,45 @@ class Service:
     ) -> None:
         """Look up how dispatched requests went on, and deleted servers."""
         servers = view.servers
+        seen: list[_Seen] = []
         absent = []
         for record in found:
             request = record.request
             there = [
                 servers[uuid] for uuid in request.servers if uuid in servers
             ]
-            if request.state not in request_model.UNSENT and there:
-                self._try(record, self._judge, record, there, epoch)
-            elif _is_decided(request, there):
-                # Nova has it, as after an old backup was restored: it is not
-                # sent, and followed from now on.
-                why = reason.why(reason.Reason.SENT)
-                send = self._executor.send_unplanned
-                self._try(record, send, record, why, epoch)
-            elif not there and (
-                request.state not in request_model.UNSENT
-                or (
-                    is_whole
-                    and request.state is _S.HELD
-                    and not record.fault
-                    and record.why.reason is not _UNREADABLE
-                )
+            if there:
+                seen.append((record, there))
+            elif request.state not in request_model.UNSENT or (
+                is_whole
+                and request.state is _S.HELD
+                and not record.fault
+                and record.why.reason is not _UNREADABLE
             ):
                 absent.append(record)
+        self._follow(seen, epoch)
         self._look_for(absent, epoch)
+
+    def _follow(self, seen: list[_Seen], epoch: int) -> None:
+        """Look how requests are whose servers are there, as many as in time.
+
+        The others follow in the next cycle.
+        """
+        sends, asks = self._budget(_SENT_AT_ONCE), self._budget(_ASKED_AT_ONCE)
+        why = reason.why(reason.Reason.SENT)
+        for record, there in pace.in_turn(
+            seen, lambda each: _project(each[0]), self._turn
+        ):
+            request = record.request
+            if not asks.is_in_time:
+                return
+            if request.state not in request_model.UNSENT:
+                self._try(record, self._judge, record, there, asks, epoch)
+            elif _is_decided(request, there) and sends.take():
+                # Nova has it, as after an old backup was restored: it is not
+                # sent, and followed from now on.
+                send = self._executor.send_unplanned
+                self._try(record, send, record, why, epoch)
 
     def _look_for(
         self, absent: list[records.RequestRecord], epoch: int
@@ -789,7 +815,7 @@ class Service:
                 if is_held or len(there) == _ENOUGH:
                     break
         if not is_held:
-            self._judge(record, there, epoch)
+            self._judge(record, there, budget, epoch)
         elif not there and budget.take(_CALLS_OF_ONE):
             why = reason.why(reason.Reason.SERVER_DELETED)
             self._executor.send_unplanned(record, why, epoch, is_gone=True)
@@ -798,6 +824,7 @@ class Service:
         self,
         record: records.RequestRecord,
         there: list[nova_module.Server],
+        budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
         request = record.request
@@ -811,7 +838,7 @@ class Service:
             each.is_settled for each in there
         ):
             # One that runs is not settled while it is to be unshelved.
-            self._doubt(record, there, epoch)
+            self._doubt(record, there, budget, epoch)
             return
         self._doubted.pop(request.uuid, None)
 
@@ -819,9 +846,13 @@ class Service:
         self,
         record: records.RequestRecord,
         there: list[nova_module.Server],
+        budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
-        """Resolve a request in doubt: it is not known whether Nova has it."""
+        """Resolve a request in doubt: it is not known whether Nova has it.
+
+        :param budget: of servers that are asked for.
+        """
         request = record.request
         if not there:
             # With servers that are gone it only cleans up; those of what
@@ -831,7 +862,8 @@ class Service:
             return
         now_s = self._monotonic()
         since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
-        if since_s < self._rules.doubt_s:
+        is_due = since_s >= self._rules.doubt_s
+        if not is_due or not budget.take(len(request.servers)):
             return
         there = self._executor.present(request)
         if any(each.is_settled for each in there) or (
@@ -843,6 +875,9 @@ class Service:
             )
             if why.reason is not record.why.reason:
                 self._store.tell([(request, why)], epoch)
+            # Others are asked about meanwhile.
+            pause_s = min(_ASKS_AGAIN_S, self._rules.doubt_s)
+            self._doubted[request.uuid] += pause_s
             return
         del self._doubted[request.uuid]
 
@@ -857,20 +892,23 @@ class Service:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
         others = self._executor.apart(planned, listed, view)
-        budget = self._budget(_SENT_AT_ONCE)
+        sends = self._budget(_SENT_AT_ONCE)
+        ends = self._budget(_EXPIRED_AT_ONCE)
         for action in pace.in_turn(
             planned.actions, lambda each: _project(found[each.request])
         ):
-            record = found[action.request]
-            starts = action.verb is cluster.Verb.START
-            if self.quarantine.holds(_K.REQUEST, action.request) and (
-                action.verb is not cluster.Verb.EXPIRE
+            record, verb = found[action.request], action.verb
+            expires = verb is cluster.Verb.EXPIRE
+            if not expires and (
+                self.quarantine.holds(_K.REQUEST, action.request)
             ):
                 continue
-            # Others are planned for again in the next cycle.
-            if (holds and not starts) or (starts and not budget.take()):
+            if holds and verb is not cluster.Verb.START:
                 continue
-            if action.verb is cluster.Verb.MAKE_ROOM:
+            # Others are planned for again in the next cycle.
+            if not (ends if expires else sends).take():
+                continue
+            if verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue
             self._try(record, do, action, record, view, others(action), epoch)

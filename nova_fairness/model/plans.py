@@ -8,6 +8,7 @@ Nova knows nothing of it.
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import enum
 import types
@@ -311,6 +312,18 @@ def sentence(cause: PlanCause | None, text: str) -> str:
     if cause is None:
         return ''
     return f'{_SENTENCES[cause]}: {text}' if text else _SENTENCES[cause]
+
+
+NAMED = 20
+"""Things that a text names at most: databases and people read no endless
+ones."""
+
+
+def listed(named: Sequence[str], between: str = ', ') -> str:
+    """The first of some things, and how many there are beside them."""
+    found = between.join(named[:NAMED])
+    more = len(named) - NAMED
+    return f'{found}{between}and {more} more' if more > 0 else found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

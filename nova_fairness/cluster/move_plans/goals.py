@@ -191,11 +191,12 @@ def _helping(seen: GoalInput, rules: GoalOptions) -> Iterator[Draft]:
         draft = _draft(
             model.Goal.HELP, first.owner, seen.tenants.cloud, found.plan
         )
-        text = ', '.join(
+        told = [
             f'{each.owner} gets {each.level[1]:.2f} in place of'
             f' {each.level[0]:.2f} of what is due'
             for each in found.helped
-        )
+        ]
+        text = model.listed(told)
         yield dataclasses.replace(draft, text=text)
 
 

@@ -44,9 +44,6 @@ STALE_S = 120.0
 _PART = 0.1
 """Of the time that is spent on looking for moves, at most."""
 
-_SAID = 20
-"""Servers that one message names."""
-
 _SETTLES_S = 20.0
 """After the last move until what was won is measured."""
 
@@ -599,8 +596,5 @@ def _named(server: nova_module.Server) -> str:
 
 def _said_of(stays: Sequence[model.Stay]) -> str:
     """The first servers that stay and why, to end a sentence."""
-    if not stays:
-        return ''
-    more = len(stays) - _SAID
-    told = [each.sentence for each in stays[:_SAID]]
-    return ': ' + '; '.join(told) + (f'; and {more} more' if more > 0 else '')
+    told = [each.sentence for each in stays]
+    return ': ' + model.listed(told, '; ') if told else ''

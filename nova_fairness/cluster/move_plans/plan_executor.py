@@ -139,8 +139,8 @@ class PlanExecutor:
         if all(each.state not in model.UNENDED for each in plan.moves):
             if tried and all(each.state is _S.FAILED for each in tried):
                 return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
-            if kept := sorted({*left, *_kept(plan)}):
-                text = f'{", ".join(kept)} stay on host {plan.subject}'
+            if kept := sorted([*left, *_kept(plan)]):
+                text = f'{model.listed(kept)} stay on host {plan.subject}'
                 return model.PlanEvent.REMAIN, _C.SOME_STAY, text
             return model.PlanEvent.FINISH, _C.ALL_ENDED, ''
         if len(last) == MOST_FAILURES and all(
@@ -338,11 +338,11 @@ class PlanExecutor:
         return self._plans.write(plan, after, epoch)
 
 
-def _kept(plan: model.MigrationPlan) -> list[str]:
+def _kept(plan: model.MigrationPlan) -> set[str]:
     """Servers that are on the host that an operator has emptied still."""
     if plan.goal is not model.Goal.EMPTY:
-        return []
-    return [
+        return set()
+    return {
         each.server
         for each in plan.moves
         if each.source == plan.subject
@@ -350,7 +350,7 @@ def _kept(plan: model.MigrationPlan) -> list[str]:
             each.state is _S.FAILED
             or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
         )
-    ]
+    }
 
 
 def _is_in_vain(plan: model.MigrationPlan, move: model.Move) -> bool:

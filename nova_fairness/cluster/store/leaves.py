@@ -29,6 +29,9 @@ _HAS_LATER = sa.exists().where(
 _MAKES_ROOM = _LEAVES.c.cause.in_(
     sorted(each.value for each in eviction.PREEMPTIONS)
 )
+_NAMED_AT_ONCE = 10_000
+"""Servers in one statement; PostgreSQL takes 65,535 parameters."""
+
 _SAME = (
     *('server', 'turn', 'version', 'at', 'changed_at', 'tried', 'asked_at'),
     *('vcpus', 'began_at', 'chosen_at', 'told_at', 'acted_at', 'gone_at'),
@@ -62,7 +65,12 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
 
     def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
         """How far some servers have left, by UUID; others never did."""
-        return self._newest(_LEAVES.c.server.in_(list(servers)))
+        named = list(servers)
+        found: dict[str, eviction.Eviction] = {}
+        for first in range(0, len(named), _NAMED_AT_ONCE):
+            some = named[first : first + _NAMED_AT_ONCE]
+            found |= self._newest(_LEAVES.c.server.in_(some))
+        return found
 
     def _newest(
         self, *wanted: sa.ColumnElement[bool]

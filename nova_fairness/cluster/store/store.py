@@ -241,7 +241,9 @@ class Store:
             )
             .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
-        return [records.record_of(row) for row in self._tables.select(query)]
+        rows = self._tables.select(query)
+        made = self._tables.made('requests', 'uuid', rows, records.record_of)
+        return [record for _, record in made]
 
     def left_over(
         self, most: int, turn: int = 0

@@ -8,6 +8,7 @@ those of the release before goes away.
 """
 
 import json
+import math
 import pathlib
 
 import jsonschema
@@ -153,6 +154,27 @@ def test_no_field_that_is_missing_is_a_fault_of_nova_api(tmp_path, name):
         cloud.requests.rpc.broken = {plural: less, 'more': True}
         code = cloud.ask('admin', 'GET', url).status_code
         assert code == (503 if key in needs else 200), key
+
+
+@pytest.mark.parametrize('name', OF_LISTS)
+@pytest.mark.parametrize('odd', [None, True, 7, 1.5, 'x', {}])
+def test_what_is_no_list_is_no_fault_of_nova_api(tmp_path, name, odd):
+    cloud = fake_cloud.FakeCloud(tmp_path)
+    url = f'/fairness/{OF_LISTS[name]}'
+    audience = {'audience': 'operator'} if name == 'list_prices' else {}
+    said = cloud.requests.rpc.call(None, name, **audience)
+    [plural] = [key for key, each in said.items() if isinstance(each, list)]
+    cloud.requests.rpc.broken = {plural: odd, 'more': False}
+    assert cloud.ask('admin', 'GET', url).status_code == 503
+
+
+@pytest.mark.parametrize('number', [math.nan, math.inf, -math.inf])
+def test_no_answer_has_a_number_that_json_has_not(number):
+    schema = parts.record({'a': {'type': 'array', 'items': parts.NUMBERS}})
+    reader = validation.AnswerReader(schema, 'a')
+    reader.read({'a': [{'b': 1.5}]}, 'answer')
+    with pytest.raises(faults.BadRequest, match='not a number in JSON'):
+        reader.read({'a': [{'b': number}]}, 'answer')
 
 
 @pytest.mark.parametrize('name', BEFORE)

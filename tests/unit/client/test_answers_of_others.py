@@ -145,3 +145,39 @@ def lacking(found, path):
         return schema_samples.without(found, path)
     except (KeyError, IndexError):
         return found
+
+
+ODD = (None, 7, 1.5, 'x', [None], {'a': [1]})
+
+
+@pytest.mark.parametrize('odd', ODD, ids=str)
+@pytest.mark.parametrize('name', COMMANDS)
+def test_an_answer_of_another_form_is_one_plain_line_at_most(name, odd):
+    value = {}
+
+    def keep(found, _):
+        value.update(found)
+        return found
+
+    run(name, change=keep)
+    for path in [(key,) for key in value] + [
+        path for path in schema_samples.paths(value) if len(path) == 3
+    ]:
+        said = ''
+        try:
+            run(name, change=lambda found, _, at=path: other(found, at, odd))
+        except exceptions.CommandError as error:
+            said = str(error)
+        assert said.isprintable()
+
+
+def other(found, path, odd):
+    """An answer with something else in one place."""
+    inner = found
+    try:
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = odd
+    except (KeyError, IndexError, TypeError):
+        return found
+    return found

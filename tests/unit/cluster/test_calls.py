@@ -13,6 +13,7 @@ from nova_fairness.cluster.eviction import evictor
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request
+from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service as ends
 
 world = ends.world
@@ -20,6 +21,8 @@ S = request.State
 MANY = 1000
 FEW = 60
 """Requests of one server each, where a cycle does a tenth of the usual."""
+
+NO_HOST_HAS = {'resources:CUSTOM_NONE': '1'}
 
 MOST = 450
 """Calls of one cycle, whatever is to be done."""
@@ -41,7 +44,7 @@ def calls(world, process, most=MOST):
 @pytest.fixture
 def slowly(monkeypatch):
     """A cycle does a tenth of what it does otherwise."""
-    for name in ('_SENT', '_DELETED', '_ASKED'):
+    for name in ('_SENT', '_DELETED', '_ASKED', '_EXPIRED'):
         usual = getattr(service_module, f'{name}_AT_ONCE')
         monkeypatch.setattr(service_module, f'{name}_AT_ONCE', usual // 10)
     for name in ('_AT_ONCE', '_ASKED_AT_ONCE'):
@@ -172,6 +175,112 @@ def test_a_large_request_that_is_deleted_while_it_waits_ends(world):
     for _ in range(7):
         calls(world, process)
     assert world.state(servers[0]) is not S.HELD
+
+
+def test_many_that_are_left_to_nova_delay_nobody(large, slowly):
+    for n in range(FEW):
+        server = fake_cloud.name_uuid(f'many-{n}')
+        large.cloud.add_server(server, 'many')
+        large.store.hold(
+            ends.build(f'many-{n}', server, 1, 'many', specs=NO_HOST_HAS)
+        )
+    other = large.post('z-other', 1, 'other')
+    process = large.process()
+    for _ in range(5):
+        found = calls(large, process, 200)
+        assert found['GET /auth'] <= 20
+        assert large.state(other) is S.STARTING
+    assert len(large.conductor.sent) == FEW + 1
+
+
+def test_many_of_which_nova_shows_nothing_are_taken_back_in_turn(
+    large, slowly
+):
+    servers = singles(large, FEW, 'many')
+    process = large.process(doubt_s=60.0)
+    for _ in range(5):
+        calls(large, process, 200)
+    assert {large.state(each) for each in servers} == {S.STARTING}
+    large.go(60)
+    sent = len(large.conductor.sent)
+    for _ in range(8):
+        calls(large, process, 200)
+    # Each was taken back, and sent once more.
+    assert len(large.conductor.sent) == sent + FEW
+
+
+def test_many_in_doubt_that_nova_may_have_keep_no_other_in_doubt(
+    large, slowly
+):
+    servers = singles(large, FEW, 'many')
+    process = large.process(doubt_s=60.0)
+    for _ in range(5):
+        calls(large, process, 200)
+    *stuck, last = servers
+    for server in stuck:
+        # A scheduler died after it had claimed room.
+        root = fake_cloud.name_uuid('large')
+        large.cloud.write(server, {root: {'VCPU': 1}}, 'many')
+    large.go(60)
+    for _ in range(8):
+        calls(large, process, 200)
+    assert large.conductor.sent.count(f'cast-many-{FEW - 1}') == 2
+    assert {large.state(each) for each in stuck} == {S.STARTING}
+    assert large.state(last) is S.STARTING
+
+
+def test_many_that_run_after_a_restore_are_followed_in_turn(large, slowly):
+    servers = singles(large, FEW, 'many', 9999)
+    process = large.process()
+    process.cycle()
+    for server in servers:
+        large.cloud.build(server, 'large', {'VCPU': 1})
+    for _ in range(4):
+        found = calls(large, process, 200)
+        assert found['GET /auth'] <= 20
+    assert {large.state(each) for each in servers} <= {S.STARTING, S.ACTIVE}
+    assert large.conductor.sent == []
+
+
+def test_many_that_expire_at_once_delay_nobody(world, slowly):
+    hints = {'fairness_longest_wait': ['1h']}
+    servers = singles(world, FEW, 'many', 99, hints=hints)
+    process = world.process()
+    process.cycle()
+    world.go(3600)
+    other = world.post('other', 4, 'other')
+    waits = []
+    for _ in range(3):
+        calls(world, process)
+        states = [world.state(each) for each in servers]
+        waits.append(states.count(S.HELD))
+    assert waits == [10, 0, 0]
+    assert world.state(other) is S.STARTING
+
+
+def test_what_a_slow_database_leaves_is_followed_in_the_next_cycle(
+    large, monkeypatch
+):
+    servers = singles(large, FEW, 'many')
+    process = large.process()
+    process.cycle()
+    for server in servers:
+        large.cloud.build(server, 'large', {'VCPU': 1})
+    step = large.store.step
+
+    def slow(*given):
+        large.go(1)
+        return step(*given)
+
+    monkeypatch.setattr(large.store, 'step', slow)
+    active = 0
+    for _ in range(7):
+        calls(large, process)
+        states = [large.state(each) for each in servers]
+        done = states.count(S.ACTIVE) - active
+        active += done
+        assert 0 <= done <= 11
+    assert active == FEW
 
 
 def test_many_evictions_delay_nobody(large, slowly):

@@ -58,6 +58,44 @@ def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
     assert told.request(bad)['request']['uuid'] == bad
 
 
+@pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize('column', ['wanted', 'room', 'reason', 'changed_at'])
+def test_an_odd_row_of_an_ended_request_with_room_harms_no_other(
+    world, column, odd
+):
+    process = world.process()
+    bad = world.post('bad', 7, 'evil')
+    process.cycle()
+    where = tables.REQUESTS.c.uuid == bad
+    room = '{"hosts":["h1"],"leaving":["x"],"at":1.0,"until":9.0}'
+    ended = {'state': 'cancelled', 'room': room}
+    write(
+        world,
+        sa.update(tables.REQUESTS)
+        .where(where)
+        .values({**ended, column: sa.text(f"'{odd}'")}),
+    )
+    assert victim_starts(world, process)
+
+
+def test_what_fails_without_any_request_is_the_fault_of_none(
+    world, monkeypatch
+):
+    process = world.process()
+    waits = world.post('waits', 99)
+    process.cycle()
+
+    def fails(*_):
+        raise ValueError('a row of another table')
+
+    monkeypatch.setattr(process._making, 'seen', fails)
+    with pytest.raises(ValueError, match='another table'):
+        process.cycle()
+    monkeypatch.undo()
+    process.cycle()
+    assert world.reason(waits) is R.TOO_LARGE
+
+
 @pytest.mark.parametrize('state', ['starting', 'active', 'sending'])
 def test_a_request_that_was_sent_is_followed_without_its_row(world, state):
     process = world.process()

@@ -263,7 +263,9 @@ class World:
         return self.store.request(server).why.reason
 
 
-def build(name, server, vcpu, project='the-project', hints=None, **more):
+def build(
+    name, server, vcpu, project='the-project', hints=None, specs=None, **more
+):
     def versioned(kind, **fields):
         return {
             'nova_object.name': kind,
@@ -271,7 +273,9 @@ def build(name, server, vcpu, project='the-project', hints=None, **more):
             'nova_object.data': fields,
         }
 
-    flavor = versioned('Flavor', vcpus=vcpu, memory_mb=100)
+    flavor = versioned(
+        'Flavor', vcpus=vcpu, memory_mb=100, extra_specs=specs or {}
+    )
     spec = versioned(
         'RequestSpec',
         instance_uuid=server,

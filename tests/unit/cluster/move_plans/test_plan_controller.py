@@ -940,6 +940,19 @@ def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
     assert asked in crowded.at()
 
 
+def test_names_of_many_that_stay_find_room_in_every_database(crowded):
+    for n in range(90):
+        uuid = crowded.lies(f'kept{n}', 'h1', 1, locked=True)
+        crowded.fake.servers[uuid]['name'] = '\N{OX}' * 255
+    look(crowded)
+    crowded.moving.empty('h1')
+    plan = crowded.go(6)
+    assert (plan.state, plan.cause) == (S.PARTIAL, C.SOME_STAY)
+    assert 'and 72 more' in plan.text
+    # MariaDB refuses a longer text, in every cycle, and nothing goes on.
+    assert len(plan.text.encode()) < 2**16
+
+
 def test_a_host_that_gets_empty_at_last_is_disabled(crowded):
     uuid = crowded.moving.empty('h1').uuid
     crowded.go(6)
