@@ -45,8 +45,7 @@ _IDLE = 1
 """Of ``JobStatus``: it waits. Those on hold, 5, want nothing."""
 
 _NO_JOBS = 'All queues are empty'
-"""What ``condor_q -global`` writes, also with ``-json``, where no queue has
-jobs."""
+"""Answer of ``condor_q -global``, also with ``-json``, without any jobs."""
 
 _NOT_ON_SLOTS = frozenset({7, 9, 12})
 """Of ``JobUniverse``: scheduler, grid and local need no slot."""
