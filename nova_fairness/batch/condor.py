@@ -44,6 +44,9 @@ _JOB = (
 _IDLE = 1
 """Of ``JobStatus``: it waits. Those on hold, 5, want nothing."""
 
+_NO_JOBS = 'All queues are empty'
+"""Answer of ``condor_q -global``, also with ``-json``, without any jobs."""
+
 _NOT_ON_SLOTS = frozenset({7, 9, 12})
 """Of ``JobUniverse``: scheduler, grid and local need no slot."""
 
@@ -121,7 +124,8 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
     """
     read = entries.EntryReader('HTCondor')
     listed = _ads('condor_status', slots)
-    queue = list(read.read('job', _name, _ads('condor_q', jobs), _job))
+    queued = [] if jobs.strip() == _NO_JOBS else _ads('condor_q', jobs)
+    queue = list(read.read('job', _name, queued, _job))
     ends = {name: job.end for name, job in queue if job}
     by_host: dict[str, list[_Slot | None]] = {}
     for host, slot in read.read('slot', _machine, listed, _slot):
@@ -233,7 +237,7 @@ def _work(
 ) -> Iterator[border.RunningWork]:
     """A claimed slot is in use, also between two jobs of its user."""
     for slot in slots:
-        if slot.state in _CLAIMED and slot.cpus > 0:
+        if slot.state in _CLAIMED:
             yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.job))
 
 

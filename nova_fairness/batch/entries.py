@@ -58,6 +58,27 @@ class EntryReader:
                 )
                 yield name, None
 
+    def by_name(
+        self,
+        kind: str,
+        name_of: Name,
+        listed: Iterable[Any],
+        read: Callable[[Any], T],
+    ) -> dict[str, T | None]:
+        """The same by name; ``None`` also for what is listed in two ways.
+
+        Else what is in use could be taken for empty.
+        """
+        found: dict[str, T | None] = {}
+        for name, value in self.read(kind, name_of, listed, read):
+            if found.setdefault(name, value) != value:
+                found[name] = None
+                self.say(
+                    f'{kind} {name}: it is listed again with other values; it'
+                    ' is set aside'
+                )
+        return found
+
     def faults(self) -> tuple[str, ...]:
         """Sentences about entries that could not be read."""
         more = len(self._faults) - NAMED

@@ -135,7 +135,7 @@ def seen(
             host, said.get(name, ''), work.get(name, []), None in parsed
         )
 
-    found = dict(read.read('host', _host_name, listed, place))
+    found = read.by_name('host', _host_name, listed, place)
     places = {name: each for name, each in found.items() if each}
     if listed and not places:
         raise exception.BatchUnreadable(

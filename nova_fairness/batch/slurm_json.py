@@ -84,7 +84,7 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     listed = _listed('sinfo', nodes, 'nodes')
     queue = _listed('squeue', jobs, 'jobs')
     read = entries.EntryReader('Slurm')
-    found = dict(read.read('node', lambda node: node['name'], listed, _node))
+    found = read.by_name('node', lambda node: node['name'], listed, _node)
     known = {name: node for name, node in found.items() if node}
     if listed and not known:
         raise exception.BatchUnreadable(
@@ -305,8 +305,8 @@ def _want(job: Json, name: str, largest: float) -> border.PendingWork:
         entries.number(job['cpus']),
         entries.number(job['node_count']),
     )
-    if job['shared'] == 'none':
-        cores = max(cores, nodes * largest)
+    whole = largest if job['shared'] == 'none' else 1.0
+    cores = max(cores, nodes * whole)
     if not 0 < cores < math.inf:
         raise ValueError(f'it waits and wants {cores:g} CPUs')
     part = cores / max(nodes, 1.0)

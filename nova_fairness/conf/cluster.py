@@ -131,6 +131,7 @@ most, by resource class of Placement::
     {"PROJECT": {"guaranteed": {"VCPU": 40}, "ceiling": {"VCPU": 100},
                  "preemptible": {"VCPU": 200}}}
 
+Amounts are whole numbers from 0 to 10^15.
 ``preemptible`` is the most that its preemptible servers may have; they count
 for neither of the others.
 Empty: all projects share everything. Set it to give projects parts of their

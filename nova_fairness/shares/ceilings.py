@@ -51,11 +51,15 @@ class Ceilings:
                 self._add(*owner, amounts, 1)
 
     def passed(
-        self, requests: Iterable[request_model.Request]
+        self,
+        requests: Iterable[request_model.Request],
+        *,
+        is_alone: bool = False,
     ) -> ExceededCeiling | None:
         """The ceiling that a start would pass, the lowest account's first.
 
         :param requests: that start together.
+        :param is_alone: whether it would even if nothing else ran.
         """
         if not self._above:
             return None
@@ -69,7 +73,7 @@ class Ceilings:
                 asked[bound] = asked.get(bound, 0) + much
         for (account, resource, ceiling), much in asked.items():
             used = self._used.get((account, resource), 0)
-            if much and used + much > ceiling:
+            if much and (0 if is_alone else used) + much > ceiling:
                 return ExceededCeiling(account, resource, much, used, ceiling)
         return None
 

@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.cluster.accounts import fields
 from nova_fairness.model import cluster
 
 _PARTS = ('guaranteed', 'ceiling', 'preemptible')
@@ -22,7 +23,7 @@ def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
     """
     try:
         written = json.loads(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError) as error:
+    except (OSError, *exception.UNREADABLE) as error:
         raise exception.ConfigurationError(
             f'{path} cannot be read: {error}'
         ) from error
@@ -46,10 +47,12 @@ def _limits(where: str, parts: Any) -> cluster.Limits:
 
 def _amounts(where: str, written: Any) -> Mapping[str, int]:
     good = isinstance(written, dict) and all(
-        type(amount) is int and amount >= 0 for amount in written.values()
+        type(amount) is int and 0 <= amount <= fields.LARGEST_AMOUNT
+        for amount in written.values()
     )
     if not good:
         raise exception.ConfigurationError(
-            f'{where} must give classes whole amounts of at least 0'
+            f'{where} must give classes whole amounts from 0 to'
+            f' {fields.LARGEST_AMOUNT:g}'
         )
     return dict(written)

@@ -3,8 +3,8 @@
 """Units that an empty cloud holds, and requests that are left out of them.
 
 Requests of one server group start together. If an empty cloud does not hold
-all of them, the oldest that it holds start without the others, which wait for
-as long as they are too many.
+all of them, or together they are above a ceiling, the oldest that it holds
+start without the others, which wait for as long as they are too many.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
 
 Never = Callable[[order.Unit], reason.Why | None]
-"""Says why a unit could not start if the cloud were empty."""
+"""Says why a unit could not start if nothing else ran."""
 
 _Requests = list[request_model.Request]
 
@@ -47,15 +47,15 @@ def divided(
 
 def _left_out(unit: order.Unit, never: Never) -> dict[str, reason.Why]:
     """Requests of a unit that is too large, and why."""
-    known: dict[tuple[object, int], reason.Why | None] = {}
+    known: dict[tuple[object, ...], reason.Why | None] = {}
     for each in unit.requests:
-        kind = each.demand, len(each.servers)
+        kind = each.user, each.demand, len(each.servers)
         if kind not in known:
             known[kind] = never(order.Unit((each,)))
     alone = {
         each.uuid: why
         for each in unit.requests
-        if (why := known[each.demand, len(each.servers)])
+        if (why := known[each.user, each.demand, len(each.servers)])
     }
     there = order.oldest_first(
         each for each in unit.requests if each.uuid not in alone
@@ -63,7 +63,9 @@ def _left_out(unit: order.Unit, never: Never) -> dict[str, reason.Why]:
     stay = _held(there, never)
     most = sum(len(each.servers) for each in stay)
     kept = {each.uuid for each in stay}
-    why = capacity.too_many(unit, most)
+    why = never(order.Unit(tuple(there))) if there else None
+    if why is None or why.reason is reason.Reason.GROUP_TOO_LARGE:
+        why = capacity.too_many(unit, most)
     return alone | {e.uuid: why for e in there if e.uuid not in kept}
 
 

@@ -226,6 +226,14 @@ class Entitlements:
             known.why[row] = self._limit(unit, int(over.argmax()))
         return known.why[row]
 
+    def too_large(self, unit: order.Unit) -> reason.Why | None:
+        """Say which ceiling of its project a unit alone is over."""
+        asked, top = np.array(self._sum_up(unit)), self._top(*_kind(unit))
+        over = np.flatnonzero((asked > 0) & (asked > top))
+        if not len(over):
+            return None
+        return self._ceiling_passed(unit, int(over[0]), asked)
+
     def _over(self, project: str, known: _Asking) -> hosts_module.Marks:
         """Limits that units of a project are over, (n, 2c + 1).
 
@@ -256,13 +264,7 @@ class Entitlements:
         """Name a limit that a unit is over, by its column of :meth:`_over`."""
         asked, (which, c) = self._sum(unit), divmod(column, len(self._classes))
         if which == 0:
-            return reason.why(
-                reason.Reason.OVER_CEILING,
-                self._classes[c],
-                asked=float(asked[c]),
-                used=float(self._own(*_kind(unit))[c]),
-                ceiling=float(self._top(*_kind(unit))[c]),
-            )
+            return self._ceiling_passed(unit, c, asked)
         if which == 1:
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
@@ -276,6 +278,17 @@ class Entitlements:
             f'{self._classes[passed.column]} of {passed.account}',
             asked=float(passed.asked),
             limit=float(passed.limit),
+        )
+
+    def _ceiling_passed(
+        self, unit: order.Unit, c: int, asked: cluster.Amounts
+    ) -> reason.Why:
+        return reason.why(
+            reason.Reason.OVER_CEILING,
+            self._classes[c],
+            asked=float(asked[c]),
+            used=float(self._own(*_kind(unit))[c]),
+            ceiling=float(self._top(*_kind(unit))[c]),
         )
 
     def lacking(self, unit: order.Unit) -> reason.Lazy | None:

@@ -264,7 +264,7 @@ class _Rounds:
         """
         self._arranged = arranged
         units = self._promises.divided(order_module.units(arranged))
-        units, self._left_out = divisions.divided(units, self._room.never)
+        units, self._left_out = divisions.divided(units, self._too_large)
         units = self._in_order(units)
         left_out = dict(self._left_out)
         self._parts.expect(units)
@@ -333,7 +333,7 @@ class _Rounds:
             if each.requests[0].uuid not in names - merged.keys()
         ]
         kept = {u: w for u, w in self._left_out.items() if u not in names}
-        units, left_out = divisions.divided(found, self._room.never)
+        units, left_out = divisions.divided(found, self._too_large)
         self._left_out = {**kept, **left_out}
         self._parts.expect(
             each for each in units if each.requests[0].uuid in names
@@ -650,6 +650,14 @@ class _Rounds:
             self._over_budget(unit),
         )
 
+    def _too_large(self, unit: order_module.Unit) -> reason.Why | None:
+        """Say why a unit could not start if nothing else ran."""
+        return _first(
+            self._room.never(unit),
+            self._parts.too_large(unit),
+            self._over_ceiling(unit, is_alone=True),
+        )
+
     def _outside(self, unit: order_module.Unit) -> reason.Why | None:
         """Say whose window is closed that opens last."""
         for each in unit.requests:
@@ -670,8 +678,10 @@ class _Rounds:
         hours = math.ceil((at - self._now) / 360.0) / 10
         return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)
 
-    def _over_ceiling(self, unit: order_module.Unit) -> reason.Why | None:
-        over = self._ceilings.passed(unit.requests)
+    def _over_ceiling(
+        self, unit: order_module.Unit, *, is_alone: bool = False
+    ) -> reason.Why | None:
+        over = self._ceilings.passed(unit.requests, is_alone=is_alone)
         if over is None:
             return None
         return reason.why(

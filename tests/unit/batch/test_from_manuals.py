@@ -119,6 +119,18 @@ def test_a_claimed_slot_of_condor_is_never_told_as_empty():
     assert place.work == (border.RunningWork('unknown', 4.0),)
 
 
+def test_a_job_of_condor_without_cpus_keeps_its_host_from_being_empty():
+    claimed = slot(State='Claimed', Cpus=0, JobId='7.1')
+    place = of_condor([slot(), claimed]).places['n1']
+    assert place.work == (border.RunningWork('7.1', 0.0),)
+
+
+def test_queues_of_condor_without_jobs_are_empty():
+    found = condor.seen(json.dumps([slot()]), 'All queues are empty\n')
+    assert found.places['n1'].takes
+    assert not found.wants
+
+
 @pytest.mark.parametrize(
     ('changes', 'wants'),
     [
@@ -323,6 +335,17 @@ def test_an_odd_job_of_lsf_keeps_no_other_from_being_read(key, odd):
     assert '8' in {want.name for want in found.wants}
     assert found.places['n1'].takes
     assert len(found.faults) >= 2
+
+
+@pytest.mark.parametrize('busy', ['0', '2'])
+def test_a_host_of_lsf_that_is_listed_twice_is_not_told_as_empty(busy):
+    other = '2' if busy == '0' else '0'
+    twice = [host(NJOBS=busy), host(NJOBS=other)]
+    found = of_lsf([*twice, host(HOST_NAME='n2')])
+    assert 'n1' not in found.places
+    assert found.is_unclear('n1')
+    assert 'host n1: it is listed again' in found.faults[0]
+    assert found.places['n2'].takes
 
 
 @pytest.mark.parametrize('key', ['STATUS', 'NJOBS', 'HOST_NAME'])

@@ -232,6 +232,27 @@ def test_an_odd_node_is_never_told_as_empty(key, odd):
         assert place.work
 
 
+@pytest.mark.parametrize('busy', [0, 2])
+def test_a_node_that_is_listed_twice_is_not_told_as_empty(busy):
+    twice = [node(alloc_cpus=busy), node(alloc_cpus=2 - busy)]
+    found = seen([*twice, node(name='n2')])
+    assert 'n1' not in found.places
+    assert found.is_unclear('n1')
+    assert 'node n1: it is listed again' in found.faults[0]
+    assert found.places['n2'].takes
+
+
+def test_a_node_that_is_listed_twice_alike_is_one():
+    found = seen([node(), node()])
+    assert found.places['n1'].takes
+    assert not found.faults
+
+
+def test_a_job_has_a_cpu_on_each_of_its_nodes():
+    found = seen([node()], [job(cpus=1, node_count=10**12)])
+    assert [(w.cores, w.part) for w in found.wants] == [(1e12, 1.0)]
+
+
 def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
     closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=4)
     half = job(job_state='RUNNING', job_resources=ON_N1, cpus=2)

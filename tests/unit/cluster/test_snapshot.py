@@ -480,6 +480,9 @@ def test_limits_are_read(tmp_path):
         '{"p": {"ceiling": 3}}',
         '{"p": {"ceiling": {"VCPU": -1}}}',
         '{"p": {"ceiling": {"VCPU": 1.5}}}',
+        # Plans count in 64 bits.
+        '{"p": {"guaranteed": {"VCPU": 1000000000000001}}}',
+        '[' * 100_000,
     ],
 )
 def test_limits_that_are_none_are_named(tmp_path, text):

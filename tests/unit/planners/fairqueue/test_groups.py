@@ -98,6 +98,32 @@ def test_a_request_for_several_starts_whole_or_not_at_all():
     assert told(plan, 's') == (R.GROUP_TOO_LARGE, {'asked': 5, 'most': 3})
 
 
+OF_PROJECT = {'limits': {'p': cluster.Limits(ceiling={'VCPU': 10})}}
+OF_ACCOUNT = {'accounts': (cluster.Account('p', ceiling=(('VCPU', 10),)),)}
+
+
+@pytest.mark.parametrize(
+    ('most', 'why'),
+    [
+        (OF_PROJECT, R.OVER_CEILING),
+        (OF_ACCOUNT, R.OVER_ACCOUNT_CEILING),
+    ],
+)
+def test_of_a_group_above_a_ceiling_the_oldest_below_it_start(most, why):
+    asked = [
+        ask('r', 7, group=apart(3)),
+        ask('s', 6, at=1.0, group=apart(3)),
+        ask('t', 3, at=2.0, group=apart(3)),
+        ask('u', 11, at=3.0, group=apart(3)),
+    ]
+    plan = planner.plan(cloud([host('h', 64, 999)], asked, **most), NOW)
+    assert sorted(started(plan)) == ['r', 't']
+    assert [told(plan, name)[0] for name in 'su'] == [why, why]
+    assert not any(each.reserved for each in plan.waiting.values())
+    after = small_cloud.after(cloud([host('h', 64, 999)], asked, **most), plan)
+    assert not planner.plan(after, NOW).actions
+
+
 def test_who_was_left_out_waits_for_members_once_they_run():
     hosts = [host('a', 8, 900), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
