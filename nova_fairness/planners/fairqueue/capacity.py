@@ -38,10 +38,11 @@ LOOSE = 2
 
 BOTH = FIRM | LOOSE
 
-_SOLVED_OF_PROJECT = 20
-"""Integer programs that are solved in a plan for one project."""
+_SOLVED_OF_PROJECT = 2_000
+"""Pairs of a job and a host in all integer programs of a plan for one project.
+The time that a program takes grows with them: about 0.4 ms each."""
 
-_SOLVED = 100
+_SOLVED = 10_000
 """The same for all."""
 
 Placement = tuple[hosts_module.Rows, ...]
@@ -470,13 +471,13 @@ class FreeRoom:
 
         return prefer
 
-    def _may_solve(self, project: str) -> bool:
-        """Tell whether a program may be solved, and count it."""
+    def _may_solve(self, project: str, pairs: int) -> bool:
+        """Tell whether a program may be solved, and count its pairs."""
         is_left = (
-            self._solved[project] < _SOLVED_OF_PROJECT
-            and self._solved.total() < _SOLVED
+            self._solved[project] + pairs <= _SOLVED_OF_PROJECT
+            and self._solved.total() + pairs <= _SOLVED
         )
-        self._solved[project] += is_left
+        self._solved[project] += pairs if is_left else 0
         return is_left
 
     def _spread(

@@ -147,7 +147,7 @@ def exactly(
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     prefer: Preference,
-    may_solve: Callable[[], bool],
+    may_solve: Callable[[int], bool],
 ) -> FoundHosts:
     """Find hosts for all jobs if there are any; see the module.
 
@@ -155,7 +155,8 @@ def exactly(
     :param jobs: several.
     :param limit: see :func:`in_turn`.
     :param prefer: see :func:`fill`.
-    :param may_solve: says whether an integer program may be solved.
+    :param may_solve: says whether an integer program of so many pairs may
+        be solved.
     """
     total = sum(job.count for job in jobs)
     limit = np.minimum(np.maximum(limit, 0), total)
@@ -169,9 +170,7 @@ def exactly(
     found = _one_each(whole > 0, jobs, prefer)
     if found.rows is not None or (limit[whole.any(axis=0)] <= 1).all():
         return found
-    if not may_solve():
-        return FoundHosts(None, found.fit, False)
-    return _solved(free, jobs, limit, whole) or FoundHosts(
+    return _solved(free, jobs, limit, whole, may_solve) or FoundHosts(
         None, found.fit, False
     )
 
@@ -227,10 +226,12 @@ def _solved(
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     whole: cluster.Amounts,
+    may_solve: Callable[[int], bool],
 ) -> FoundHosts | None:
-    """Ask the integer program; ``None`` if it does not know.
+    """Ask the integer program; ``None`` if it may not be, or does not know.
 
     :param whole: (j, p) how many of each job each host takes alone.
+    :param may_solve: see :func:`exactly`.
     """
     counts = np.array([job.count for job in jobs])
     hosts = _few_of_each(free, jobs, limit, whole)
@@ -245,6 +246,8 @@ def _solved(
         )
     job, at = np.nonzero(whole[:, hosts] > 0)
     row = hosts[at]
+    if not may_solve(len(row)):
+        return None
     lines = _lines(free, jobs, limit, job, row)
     try:
         choice = programs.choose(
