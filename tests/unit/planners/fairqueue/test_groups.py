@@ -281,16 +281,17 @@ def test_programs_of_a_plan_have_so_many_pairs(monkeypatch, name):
     monkeypatch.setattr(capacity, name, 40)
     asked = [
         asking(
-            f'{name}{n:03}',
+            f'{name}{n}',
             *amounts,
-            count=2,
+            count=count,
             at=float(n),
-            group=apart(2, f'g{n}'),
+            group=apart(4, f'g{n}'),
         )
-        for n in range(60)
-        for name, amounts in (('r', (4, 1)), ('s', (3, 5)))
+        for n in range(9)
+        for name, amounts, count in (('r', (2, 4), 3), ('s', (5, 3), 4))
     ]
-    hosts = [host(name, 8, 8, (1, 1)) for name in 'abc']
+    sizes = [(5, 5), (11, 6), (3, 6), (11, 11)]
+    hosts = [host(f'h{n}', *size) for n, size in enumerate(sizes)]
     planner.plan(cloud(hosts, asked), NOW)
     assert 0 < sum(solved) <= 40
 
