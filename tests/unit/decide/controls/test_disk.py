@@ -123,7 +123,7 @@ def test_throttles_divide_what_was_delivered_by_weight():
 
 
 @pytest.mark.parametrize('rows', [[], [0]])
-def test_nobody_is_throttled_for_nobody(rows):
+def test_no_vm_is_throttled_when_no_other_waits(rows):
     limits = disk.throttles(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),
