@@ -92,7 +92,7 @@ wishes = strategies.none() | strategies.builds(
 
 
 @hypothesis.given(reports(), wishes)
-def test_what_was_written_is_read_whatever_carries_it(sent, wish):
+def test_a_written_report_is_read_from_any_carrier(sent, wish):
     written = codec.encode(sent, wish)
     with_bytes = codec.encode(sent, wish, as_bytes=True)
     for carried in (
