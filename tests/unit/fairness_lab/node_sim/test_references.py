@@ -81,7 +81,7 @@ def many():
 
 
 @pytest.mark.parametrize('name', references.ALLOCATORS)
-def test_nobody_gets_more_than_it_wants_and_no_node_gives_too_much(name, many):
+def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(name, many):
     got = references.ALLOCATORS[name](many)
     assert (got >= 0).all()
     assert (got <= many.demand * (1 + 1e-9)).all()
