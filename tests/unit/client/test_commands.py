@@ -170,7 +170,7 @@ def test_a_pause_that_will_be_forgotten_is_a_warning(cloud, caplog):
 WRONG = {
     'no host': (hosts.PauseHost, []),
     'a host and all': (hosts.PauseHost, ['cmp1', '--all']),
-    'nobody to tell': (choices.SetMetric, ['X']),
+    'no host to tell': (choices.SetMetric, ['X']),
     'no metric': (choices.SetMetric, ['--all']),
     'two to tell': (choices.SetMetric, ['X', '--all', '--host', 'a']),
     'a wrong key': (owners.ListUser, ['--sort-key', 'name']),

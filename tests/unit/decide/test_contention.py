@@ -48,7 +48,7 @@ def judged(
 
 
 CASES = {
-    'nobody runs': ([], [], False, []),
+    'no VM runs': ([], [], False, []),
     'a lone busy vm': ([0.97], [0.03], False, [False]),
     'three share a cpu': (
         [0.33, 0.33, 0.32],
@@ -93,7 +93,7 @@ CASES = {
         True,
         [False, True],
     ),
-    'somebody waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
+    'one waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
     'no stalls told, full node': (
         [0.5, 0.45],
         [UNTOLD, UNTOLD],

@@ -164,7 +164,7 @@ REFUSED = {
     'text': ('x' * 999, 'malformed', 'must be an object'),
     'version of later': (build.message(version=4), 'version', 'version 4'),
     'version of before': (build.message(version=2), 'version', 'version 2'),
-    'version of nobody': (
+    'version as text': (
         build.message(version='1'),
         'malformed',
         r'got `str` - at `\$.version`',
@@ -444,7 +444,7 @@ REFUSED = {
         'malformed',
         r'`int` >= 1 - at `\$.desired.epoch`',
     ),
-    'desired state of nobody': (
+    'a desired state without origin': (
         build.message(desired={'epoch': 1, 'metric': 'm', 'policy': 'p'}),
         'malformed',
         r'missing required field `origin` - at `\$.desired`',

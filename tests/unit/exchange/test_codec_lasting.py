@@ -39,7 +39,7 @@ FULL = build.RESOURCES.names
 CHANGES = {
     'nothing': {},
     'the users': codec.encode(build.node_report(users=('anna', 'bob'))),
-    'nobody is there': codec.encode(build.node_report(users=())),
+    'no user is there': codec.encode(build.node_report(users=())),
     'the run': {'boot_id': 'another'},
     'the metric': {'metric': 'Another'},
     'the CPUs': {'cpus': [0, 3]},

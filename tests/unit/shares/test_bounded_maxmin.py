@@ -33,11 +33,11 @@ HAND_MADE = {
         ([0, 0, 1, 1], [0, 1, 0, 2], [H, H, H, H], [1, 1]),
         [1 / 3, 2 / 3, 1 / 3, 2 / 3],
     ),
-    'who wants little gets it and the rest is divided': (
+    'a user who wants little gets it, the rest is divided': (
         ([0, 0, 0], [0, 1, 2], [0.2, H, H], [1]),
         [0.2, 0.4, 0.4],
     ),
-    'who has plenty elsewhere is at the least weight': (
+    'a user with plenty elsewhere is at the least weight': (
         ([0, 0, 1], [0, 1, 0], [H, H, 50], [1, 100]),
         [1 / 21, 20 / 21, 50],
     ),
@@ -61,7 +61,7 @@ HAND_MADE = {
         ([0, 0, 1, 1, 2], [0, 1, 1, 2, 2], [H] * 5, [1, 1, 0.4]),
         [0.8, 0.2, 0.6, 0.4, 0.4],
     ),
-    'nobody wants anything': (([0], [0], [0], [1]), [0]),
+    'no VM wants anything': (([0], [0], [0], [1]), [0]),
     'there is plenty': (([0, 0], [0, 1], [0.4, 0.6], [1]), [0.4, 0.6]),
 }
 

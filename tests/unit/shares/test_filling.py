@@ -101,7 +101,7 @@ CASES = {
         [1, 3, 6],
     ),
     'nothing to give': (0, [1, 1], [1, 1], [0, 0]),
-    'nobody wants anything': (5, [0, 0], [1, 1], [0, 0]),
+    'no VM wants anything': (5, [0, 0], [1, 1], [0, 0]),
 }
 
 

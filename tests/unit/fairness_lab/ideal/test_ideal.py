@@ -38,7 +38,7 @@ CPU_CASES = {
         [(0, 0, H), (1, 0, H), (0, 1, H)],
         [0.6, 0.6],
     ),
-    'who wants little gets it and the rest is divided': (
+    'a user who wants little gets it, the rest is divided': (
         [1.0],
         [(0, 0, 0.2), (0, 1, H), (0, 2, H)],
         [0.2, 0.4, 0.4],
@@ -53,12 +53,12 @@ CPU_CASES = {
         [(0, 0, H), (0, 1, H), (0, 2, H), (1, 2, H)],
         [0.5, 0.5, 4.0],
     ),
-    'who has a little elsewhere gets so much less here': (
+    'a user with a little elsewhere gets so much less here': (
         [1.0, 0.1],
         [(0, 0, H), (0, 1, H), (0, 2, H), (1, 2, H), (1, 3, 0.05)],
         [0.35, 0.35, 0.35, 0.05],
     ),
-    'nobody wants anything': ([1.0], [(0, 0, 0.0)], [0.0]),
+    'no VM wants anything': ([1.0], [(0, 0, 0.0)], [0.0]),
     'a VM that is not there counts for nothing': (
         [1.0],
         [(-1, 0, H), (0, 1, H)],

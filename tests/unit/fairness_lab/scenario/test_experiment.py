@@ -328,7 +328,7 @@ WRONG = {
         LEAST.replace('{user: u}', '{user: u, node: m}'),
         ', line 7: scenario.vms.a.node: expected one of n',
     ),
-    'a load of nobody': (
+    'a load of an unknown VM': (
         LEAST + 'load:\n  b: [{at: 0, cpu: 1}]\n',
         ', line 9: scenario.load.b: expected a VM or group out of a',
     ),
