@@ -243,7 +243,7 @@ def test_shares_that_look_as_if_a_vm_were_idle_are_shares(
     assert group_control.CpuShares().read(keys)[keys[0]] == 3
 
 
-def test_what_the_kernel_makes_of_a_value_is_seen(vms, keys, monkeypatch):
+def test_a_value_that_the_kernel_changed_is_seen(vms, keys, monkeypatch):
     def meddled(requests):
         vms.set(0, 2)
         return [0]

@@ -117,7 +117,7 @@ def test_a_vm_has_a_group_of_its_own_in_every_hierarchy(vm):
         assert pids == [str(vm.pid)]
 
 
-def test_what_was_burned_is_counted_and_stall_is_known(vm):
+def test_cpu_time_is_counted_and_stall_is_known(vm):
     read = files_of(vm)
     used_s, stalled_s, held, _ = read.read()
     time.sleep(0.2)

@@ -62,7 +62,7 @@ def test_nothing_of_a_disk_is_left(lab_node):
     assert done.stdout.strip() == ''
 
 
-def test_what_a_dead_run_left_is_removed(lab_node):
+def test_the_disk_of_a_dead_run_is_removed(lab_node):
     made = disk.NodeDisk(lab_node, 32, RATE_MIB_S, 'none')
     made.open()
     lab_node.run(['umount', '--lazy', disk.IMAGES])

@@ -129,7 +129,7 @@ def test_redis_forgets_when_it_is_told_to(redis, link):
     assert redis.keys() == 0
 
 
-def test_what_cannot_be_done_in_a_network_is_said(link):
+def test_a_failed_command_in_a_network_is_told(link):
     with pytest.raises(
         exception.LabError, match=r'network a failed .*: .*nonsense'
     ):

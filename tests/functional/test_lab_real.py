@@ -160,7 +160,7 @@ def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
     assert interfaces_here() <= interfaces
 
 
-def test_what_a_killed_run_leaves_is_removed_at_the_next_start(
+def test_remains_of_a_killed_run_are_removed_at_the_next_start(
     start, tmp_path
 ):
     child = start('--no-agents')

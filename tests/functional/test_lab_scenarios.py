@@ -53,7 +53,7 @@ LONGER = {
         '--interval=1',
         '--duration=40',
     ),
-    'a frozen guest disturbs nobody': (
+    'a frozen guest disturbs no other': (
         'frozen-guest',
         '--interval=1',
         '--duration=60',

@@ -382,7 +382,7 @@ def test_limits_of_a_killed_agent_are_lifted(vms, tmp_path, helper):
     assert rules(vms) == before
 
 
-def test_somebody_elses_limit_stays(vms, tmp_path, helper):
+def test_a_disk_limit_of_another_program_stays(vms, tmp_path, helper):
     key, device = vms.start(), some_device()
     made = throttle.DiskThrottle(record(tmp_path / 'throttles.json'))
     if vms.v1:

@@ -72,7 +72,7 @@ def test_shells_inside_of_it_have_what_the_readme_sends(cloud):
         assert re.search(r'^20[02]$', said, re.MULTILINE), said
 
 
-def test_who_waits_is_listed_and_starts_when_there_is_room(cloud):
+def test_a_waiting_server_is_listed_and_starts_when_there_is_room(cloud):
     _, look, delete = minimal_debian.blocks(README, 'In an OpenStack cloud')[
         -1
     ]

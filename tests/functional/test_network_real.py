@@ -88,7 +88,9 @@ def test_the_helper_makes_what_it_is_asked_for(node, start, layout, helped):
     assert 'fa12:' not in qdiscs(node)
 
 
-def test_what_a_killed_agent_left_is_taken_over_or_away(node, start, layout):
+def test_classes_of_a_killed_agent_are_taken_over_or_removed(
+    node, start, layout
+):
     before = qdiscs(node)
     agent = start(layout)
     agent.write({'g1': MBIT, 'g2': 2 * MBIT})

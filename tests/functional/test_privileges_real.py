@@ -159,7 +159,7 @@ def test_without_confinement_it_would_get_all_back():
     assert in_child(act)['CapEff'] & NET_ADMIN
 
 
-def test_what_is_not_there_cannot_be_lent():
+def test_a_capability_that_the_process_lacks_cannot_be_lent():
     def act():
         become(())
         try:
@@ -246,7 +246,7 @@ def as_nobody(directory, way, arguments):
 
 @pytest.mark.parametrize('way', ['sudo', 'rootwrap'])
 @pytest.mark.parametrize('context', privileged_client.KEPT)
-def test_who_is_not_root_may_start_our_helpers(directory, way, context):
+def test_a_user_other_than_root_may_start_our_helpers(directory, way, context):
     program = str(PROGRAM) if way == 'sudo' else privileged_client.PROGRAM
     done = as_nobody(directory, way, [program, *asked(context)])
     # It came as far as the socket, where nobody listens.

@@ -193,7 +193,7 @@ def held(done):
     return found if found.keys() == RATES.keys() else dict.fromkeys(RATES, 1)
 
 
-def test_who_spends_more_is_done_sooner(site, agent, rates):
+def test_a_vm_that_spends_more_is_done_sooner(site, agent, rates):
     say(site, rates, RATES)
     agent.start()
     agent.await_round(lambda done: is_as(held(done), RATES, 0.02), 30)

@@ -119,7 +119,7 @@ def judge():
     print('told apart')
 
 
-def test_who_copies_an_address_is_in_nobodys_class():
+def test_a_vm_that_copies_an_address_is_in_no_class():
     done = subprocess.run(
         ['unshare', '--net', sys.executable, __file__],
         env={

@@ -112,7 +112,7 @@ def life(packages):
         connection.close()
 
 
-def test_what_is_installed_waits_for_its_operator(life):
+def test_installed_services_wait_for_their_operator(life):
     for verb, answer in (
         ('is-active', 'inactive'),
         ('is-enabled', 'disabled'),
@@ -335,7 +335,7 @@ def queue(life, packages):
     return machine
 
 
-def test_what_the_queue_keeps_belongs_to_its_user_alone(queue):
+def test_files_of_the_queue_belong_to_its_user_alone(queue):
     paths = (
         QUEUE_CONF,
         *map(

@@ -61,7 +61,7 @@ def test_a_host_is_emptied_and_a_second_audit_does_nothing(told):
     assert moves(told['second']) == []
 
 
-def test_what_may_not_move_stays_and_what_takes_nothing_gets_nothing(told):
+def test_a_fixed_server_stays_and_a_disabled_host_gets_nothing(told):
     # Nobody goes to c for its locked server, as c is the least used.
     assert ('migrate', 's3', 'a') not in moves(told['locked'])
     assert all(each[1] != 's3' for each in moves(told['locked']))

@@ -323,7 +323,7 @@ def listening(url):
         transport.cleanup()
 
 
-def test_what_changes_is_told_to_whoever_listens(cloud):
+def test_changes_are_told_to_every_listener(cloud):
     driver = {'oslo_messaging_notifications.driver': ['messagingv2']}
     with listening(cloud.url_of('listener')) as listener:
         node = cloud.start('n3', fake_host.vm('d-5', 'dan'), **driver)

@@ -116,7 +116,7 @@ def got(node):
     return used['bob'] / used['ann']
 
 
-def test_what_agents_measured_is_charged_to_projects(url, start, tmp_path):
+def test_use_that_agents_measured_is_charged_to_projects(url, start, tmp_path):
     node = start()
     eventually(lambda: node.newest and node.newest.measured)
     conf = fake_ends.configuration(url, tmp_path, 'c1', {})
@@ -139,7 +139,9 @@ def test_what_agents_measured_is_charged_to_projects(url, start, tmp_path):
         opened.cleanup()
 
 
-def test_what_runs_is_divided_by_the_shares_of_the_queue(world, serve, start):
+def test_running_servers_are_divided_by_the_shares_of_the_queue(
+    world, serve, start
+):
     world.accounts = (
         cluster.Account('project-ann', None, 1.0),
         cluster.Account('project-bob', None, 1.0),

@@ -86,7 +86,7 @@ def refused(node, reason):
 
 
 @pytest.mark.parametrize('reason', ATTACKS)
-def test_what_an_attacker_writes_is_refused_said_and_written_over(
+def test_a_choice_of_an_attacker_is_refused_told_and_overwritten(
     cloud, redis, reason
 ):
     client = redis.client()

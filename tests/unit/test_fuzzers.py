@@ -27,7 +27,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize(('name', 'path'), FOUND)
-def test_what_a_fuzzer_found_breaks_nothing(name, path):
+def test_an_input_that_a_fuzzer_found_breaks_nothing(name, path):
     targets.TARGETS[name](path.read_bytes())
 
 
@@ -93,7 +93,7 @@ def test_every_area_of_the_campaign_has_its_inputs():
 
 
 @pytest.mark.parametrize(('area', 'seed'), REPLAYED)
-def test_what_kept_a_victim_waiting_no_longer_does(area, seed):
+def test_an_input_that_delayed_a_victim_no_longer_does(area, seed):
     campaign.once(area, seed)
 
 

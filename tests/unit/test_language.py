@@ -246,7 +246,7 @@ def test_texts_of_the_product_and_of_its_pages_are_plain():
     assert not found
 
 
-def test_what_is_plain_is_told_by_the_path():
+def test_the_path_of_a_file_tells_whether_it_is_plain():
     assert is_plain('doc/source/user/index.rst')
     assert is_plain('nova_fairness/cluster/service.py')
     assert not is_plain('doc/source/contributor/index.rst')

@@ -275,7 +275,7 @@ SNIPPETS = {
         'from nova_fairness.collect import host',
         'api_ext may not import collect',
     ),
-    'a room nobody planned': (
+    'an unplanned room': (
         'nova_fairness.attic.box',
         'from nova_fairness.model import node',
         'room without arrows: attic',

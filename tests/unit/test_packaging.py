@@ -153,11 +153,11 @@ PROGRAMS = sorted(
 
 
 @pytest.mark.parametrize('module', PROGRAMS)
-def test_what_is_installed_with_a_program_is_enough(module: str) -> None:
+def test_packages_that_come_with_a_program_are_enough(module: str) -> None:
     assert not imported_with(EXTRAS.get(module, ('',)), module)
 
 
-def test_what_is_not_installed_is_missed() -> None:
+def test_a_missing_package_is_noticed() -> None:
     assert 'No module named' in imported_with(('',), 'nova_fairness.cmd.relay')
 
 
@@ -331,7 +331,7 @@ REPORT = """
 """
 
 
-def test_what_ran_and_how_it_ended_is_written_down(tmp_path):
+def test_a_run_and_its_end_are_written_down(tmp_path):
     (tmp_path / 'unit-tests.xml').write_text(REPORT)
     (tmp_path / 'steps').write_text('unit tests\t2.5\t1\n')
     file = tmp_path / 'full.json'
@@ -407,7 +407,7 @@ def test_every_check_is_a_tox_environment():
 @pytest.mark.parametrize(
     'page', ['README.rst', 'doc/source/install/index.rst']
 )
-def test_what_is_to_be_installed_first_is_what_bindep_lists(page):
+def test_packages_to_install_first_are_those_of_bindep(page):
     wanted = [
         line.split()[0]
         for line in (TOP / 'bindep.txt').read_text('utf-8').splitlines()
@@ -444,6 +444,6 @@ def test_a_shell_in_the_cloud_has_what_the_readme_uses(monkeypatch):
         (['upp'], 'unknown command upp'),
     ],
 )
-def test_what_cannot_be_entered_is_named(capsys, words, said):
+def test_a_command_line_that_cannot_be_run_is_named(capsys, words, said):
     assert nova_cloud.main(words) == 1
     assert said in capsys.readouterr().err

@@ -220,7 +220,7 @@ def test_pairs_with_which_users_are_worse_off_are_named(metric):
     assert quiet == SUITS.get(metric, list(policies))
 
 
-def test_what_cannot_be_loaded_is_not_warned_of():
+def test_an_unloadable_plugin_is_not_warned_of():
     assert plugins.warning('Nonsense', 'foresight') == ''
 
 

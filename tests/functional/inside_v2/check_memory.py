@@ -88,7 +88,7 @@ def is_whole(lows):
     )
 
 
-def test_what_a_light_user_works_with_is_spared(start, agent):
+def test_working_memory_of_a_light_user_is_spared(start, agent):
     light = SIZES.start(start, 'light')
     assert waited([light])['light'] < SETTLED
     vms = [light, SIZES.start(start, 'heavy')]

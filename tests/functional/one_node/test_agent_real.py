@@ -424,7 +424,7 @@ class TestAroundARunningAgent:
         ({'state_path': '/dev/null/state'}, 1, 'state_path = /dev/null'),
     ],
 )
-def test_what_cannot_be_used_is_named(agent, options, code, said):
+def test_an_unusable_option_is_named(agent, options, code, said):
     agent.configure(**options)
     refused = agent.run()
     assert refused.returncode == code, refused.stderr

@@ -162,7 +162,7 @@ def test_when_a_job_is_gone_at_the_latest_is_its_limit(slurm, batch):
         (['-n1', '--begin=now+60minutes'], []),
     ],
 )
-def test_what_waits_for_room_is_told_whole(slurm, batch, options, cores):
+def test_every_job_that_waits_for_room_is_told(slurm, batch, options, cores):
     for host in HOSTS:
         batch.close(host, 'a test')
     slurm.submit('--time=60', *options)
@@ -206,7 +206,7 @@ def _places(batch):
     return None
 
 
-def test_who_may_not_change_nodes_is_told_so(slurm, batch):
+def test_a_user_who_may_not_change_nodes_is_told_so(slurm, batch):
     with pytest.raises(exception.BatchRefused, match='scontrol update'):
         batch.drain('nowhere', 'nova-fairness: x')
     refused = subprocess.run(

@@ -60,7 +60,7 @@ def of_an_unknown_version(message):
 
 
 @pytest.mark.parametrize('change', [of_ten_megabytes, of_an_unknown_version])
-def test_what_is_large_or_of_an_unknown_version_starts_once(cloud, change):
+def test_a_large_or_unknown_message_starts_its_servers_once(cloud, change):
     asked = [cloud.ask(2, 1, change), cloud.ask(1, 1)]
     assert cloud.wait(asked) == []
     assert [times_built(cloud, each) for each in asked] == [{1}, {1}]

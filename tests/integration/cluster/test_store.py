@@ -38,7 +38,7 @@ class TestOnPostgresql(store_contract.StoreContract):
 
 
 @pytest.mark.parametrize('kind', ['mariadb', 'postgresql'])
-def test_what_was_held_survives_a_killed_database(kind, request, tmp_path):
+def test_held_requests_survive_a_killed_database(kind, request, tmp_path):
     server = request.getfixturevalue(kind)
     keys = tmp_path / 'keys'
     sealing.add_key(keys)

@@ -43,7 +43,7 @@ def to(wanted):
     return lambda kept: desired_module.newest(kept, wanted)
 
 
-def test_what_is_kept_is_given_to_all(client):
+def test_a_desired_state_in_redis_is_given_to_all(client):
     store = desired_store.RedisStore(client, 'cell1')
     assert store.load() is None
     assert store.change(to(FIRST)) == FIRST
@@ -81,7 +81,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize('put', FOREIGN.values(), ids=FOREIGN)
-def test_what_others_put_there_is_named_and_replaced(client, put):
+def test_a_foreign_value_in_redis_is_named_and_replaced(client, put):
     store = desired_store.RedisStore(client, 'cell1')
     put(client, store.key)
     with pytest.raises(exception.ExchangeError, match='holds no desired'):

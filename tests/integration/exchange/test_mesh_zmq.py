@@ -127,7 +127,7 @@ def test_a_restarted_node_is_heard_again(node):
     eventually(lambda: one.view(0.0).reports['n2'].boot_id == 'second')
 
 
-def test_what_is_set_on_one_node_reaches_all_and_those_that_come_late(node):
+def test_a_choice_on_one_node_reaches_all_and_late_nodes(node):
     one, two = node('n1'), node('n2')
     made = one.desired.set('DominantShareMetric', None, ('m', 'feedback'))
     nodes = {'n1': one, 'n2': two}

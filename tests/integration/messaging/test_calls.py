@@ -53,7 +53,7 @@ def test_a_call_returns_what_the_endpoint_returns(cloud):
         assert client.call({}, 'note', value=value) == value
 
 
-def test_what_json_makes_of_values_comes_out_like_with_other_drivers(cloud):
+def test_values_are_changed_by_json_as_with_other_drivers(cloud):
     cloud.serve('t', 's', Endpoint())
     client = cloud.client('t')
     for value, expected in (

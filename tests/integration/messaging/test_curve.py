@@ -72,7 +72,7 @@ def test_an_allowed_key_gets_in_and_its_messages_say_whose_they_are(
     assert server.count('admitted') == 1
 
 
-def test_who_is_kept_out_keeps_what_it_has_and_comes_back_later(
+def test_a_member_that_is_kept_out_keeps_its_connections_and_returns(
     cloud, far_context, hasty_server
 ):
     server = hasty_server
@@ -335,7 +335,9 @@ def test_a_user_id_cannot_be_forged(cloud, far_context, server):
     assert server.access.peer(frame)['role'] == 'node'
 
 
-def test_nobody_gets_in_while_nobody_answers(cloud, context, far_context):
+def test_no_client_is_admitted_while_access_is_not_answered(
+    cloud, context, far_context
+):
     keys = curve_cloud.ring(cloud.node('member'))
     server = curve_cloud.Server(context, cloud.node('server'))
     server.access.stop()
@@ -496,7 +498,7 @@ def overheard(port, listening, said):
         answering.join()
 
 
-def test_what_was_overheard_and_is_sent_again_is_not_taken(
+def test_an_overheard_connection_that_is_sent_again_is_not_taken(
     cloud, far_context, server
 ):
     port = int(server.endpoint.rpartition(':')[2])

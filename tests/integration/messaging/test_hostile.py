@@ -107,7 +107,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize('name', MALFORMED)
-def test_what_is_malformed_is_dropped_and_counted(target, name, caplog):
+def test_a_malformed_message_is_dropped_and_counted(target, name, caplog):
     target.stranger.send(MALFORMED[name])
     eventually(lambda: target.dropped('malformed') == 1)
     assert '127.0.0.1' in caplog.text
@@ -125,7 +125,7 @@ def test_a_message_of_two_frames_is_dropped_whole(target):
 @pytest.mark.parametrize(
     'changes', [{'exchange': 'other'}, {'topic': 'u'}, {'server': 'r'}]
 )
-def test_what_is_meant_for_somebody_else_is_dropped(target, changes):
+def test_a_message_for_another_server_is_dropped(target, changes):
     target.stranger.send(request(**changes))
     eventually(lambda: target.dropped('misaddressed') == 1)
     assert target.is_unharmed()
@@ -143,7 +143,7 @@ def test_far_too_large_a_message_ends_the_connection(target):
 @pytest.mark.parametrize(
     'spoken', [b'', b'GET / HTTP/1.0\r\n\r\n', os.urandom(4096), b'\xff' * 64]
 )
-def test_who_does_not_speak_zeromq_disturbs_nobody(target, spoken):
+def test_a_stranger_that_speaks_no_zeromq_disturbs_no_server(target, spoken):
     _, _, port = target.peer.rpc.rpartition(':')
     with socket.create_connection(('127.0.0.1', int(port))) as stranger:
         stranger.sendall(spoken)

@@ -172,7 +172,9 @@ BAD = {
 
 
 @pytest.mark.parametrize('name', BAD)
-def test_what_is_no_message_is_dropped_counted_and_named(attack, name, caplog):
+def test_a_payload_that_is_no_message_is_dropped_counted_and_named(
+    attack, name, caplog
+):
     socket = attack.socket(attack.listener.peer.rpc)
     for payload in BAD[name]:
         socket.send(payload)
@@ -197,7 +199,7 @@ def test_messages_of_many_frames_are_dropped(attack):
     assert attack.still_serves()
 
 
-def test_what_is_for_somebody_else_is_not_taken(attack):
+def test_a_message_of_a_peer_for_another_server_is_not_taken(attack):
     socket = attack.socket(attack.listener.peer.rpc)
     for changes in ({'topic': 'x'}, {'exchange': 'x'}, {'server': 'x'}):
         socket.send(packed(**changes))
@@ -355,7 +357,9 @@ def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
     assert eventually(lambda: attack.endpoint.calls)
 
 
-def test_who_floods_makes_no_further_connections_meanwhile(attack, caplog):
+def test_a_flooding_peer_makes_no_further_connections_meanwhile(
+    attack, caplog
+):
     rpc = attack.listener.peer.rpc
     flooding = attack.socket(rpc)
     # More than may wait; each takes 0.4 s.
@@ -424,7 +428,7 @@ def test_answers_that_nobody_reads_are_bounded(attack):
     assert attack.endpoint.asked > asked
 
 
-def test_who_asks_without_end_keeps_nobody_waiting(attack):
+def test_a_peer_that_asks_without_end_delays_no_other(attack):
     evil = attack.socket(attack.listener.peer.rpc)
     question = packed(kind=messages.CAST, message={'method': 'work'})
     for _ in range(500):

@@ -147,7 +147,7 @@ def test_the_key_of_a_controller_answers_for_no_host_either(stage):
     assert impostor.got == []
 
 
-def test_who_listens_under_another_name_gets_nothing_of_a_group(stage):
+def test_a_listener_under_another_name_gets_nothing_of_a_group(stage):
     genuine, impostor = stage.serve('n1'), stage.serve('evil', 'n2')
     for _ in range(4):
         assert stage.client().call({}, 'pause') == 'done by n1'
@@ -191,7 +191,7 @@ def test_a_record_beside_that_of_a_server_changes_nothing(stage):
     assert impostor.got == []
 
 
-def test_whoever_writes_over_a_record_withholds_calls_and_sends_them_nowhere(
+def test_an_overwritten_record_withholds_calls_and_sends_them_nowhere(
     stage,
 ):
     stage.serve('n1')
@@ -217,7 +217,7 @@ def test_whoever_writes_over_a_record_withholds_calls_and_sends_them_nowhere(
     assert impostor.got == []
 
 
-def test_what_would_never_end_is_struck_out(stage):
+def test_a_record_that_would_never_end_is_removed(stage):
     stage.serve('n1')
     never = dataclasses.replace(stage.listener('n1'), id=uuid.uuid4().hex)
     stage.forge(never, ends_ms=10**15)
@@ -262,7 +262,7 @@ def test_a_name_that_is_taken_back_ends_connections(stage):
     assert len(impostor.got) == 1
 
 
-def test_who_is_not_believed_reads_in_their_own_log_why(stage, caplog):
+def test_a_server_that_is_not_believed_logs_why(stage, caplog):
     caplog.set_level(logging.ERROR)
     stage.serve('n1')
     assert caplog.messages == []

@@ -42,7 +42,7 @@ def test_endpoints_see_name_and_role_of_the_key_whatever_is_claimed(
     assert endpoint.peers == [{'name': 'c1', 'role': 'controller'}] * 2
 
 
-def test_who_has_no_keys_and_who_has_some_do_not_talk(cloud, keys):
+def test_peers_with_keys_and_peers_without_do_not_talk(cloud, keys):
     endpoint = Endpoint()
     cloud.serve('t', 'n1', endpoint, transport(cloud, keys.node('n1')))
     insecure = cloud.transport()
@@ -56,7 +56,7 @@ def test_who_has_no_keys_and_who_has_some_do_not_talk(cloud, keys):
     assert endpoint.peers == []
 
 
-def test_nobody_talks_to_a_listener_whose_key_is_not_allowed(
+def test_no_peer_talks_to_a_listener_whose_key_is_not_allowed(
     cloud, keys, tmp_path
 ):
     (tmp_path / 'foreign').mkdir()

@@ -387,7 +387,7 @@ def test_no_more_listeners_are_read_than_asked_for(make):
     assert few.statistics()['members_dropped'] == 3
 
 
-def test_what_nobody_could_read_is_refused_at_once(make):
+def test_an_unreadable_record_is_refused_at_once(make):
     mine = make()
     for wrong in (
         {'topic': 'x' * 256},

@@ -106,7 +106,7 @@ def entries(redis, stream=STREAM):
         return client.xlen(stream)
 
 
-def test_what_is_sent_arrives_whole_and_is_forgotten(make, redis):
+def test_a_sent_notification_arrives_whole_and_is_forgotten(make, redis):
     one = make()
     taken = []
     listener = one.listener([INFO], None, 1, None)
@@ -126,7 +126,7 @@ def test_what_is_sent_arrives_whole_and_is_forgotten(make, redis):
     assert one.statistics()['acknowledged'] == 1
 
 
-def test_what_is_sent_before_anybody_listens_waits(make):
+def test_notifications_wait_until_a_listener_comes(make):
     one, two = make(), make()
     send(one, *range(5))
     assert make.endpoint(two).numbers(5) == [0, 1, 2, 3, 4]
@@ -273,7 +273,9 @@ def test_a_requeued_notification_comes_again_to_its_pool_only(make, redis):
     assert end.is_empty()
 
 
-def test_who_leaves_with_work_open_leaves_it_to_the_others(make, redis):
+def test_a_listener_that_leaves_with_open_work_leaves_it_to_others(
+    make, redis
+):
     one = make(lease_s=0.5)
     first = make.endpoint(one, keep=True)
     send(one, 1)
@@ -283,7 +285,7 @@ def test_who_leaves_with_work_open_leaves_it_to_the_others(make, redis):
     eventually(lambda: entries(redis) == 0)
 
 
-def test_who_leaves_without_work_leaves_nothing(make, redis):
+def test_a_listener_that_leaves_without_work_leaves_nothing(make, redis):
     one = make()
     end = make.endpoint(one)
     send(one, 1)
@@ -307,7 +309,7 @@ time.sleep(1000)
 """
 
 
-def test_what_the_dead_had_taken_goes_to_others(make, redis):
+def test_work_of_a_dead_listener_goes_to_others(make, redis):
     one = make(lease_s=1.5)  # as long as a busy machine may stand still
     send(one, 1, 2)
     process = subprocess.Popen(
@@ -342,7 +344,9 @@ def test_slow_endpoints_keep_their_work_also_after_stop(make):
     assert end.is_empty()
 
 
-def test_what_kills_all_its_consumers_is_given_up(make, redis, caplog):
+def test_a_notification_that_kills_all_its_consumers_is_given_up(
+    make, redis, caplog
+):
     one = make(lease_s=0.2)
     send(one, 1)
     with redis.client() as client:
@@ -444,7 +448,7 @@ def test_sending_goes_on_until_redis_is_back(make, redis, retry, caplog):
     assert text.count('sending of notifications go on') == 1
 
 
-def test_what_is_sent_again_is_not_there_twice(make, redis):
+def test_a_notification_that_is_sent_again_is_stored_once(make, redis):
     one = make(timeout_s=0.2)
     send(one, 1)
     redis.pause()  # it will find the first attempts in its sockets
@@ -500,7 +504,7 @@ def test_a_listener_may_come_before_redis(make, redis):
     assert end.numbers(1) == [1]
 
 
-def test_what_could_not_be_acknowledged_is_so_later(make, redis, caplog):
+def test_a_failed_acknowledgement_is_sent_later(make, redis, caplog):
     one = make(timeout_s=0.2)
     end = make.endpoint(one, keep=True)
     send(one, 1, 2)

@@ -159,7 +159,7 @@ def test_that_user_may_do_nothing_else(server, command):
     ],
     ids=['password', 'user', 'default user', 'no TLS', 'other CA', 'no CA'],
 )
-def test_who_is_not_that_user_or_not_that_redis_is_refused_and_named(
+def test_a_wrong_user_or_a_wrong_redis_is_refused_and_named(
     server, tmp_path, caplog, changes, said
 ):
     caplog.set_level(logging.WARNING)

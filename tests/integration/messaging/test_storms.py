@@ -46,7 +46,7 @@ def test_a_call_gets_through_while_all_fanouts_are_held_up(cloud):
     assert client.call({}, 'seen') <= 1000
 
 
-def test_what_was_held_up_is_served_in_full_when_it_fits(cloud):
+def test_fanouts_that_were_held_up_are_served_in_full_when_they_fit(cloud):
     gate = Gate()
     cloud.serve('t', 's', gate, cloud.transport(fanouts_in_work=1))
     storm = cloud.client('t', fanout=True)

@@ -53,12 +53,12 @@ def logged(cloud):
     return cloud.controller.log('compute').read_text(errors='replace')
 
 
-def test_what_is_tried_on_purpose_is_refused(cloud, place, send):
+def test_abuse_on_purpose_is_refused(cloud, place, send):
     assert api_abuse.run(place, api_abuse.cases(place), send) == []
     assert 'Unexpected exception in API method' not in logged(cloud)
 
 
-def test_what_is_tried_by_chance_breaks_nothing(cloud, place, send):
+def test_random_requests_break_nothing(cloud, place, send):
     cases = api_abuse.random_cases(place, 1, RANDOM_COUNT)
     assert api_abuse.run(place, cases, send) == []
     assert 'Unexpected exception in API method' not in logged(cloud)

@@ -148,7 +148,7 @@ def shared(faculty, servers):
     return faculty
 
 
-def test_who_lends_gets_it_back_before_who_borrows(shared):
+def test_a_lending_project_gets_its_room_back_before_borrowers(shared):
     cloud = shared.cloud
     shared.limit('physics', nominal={'VCPU': 2})
     borrowed = [
@@ -169,7 +169,7 @@ def test_who_lends_gets_it_back_before_who_borrows(shared):
     cloud.await_status(more)
 
 
-def test_who_may_not_borrow_waits_and_keeps_nobody_back(shared):
+def test_a_project_that_may_not_borrow_waits_and_delays_no_other(shared):
     cloud = shared.cloud
     shared.limit('arts', borrowing_limit={'VCPU': 0})
     waits = shared.boot('arts', 'waits')

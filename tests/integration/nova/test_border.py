@@ -247,7 +247,9 @@ def record(title, sampler, border, **found):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('victim', [SERVICE, SLURM, COMPUTE])
-def test_whatever_is_killed_at_a_step_the_host_goes_on(border, queue, victim):
+def test_a_host_goes_on_when_any_process_is_killed_at_any_step(
+    border, queue, victim
+):
     """There with a job, back with a server; others are left alone."""
     crossing_module.begin(border, queue, **BY_HAND)
     killer = Killer(border, queue, victim)

@@ -109,7 +109,7 @@ def test_owners_delete_and_lock_who_leaves_and_one_cannot_be_told(room):
 
 
 @pytest.mark.slow
-def test_who_needs_room_no_more_lets_others_stay(room):
+def test_servers_stay_once_the_request_needs_no_room(room):
     room.start(room_actions='shelve')
     room.fill()
     first, second = room.ask(2)
@@ -142,7 +142,7 @@ def wide(cloud):
 
 
 @pytest.mark.slow
-def test_who_was_migrated_has_left_its_room_and_stays(room, wide):
+def test_a_migrated_server_has_left_its_room_and_stays(room, wide):
     room.start(room_actions='shelve')
     room.fill()
     # Each of two hosts has half of what is asked for.

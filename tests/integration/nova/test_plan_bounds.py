@@ -206,7 +206,9 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
 
 
 @pytest.mark.slow
-def test_what_changes_zones_or_pins_meanwhile_is_left_out(plans, cloud, lying):
+def test_a_server_whose_zone_or_pin_changes_meanwhile_is_left_out(
+    plans, cloud, lying
+):
     [pinned], [free] = lying(LEFT, zone=HERE), lying(LEFT)
     lying(FAR, 2)
     with plans.closed(CLOSED):

@@ -83,7 +83,7 @@ def test_users_read_why_they_wait_and_cancel_it(cloud, full):
     filling.await_told(cloud, [other], 'state', ['ended'])
 
 
-def test_whose_token_was_revoked_reads_why_it_did_not_start(
+def test_a_user_with_a_revoked_token_reads_why_no_server_started(
     cloud, full, monkeypatch
 ):
     other = rest.login(cloud.controller, 'alice', places.USERS['alice'])
@@ -340,7 +340,7 @@ def test_servers_of_one_request_start_together(cloud, full):
         cloud.delete(servers)
 
 
-def test_what_vanishes_while_a_request_waits_keeps_no_other_back(
+def test_a_deleted_flavor_or_project_of_a_waiting_request_delays_no_other(
     cloud, full, monkeypatch
 ):
     admin = cloud.admin
@@ -413,7 +413,7 @@ def trusting(cloud, name):
     return made, rest.proven(cloud.controller, proof)
 
 
-def test_whose_trust_is_over_reads_it_and_keeps_nobody_back(
+def test_a_user_whose_trust_is_over_reads_it_and_delays_no_other(
     cloud, full, monkeypatch
 ):
     trustor, session = trusting(cloud, 'dora')

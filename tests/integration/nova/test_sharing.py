@@ -173,7 +173,7 @@ def test_the_owner_of_a_server_that_does_not_run_is_told_so(cloud, servers):
         cloud.delete([server])
 
 
-def test_nobody_sees_anything_without_a_token(cloud):
+def test_a_caller_without_a_token_sees_nothing(cloud):
     nobody = rest.Session(cloud.controller)
     assert nobody.ask('GET', 'compute', '/fairness').status == 401
 

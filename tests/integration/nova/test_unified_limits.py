@@ -111,7 +111,7 @@ def test_limits_of_keystone_are_weights(cloud, limits):
     assert cores.of_user(users['bob'].user) == 1.0
 
 
-def test_whom_keystone_does_not_know_has_no_weight(cloud, limits):
+def test_a_user_unknown_to_keystone_has_no_weight(cloud, limits):
     nobody = weights(cloud, 'cores')
     assert nobody.of_project('0' * 32) is None
     assert nobody.of_user('0' * 32) is None

@@ -156,7 +156,7 @@ def test_builds_pass_when_no_service_has_led_for_a_minute(
         assert len(store.unread(9)) == 1
 
 
-def test_what_waits_stays_with_the_broker_until_there_is_a_database(
+def test_messages_stay_with_the_broker_until_there_is_a_database(
     tmp_path, broker, places
 ):
     declared(broker, places)
@@ -272,7 +272,7 @@ def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
         assert len(store.unread(9)) == 1
 
 
-def test_what_nova_declared_otherwise_names_the_option(
+def test_a_queue_that_nova_declared_otherwise_names_the_option(
     tmp_path, broker, places
 ):
     declared(broker, places)

@@ -363,7 +363,7 @@ def test_publishing_says_whether_somebody_listens(broker, places):
     one.close()
 
 
-def test_what_conductor_has_not_taken_is_seen(broker, places):
+def test_a_message_that_conductor_has_not_taken_is_seen(broker, places):
     one = link.Link(broker.url, places)
     name = places.conductor
     assert not one.taken('a queue that is not there')
@@ -399,7 +399,7 @@ def names_on(broker, places):
     return found
 
 
-def test_who_only_looks_makes_nothing(broker, places):
+def test_a_link_that_only_looks_declares_nothing(broker, places):
     one = link.Link(broker.url, places, declares=False)
     assert not one.taken(places.conductor)
     one.close()
@@ -415,7 +415,7 @@ def test_nothing_is_left_when_it_is_removed(broker, places, holds):
     assert names_on(broker, places) == []
 
 
-def test_what_holds_messages_or_works_is_not_removed(broker, places):
+def test_a_queue_with_messages_or_a_consumer_is_not_removed(broker, places):
     one = link.Link(broker.url, places)
     delivery = link.Delivery('', 'conductor', b'x', {}, 0)
     one.publish(places.front, delivery)
@@ -437,7 +437,7 @@ def test_what_holds_messages_or_works_is_not_removed(broker, places):
     assert names_on(broker, places) == []
 
 
-def test_what_was_declared_otherwise_is_said(broker, places):
+def test_a_queue_that_was_declared_otherwise_is_told(broker, places):
     link.Link(broker.url, places).close()
     other = topology.Places(places.front, places.target, target_durable=True)
     with pytest.raises(exception.BrokerAway, match='PRECONDITION_FAILED'):

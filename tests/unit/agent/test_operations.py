@@ -195,7 +195,7 @@ def test_a_pair_that_leaves_users_worse_off_is_answered_and_shown(agent):
         assert agent.operations.status()['warning'] == told
 
 
-def test_what_is_not_installed_is_refused_before_anybody_takes_it(agent):
+def test_an_unknown_plugin_is_refused_before_any_node_takes_it(agent):
     with pytest.raises(exception.UnknownPlugin, match='UniformMetric'):
         agent.operations.choose('NoSuchMetric', None)
     with pytest.raises(exception.UnknownPlugin, match='feedback'):
@@ -283,7 +283,7 @@ def test_where_projects_are_compared_they_are_what_users_are(agent):
     assert list(told['projects']) == ['project-ann', 'project-bob']
 
 
-def test_what_is_installed_is_told_with_what_it_does(agent):
+def test_installed_plugins_are_told_with_their_descriptions(agent):
     told = agent.operations.plugins()
     names = [item['name'] for item in told['metrics']]
     assert 'GreedinessMetric' in names

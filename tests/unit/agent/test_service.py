@@ -268,7 +268,7 @@ def test_weights_of_rounds_are_remembered(agent, parts):
     assert (entry.weights == done.decided.weights[0]).all()
 
 
-def test_what_cannot_be_remembered_ends_no_round(
+def test_a_failure_of_the_history_ends_no_round(
     agent, parts, monkeypatch, caplog
 ):
     monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)

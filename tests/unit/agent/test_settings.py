@@ -182,7 +182,7 @@ def test_a_wrong_bound_of_a_control_is_named(tmp_path, name, text):
         )
 
 
-def test_what_is_no_control_cannot_be_steered(tmp_path):
+def test_an_unknown_control_cannot_be_steered(tmp_path):
     conf = configured(tmp_path, '[fairness]\ncontrols = cpu,gpu\n')
     with pytest.raises(ValueError, match='gpu'):
         settings.from_conf(conf)

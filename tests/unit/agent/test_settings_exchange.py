@@ -101,7 +101,7 @@ def test_the_first_pattern_that_matches_a_host_counts(
     assert capacity[RESOURCES.index('cpu_time')] == cpu_time
 
 
-def test_what_says_so_is_named(table):
+def test_the_source_of_a_capacity_is_named(table):
     got = table({'gpu-*': {'memory': 4e12}})
     assert got.capacity_of('gpu-1')[1] == 'peer_capacity_file: gpu-*'
     assert got.capacity_of('n1')[1] == 'max_peer_capacity'

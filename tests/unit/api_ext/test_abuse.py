@@ -44,12 +44,12 @@ def send(cloud):
     return to_cloud
 
 
-def test_what_is_tried_on_purpose_is_refused(send):
+def test_abuse_on_purpose_is_refused(send):
     assert api_abuse.run(PLACE, api_abuse.cases(PLACE), send) == []
 
 
 @pytest.mark.parametrize('seed', range(4))
-def test_what_is_tried_by_chance_breaks_nothing(send, seed):
+def test_random_requests_break_nothing(send, seed):
     cases = api_abuse.random_cases(PLACE, seed, 500)
     assert api_abuse.run(PLACE, cases, send) == []
 
@@ -94,7 +94,7 @@ def test_a_server_passes_on_what_is_tried(served):
         ('admin', 0, b'', {}),
     ],
 )
-def test_what_is_wrong_is_seen(who, status, body, headers):
+def test_a_wrong_response_is_seen(who, status, body, headers):
     case = api_abuse.Case('a', who, 'GET', '/v2.1/fairness', (200,))
     response = api_abuse.Response(status, headers, body)
     assert list(api_abuse.faults_of(PLACE, case, response))

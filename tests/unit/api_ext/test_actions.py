@@ -161,7 +161,7 @@ def test_a_host_that_does_not_answer_is_503(cloud):
         exception.RpcError('KeyError: bug'),
     ],
 )
-def test_what_no_host_does_is_409(cloud, monkeypatch, host, error):
+def test_an_action_that_no_host_takes_is_409(cloud, monkeypatch, host, error):
     real = type(cloud.client)._call
 
     def call(self, name, method, arguments):
@@ -199,7 +199,7 @@ def test_a_policy_file_may_allow_one_action_to_others(tmp_path, cloud):
     assert act(cloud, 'cmp1', {'reset': None}, 'alice').status_code == 403
 
 
-def test_who_is_refused_is_told_the_one_rule_of_that_action(cloud):
+def test_a_refused_caller_is_told_the_one_rule_of_that_action(cloud):
     said = act(cloud, 'cmp1', {'pause': None}, 'alice').json
     assert said['forbidden']['message'] == (
         "Policy doesn't allow os_fairness_api:hosts:pause to be performed."
@@ -216,7 +216,7 @@ def _always():
     return _checks.TrueCheck()
 
 
-def test_what_was_done_is_not_told_wrongly_by_a_broken_answer(cloud):
+def test_a_broken_answer_does_not_hide_actions_that_were_done(cloud):
     cloud.client.broken = {'cmp2': {'host': 'cmp2', 'peers': {}}}
     answer = act(cloud, 'all', {'pause': None})
     assert answer.status_code == 202

@@ -204,7 +204,7 @@ def test_a_large_body_is_refused_whether_or_not_it_says_how_large(cloud):
     assert request.get_response(cloud).status_code == 413
 
 
-def test_who_may_not_is_refused_however_large_the_body_is(cloud):
+def test_a_caller_without_rights_is_refused_for_a_body_of_any_size(cloud):
     answer = cloud.ask('alice', 'POST', ACTION, b'x' * 10_000_000)
     assert answer.status_code == 403
     assert 'any of these actions' in fault_of(answer)

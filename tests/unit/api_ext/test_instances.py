@@ -50,7 +50,7 @@ def test_members_of_its_project_see_it(cloud):
 
 
 @pytest.mark.parametrize('who', ['carol', 'nobody'])
-def test_what_is_somebody_elses_is_as_if_it_were_not_there(cloud, who):
+def test_a_server_of_another_user_looks_like_one_that_is_not_there(cloud, who):
     theirs = ask(cloud, who, fake_cloud.ALICES)
     none = ask(cloud, who, NOT_THERE)
     assert theirs.status_code == none.status_code == 404
@@ -150,12 +150,12 @@ def test_while_an_instance_moves_all_hosts_are_asked(located):
     assert ask(located, 'bob', fake_cloud.BOBS).status_code == 200
 
 
-def test_what_nova_does_not_know_is_not_there(located):
+def test_a_server_unknown_to_nova_is_not_there(located):
     assert ask(located, 'admin', NOT_THERE).status_code == 404
     assert located.client.calls == []
 
 
-def test_who_may_not_see_it_asks_no_agent(located):
+def test_a_caller_who_may_not_see_a_server_causes_no_call_to_agents(located):
     assert ask(located, 'carol', fake_cloud.ALICES).status_code == 404
     assert located.client.calls == []
 

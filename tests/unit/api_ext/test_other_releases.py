@@ -77,7 +77,7 @@ def test_an_answer_of_the_release_before_is_read_in_full(name):
 
 
 @pytest.mark.parametrize('name', NOW)
-def test_what_a_newer_release_adds_is_left_out_at_every_level(name):
+def test_keys_of_a_newer_release_are_left_out_at_every_level(name):
     value = schema_samples.sample(NOW[name], text_of(name))
     more = schema_samples.with_more(value, NOW[name])
     assert more != value

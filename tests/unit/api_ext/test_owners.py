@@ -182,7 +182,7 @@ def test_one_host_that_is_cut_off_does_not_change_a_users_heaviness():
     assert merged['u']['instances_count'] == 3
 
 
-def test_what_is_not_known_is_left_out():
+def test_an_unknown_number_of_an_account_is_left_out():
     merged = owners.merged(
         {'a': account(u=None, v=None), 'b': account(u=2.0), 'c': account()}
     )
@@ -195,5 +195,5 @@ def test_what_is_not_known_is_left_out():
     ('value', 'number'),
     [(None, None), (math.nan, None), (math.inf, None), (1, 1.0)],
 )
-def test_what_json_cannot_write_is_not_known(value, number):
+def test_a_number_that_json_cannot_write_is_unknown(value, number):
     assert owners.number(value) == number

@@ -105,7 +105,7 @@ def test_an_answer_that_is_broken_is_missing(cloud):
         assert [item['host'] for item in told['not_reached']] == ['cmp2']
 
 
-def test_who_has_no_role_is_told_nothing(cloud):
+def test_a_caller_without_a_role_is_told_nothing(cloud):
     assert cloud.ask('nobody', 'GET', '/fairness').status_code == 403
 
 

@@ -59,7 +59,7 @@ def test_those_that_are_preemptible_are_listed_alone(cloud):
     assert cloud.ask('alice', 'GET', url).status_code == 400
 
 
-def test_who_had_to_make_room_learns_no_name_of_whom_it_was_for(cloud):
+def test_an_owner_whose_server_made_room_learns_no_name_of_the_other(cloud):
     url = '/fairness/preemptions'
     answer = cloud.ask('alice', 'GET', url)
     [told] = answer.json['preemptions']
@@ -72,7 +72,7 @@ def test_who_had_to_make_room_learns_no_name_of_whom_it_was_for(cloud):
         assert BLUES not in each.text
 
 
-def test_whom_room_was_made_for_learns_no_names_of_others(cloud):
+def test_an_owner_for_whom_room_was_made_learns_no_names_of_others(cloud):
     url = '/fairness/preemptions'
     answer = cloud.ask('carol', 'GET', url)
     assert uuids(answer, 'preemptions') == [LENT, OTHERS]
@@ -169,7 +169,9 @@ def test_a_request_of_another_project_is_not_there(cloud):
         ('admin', REDS, 'shelve', 400),
     ],
 )
-def test_who_may_act(cloud, who, uuid, action, code):
+def test_each_caller_may_act_as_the_policy_says(
+    cloud, who, uuid, action, code
+):
     url = f'/fairness/requests/{uuid}/action'
     answer = cloud.ask(who, 'POST', url, {action: None})
     assert answer.status_code == code
@@ -219,13 +221,13 @@ def test_a_hold_says_who_holds_and_only_operators_end_theirs(cloud):
         {'unhold': {'by_operator': True}},
     ],
 )
-def test_what_is_no_order_is_refused(cloud, body):
+def test_a_body_that_is_no_action_is_refused(cloud, body):
     url = f'/fairness/requests/{REDS}/action'
     assert cloud.ask('admin', 'POST', url, body).status_code == 400
     assert not cloud.requests.operations.done
 
 
-def test_what_is_too_late_is_a_conflict(cloud):
+def test_a_cancel_that_is_too_late_is_a_conflict(cloud):
     url = f'/fairness/requests/{REDS}/action'
     cloud.ask('alice', 'POST', url, {'cancel': None})
     answer = cloud.ask('alice', 'POST', url, {'cancel': {}})
@@ -305,7 +307,7 @@ def test_managers_divide_what_they_manage_among_all_right_below(
         {'account': 'p', 'share': 1, 'parent': 'q'},
     ],
 )
-def test_what_is_no_share_is_refused(cloud, body):
+def test_a_body_that_is_no_share_is_refused(cloud, body):
     answer = cloud.ask('admin', 'PUT', '/fairness/shares', body)
     assert answer.status_code == 400
 

@@ -153,7 +153,7 @@ ALL = [name for name, (_, _, by_kind) in ROUTES.items() if by_kind is OWN_LIST]
 
 
 @pytest.mark.parametrize('name', ALL)
-def test_what_is_of_all_projects_is_for_operators(cloud, monkeypatch, name):
+def test_lists_of_all_projects_are_for_operators(cloud, monkeypatch, name):
     url = f'/fairness{ROUTES[name][0]}?all_projects=true'
     found = {
         kind: cloud.ask(as_kind(monkeypatch, kind), 'GET', url).status_code
@@ -171,7 +171,9 @@ PATHS = {
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_nobody_learns_by_a_refusal_what_there_is(cloud, monkeypatch, kind):
+def test_a_refusal_does_not_tell_a_caller_what_exists(
+    cloud, monkeypatch, kind
+):
     who = as_kind(monkeypatch, kind)
     for route in routes.ROUTES:
         for place, (there, not_there) in PATHS.items():
@@ -225,7 +227,7 @@ def test_an_account_that_is_not_the_callers_is_not_set(
 
 
 @pytest.mark.parametrize('kind', ['domain manager', 'domain admin'])
-def test_who_has_a_domain_sets_what_is_right_below_it(
+def test_a_token_of_a_domain_sets_shares_right_below_it(
     cloud, monkeypatch, kind
 ):
     who = as_kind(monkeypatch, kind)

@@ -85,7 +85,7 @@ def test_the_claim_of_the_caller_is_not_what_is_recorded(host, path):
     assert found.values == {fake_host.knob(key): 2000}
 
 
-def test_what_cannot_be_recorded_is_not_written(host, path):
+def test_a_change_that_cannot_be_recorded_is_not_written(host, path):
     applier, _found = started(host, path)
     known, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(known, 500)])
@@ -180,7 +180,7 @@ def test_a_reused_process_id_is_not_restored(host, path):
     assert found.values == {}
 
 
-def test_what_could_not_be_restored_stays_recorded(host, path):
+def test_a_value_that_could_not_be_restored_stays_recorded(host, path):
     applier, found = started(host, path)
     stuck, fine = host.start(7), host.start(8)
     applier.apply([fake_host.change(key, 500) for key in (stuck, fine)])

@@ -197,7 +197,7 @@ def test_another_process_restores_without_knowing_any_disk(v2):
     assert not v2.record.values
 
 
-def test_what_could_not_be_restored_stays_known(host):
+def test_a_weight_that_could_not_be_restored_stays_known(host):
     key = host.groups.start(1)
     host.sample = sample({key: ['8:0']})
     host.control.read([key])
@@ -293,7 +293,7 @@ def test_a_limit_comes_and_goes(limited):
     assert limited.throttle.in_force == ()
 
 
-def test_whoever_comes_after_a_kill_lifts_what_is_in_force(limited):
+def test_an_agent_after_a_kill_lifts_limits_in_force(limited):
     key = limited.groups.start(1)
     limited.throttle.apply({(key, '8:0'): (5 * MIB, 3 * MIB)})
     limited.again()
@@ -314,7 +314,7 @@ def test_a_limit_is_on_the_disk_before_it_is_in_force(limited):
     assert limited.throttle.in_force == ((key, '8:0'),)
 
 
-def test_somebody_elses_limit_is_never_touched(limited):
+def test_a_limit_of_another_program_is_never_touched(limited):
     key = limited.groups.start(1)
     name = 'io.max' if limited.groups.version == 'v2' else READ
     limited.groups.path(key, name).write_text('8:0 rbps=99\n')
@@ -363,7 +363,7 @@ def test_a_limit_that_cannot_be_lifted_stays_recorded(limited):
     assert limited.throttle.in_force == ((key, '8:0'),)
 
 
-def test_what_cannot_be_recorded_is_not_brought_into_force(limited):
+def test_a_limit_that_cannot_be_recorded_is_not_brought_into_force(limited):
     key = limited.groups.start(1)
     limited.path.with_name('throttles.json').mkdir()
     (problem,) = limited.throttle.apply({(key, '8:0'): (MIB, MIB)})

@@ -40,7 +40,7 @@ def test_without_a_file_nothing_is_known(path):
     assert again(path) == {}
 
 
-def test_what_is_remembered_is_there_after_a_restart(path):
+def test_remembered_values_are_there_after_a_restart(path):
     found = opened(path)
     found.remember({A: 1024, B: 2048})
     found.close()
@@ -177,7 +177,7 @@ def test_bytes_that_are_no_text_are_moved_aside(path):
         found.close()
 
 
-def test_whom_a_lost_record_spoke_of_is_unknown_until_the_next_boot(path):
+def test_processes_of_a_lost_record_are_unknown_until_the_next_boot(path):
     path.parent.mkdir()
     path.write_text('{')
     lost = found_values.FoundValues(path, BOOT)
@@ -207,7 +207,7 @@ def test_a_record_that_cannot_be_written_remembers_nothing(path):
     assert found.problem == ''
 
 
-def test_what_could_not_be_forgotten_is_forgotten_later(path):
+def test_a_value_that_could_not_be_forgotten_is_forgotten_later(path):
     found = opened(path)
     found.remember({A: 1024})
     path.with_name(f'{path.name}.new').mkdir()

@@ -28,7 +28,7 @@ def test_a_process_that_is_gone_or_a_zombie_has_no_start(host):
     assert files.start_ticks(str(host.proc), 8) is None
 
 
-def test_what_cannot_be_known_is_not_taken_for_gone(host):
+def test_a_process_that_cannot_be_read_is_not_taken_for_gone(host):
     host.start(7)
     (host.proc / '7' / 'stat').unlink()
     (host.proc / '7' / 'stat').mkdir()

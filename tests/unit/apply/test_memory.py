@@ -106,7 +106,7 @@ def test_every_group_on_the_way_gets_the_sum_of_what_is_below(host):
     assert host.groups.value(one, LOW, 2) == str(500 * MIB)
 
 
-def test_what_others_protect_beside_the_vms_is_added(host):
+def test_protection_by_others_beside_the_vms_is_added(host):
     key = host.groups.start(1)
     other = host.groups.path(key, LOW, 1).parent / 'other'
     other.mkdir()
@@ -140,7 +140,7 @@ def test_release_gives_back_what_was_found(host):
     assert not host.record.values
 
 
-def test_what_a_dead_agent_found_is_given_back_by_the_next(host):
+def test_values_found_by_a_dead_agent_are_given_back_by_the_next(host):
     key = host.groups.start(1)
     host.groups.path(key, LOW, 1).write_text(f'{7 * MIB}\n')
     host.write({key: 300 * MIB})
@@ -163,7 +163,7 @@ def test_groups_without_vms_are_given_back_by_number(host):
     assert not host.record.values
 
 
-def test_what_cannot_be_given_back_stays_recorded(host):
+def test_a_value_that_cannot_be_given_back_stays_recorded(host):
     key = host.groups.start(1)
     host.write({key: 300 * MIB})
     host.groups.end(key)

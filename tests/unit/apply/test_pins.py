@@ -86,14 +86,14 @@ def test_only_what_changes_is_written(host):
     assert host.groups.written == [(CPUS, '2', files.of_vcpu(1))]
 
 
-def test_who_is_ours_stays_ours_where_it_is_pinned(host):
+def test_a_vm_that_we_pinned_stays_ours(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3, (key, 1): 0})
     host.affinity.update({10: (3,), 11: (0,)})
     assert host.pins.may_pin(key, 2, ALL)
 
 
-def test_whoever_comes_after_a_kill_lets_go_what_is_pinned(host):
+def test_an_agent_after_a_kill_releases_pins_in_force(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3, (key, 1): 0})
     host.again()
@@ -104,7 +104,7 @@ def test_whoever_comes_after_a_kill_lets_go_what_is_pinned(host):
     assert host.pins.in_force == ()
 
 
-def test_what_was_found_is_on_the_disk_before_a_pin_is(host):
+def test_found_cores_are_on_the_disk_before_a_pin_is_set(host):
     key = host.start(1)
     host.groups.broken = 'killed here'
     problems = host.pins.apply({(key, 0): 3})
@@ -117,13 +117,13 @@ def test_what_was_found_is_on_the_disk_before_a_pin_is(host):
 
 
 @pytest.mark.parametrize('where', [(1,), (0, 1, 2)])
-def test_who_may_not_run_everywhere_is_somebody_elses(host, where):
+def test_a_vm_that_may_not_run_everywhere_is_not_ours_to_pin(host, where):
     key = host.start(1)
     host.affinity[11] = where
     assert not host.pins.may_pin(key, 2, ALL)
 
 
-def test_who_has_no_threads_of_its_own_is_not_pinned(host):
+def test_a_vm_without_vcpu_threads_is_not_pinned(host):
     key = host.start(1, vcpus=1)
     assert not host.pins.may_pin(key, 2, ALL)
     host.groups.end(key)
@@ -148,7 +148,7 @@ def test_pins_of_a_vm_that_ended_are_forgotten(host):
     assert host.held(two) == host.as_found()
 
 
-def test_what_cannot_be_let_go_stays_recorded(host):
+def test_a_pin_that_cannot_be_released_stays_recorded(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3})
     host.groups.refused[CPUS] = errno.EACCES

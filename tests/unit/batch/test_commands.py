@@ -6,7 +6,7 @@ from nova_fairness import exception
 from nova_fairness.batch import commands
 
 
-def test_what_a_command_writes_comes_back():
+def test_output_of_a_command_is_returned():
     assert commands.output(('printf', 'a\nb'), 60.0) == 'a\nb'
 
 

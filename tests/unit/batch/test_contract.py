@@ -106,7 +106,7 @@ class Wordy(fake_batch.FakeBatch):
         (Wordy, 'test_description_is_one_line'),
     ],
 )
-def test_who_breaks_the_contract_fails_it(fake, broken, monkeypatch):
+def test_a_plugin_that_breaks_the_contract_fails_it(fake, broken, monkeypatch):
     monkeypatch.setattr(batch_contract, 'PATIENCE_S', 0.0)
     contract = Contract()
     contract.fake = fake

@@ -62,7 +62,7 @@ def test_without_its_commands_it_is_away(name, monkeypatch):
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
-def test_what_refuses_is_no_silence(name, tmp_path, monkeypatch):
+def test_a_refusing_command_is_no_silence(name, tmp_path, monkeypatch):
     fake_batch_commands.install(tmp_path, monkeypatch)
     batch = plugins.load_batch(name)
     for order in (
@@ -148,7 +148,7 @@ def test_jobs_of_condor_that_are_idle_want_slots(changes, wants):
     assert all(each.name == '7.1' for each in found)
 
 
-def test_what_a_job_of_condor_may_run_for_is_its_end():
+def test_the_allowed_duration_of_a_condor_job_is_its_end():
     claimed = slot(State='Claimed', JobId='7.1')
     runs = in_queue(JobStatus=2, JobCurrentStartDate=100)
     (work,) = of_condor([claimed], [runs]).places['n1'].work
@@ -277,7 +277,7 @@ def test_jobs_of_lsf_want_room_unless_something_else_is_in_the_way(
 
 
 @pytest.mark.parametrize('state', ['PSUSP', 'DONE', 'EXIT'])
-def test_what_is_held_or_over_in_lsf_is_neither(state):
+def test_a_held_or_ended_lsf_job_is_neither_work_nor_want(state):
     found = of_lsf([host()], [bjob(STAT=state, EXEC_HOST='n1')])
     assert found.places['n1'].work == found.wants == ()
 

@@ -154,7 +154,7 @@ def test_a_node_is_empty_only_when_slurm_has_saved_that_its_job_is_over(
 @pytest.mark.parametrize(
     'state', ['COMPLETED', 'CANCELLED', 'FAILED', 'TIMEOUT']
 )
-def test_what_is_over_is_neither_work_nor_want(state):
+def test_an_ended_slurm_job_is_neither_work_nor_want(state):
     found = seen([node()], [job(job_state=state)])
     assert found.places['n1'].work == found.wants == ()
 

@@ -61,7 +61,7 @@ def look():
     return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).look()
 
 
-def test_who_asks_is_said_only_with_a_token(server, monkeypatch):
+def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
     assert look().places == {}
     assert 'X-SLURM-USER-TOKEN' not in server.headers
     monkeypatch.setenv('SLURM_JWT', 'secret')
@@ -89,7 +89,7 @@ def test_who_asks_is_said_only_with_a_token(server, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_whole(
+def test_an_unreadable_answer_is_refused_whole(
     server, path, answer, error, message
 ):
     server.answers[f'/slurm/v0.0.38/{path}/'] = answer

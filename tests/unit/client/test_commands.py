@@ -68,7 +68,7 @@ def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
     }
 
 
-def test_who_may_not_see_hosts_gets_no_column_of_them(cloud):
+def test_a_caller_who_may_not_see_hosts_gets_no_column_of_them(cloud):
     cloud.answers('', INSTALLED)
     assert ask(cloud, choices.ListPolicy) == (
         0,
@@ -132,7 +132,7 @@ def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
     assert 'cmp3 refused: no metric X' in caplog.text
 
 
-def test_what_hosts_warn_of_is_said_once(cloud, caplog):
+def test_a_warning_of_many_hosts_is_printed_once(cloud, caplog):
     told = [{**DONE, 'name': name, 'warning': 'M1, P1'} for name in 'abc']
     cloud.answers('/all/action', {'hosts': told}, 202, 'POST')
     assert ask(cloud, choices.SetMetric, 'M1', '--all')[0] == 0
@@ -170,7 +170,7 @@ def test_a_pause_that_will_be_forgotten_is_a_warning(cloud, caplog):
 WRONG = {
     'no host': (hosts.PauseHost, []),
     'a host and all': (hosts.PauseHost, ['cmp1', '--all']),
-    'nobody to tell': (choices.SetMetric, ['X']),
+    'no host to tell': (choices.SetMetric, ['X']),
     'no metric': (choices.SetMetric, ['--all']),
     'two to tell': (choices.SetMetric, ['X', '--all', '--host', 'a']),
     'a wrong key': (owners.ListUser, ['--sort-key', 'name']),
@@ -289,7 +289,7 @@ PREVIEW = {
 }
 
 
-def test_who_would_gain_or_lose_is_listed(cloud, caplog):
+def test_users_who_would_gain_or_lose_are_listed(cloud, caplog):
     cloud.answers('/hosts/cmp1/preview', {'preview': PREVIEW})
     code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, caplog.text) == (0, '')
@@ -386,7 +386,7 @@ def test_why_begins_with_the_summary(cloud, given):
     assert '2026-01-31T12:13:00Z cpu=0.8' in out
 
 
-def test_what_most_people_want_to_know_is_short(cloud):
+def test_the_usual_output_of_a_server_is_short(cloud):
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     code, told = ask(cloud, servers.ShowServer, UUID)
     assert code == 0
@@ -470,7 +470,7 @@ def test_a_name_is_as_good_as_an_id(cloud, noun, command):
     assert ask(cloud, command, 'bob') == (0, {'id': 'bob'})
 
 
-def test_what_is_in_force_is_marked(cloud):
+def test_the_metric_in_force_is_marked(cloud):
     metrics = [
         {'metric': {'name': name, 'description': '', 'in_force': name == 'M2'}}
         for name in ('M1', 'M2')

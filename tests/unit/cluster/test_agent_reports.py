@@ -20,7 +20,7 @@ def told(**more):
 
 
 @pytest.mark.parametrize('entity', ['user', 'project'])
-def test_what_an_agent_says_is_known(entity):
+def test_a_report_of_an_agent_is_known(entity):
     found = agent_reports.ReportedUse(lambda: told(entity=entity)).measured(1)
     assert found == measured.MeasuredUse(
         entity == 'project', {'ann': {'cpu_time': 0.25}}
@@ -46,7 +46,7 @@ def test_nonsense_is_as_if_nobody_answered(answer, caplog):
 
 
 @pytest.mark.parametrize('part', [-1.0, float('nan'), float('inf'), 'much'])
-def test_what_is_no_part_is_not_known(part):
+def test_a_number_that_is_no_part_is_unknown(part):
     users = {'ann': {'usage_parts': {'cpu_time': part, 'memory': 0.5}}}
     found = agent_reports.ReportedUse(lambda: told(users=users)).measured(1)
     assert found.parts == {'ann': {'memory': 0.5}}
@@ -93,7 +93,7 @@ def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
     assert 'cpu_time of ann' in caplog.text
 
 
-def test_who_speaks_in_the_name_of_another_does_not_take_its_place():
+def test_an_agent_with_the_name_of_another_does_not_take_its_place():
     """No answer proves whose it is: the name in it is what an agent says."""
     answers = [said('a', ann=0.2), said('a', ann=0.0), said('c', ann=0.21)]
     for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
@@ -144,7 +144,7 @@ def test_of_five_that_answer_one_changes_nothing():
         assert list(measures.outliers) == ['e']
 
 
-def test_who_cannot_be_read_or_compares_others_keeps_no_one_back():
+def test_an_agent_that_is_unreadable_or_compares_others_delays_no_other():
     answers = [
         said('a', ann=0.2),
         {'host': 'b', 'users': 3},
@@ -196,7 +196,9 @@ CAPACITY = {'VCPU': 100.0, 'MEMORY_MB': 1000.0}
     st.sampled_from([measured.Charge.USED, measured.Charge.LARGER]),
 )
 @hypothesis.settings(deadline=None)
-def test_whatever_agents_say_nobody_is_charged_beyond_reason(told, charge):
+def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
+    told, charge
+):
     found = agent_reports.ReportedUse(lambda: told).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
@@ -209,7 +211,7 @@ def test_whatever_agents_say_nobody_is_charged_beyond_reason(told, charge):
 
 @hypothesis.given(st.one_of(JUNK, answer()))
 @hypothesis.settings(deadline=None)
-def test_whatever_an_agent_says_of_its_own_is_read_or_refused(told):
+def test_any_report_of_an_agent_is_read_or_refused(told):
     if isinstance(told, dict):
         told = {**told, 'host': 'h'}
     for read in (agent_reports._idle, agent_reports._lacking):

@@ -151,7 +151,7 @@ class TestReasons:
         assert all_of_it.payload['explanation'] == leave.why.sentence
 
 
-def test_whom_room_is_made_for_reads_for_which_request(world, cloud):
+def test_an_owner_for_whom_room_is_made_reads_for_which_request(world, cloud):
     world.post('x', project=OWN)
     leave, other = leave_of(world, cloud, reason.Reason.MAKES_ROOM)
     api_cloud.TOKENS['they'] = {

@@ -114,7 +114,7 @@ def test_a_step_for_good_is_accepted_once_the_database_agrees_for_long(
     assert (made.look(), made.now()) == ('', times.wall)
 
 
-def test_what_the_database_does_not_agree_with_is_never_accepted():
+def test_a_time_that_the_database_contradicts_is_never_accepted():
     times = Times()
     made = times.made()
     made.look()
@@ -243,7 +243,7 @@ def test_a_service_that_starts_with_a_wrong_clock_ends_nothing(world, apart_s):
     assert abs(world.store.used().at - world.database_time) < 120
 
 
-def test_who_fits_starts_while_clocks_disagree(world):
+def test_a_request_that_fits_starts_while_clocks_disagree(world):
     process = world.process()
     process.cycle()
     world.now += DAY_S

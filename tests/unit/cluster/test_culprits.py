@@ -44,7 +44,7 @@ def test_without_culprits_it_does_not_fail(count, bad):
 @hypothesis.given(
     st.integers(1, 200), st.sets(st.integers(0, 199), min_size=1)
 )
-def test_nobody_is_blamed_who_fails_not_alone_nor_together(count, bad):
+def test_no_input_is_blamed_that_fails_neither_alone_nor_together(count, bad):
     bad = {each % count for each in bad}
     tried = Tried(*([each] for each in bad))
     found, unsure = culprits.found(list(range(count)), tried, budget())

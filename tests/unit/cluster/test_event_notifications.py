@@ -54,7 +54,9 @@ def test_the_way_of_a_request_is_counted_and_told(world, process, watch, told):
     assert (seen.leads, seen.seen_at, seen.waiting) == (True, 1050.0, {})
 
 
-def test_who_waits_is_counted_by_project_and_reason(world, process, watch):
+def test_waiting_requests_are_counted_by_project_and_reason(
+    world, process, watch
+):
     world.post('r1')
     world.post('r2', vcpu=99)
     process.cycle()
@@ -95,7 +97,7 @@ def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
     assert watch.queue().entered['held'] == 1
 
 
-def test_what_is_in_doubt_is_counted(world, process, watch):
+def test_a_request_in_doubt_is_counted(world, process, watch):
     server = fake_cloud.name_uuid('r1')
     world.cloud.add_server(server)
     world.store.hold(test_service.marked(test_service.build('r1', server, 4)))
@@ -103,7 +105,7 @@ def test_what_is_in_doubt_is_counted(world, process, watch):
     assert watch.queue().doubtful == 1
 
 
-def test_who_does_not_lead_says_so(world, process, watch):
+def test_a_process_that_does_not_lead_says_so(world, process, watch):
     assert not watch.queue().leads
     other = world.process('two')
     other.cycle()

@@ -124,7 +124,9 @@ def test_hosts_that_cannot_be_compared_are_left_out(
 
 
 @pytest.mark.parametrize('said', [None, [], {'host': 'a'}, answer('z', {})])
-def test_what_is_no_answer_counts_for_nothing(agents, lacking, said):
+def test_an_invalid_answer_of_an_agent_counts_for_nothing(
+    agents, lacking, said
+):
     agents.said['a'] = said
     eventually(lambda: set(told(lacking).cpus) == {'b'})
     assert told(lacking).wants == {}

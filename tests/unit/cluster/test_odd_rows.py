@@ -118,7 +118,7 @@ def test_a_request_that_was_sent_is_followed_without_its_row(world, state):
     assert world.state(bad) is S.ENDED
 
 
-def test_who_waits_without_a_row_that_can_be_read_is_told_so(world):
+def test_a_request_with_an_unreadable_row_is_told_so(world):
     process = world.process()
     bad = world.post('bad', 99, 'evil')
     process.cycle()

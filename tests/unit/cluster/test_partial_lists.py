@@ -109,7 +109,9 @@ def test_a_server_that_cannot_be_read_keeps_no_other_back(cloud):
 
 
 @pytest.mark.parametrize('seed', range(15))
-def test_what_is_known_comes_to_what_is_so(cloud, monkeypatch, seed):
+def test_known_servers_come_to_match_the_servers_of_nova(
+    cloud, monkeypatch, seed
+):
     monkeypatch.setattr(paging, 'PAGE', 4)
     chance = random.Random(seed)
     nova = nova_module.Nova(cloud.apis.nova)
@@ -230,7 +232,7 @@ def test_rows_that_nova_fails_for_hide_no_others(
     assert {*seen} == {*servers, new}
 
 
-def test_what_was_known_of_a_row_that_nova_fails_for_stays(cloud, monkeypatch):
+def test_a_known_server_stays_when_nova_fails_for_its_row(cloud, monkeypatch):
     """Others that are gone are found gone meanwhile, by the full list."""
     monkeypatch.setattr(paging, 'PAGE', 4)
     servers = many(cloud)

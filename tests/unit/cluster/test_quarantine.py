@@ -33,7 +33,7 @@ def failed(table, name='r1', error=None, kind=K.REQUEST):
     table.put(kind, name, error or ValueError('secret of others'))
 
 
-def test_what_fails_again_is_tried_ever_more_seldom(table, clock):
+def test_a_repeated_failure_is_tried_ever_more_seldom(table, clock):
     pauses = []
     for _ in range(9):
         failed(table)
@@ -44,7 +44,7 @@ def test_what_fails_again_is_tried_ever_more_seldom(table, clock):
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
 
 
-def test_who_is_asked_for_meanwhile_stays_as_long_as_told(table, clock):
+def test_an_entry_that_fails_during_its_pause_is_not_held_longer(table, clock):
     failed(table)
     clock.now += 59
     failed(table)
@@ -62,7 +62,7 @@ def test_kinds_do_not_mix(table):
     }  # fmt: skip
 
 
-def test_what_works_again_is_forgotten(table, clock):
+def test_an_entry_that_works_again_is_forgotten(table, clock):
     failed(table)
     table.release(K.REQUEST, 'r1')
     assert not table.holds(K.REQUEST, 'r1')

@@ -70,7 +70,9 @@ def failed(world, server):
 @pytest.mark.parametrize(
     ('happened', 'state'), [(runs, S.ACTIVE), (failed, S.FAILED)]
 )
-def test_what_nova_has_since_is_not_sent_again(world, waits, happened, state):
+def test_a_request_that_nova_has_since_is_not_sent_again(
+    world, waits, happened, state
+):
     server, backup = waits
     happened(world, server)
     backup.restore()
@@ -80,7 +82,7 @@ def test_what_nova_has_since_is_not_sent_again(world, waits, happened, state):
     assert world.cloud.holds() == []
 
 
-def test_what_nova_does_not_have_is_sent_again(world, waits):
+def test_a_request_that_nova_does_not_have_is_sent_again(world, waits):
     """As a message that was lost with the broker."""
     server, backup = waits
     backup.restore()

@@ -325,7 +325,7 @@ def test_a_request_starts_and_is_followed_to_its_end(world):
     assert world.conductor.sent == ['cast-r1']
 
 
-def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
+def test_a_request_without_room_waits_and_starts_when_there_is_some(world):
     one, other = world.post('r1'), world.post('r2')
     first, second = sorted((one, other))
     process = world.process()
@@ -598,7 +598,9 @@ def test_room_that_is_lost_in_between_is_waited_for(world):
 class TestAHostVanishes:
     """An operator deletes its compute service."""
 
-    def test_who_waits_reads_it_and_starts_where_another_comes(self, world):
+    def test_a_request_without_a_host_tells_so_and_starts_once_one_comes(
+        self, world
+    ):
         world.cloud.add_host('h2', 4)
         small, large = world.post('r1', 1), world.post('r2', 5)
         world.cloud.remove_host('h1')
@@ -726,7 +728,7 @@ def test_servers_lie_where_they_were_planned_if_that_binds(world):
     assert sorted([*hosts, *record.hosts]) == ['h1', 'h2', 'h3']
 
 
-def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
+def test_a_waiting_server_deleted_by_its_user_leaves_nothing_behind(world):
     world.post('r0')
     server, process = world.post('r1', vcpu=99), world.process()
     process.cycle()
@@ -742,7 +744,7 @@ def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
     assert world.reason(server) is R.SERVER_DELETED
 
 
-def test_who_waits_too_long_is_told_and_removed(world):
+def test_a_request_that_waits_too_long_is_told_and_removed(world):
     server = world.post('r1', vcpu=99)
     process = world.process(terms=intake.AdmissionTerms(100.0))
     process.cycle()
@@ -754,7 +756,7 @@ def test_who_waits_too_long_is_told_and_removed(world):
     assert world.store.cast('cast-r1') is None
 
 
-def test_who_gave_up_is_removed_even_if_nova_was_away(world):
+def test_an_expired_request_is_removed_even_if_nova_was_away(world):
     server = world.post('r1', vcpu=99)
     process = world.process(terms=intake.AdmissionTerms(100.0))
     world.cloud.broken['DELETE /servers'] = 503
@@ -772,7 +774,7 @@ def test_who_gave_up_is_removed_even_if_nova_was_away(world):
     assert world.conductor.sent == ['cast-r1']
 
 
-def test_what_ended_long_ago_is_forgotten(world):
+def test_a_request_that_ended_long_ago_is_forgotten(world):
     server, process = world.post('r1'), world.process(history_s=100.0)
     process.cycle()
     world.cloud.build(server, 'h1', NEED)
@@ -802,7 +804,7 @@ def test_a_request_whose_message_is_gone_ends(world):
 
 
 @pytest.mark.parametrize(('passes', 'sent'), [(True, 1), (False, 0)])
-def test_what_cannot_be_read_passes_or_waits_as_chosen(world, passes, sent):
+def test_an_unreadable_cast_passes_or_waits_as_chosen(world, passes, sent):
     torn = cast_module.Cast('torn', 'unshelve_instance', 1.0, 'k', b'{', {})
     world.store.hold(torn)
     process = world.process(pass_unreadable=passes)
@@ -934,7 +936,7 @@ def _method(death, function):
     return lambda *arguments, **named: wrapped(*arguments, **named)
 
 
-def test_who_is_no_more_gets_no_server_and_a_reason(world):
+def test_a_user_with_a_revoked_token_gets_no_server_and_a_reason(world):
     world.cloud.add_host('h2', 4)
     revoked, other = world.post('r1'), world.post('r2')
     world.cloud.refused_tokens.add('token-r1')
@@ -960,7 +962,7 @@ def forbidden(said):
 NOT_ALLOWED = 'You are not authorized to perform the requested action'
 
 
-def test_whose_trust_is_over_gets_no_server_and_holds_nobody_back(world):
+def test_a_user_whose_trust_is_over_gets_no_server_and_delays_no_other(world):
     world.cloud.add_host('h2', 4)
     trusted, process = world.post('r1'), world.process()
     world.cloud.broken['GET /auth'] = forbidden(f'{NOT_ALLOWED}.')

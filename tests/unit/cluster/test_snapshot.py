@@ -58,7 +58,7 @@ def test_hosts_are_seen_with_their_trees(reader):
     assert found.inventory.unit[0].tolist() == [10_000, 8, 2]
 
 
-def test_what_is_used_is_seen_by_host_and_project(cloud, reader):
+def test_use_is_seen_by_host_and_project(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
     found = seen(reader)
@@ -98,7 +98,7 @@ def usages_read(cloud):
     return [each for each in asked if each.endswith('/usages')]
 
 
-def test_what_nova_does_not_tell_of_is_seen_of_all_hosts_in_turn(
+def test_changes_of_hosts_that_nova_does_not_tell_are_seen_in_turn(
     cloud, reader
 ):
     names = full_hosts(cloud, 60)
@@ -208,7 +208,7 @@ def test_a_look_at_a_large_cloud_in_which_nothing_happens_asks_little(
     assert len(cloud.asked) <= 10 + 5 + 4
 
 
-def test_what_a_project_uses_is_asked_again_when_its_servers_change(
+def test_use_of_a_project_is_asked_again_when_its_servers_change(
     cloud, reader
 ):
     for number in range(60):
@@ -223,7 +223,9 @@ def test_what_a_project_uses_is_asked_again_when_its_servers_change(
     assert seen(reader).used['p58'][0] == 8
 
 
-def test_what_nova_does_not_tell_of_projects_is_seen_in_turn(cloud, reader):
+def test_changes_of_projects_that_nova_does_not_tell_are_seen_in_turn(
+    cloud, reader
+):
     for number in range(20):
         cloud.add_server(f's{number}', f'p{number:02}')
         cloud.build(f's{number}', 'h1', {'MEMORY_MB': 1})
@@ -372,7 +374,7 @@ def test_of_many_that_build_the_whole_list_is_read(cloud, reader, monkeypatch):
     ]
 
 
-def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
+def test_a_sent_request_counts_until_it_has_its_own_room(cloud, reader):
     cloud.add_server('r1')
     asked = [small_cloud.ask('r1', 2, 'the-project')]
     given = {'r1': ('h1',)}
@@ -427,7 +429,9 @@ def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
         ('GET /os-hypervisors', '{"hypervisors": 7}', exception.CloudAway),
     ],
 )
-def test_what_cannot_be_read_is_said(cloud, reader, begin, answer, error):
+def test_an_unreadable_answer_of_the_cloud_is_told(
+    cloud, reader, begin, answer, error
+):
     cloud.broken[begin] = answer
     with pytest.raises(error):
         seen(reader)
@@ -492,7 +496,7 @@ def test_limits_that_are_none_are_named(tmp_path, text):
         limits_file.read(path)
 
 
-def test_what_runs_is_seen_with_its_flavor(cloud, reader):
+def test_a_running_server_is_seen_with_its_flavor(cloud, reader):
     cloud.live('s1', 3, '1970-01-01T00:15:00.000000')
     cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
     cloud.live('s2', 1, None)
@@ -505,7 +509,7 @@ def test_what_runs_is_seen_with_its_flavor(cloud, reader):
     )
 
 
-def test_what_was_sent_a_moment_ago_runs_from_now_on(cloud, reader):
+def test_a_request_sent_a_moment_ago_runs_from_now_on(cloud, reader):
     cloud.add_server('r')
     sent = small_cloud.ask('r', state=request.State.STARTING)
     [found] = seen(reader, [sent], {'r': ('h1',)}).running
@@ -950,7 +954,9 @@ class TestClasses:
         monkeypatch.undo()
         assert self.at(reader, 1001.0).knows_classes
 
-    def test_what_hosts_share_is_left_out_of_plans(self, cloud, reader):
+    def test_a_resource_that_hosts_share_is_left_out_of_plans(
+        self, cloud, reader
+    ):
         pool = fake_cloud.name_uuid('pool')
         cloud.add_provider(pool, 'pool', {'DISK_GB': 1000})
         cloud.providers[pool]['traits'] = ['MISC_SHARES_VIA_AGGREGATE']

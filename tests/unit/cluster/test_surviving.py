@@ -56,7 +56,9 @@ class FakePlanner:
     [IndexError('x'), MemoryError(), RecursionError(), TypeError('x'),
      OverflowError('x'), exception.BadShares('x')],
 )  # fmt: skip
-def test_who_fails_is_told_and_tried_again_and_others_start(world, error):
+def test_a_failing_request_is_told_and_tried_again_and_others_start(
+    world, error
+):
     world.plan = FakePlanner(error, 'evil')
     bad, process = world.post('bad', 1, 'evil'), world.process()
     assert victim_starts(world, process)
@@ -196,7 +198,7 @@ def test_use_stands_still_while_it_cannot_be_charged(world, monkeypatch):
     assert process.last().snapshot.history == before.history
 
 
-def test_whoever_is_told_of_a_step_cannot_undo_it(world):
+def test_a_listener_to_a_step_cannot_undo_it(world):
     def fails(*_):
         raise KeyError
 

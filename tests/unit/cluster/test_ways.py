@@ -79,7 +79,7 @@ def test_dedicated_cpus_are_kept_where_a_host_has_them(world, monkeypatch):
     assert used.tolist() == [[100, 4, 0]]
 
 
-def test_what_no_host_has_is_sent_to_nova_at_once(world):
+def test_a_request_for_a_class_of_no_host_is_sent_to_nova_at_once(world):
     world.cloud.add_host('h1', 4)
     odd = post(world, 'r1', {'resources:CUSTOM_GPU': '1'})
     mixed = post(
@@ -99,7 +99,7 @@ def test_what_no_host_has_is_sent_to_nova_at_once(world):
     assert world.reason(odd) is R.NO_VALID_HOST
 
 
-def test_what_may_come_again_is_waited_for(world):
+def test_a_resource_that_may_come_back_is_waited_for(world):
     world.cloud.add_host('h1', 4, child=[{'CUSTOM_GPU': 1}])
     process = world.process()
     process.cycle()

@@ -108,9 +108,7 @@ def test_the_page_names_the_file_that_is_read():
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
-    tmp_path, capsys, options, code, said
-):
+def test_a_fault_is_told_in_a_line(tmp_path, capsys, options, code, said):
     assert cluster.main(configured(tmp_path, **options)) == code
     errors = capsys.readouterr().err
     assert said in errors
@@ -171,7 +169,7 @@ def charged(tmp_path):
     return given
 
 
-def test_what_was_charged_is_exported(tmp_path, capsys):
+def test_charges_are_exported(tmp_path, capsys):
     given, path = charged(tmp_path), tmp_path / 'ledger.csv'
     assert cluster.main([*given, '--to', str(path), 'export-ledger']) == 0
     assert f'{path} has 1 rows' in capsys.readouterr().out
@@ -230,7 +228,7 @@ class FakeStore:
         return []
 
 
-def test_who_drains_is_told_where_another_process_leads(
+def test_a_drain_is_told_where_another_process_leads(
     tmp_path, capsys, monkeypatch
 ):
     stopped = threading.Event()

@@ -67,7 +67,7 @@ def test_a_metric_is_set_with_one_epoch(cloud, command):
     assert {item.metric for item in cloud.agents.values()} == {'M1'}
 
 
-def test_what_hosts_warn_of_is_said_once(cloud, command):
+def test_a_warning_of_many_hosts_is_printed_once(cloud, command):
     for host in ('n1', 'n3'):
         cloud.agents[host].warning = 'M1 does not suit P0'
     code, out, err = command('set-metric', 'M1', '--all', '--json')
@@ -180,7 +180,7 @@ def test_it_ends_without_a_traceback(monkeypatch, capsys, error, code, said):
     assert capsys.readouterr().err == f'nova-fairness-ctl: {said}\n'
 
 
-def test_nobody_in_the_domain_is_no_wrong_usage(capsys):
+def test_a_domain_without_agents_is_no_wrong_usage(capsys):
     words = ['--transport-url', 'fake://', '--all', '--timeout', '0.1']
     assert ctl.main([*words, 'status']) == 1
     assert 'no answer within 0.1 s' in capsys.readouterr().err

@@ -20,7 +20,7 @@ def configured(**options):
     return conf
 
 
-def test_what_is_allocated_is_charged_and_no_agent_asked():
+def test_allocated_resources_are_charged_and_no_agent_is_asked():
     made = ledger.charging(configured(), None, None)
     assert made._charge is measured.Charge.ALLOCATED
     assert made._weights == {}

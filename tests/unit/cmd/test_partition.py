@@ -52,7 +52,7 @@ def test_no_host_moves_unless_a_batch_system_is_named(tmp_path, monkeypatch):
     assert configured(tmp_path, monkeypatch, batch='') is None
 
 
-def test_what_operators_allow_reaches_the_plan(tmp_path, monkeypatch):
+def test_rules_of_operators_reach_the_plan(tmp_path, monkeypatch):
     usual = configured(tmp_path, monkeypatch)
     assert usual._rules == demand.BorderRules()
     assert isinstance(usual._batch, slurm.Slurm)
@@ -85,7 +85,7 @@ def test_what_operators_allow_reaches_the_plan(tmp_path, monkeypatch):
         ({'hosts_file': '/none'}, 'hosts_file: /none cannot be read'),
     ],
 )
-def test_what_cannot_be_used_is_named_with_its_option(
+def test_an_unusable_value_is_named_with_its_option(
     tmp_path, monkeypatch, options, said
 ):
     with pytest.raises(exception.ConfigurationError) as caught:

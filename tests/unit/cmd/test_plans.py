@@ -64,7 +64,7 @@ def test_hosts_are_of_batch_and_cloud_only_while_somebody_moves_them(
     assert list(alone._looking._shared()) == []
 
 
-def test_what_operators_choose_reaches_the_plans(monkeypatch):
+def test_choices_of_operators_reach_the_plans(monkeypatch):
     usual = configured(monkeypatch, mode='recommend')
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND

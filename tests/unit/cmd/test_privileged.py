@@ -62,7 +62,7 @@ def test_no_variable_of_the_caller_reaches_it(started):
         ['--privsep_con', FILES, *asked()[2:]],
     ],
 )
-def test_whatever_else_is_asked_is_refused(started, arguments):
+def test_any_other_argument_is_refused(started, arguments):
     with pytest.raises(SystemExit) as error:
         privileged.main(arguments)
     assert error.value.code == 2

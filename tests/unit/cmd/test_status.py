@@ -219,7 +219,7 @@ def test_disks_without_weights_are_a_warning(host, tmp_path):
     assert said in details
 
 
-def test_what_is_not_to_be_steered_is_not_looked_for(host, tmp_path):
+def test_an_unsteered_control_is_not_looked_for(host, tmp_path):
     host('pids')
     text = '[fairness]\ncontrols = network\n'
     assert checked(status_node.control_groups, tmp_path, text)[0] == SUCCESS

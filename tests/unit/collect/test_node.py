@@ -170,7 +170,7 @@ def test_devices_made_of_others_are_not_counted_again(host):
     assert capacity(host.read(), 'disk_read') == 120e6
 
 
-def test_what_was_assumed_is_logged(host, caplog):
+def test_an_assumed_bandwidth_is_logged(host, caplog):
     host.add_disk('sda', '1')
     with caplog.at_level(logging.INFO):
         host.read()

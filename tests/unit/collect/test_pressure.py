@@ -97,7 +97,7 @@ def test_a_file_is_on_the_whole_device_of_its_partition(on, sysfs):
     assert on.finder.below(on('disk.raw', '8:1')) == ('8:0',)
 
 
-def test_what_a_device_is_made_of_is_below_it(on, sysfs):
+def test_parts_of_a_device_are_below_it(on, sysfs):
     sysfs.add('8:0', 'sda')
     sysfs.add('8:16', 'sdb')
     sysfs.add('253:0', 'dm-0')
@@ -126,7 +126,7 @@ def test_a_loop_device_over_itself_ends(on, sysfs):
 
 
 @pytest.mark.parametrize('number', ['9:9', None])
-def test_what_is_on_no_device_here_has_none(on, sysfs, number):
+def test_a_file_on_no_device_here_has_none(on, sysfs, number):
     assert on.finder.below(on('disk.raw', number)) == ()
 
 
@@ -253,7 +253,7 @@ def test_a_reading_has_a_row_per_vm(kernel, sysfs):
     assert found.reclaimed_bytes == 15 * PAGE
 
 
-def test_what_is_swapped_out_is_still_held(kernel, sysfs):
+def test_swapped_out_memory_is_still_held(kernel, sysfs):
     vm = kernel.add_vm(1)
     (kernel.proc / 'meminfo').write_text(MEMINFO.format(total=9, free=1))
     status = kernel.proc / str(vm.pid) / 'status'

@@ -90,13 +90,13 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize('memory', UNUSABLE.values(), ids=UNUSABLE)
-def test_what_cannot_be_used_counts_as_not_remembered(memory):
+def test_an_unusable_memory_counts_as_none(memory):
     _, kept = ask(memory)
     assert kept['Counting']['vms']['a']['rounds'] == 1
     assert kept['Counting']['node']['node'] == [1.0] * CONTROLS
 
 
-def test_what_is_not_known_is_left_out():
+def test_an_unknown_value_is_left_out_of_memory():
     class Forgetful(Counting):
         def decide(self, crowd, previous, memory, elapsed_s):
             weights, kept = super().decide(crowd, previous, memory, elapsed_s)

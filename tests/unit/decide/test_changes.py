@@ -38,7 +38,7 @@ def test_without_tolerance_every_difference_is_written():
     assert not changes.changes({KNOB: 1024}, {KNOB: 1024}, 0.0)
 
 
-def test_what_is_not_wanted_is_left_alone():
+def test_a_value_that_is_not_wanted_is_left_alone():
     other = allocation.Knob('b/2/2', CPU)
     assert changes.changes({}, {other: 5}, 0.0) == ()
 

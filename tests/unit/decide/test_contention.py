@@ -48,7 +48,7 @@ def judged(
 
 
 CASES = {
-    'nobody runs': ([], [], False, []),
+    'no VM runs': ([], [], False, []),
     'a lone busy vm': ([0.97], [0.03], False, [False]),
     'three share a cpu': (
         [0.33, 0.33, 0.32],
@@ -93,7 +93,7 @@ CASES = {
         True,
         [False, True],
     ),
-    'somebody waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
+    'one waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
     'no stalls told, full node': (
         [0.5, 0.45],
         [UNTOLD, UNTOLD],
@@ -120,7 +120,9 @@ CASES = {
 @pytest.mark.parametrize(
     ('used', 'stall', 'contended', 'wanting'), CASES.values(), ids=CASES
 )
-def test_who_waits_for_the_cpu(used, stall, contended, wanting):
+def test_waiting_vms_are_told_by_use_and_stall(
+    used, stall, contended, wanting
+):
     found = judged(used, stall)
     assert found[0] is contended
     if wanting is not None:
@@ -137,7 +139,7 @@ def test_who_waits_for_the_cpu(used, stall, contended, wanting):
         'as does a kernel that tells of no CPU',
     ],
 )
-def test_what_the_host_does_counts_as_busy(busy, contended):
+def test_cpu_time_of_the_host_counts_as_busy(busy, contended):
     told, wanting = judged([0.3, 0.3], [0.6, 0.6], busy=busy)
     assert told is contended
     assert wanting == [True, True]
@@ -164,7 +166,7 @@ def test_a_vm_cannot_use_more_cpus_than_the_node_has():
     assert judged([1.98], [UNTOLD], cpus=2, vcpus=4) == (False, [False])
 
 
-def test_what_was_judged_over_intervals_counts():
+def test_waits_judged_over_intervals_count():
     found = contention.situation(
         usage.Usage(
             10.0,

@@ -99,7 +99,7 @@ def test_a_step_that_takes_too_long_leaves_nothing():
     ],
     ids=['wants', 'wants, useful', 'goes', 'comes'],
 )
-def test_what_was_useful_counts_until_its_successor_is(
+def test_a_useful_search_counts_until_its_successor_is_useful(
     changes, sharpness, stays
 ):
     first = follow(decide_foresight.Course(), known(), Maker())

@@ -28,7 +28,7 @@ WANTED = [1.0, 1.0]
         ([0.1, 0.9], 0.0),
     ],
 )
-def test_what_vms_had_lies_between_weights_and_none(had, followed):
+def test_the_effect_lies_between_weights_and_none(had, followed):
     found = competition(had, WANTED, PARTS)
     assert found.followed() == pytest.approx(followed, abs=0.01)
 
@@ -42,7 +42,7 @@ def test_what_vms_had_lies_between_weights_and_none(had, followed):
         competition([], [], []),
         competition([0.05, 0.95], [0.05, 1.0], PARTS),
     ],
-    ids=['plenty', 'equal weights', 'nothing', 'nobody', 'one wants little'],
+    ids=['plenty', 'equal weights', 'nothing', 'no VM', 'one wants little'],
 )
 def test_where_weights_change_nothing_nothing_is_told(found):
     assert found.followed() is None

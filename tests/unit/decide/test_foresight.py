@@ -105,7 +105,7 @@ METRICS = {
 
 
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
-def test_who_competes_is_equally_heavy(metric):
+def test_competing_users_are_equally_heavy(metric):
     known = make(metric, CLOUD, CPUS)
     end = decide_foresight.end(known, RATIO)
     assert end.short.all()
@@ -134,11 +134,11 @@ def test_weighing_cells_ends_where_weighing_users_ends(name):
     )
 
 
-def test_what_vms_do_beside_each_other_counts_for_greediness():
+def test_greediness_depends_on_vms_beside_each_other():
     assert make(METRICS['greediness'], CLOUD, CPUS).weigh_users is None
 
 
-def test_whose_quota_is_twice_as_large_gets_twice_as_much():
+def test_a_user_with_twice_the_quota_gets_twice_as_much():
     known = make(
         METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
     )
@@ -212,7 +212,7 @@ def test_a_search_ends_although_users_come_and_go_at_each_call(metric, seed):
 
 
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
-def test_who_comes_and_goes_is_foreseen_from_where_the_search_is(metric):
+def test_a_coming_or_going_vm_is_foreseen_from_the_last_search(metric):
     metric, chance = METRICS[metric], np.random.default_rng(3)
     pairs = {
         (int(node), user): float(chance.uniform(0.5, 4.0))
@@ -273,7 +273,7 @@ def drawn(seed, nodes=12, users=30):
 
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
 @pytest.mark.parametrize('weighs', ['users', 'cells'])
-def test_who_stays_is_known_by_name_when_a_node_goes(metric, weighs):
+def test_a_user_who_stays_is_known_by_name_when_a_node_goes(metric, weighs):
     metric, pairs = METRICS[metric], drawn(3)
     other = {} if weighs == 'users' else {'weigh_users': None}
     hosts = [f'node{number:02d}' for number in range(12)]

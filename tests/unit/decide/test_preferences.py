@@ -43,7 +43,7 @@ def test_sizes_count_so_that_kernel_units_are_what_is_divided():
 
 
 @pytest.mark.parametrize('seed', range(40))
-def test_what_a_user_has_in_all_stays_and_bounds_hold(seed):
+def test_the_sum_of_a_user_stays_and_bounds_hold(seed):
     chance = np.random.default_rng(seed)
     count = int(chance.integers(1, 12))
     users = chance.integers(0, 4, count)
@@ -63,7 +63,7 @@ def test_what_a_user_has_in_all_stays_and_bounds_hold(seed):
     assert (found >= (1 - 1e-9) / reach).all()
 
 
-def test_who_is_preferred_never_gets_less_than_a_sibling():
+def test_a_preferred_vm_never_gets_less_than_a_sibling():
     found = divided([1, 1, 1], [100, 1, 3], users=np.array([0, 0, 0]))
     assert found[0, 0] >= found[2, 0] >= found[1, 0]
     assert found[0, 0] / found[1, 0] <= 20 * (1 + 1e-9)
@@ -84,7 +84,7 @@ def test_equal_preferences_are_none():
     assert chosen.tolist() == [False, False, False, True, True]
 
 
-def test_nobody_at_all_is_nobody():
+def test_an_empty_node_concerns_no_vm():
     empty = np.zeros(0, dtype=np.intp)
     assert preferences.concerned(np.zeros(0), empty).tolist() == []
     assert divided([], [], np.ones(0), empty).shape == (0, COLUMNS)
@@ -99,7 +99,7 @@ def test_siblings_together_keep_their_sum():
     assert found[3:].tolist() == [7.0, 8.0]
 
 
-def test_what_is_not_stated_is_one():
+def test_a_preference_that_is_not_stated_is_one():
     vms = [
         instance.Incarnation(instance.Instance(uuid, uuid, 1, 1), 1, 1)
         for uuid in ('a', 'b')

@@ -100,7 +100,7 @@ def test_weights_that_give_too_much_to_the_light_return():
     assert found.harmed[0] == 0
 
 
-def test_who_has_plenty_elsewhere_may_have_less_here():
+def test_a_user_with_plenty_elsewhere_may_have_less_here():
     world = World((HEAVY, LIGHT), [1.0, 9.0], elsewhere=(2.0, 0, 0, 0))
     assert not any(each.harm[0] for each in world.rounds(20))
     world = World((HEAVY, LIGHT), [1.0, 9.0], elsewhere=(0, 2.0, 0, 0))
@@ -142,7 +142,7 @@ def test_losing_less_than_the_margin_is_no_harm():
     assert not any(each.neutral[0] for each in world.rounds(30))
 
 
-def test_nobody_is_weighed_where_weights_take_from_nobody():
+def test_no_user_is_weighed_where_weights_take_from_none():
     world = World((HEAVY, HEAVY, LIGHT), [1.0, 1.0, 1.0])
     world.rounds(3)
     assert world.asked == 0
@@ -240,7 +240,7 @@ def test_a_node_with_neutral_weights_does_no_harm_whatever_a_kernel_gives(
         max_size=8,
     )
 )
-def test_what_some_gain_others_lose(rows):
+def test_gains_of_some_users_are_losses_of_others(rows):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)
     world = World(vms, [weight for _, _, weight, _ in rows], (2.0,))
     assert world.division().gained().sum() == pytest.approx(0, abs=1e-6)

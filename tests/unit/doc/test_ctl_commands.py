@@ -99,7 +99,7 @@ def test_all_commands_are_shown():
 
 
 @pytest.mark.parametrize('line', shown())
-def test_what_is_shown_can_be_typed(configuration, capsys, line):
+def test_a_shown_command_can_be_typed(configuration, capsys, line):
     words = [*typed(line), '--config-file', configuration, '--timeout', '60']
     code = ctl.main(words)
     said = capsys.readouterr()

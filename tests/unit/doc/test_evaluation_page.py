@@ -36,7 +36,7 @@ def test_a_command_chooses_tests(path, chosen):
     assert [name for name in tests if word in name]
 
 
-def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
+def test_results_of_shares_before_a_real_nova_are_told_as_recorded():
     path = TOP / 'benchmarks/results/queue/shares-nova.json'
     found = json.loads(path.read_text())
     where = ('part_of_physics', 'part_of_physics_in_ledger')
@@ -50,7 +50,7 @@ def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
     assert f'{first["count"]} of {sum(asked.values())}\n' in page
 
 
-def test_who_makes_room_is_found_as_soon_and_as_well_as_is_told():
+def test_victims_are_found_as_soon_and_as_well_as_is_told():
     path = TOP / 'benchmarks/results/queue/preemption.json'
     found = json.loads(path.read_text())
     largest = [e for e in found['decisions'] if e['preemptible'] == 10_000]

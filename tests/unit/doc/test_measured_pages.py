@@ -91,7 +91,7 @@ def test_plans_of_moves_are_recorded_to_be_carried_out_by_a_real_nova():
         assert good['plans'] == good['moves'] == 0
 
 
-def test_who_spends_more_is_recorded_to_be_done_sooner():
+def test_a_guest_that_spends_more_is_recorded_to_be_done_sooner():
     for each in recorded('rates-guests')['guests']:
         assert each['done_after_part'] == pytest.approx(
             each['foreseen'], abs=0.05

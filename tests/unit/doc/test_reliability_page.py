@@ -80,7 +80,7 @@ def test_faults_between_nodes_are_told_as_recorded(scenario, meanwhile):
     assert after == f'{100 * most("as-before-"):.1f} %'
 
 
-def test_what_was_killed_in_front_of_nova_is_told_as_recorded():
+def test_kills_before_nova_are_told_as_recorded():
     found = recorded('kills.json').values()
     lost, asked, twice = (
         sum(run[name] for run in found)
@@ -92,7 +92,7 @@ def test_what_was_killed_in_front_of_nova_is_told_as_recorded():
     )
 
 
-def test_what_was_killed_of_the_real_cloud_is_told_as_recorded():
+def test_kills_of_the_real_cloud_are_told_as_recorded():
     found = recorded('kills-nova.json')
     assert sum(found['killed'].values()) == 20
     assert found['not_as_it_should_be'] == []
@@ -103,7 +103,7 @@ def test_what_was_killed_of_the_real_cloud_is_told_as_recorded():
     assert told.groups() == (str(asked), str(gone))
 
 
-def test_what_many_hosts_were_asked_for_is_told_as_recorded():
+def test_requests_to_many_hosts_are_told_as_recorded():
     found = recorded('many_hosts.json')
     asked, hosts = found['requests'], found['hosts']
     room = hosts * found['vcpus_of_a_host']
@@ -121,7 +121,7 @@ def test_what_many_hosts_were_asked_for_is_told_as_recorded():
 @pytest.mark.parametrize(
     ('path', 'name'), re.findall(r'``([\w/]+\.py)(?:::([\w:]+))?``', TEXT)
 )
-def test_what_is_said_to_be_shown_is_there(path, name):
+def test_a_named_test_is_there(path, name):
     below = '' if path.startswith('benchmarks/') else 'tests'
     text = (TOP / below / path).read_text('utf-8')
     for each in filter(None, name.split('::')):

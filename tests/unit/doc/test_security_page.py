@@ -22,21 +22,21 @@ ROWS = re.findall(
 
 
 @pytest.mark.parametrize(('path', 'name'), NAMED)
-def test_what_is_said_to_be_shown_by_a_test_has_that_test(path, name):
+def test_a_claim_that_is_shown_by_a_test_has_that_test(path, name):
     kinds = ('unit/', 'functional/', 'fixtures/')
     below = 'tests' if path.startswith(kinds) else 'tests/integration'
     text = (TOP / below / path).read_text('utf-8')
     assert f'def {name or "test_"}' in text
 
 
-def test_whatever_is_not_simply_so_names_its_test():
+def test_a_claim_that_is_not_simply_so_names_its_test():
     rows = [row for row in ROWS if not row[1].startswith('Can ')]
     bounded = [row for row in rows if row[1].strip('*') != 'yes']
     assert len(bounded) > 50
     assert not [what for what, _, shown in bounded if '.py' not in shown]
 
 
-def test_whatever_goes_wrong_in_the_queue_names_its_test():
+def test_a_fault_of_the_queue_names_its_test():
     table = QUEUE.partition('The order of requests')[0]
     rows = table.split('   * - ')[2:]
     assert len(rows) > 10

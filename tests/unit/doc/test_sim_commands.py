@@ -38,7 +38,7 @@ def test_all_commands_are_shown():
 
 
 @pytest.mark.parametrize('line', shown())
-def test_what_is_shown_can_be_typed(tmp_path, monkeypatch, capsys, line):
+def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):
     (tmp_path / 'examples').symlink_to(SOURCE / 'user' / 'examples')
     monkeypatch.chdir(tmp_path)
     assert sim.main(line.split()) == 0

@@ -89,7 +89,7 @@ TYPED = {
     r'\./tools/lab\.sh .*': f'{SCENARIOS}::a_whole_scenario',
     r'\./tools/nova\.sh( --queue)?': f'{GUESTS}::cloud',
     r'\./tools/nova\.sh shell.*': f'{GUESTS}::shells_inside',
-    r'\./tools/nova\.sh run .*': f'{GUESTS}::who_waits_is_listed',
+    r'\./tools/nova\.sh run .*': f'{GUESTS}::a_waiting_server_is_listed',
 }
 """What types a command, by a pattern of it; the first that fits."""
 

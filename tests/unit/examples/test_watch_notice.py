@@ -123,7 +123,9 @@ def test_work_is_saved_each_time_that_it_is_at_risk(service, tmp_path):
     assert not ran.exists()
 
 
-def test_who_saves_for_long_still_hears_the_notice(service, tmp_path):
+def test_a_watcher_that_saves_for_long_still_hears_the_notice(
+    service, tmp_path
+):
     begun, ran = tmp_path / 'begun', tmp_path / 'ran'
     save = f'echo once >> {begun}; exec sleep 30'
     with watching(service, f'touch {ran}', WHEN_AT_RISK=save):
@@ -149,7 +151,7 @@ def file(tmp_path):
     return write
 
 
-def test_what_the_guest_agent_writes_is_enough(service, tmp_path, file):
+def test_a_file_of_the_guest_agent_is_enough(service, tmp_path, file):
     service.metadata, said = None, tmp_path / 'said'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
@@ -167,7 +169,7 @@ def test_what_the_guest_agent_writes_is_enough(service, tmp_path, file):
     assert said.read_text().split() == [AT]
 
 
-def test_who_hears_the_same_twice_is_told_once(service, tmp_path, file):
+def test_a_repeated_notice_is_told_once(service, tmp_path, file):
     said, later = tmp_path / 'said', '2026-01-02T00:00:00Z'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)

@@ -92,7 +92,7 @@ wishes = strategies.none() | strategies.builds(
 
 
 @hypothesis.given(reports(), wishes)
-def test_what_was_written_is_read_whatever_carries_it(sent, wish):
+def test_a_written_report_is_read_from_any_carrier(sent, wish):
     written = codec.encode(sent, wish)
     with_bytes = codec.encode(sent, wish, as_bytes=True)
     for carried in (
@@ -164,7 +164,7 @@ REFUSED = {
     'text': ('x' * 999, 'malformed', 'must be an object'),
     'version of later': (build.message(version=4), 'version', 'version 4'),
     'version of before': (build.message(version=2), 'version', 'version 2'),
-    'version of nobody': (
+    'version as text': (
         build.message(version='1'),
         'malformed',
         r'got `str` - at `\$.version`',
@@ -444,7 +444,7 @@ REFUSED = {
         'malformed',
         r'`int` >= 1 - at `\$.desired.epoch`',
     ),
-    'desired state of nobody': (
+    'a desired state without origin': (
         build.message(desired={'epoch': 1, 'metric': 'm', 'policy': 'p'}),
         'malformed',
         r'missing required field `origin` - at `\$.desired`',

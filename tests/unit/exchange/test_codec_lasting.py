@@ -22,7 +22,7 @@ def next_one(**changes):
     return {**codec.encode(news), 'desired': SET, **changes}
 
 
-def test_what_lasts_is_kept_once():
+def test_lasting_parts_are_kept_once():
     got = codec.decode(next_one(), LIMITS, BEFORE)
     assert got.lasting is BEFORE
     assert got.report.resources is BEFORE.resources
@@ -39,7 +39,7 @@ FULL = build.RESOURCES.names
 CHANGES = {
     'nothing': {},
     'the users': codec.encode(build.node_report(users=('anna', 'bob'))),
-    'nobody is there': codec.encode(build.node_report(users=())),
+    'no user is there': codec.encode(build.node_report(users=())),
     'the run': {'boot_id': 'another'},
     'the metric': {'metric': 'Another'},
     'the CPUs': {'cpus': [0, 3]},
@@ -54,7 +54,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize('changes', CHANGES.values(), ids=CHANGES)
-def test_what_has_changed_is_read(changes):
+def test_a_changed_part_is_read(changes):
     sent = next_one(**changes)
     got = codec.decode(sent, LIMITS, BEFORE)
     fresh = codec.decode(sent, LIMITS)
@@ -78,7 +78,7 @@ def test_what_has_changed_is_read(changes):
         {'metric': ''},
     ],
 )
-def test_what_is_wrong_is_refused_as_it_would_be_at_first(changes):
+def test_a_wrong_report_is_refused_as_it_would_be_at_first(changes):
     sent = next_one(**changes)
     with pytest.raises(exception.ReportRefused) as first:
         codec.decode(sent, LIMITS)

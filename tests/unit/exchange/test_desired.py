@@ -48,7 +48,7 @@ def test_epochs_made_at_once_are_ordered_by_origin():
     assert not FIRST.is_newer_than(FIRST)
 
 
-def test_what_one_origin_made_at_once_is_ordered_too():
+def test_choices_of_one_origin_at_once_are_ordered_too():
     other = dataclasses.replace(FIRST, metric='m2')
     assert other.is_newer_than(FIRST)
     assert not FIRST.is_newer_than(other)
@@ -68,7 +68,7 @@ def file(tmp_path):
     return desired_store.FileStore(tmp_path / 'desired.json')
 
 
-def test_what_was_saved_is_loaded(file, tmp_path):
+def test_a_saved_choice_is_loaded(file, tmp_path):
     assert file.load() is None
     file.save(FIRST)
     file.save(SECOND)
@@ -144,7 +144,7 @@ def test_nothing_was_ever_set(state):
     }
 
 
-def test_what_is_set_survives_the_agent(state, file):
+def test_a_set_choice_survives_the_agent(state, file):
     assert state().set('m1', None, CONFIGURED) == desired_module.DesiredChoice(
         1, 'm1', 'p0', 'n5'
     )
@@ -234,14 +234,14 @@ def test_trusted_gossip_is_saved(state, file):
     eventually(lambda: file.load() == SECOND)
 
 
-def test_what_is_taken_over_does_not_go_back(state):
+def test_a_choice_that_is_taken_over_does_not_go_back(state):
     fresh = state(start=False)
     assert fresh.take_over(SECOND) == SECOND
     assert fresh.take_over(FIRST) == SECOND
     assert fresh.status()['epoch'] == 2
 
 
-def test_what_is_kept_is_plain_json(file, tmp_path):
+def test_a_kept_choice_is_plain_json(file, tmp_path):
     file.save(FIRST)
     assert json.loads((tmp_path / 'desired.json').read_text()) == {
         'version': 1,
@@ -284,14 +284,16 @@ def refused(node, reason):
     return node.statistics()[f'desired_refused_{reason}']
 
 
-def test_what_a_controller_signed_is_taken_from_the_store(secured, signed):
+def test_a_choice_that_a_controller_signed_is_taken_from_the_store(
+    secured, signed
+):
     fresh = secured(fake_store.FakeStore(signed(3)))
     eventually(lambda: fresh.current() == signed(3))
     assert fresh.status()['signature'] == signed(3).signature
     assert set(fresh.statistics().values()) == {0}
 
 
-def test_what_nobody_signed_is_refused_said_and_written_over(
+def test_an_unsigned_choice_is_refused_told_and_written_over(
     secured, signed, caplog
 ):
     shared = fake_store.FakeStore()
@@ -322,7 +324,7 @@ def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
     assert shared.kept == wrong
 
 
-def test_what_the_store_held_before_is_not_taken_again(secured, signed):
+def test_an_older_choice_of_the_store_is_not_taken_again(secured, signed):
     shared = fake_store.FakeStore(signed(3))
     fresh = secured(shared)
     eventually(lambda: fresh.current() == signed(3))
@@ -349,7 +351,7 @@ def test_a_peer_is_believed_what_was_signed_and_nothing_else(
     assert fresh.current() == signed(2)
 
 
-def test_who_asks_must_have_signed(secured, signed):
+def test_a_caller_must_have_signed_a_choice(secured, signed):
     fresh = secured(start=False)
     with pytest.raises(exception.NotAllowed, match='a controller signs'):
         fresh.set('m1', 'p1', CONFIGURED)
@@ -360,7 +362,7 @@ def test_who_asks_must_have_signed(secured, signed):
     assert fresh.take_over(signed(1)) == signed(2)
 
 
-def test_what_was_chosen_before_keys_signed_counts_until_one_does(
+def test_a_choice_from_before_keys_signed_counts_until_a_signed_one(
     secured, signed, file
 ):
     former = dataclasses.replace(SECOND, epoch=70)

@@ -58,7 +58,7 @@ def test_before_the_own_first_report_the_others_are_in_view():
     ('sequence', 'expected'),
     [(5, 'duplicate'), (4, 'late'), (0, 'late'), (5 + 1_001, 'future')],
 )
-def test_what_is_not_the_next_is_refused(sequence, expected):
+def test_a_report_that_is_not_the_next_is_refused(sequence, expected):
     ledger = make()
     ledger.accept(build.node_report(sequence=5), 0.0)
     assert reason(ledger, build.node_report(sequence=sequence)) == expected
@@ -223,7 +223,7 @@ def expect(ledger, report, now_s=0.0):
     return ledger.expect(codec.head(codec.encode(report)), now_s)
 
 
-def test_what_is_no_news_is_refused_before_it_is_read():
+def test_a_report_without_news_is_refused_before_it_is_read():
     ledger = make()
     assert expect(ledger, build.node_report()) is None
     ledger.accept(build.node_report(sequence=5), 0.0)
@@ -241,7 +241,7 @@ def test_what_is_no_news_is_refused_before_it_is_read():
         assert caught.value.reason == expected
 
 
-def test_what_is_known_of_a_host_goes_with_its_report():
+def test_lasting_parts_of_a_host_go_with_its_report():
     ledger, news = make(), build.node_report(sequence=9)
     lasting = codec.decode(build.message(), build.LIMITS).lasting
     ledger.accept(build.node_report(), 0.0, lasting)
@@ -315,7 +315,7 @@ def test_numbers_wait_until_somebody_wants_to_see_them(node):
     assert node.view().reports['n1'] is got
 
 
-def test_what_is_remembered_includes_what_waits(node):
+def test_remembered_reports_include_waiting_ones(node):
     node.hear(message(), message(sequence=2))
     assert node.intake.remembered() == (1, 2)
     assert node.count('accepted') == node.count('received') == 2
@@ -350,7 +350,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('place', 'value'), WRONG.values(), ids=WRONG)
-def test_who_sends_wrong_numbers_is_left_out_alone(node, place, value):
+def test_a_host_that_sends_wrong_numbers_is_left_out_alone(node, place, value):
     hosts = ['n1', 'n2', 'n3']
     node.hear(*(message(host) for host in hosts))
     bad = broken(place, value, host='n2', sequence=2)
@@ -391,7 +391,7 @@ def test_nothing_is_postponed_where_something_else_has_changed(node):
 
 
 @pytest.mark.parametrize('table', [b'', b'x' * 7, None, 'AAAA', 7])
-def test_what_is_no_block_is_refused_at_once(node, table):
+def test_a_table_that_is_no_block_is_refused_at_once(node, table):
     node.hear(message(), {**message(sequence=2), 'table': table})
     assert node.count('refused_malformed') == 1
     assert node.view().reports['n1'].sequence == 1

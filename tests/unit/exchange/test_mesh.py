@@ -189,7 +189,7 @@ def test_a_report_is_taken_from_the_key_of_its_host(node, key, expected):
     assert handed(exchange, {intake.PEER: key}, from_n2()) == {expected: 1}
 
 
-def test_who_lied_is_named_by_its_key_and_not_by_what_it_claims(node):
+def test_a_lying_node_is_named_by_its_key_and_not_by_its_claim(node):
     exchange = node('n1', start=False, clock=fixed)
     handed(exchange, {intake.PEER: {**SECURE, 'name': 'n3'}}, from_n2())
     left_out = exchange.view(0.0, 'GreedinessMetric').left_out
@@ -283,7 +283,7 @@ def test_a_broker_that_is_away_delays_nobody(
     exchange.stop()
 
 
-def test_what_was_not_sent_in_time_gives_way_to_what_is_newer(node, transport):
+def test_a_report_not_sent_in_time_gives_way_to_a_newer_one(node, transport):
     two = node('n2')
     outage = fake_transport.FakeOutage(transport, hangs=True)
     one = node('n1', start=False)

@@ -36,7 +36,7 @@ def graded(drawn):
 
 
 @given(vms)
-def test_what_is_there_and_what_is_wanted_stay_the_same(drawn):
+def test_sizes_and_wants_of_vms_stay_the_same(drawn):
     cell, vcpus, wanted, found = graded(drawn)
     assert found.shape == (CELLS, 2 * G)
     size, asked = np.hsplit(found, 2)

@@ -81,7 +81,7 @@ def test_amounts_are_brought_to_one_interval_but_not_memory():
     assert made.wanted[:, R.index('memory')].tolist() == [100, 100]
 
 
-def test_who_does_not_tell_wants_what_he_uses():
+def test_a_user_whose_wants_are_not_told_wants_as_much_as_is_used():
     made = knowledge(report('n1', {'anna': user(2)}))
     assert made.wanted[0, CPU] == 2
 
@@ -89,7 +89,7 @@ def test_who_does_not_tell_wants_what_he_uses():
 @pytest.mark.parametrize(
     ('told', 'vms', 'wanted'), [(1e9, 1, 10), (1e9, 3, 30), (1, 1, 4)]
 )
-def test_nobody_gains_by_telling_more_than_his_vms_can(told, vms, wanted):
+def test_no_user_gains_by_telling_more_than_the_vms_can_use(told, vms, wanted):
     made = knowledge(report('n1', {'liar': user(4, told, instances=vms)}))
     assert made.wanted[0, CPU] == wanted
 
@@ -159,7 +159,7 @@ def graded(vcpus, asked):
     return row
 
 
-def test_who_tells_grades_wants_by_them():
+def test_a_user_with_told_grades_wants_by_them():
     made = measure_foresight.demand(
         np.array([30.0]), np.array([10.0]), graded([4, 2], [1, 2])
     )
@@ -168,7 +168,7 @@ def test_who_tells_grades_wants_by_them():
     assert made.wanted.tolist() == [10, 20]
 
 
-def test_what_is_wanted_in_all_counts_more_than_grades():
+def test_the_sum_of_wants_counts_more_than_grades():
     """They are of the newest interval, and what is wanted is bounded."""
     made = measure_foresight.demand(
         np.array([15.0]), np.array([10.0]), graded([4, 2], [1, 2])
@@ -176,7 +176,7 @@ def test_what_is_wanted_in_all_counts_more_than_grades():
     assert made.wanted.tolist() == [5, 10]
 
 
-def test_who_tells_no_grades_has_as_many_vcpus_as_he_wants():
+def test_a_user_without_grades_has_as_many_vcpus_as_are_wanted():
     made = measure_foresight.demand(
         np.array([25.0]), np.array([10.0]), graded([], [])
     )
@@ -184,7 +184,7 @@ def test_who_tells_no_grades_has_as_many_vcpus_as_he_wants():
     assert made.wanted.tolist() == [25]
 
 
-def test_who_wants_nothing_has_a_row_too():
+def test_a_user_who_wants_nothing_has_a_row_too():
     empty = np.zeros((2, 2 * report_model.GRADES))
     empty[0, 0] = 3
     made = measure_foresight.demand(np.zeros(2), np.ones(2), empty)
@@ -203,7 +203,7 @@ LIES = {
 
 
 @pytest.mark.parametrize(('vcpus', 'asked'), LIES.values(), ids=LIES)
-def test_whatever_grades_say_no_more_is_wanted(vcpus, asked):
+def test_grades_never_add_to_the_sum_of_wants(vcpus, asked):
     made = measure_foresight.demand(
         np.array([30.0]), np.array([10.0]), graded(vcpus, asked)
     )

@@ -24,7 +24,7 @@ def watched(*steps, every=60.0, begin=1000.0):
 IDLE, BUSY = (0.5, 100.0), (30.0, 0.0)
 
 
-def test_who_does_little_for_days_has_been_idle_since_the_begin():
+def test_a_vm_that_does_little_for_days_is_idle_since_the_begin():
     found, now = watched(*[IDLE] * (3 * 24 * 60))
     assert now - found.since == 3 * 86400
 
@@ -41,7 +41,7 @@ def test_a_short_burst_is_not_yet_work(work):
     assert found.since == 1000.0
 
 
-def test_who_works_a_little_all_the_time_is_busy_at_the_end_of_the_hour():
+def test_a_vm_that_always_works_a_little_is_busy_at_the_end_of_the_hour():
     found, now = watched(*[(1.21, 0.0)] * 60)
     assert found.since == now
 
@@ -65,7 +65,7 @@ def test_a_clock_that_goes_back_begins_anew():
         max_size=50,
     )
 )
-def test_nobody_is_idle_for_longer_than_they_were_watched(steps):
+def test_no_vm_is_idle_for_longer_than_it_was_watched(steps):
     now = begin = 1000.0
     found = idleness.Quiet.fresh(begin)
     for cpu_s, moved, elapsed_s in steps:

@@ -57,7 +57,7 @@ def test_vms_are_matched_by_incarnation():
     assert math.isnan(found.fault_rate[1])
 
 
-def test_what_nobody_is_to_feel_waits_for_nothing():
+def test_a_vm_that_does_not_count_waits_for_nothing():
     found = pressure.between(
         sample(0.0, {1: (0, 0, 1), 2: (0, 0, 1)}),
         sample(1.0, {1: (9, 0.5, 7), 2: (9, 0.5, 7)}),

@@ -24,7 +24,7 @@ def test_where_nothing_is_missing_no_silence_is_chance():
 
 
 @pytest.mark.parametrize('part', [0.1, 1 / 3])
-def test_what_was_missing_is_learnt_and_waited_for(part):
+def test_lost_reports_are_learnt_and_waited_for(part):
     rng = np.random.default_rng(1)
     found = np.zeros(400)
     gaps = rng.geometric(1 - part, size=(300, 400)).astype(float)
@@ -36,7 +36,7 @@ def test_what_was_missing_is_learnt_and_waited_for(part):
     assert longer.mean() < 0.02
 
 
-def test_nobody_is_waited_for_forever():
+def test_no_node_is_waited_for_forever():
     assert waits(0.9) == waits(1.0) == report_expiry.MOST
 
 

@@ -26,7 +26,7 @@ def test_rows_are_picked_alike_with_and_without_one_never_seen(past):
     assert one_not.interval_s == all_seen.interval_s == 10.0
 
 
-def test_what_was_picked_changes_nothing_of_what_it_is_of(past):
+def test_a_change_of_picked_rows_changes_no_row_of_the_whole(past):
     picked = past.picked(np.array([0, 1]))
     picked.wanted[:], picked.paused[:] = -1.0, False
     assert (past.wanted >= 0).all()

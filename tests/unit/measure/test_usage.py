@@ -66,7 +66,7 @@ def test_first_interval_is_taken_whole_and_later_ones_are_smoothed():
     assert used('disk_read', 0, 80, 80, 80) == [80, 40, 20]
 
 
-def test_who_was_paused_begins_anew():
+def test_use_of_a_vm_begins_again_after_a_pause():
     still = dataclasses.replace(A, paused=True)
     past, found = None, []
     readings = [
@@ -277,7 +277,7 @@ def test_busy_parts_are_of_the_cpus_known_at_both_ends():
     assert told.tolist() == [0.5, 1.0]
 
 
-def test_what_nobody_is_to_feel_counts_for_nobody():
+def test_use_of_a_vm_that_does_not_count_is_left_out():
     got = between(
         build.reading(0.0, [(A, {'cpu_time': 1}), (B, {'cpu_time': 1})]),
         build.reading(9.0, [(A, {'cpu_time': 4}), (B, {'cpu_time': 5})]),

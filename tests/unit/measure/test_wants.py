@@ -41,7 +41,9 @@ def of_one(used, stall, cpus=1.0):
         (0.0, 1.0, 10.0),
     ],
 )
-def test_who_waits_wants_what_he_would_use_of_a_plenty(used, stall, wanted):
+def test_a_waiting_vm_wants_as_much_as_it_would_use_of_plenty(
+    used, stall, wanted
+):
     assert of_one(used, stall) == pytest.approx(wanted)
 
 
@@ -50,7 +52,7 @@ def test_who_waits_wants_what_he_would_use_of_a_plenty(used, stall, wanted):
     strategies.floats(0, 1) | strategies.just(NAN),
     strategies.integers(1, 2),
 )
-def test_nobody_wants_less_than_he_uses_or_more_than_he_can(used, stall, cpus):
+def test_no_vm_wants_less_than_it_uses_or_more_than_it_can(used, stall, cpus):
     wanted = of_one(used, stall, cpus)
     assert used <= wanted <= max(used, 10 * cpus)
 
@@ -118,7 +120,7 @@ def test_an_interval_tells_of_what_runs_in_parts_of_a_cpu():
     assert now.cpus.tolist() == [2.0]
 
 
-def test_what_is_wanted_in_one_interval_only_does_not_last():
+def test_a_want_of_one_interval_only_does_not_last():
     used = np.array([[4.0], [4.0], [4.0], [9.0]])
     wanted = np.array([[8.0], [8.0], [8.0], [9.0]])
     before = np.array([[4.0], [9.0], [NAN], [1.0]])

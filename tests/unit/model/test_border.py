@@ -100,7 +100,7 @@ def test_a_state_says_whose_a_host_is_and_will_be(state, owner, bound_for):
     assert border.bound_for(state) is border.BorderSide(bound_for)
 
 
-def test_whose_a_host_is_that_is_unclear_nobody_says():
+def test_a_host_in_an_unclear_state_has_no_owner():
     assert border.owner(S.UNCLEAR) is None
     assert border.bound_for(S.UNCLEAR) is None
 

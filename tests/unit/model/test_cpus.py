@@ -23,7 +23,7 @@ def test_a_list_of_cpus_is_ascending(text, expected):
 
 
 @pytest.mark.parametrize('text', ['a', '3-1', '0-', '-1', '1,,2', '0-3,^2'])
-def test_what_is_no_list_of_cpus_is_refused(text):
+def test_a_text_that_is_no_list_of_cpus_is_refused(text):
     with pytest.raises(ValueError):
         cpus.numbers(text)
 

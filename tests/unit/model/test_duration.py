@@ -24,6 +24,6 @@ def test_spans_are_read_as_people_write_them(text, seconds):
 @pytest.mark.parametrize(
     'text', ['', 'h', '1y', '-1h', '1h30m', '1e9', 'inf', 'nan', '9' * 99]
 )
-def test_what_is_no_span_is_refused(text):
+def test_a_text_that_is_no_span_is_refused(text):
     with pytest.raises(ValueError, match='expected seconds'):
         duration.seconds(text)

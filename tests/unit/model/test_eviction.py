@@ -20,7 +20,7 @@ def test_every_step_that_is_not_in_the_table_is_refused(state, event):
             eviction.after(state, event)
 
 
-def test_nobody_is_acted_on_who_was_not_told():
+def test_no_server_is_acted_on_that_was_not_told():
     before_acting = {
         state
         for state, to in eviction.STEPS.items()
@@ -33,7 +33,7 @@ def test_nobody_is_acted_on_who_was_not_told():
     assert into_told == {S.CHOSEN}
 
 
-def test_who_was_acted_on_is_undone_before_it_stays():
+def test_a_server_that_was_acted_on_is_undone_before_it_stays():
     spared = {
         state
         for state, to in eviction.STEPS.items()
@@ -52,7 +52,7 @@ def test_who_was_acted_on_is_undone_before_it_stays():
     assert {S.GONE, S.RETURNED, S.STAYS, S.SPARED} == eviction.FINAL
 
 
-def test_what_is_not_known_costs_nothing():
+def test_an_unknown_notice_or_run_costs_nothing():
     """Who was not told had no notice; who did not run lost no work."""
     why = reason.why(reason.Reason.MAKES_ROOM, 'q', ran_s=1.0)
     chosen = eviction.Eviction(

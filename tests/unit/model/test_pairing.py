@@ -24,7 +24,7 @@ def test_nothing_is_said_of_a_metric_for_all_policies(kind):
         (set(), MAPS, 'for which M is not made'),
     ],
 )
-def test_what_does_not_suit_is_named_with_what_does(suits, kind, said):
+def test_an_unsuitable_metric_is_named_with_a_suitable_one(suits, kind, said):
     text = pairing.warning('M', suits, 'p', kind)
     assert text.startswith('metric M with policy p can leave users worse off')
     assert said in text
@@ -47,6 +47,6 @@ def test_a_kind_that_suits_is_not_warned_of(kind):
         (None, False, True),
     ],
 )
-def test_what_plugins_say_of_themselves_is_checked(given, are_kinds, is_kind):
+def test_kinds_that_plugins_declare_are_checked(given, are_kinds, is_kind):
     assert pairing.are_kinds(given) == are_kinds
     assert pairing.may_be_kind(given) == is_kind

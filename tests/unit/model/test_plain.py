@@ -17,7 +17,7 @@ ANY = strategies.text(strategies.characters(codec=None, categories=None))
 
 
 @pytest.mark.parametrize('text', POISON)
-def test_what_a_terminal_obeys_is_written_out(text):
+def test_a_control_character_of_terminals_is_written_out(text):
     told = plain.line(text)
     assert told.isprintable()
     assert '\\' in told
@@ -25,7 +25,7 @@ def test_what_a_terminal_obeys_is_written_out(text):
 
 
 @pytest.mark.parametrize('text', ['', 'web-1', 'Zürich 東京', 'a\\nb', '🐢 x'])
-def test_what_can_be_printed_stays(text):
+def test_a_printable_text_stays(text):
     assert plain.line(text) == plain.lines(text) == text
 
 

@@ -27,13 +27,13 @@ def test_a_plan_goes_from_a_proposal_to_its_end():
 
 
 @pytest.mark.parametrize('event', [E.BEGIN, E.FINISH, E.FAIL])
-def test_nobody_begins_what_is_not_approved(event):
+def test_no_move_begins_before_its_plan_is_approved(event):
     with pytest.raises(exception.IllegalStep):
         store_contract.make_plan().stepped(event, 5.0, C.OPERATOR)
 
 
 @pytest.mark.parametrize('event', [E.STOP, E.EXPIRE])
-def test_what_moves_goes_on_when_its_plan_ends_and_the_rest_is_skipped(event):
+def test_a_begun_move_goes_on_when_its_plan_ends_and_others_are_skipped(event):
     plan = store_contract.make_plan().stepped(E.APPROVE, 2.0, C.AUTO)
     plan = plan.stepped(E.BEGIN, 2.0, C.AUTO)
     asked = plan.moves[0].stepped(M.ASK, 3.0, C.ASKED)

@@ -41,7 +41,7 @@ def test_one_is_told_as_one():
     ]
 
 
-def test_what_is_not_known_is_not_told():
+def test_an_unknown_number_is_not_told():
     why = reason.why(R.BEHIND_OTHERS, before=0)
     assert told(1, why, user_use=2.0) == [
         'It is next.',
@@ -67,7 +67,7 @@ def test_when_it_starts_is_told_if_it_is_known():
     assert told[:-2] + told[-1:] == queue.summary(REQUEST, NO_ROOM, place)
 
 
-def test_who_has_a_reservation_is_told():
+def test_a_request_with_a_reservation_is_told():
     for at, sentence in (
         (
             90.0,

@@ -60,7 +60,7 @@ def test_a_request_passes_sending_before_anything_of_nova():
     assert entries == {S.SENDING}
 
 
-def test_what_may_have_been_sent_is_not_taken_back():
+def test_a_request_that_may_have_been_sent_is_not_taken_back():
     for state in set(S) - request.UNSENT:
         assert E.CANCEL not in request.STEPS[state]
         assert E.EXPIRE not in request.STEPS[state]
@@ -85,7 +85,7 @@ def test_equal_demands_are_one_key():
     ('project', 'user', 'name'),
     [('p', 'u', 'p/u'), (None, 'u', '/u'), ('p', None, 'p/'), ('', '', '/')],
 )
-def test_what_is_not_known_names_nobodys_account(project, user, name):
+def test_an_unknown_project_or_user_names_no_account(project, user, name):
     assert request.account_of(project, user) == name
 
 

@@ -80,7 +80,7 @@ def test_a_user_weighs_the_sum_over_all_projects():
     assert made.of_user('ann') == 0.5 + 3.0
 
 
-def test_whom_nobody_knows_has_no_weight():
+def test_an_unknown_user_or_project_has_no_weight():
     made = weights({}, {'/role_assignments': roles()})
     assert made.of_project('gone') is None
     assert made.of_user('gone') is None

@@ -108,7 +108,7 @@ def test_a_new_node_gets_a_row_whose_count_grows(conductor, reporter):
         ),
     ],
 )
-def test_what_nova_says_after_the_row_was_made_does_no_harm(
+def test_answers_of_nova_after_the_row_was_made_do_no_harm(
     conductor, reporter, after_creation
 ):
     conductor.after_creation = after_creation

@@ -34,7 +34,7 @@ def test_without_a_source_nobody_is_weighed():
     assert nova.weights(['ann']) == {}
 
 
-def test_nobody_asks_for_the_quota_of_vms_without_owner():
+def test_the_quota_of_vms_without_owner_is_not_asked_for():
     asked, done = [], threading.Event()
 
     def weigh(user):

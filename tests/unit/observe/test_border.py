@@ -38,7 +38,7 @@ def test_the_page_names_every_event_and_every_field():
         assert ('Priority ``warn``' in text) == warns
 
 
-def test_who_does_not_act_knows_no_host():
+def test_a_process_that_does_not_act_knows_no_host():
     idle = border.BorderStatus({('ask', 'demand'): 1})
     collector = queue.QueueCollector(None, None, lambda: idle)
     names = [each.name for each in collector.collect()]

@@ -171,7 +171,7 @@ def test_the_smallest_weight_counts_in_any_case(done):
     assert told(*rounds[:2], level=0.0) == []
 
 
-def test_what_is_not_written_throttles_nobody(host, done):
+def test_unwritten_weights_throttle_no_vm(host, done):
     low = weighing(done, 0.1, 1.0)
     assert told(done, dataclasses.replace(low, enforced=False)) == []
     none = dataclasses.replace(low.decided, wanted={})

@@ -89,7 +89,7 @@ class FakeListener:
         self.came.set()
 
 
-def test_whoever_listens_hears_it(conf, host):
+def test_a_listener_hears_a_notification(conf, host):
     made_conf = conf(
         '[DEFAULT]\ntransport_url = fake://\n' + ON.format('messagingv2')
     )
@@ -144,7 +144,7 @@ def broker():
     made.open.set()
 
 
-def test_what_is_posted_is_sent_in_order(broker):
+def test_posted_events_are_sent_in_order(broker):
     broker.open.set()
     made = notifications.Postman(broker.send, 10)
     made.start()

@@ -158,7 +158,7 @@ def test_the_page_of_the_record_names_every_field_with_its_type(done):
         assert documented.is_of(value, said[path]), path
 
 
-def test_what_is_not_always_there_is_marked(tmp_path):
+def test_a_key_that_is_not_always_there_is_marked(tmp_path):
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
     page = (PAGES / 'record.rst').read_text()
     first = dict(fields(record.as_json(host.rounds(1))))

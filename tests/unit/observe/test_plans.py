@@ -54,7 +54,7 @@ def test_the_page_names_every_event_and_every_field():
         assert ('Priority ``warn``' in text) == warns
 
 
-def test_what_did_not_change_is_not_told():
+def test_an_unchanged_move_is_not_told():
     assert list(plans.told(PLAN, PLAN, 'c1')) == []
     seen = PLAN.with_move(0, dataclasses.replace(PLAN.moves[0], sent_mb=3))
     assert list(plans.told(PLAN, seen, 'c1')) == []
@@ -77,7 +77,7 @@ def test_every_cause_has_a_sentence():
     assert model.sentence(None, '') == ''
 
 
-def test_who_does_not_act_knows_of_no_host():
+def test_a_process_that_does_not_act_knows_of_no_host():
     idle = plans.PlansStatus({('balance', 'done'): 1}, {})
     collector = queue.QueueCollector(None, None, None, lambda: idle)
     assert [each.name for each in collector.collect()] == [

@@ -92,7 +92,7 @@ def test_steps_that_may_be_taken_back_are_not_told(state):
     assert told(request.State(state)) is None
 
 
-def test_who_does_not_lead_knows_of_nobody_who_waits():
+def test_a_process_that_does_not_lead_knows_of_no_waiting_request():
     idle = queue_model.Queue(False, None, {}, None, 0, {}, 0.0, {}, 4, 0)
     collector = queue.QueueCollector(lambda: idle, None)
     names = {each.name for each in collector.collect()}

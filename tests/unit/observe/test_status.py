@@ -39,7 +39,7 @@ def test_all_users_are_told_in_order_where_there_is_room():
 
 
 @pytest.mark.parametrize('count', [status.MOST_USERS, 50_000])
-def test_what_is_told_of_users_fits_into_a_message(count):
+def test_a_status_of_users_fits_into_a_message(count):
     told = status.of_users(fake_round(count, here=[3, 3, 5]))
     assert len(told) == status.MOST_USERS
     assert list(told) == sorted(told)
@@ -48,7 +48,7 @@ def test_what_is_told_of_users_fits_into_a_message(count):
     assert all(f'{number:032x}' in told for number in wanted)
 
 
-def test_what_is_told_of_peers_fits_into_a_message():
+def test_a_status_of_peers_fits_into_a_message():
     hosts = [
         f'compute-{number:04d}.cell1.example.org' for number in range(2000)
     ]

@@ -49,7 +49,7 @@ def test_lists_without_further_names_are_those_that_were_always_written():
 
 
 @pytest.mark.parametrize('name', ['ctl', 'n9'])
-def test_who_has_no_good_key_answers_for_nobody(name):
+def test_a_node_without_a_good_key_answers_for_no_name(name):
     with pytest.raises(errors.KeysError, match='has no good key'):
         allow_list.serving(ENTRIES, name, ('n7',))
 
@@ -95,7 +95,7 @@ def document(**changes):
         (allow_list.render((entry(0), entry(0, 'n2'))), 'is there twice'),
     ],
 )
-def test_what_is_no_list_is_refused_with_the_reason(text, fault):
+def test_a_text_that_is_no_list_is_refused_with_the_reason(text, fault):
     with pytest.raises(errors.KeysError) as raised:
         allow_list.parse(text)
     assert fault in str(raised.value)
@@ -122,7 +122,7 @@ def test_a_name_may_have_several_good_keys():
         (entry(3, 'n1', 'controller'), 'n1 is a node: revoke its keys'),
     ],
 )
-def test_what_cannot_be_added_is_refused(new, fault):
+def test_an_entry_that_cannot_be_added_is_refused(new, fault):
     with pytest.raises(errors.KeysError, match=fault):
         allow_list.added(ENTRIES, new)
 
@@ -149,7 +149,7 @@ def test_revoking_a_name_revokes_all_its_keys():
     ('what', 'fault'),
     [('ctl', 'revoked already'), ('n', 'neither a name nor a key')],
 )
-def test_what_cannot_be_revoked_is_said(what, fault):
+def test_a_key_that_cannot_be_revoked_is_told(what, fault):
     with pytest.raises(errors.KeysError, match=fault):
         allow_list.revoked(ENTRIES, what, NOW)
 

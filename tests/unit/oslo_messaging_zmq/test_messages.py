@@ -70,7 +70,7 @@ def test_an_answer_comes_out_as_it_went_in(result, failure):
         (b'bytes', b'bytes'),
     ],
 )
-def test_what_msgpack_lacks_travels_as_json_makes_it(value, expected):
+def test_a_value_that_msgpack_lacks_travels_as_by_json(value, expected):
     sent = request(message={'value': value})
     got = messages.decode_request(messages.encode_request(sent, LIMIT), LIMIT)
     assert got.message == {'value': expected}
@@ -87,7 +87,7 @@ def nested(depth):
     return value
 
 
-def test_what_has_no_form_at_all_is_refused_by_the_sender():
+def test_a_value_without_any_form_is_refused_by_the_sender():
     endless = []
     endless.append(endless)
     for value in (nested(100_000), endless):
@@ -161,7 +161,7 @@ def changed(fields, place, value):
         (changed(GOOD, 8, {'v': msgpack.ExtType(1, b'')}), 'extension'),
     ],
 )
-def test_what_is_no_request_is_refused_with_its_reason(payload, why):
+def test_a_payload_that_is_no_request_is_refused_with_its_reason(payload, why):
     with pytest.raises(errors.BadMessage, match=why):
         messages.decode_request(payload, LIMIT)
 
@@ -193,7 +193,7 @@ def test_what_is_no_request_is_refused_with_its_reason(payload, why):
         (msgpack.packb(GOOD), 'elements'),
     ],
 )
-def test_what_is_no_answer_is_refused_with_its_reason(payload, why):
+def test_a_payload_that_is_no_answer_is_refused_with_its_reason(payload, why):
     with pytest.raises(errors.BadMessage, match=why):
         messages.decode_answer(payload, LIMIT)
 

@@ -56,7 +56,9 @@ def test_objects_become_what_json_has():
         (b'{"version": 1, "ctxt": {}, "message": "x"}', 'context or message'),
     ],
 )
-def test_what_is_no_notification_is_refused_with_its_fault(text, expected):
+def test_a_text_that_is_no_notification_is_refused_with_its_fault(
+    text, expected
+):
     with pytest.raises(store.BadNotification, match=expected):
         store.decode(text, LIMIT)
 
@@ -68,7 +70,9 @@ def test_no_bytes_break_the_reader(text):
 
 
 @pytest.mark.parametrize(('deliveries', 'is_given'), [(9, True), (10, False)])
-def test_what_killed_too_many_is_given_to_nobody(deliveries, is_given):
+def test_a_notification_that_killed_too_many_is_given_to_no_consumer(
+    deliveries, is_given
+):
     one = entry(1, deliveries=deliveries)
     if is_given:
         assert store.checked_body(one, 10) == b'{}'
@@ -196,7 +200,7 @@ def test_a_failure_does_not_end_the_listener(error):
     assert consumer.failures == [error]
 
 
-def test_nobody_is_called_after_stop_and_all_is_left_in_the_end():
+def test_no_listener_is_called_after_stop_and_all_is_left_in_the_end():
     consumer = FakeConsumer([1])
     given = batches(consumer, 1)
     assert given == [[1]]

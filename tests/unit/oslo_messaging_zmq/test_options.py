@@ -65,7 +65,7 @@ def test_an_address_of_one_interface_is_told_to_others(conf):
     assert named.host == 'node1'
 
 
-def test_what_is_left_of_the_query_is_the_place_of_redis(conf):
+def test_the_rest_of_the_query_is_the_place_of_redis(conf):
     url = parsed(conf, '?insecure=true&ca=/etc/ca.pem')
     assert options.without_options(url).query == {'ca': '/etc/ca.pem'}
     assert url.query['insecure'] == 'true'

@@ -102,7 +102,7 @@ def test_a_failure_travels_as_text(scene):
     assert '"wrong"' in scene.answers[0][1].failure
 
 
-def test_somebody_who_waits_is_woken_when_half_came_back(scene):
+def test_a_waiting_thread_is_woken_when_half_of_the_credit_is_back(scene):
     taken = [scene.message() for _ in range(4)]
     taken.pop().reply()
     assert scene.wakes == 0

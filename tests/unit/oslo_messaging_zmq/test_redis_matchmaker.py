@@ -81,7 +81,7 @@ def test_a_record_that_is_none_is_refused_with_its_fault(changes, expected):
     'text',
     [b'', b'\xff\xfe', b'{', b'[]', b'7', b'null', b'[' * 4000, b'x' * 5000],
 )
-def test_what_is_no_record_at_all_is_refused(text):
+def test_a_text_that_is_no_record_is_refused(text):
     with pytest.raises(store.BadRecord):
         store.decode(text)
 
@@ -185,7 +185,7 @@ def test_after_a_loss_a_listener_that_is_new_replaces_what_was_kept():
     assert listing.peers == (moved,)
 
 
-def test_what_was_registered_again_unchanged_keeps_its_place():
+def test_an_unchanged_record_that_is_registered_again_keeps_its_place():
     known = knowledge.SharedKnowledge()
     known.add(peer(1))
     (own,) = known.due(0.0)
@@ -197,7 +197,7 @@ def test_what_was_registered_again_unchanged_keeps_its_place():
     assert [one.generation for one in known.take_leaving()] == [9]
 
 
-def test_what_left_while_it_was_announced_is_withdrawn():
+def test_a_listener_that_left_while_it_was_announced_is_withdrawn():
     known = knowledge.SharedKnowledge()
     known.add(peer(1))
     (own,) = known.due(0.0)
@@ -415,7 +415,7 @@ def test_after_an_outage_all_are_kept_until_they_could_announce_themselves():
         ),
     ],
 )
-def test_what_is_said_of_an_error_holds_no_password(error, expected):
+def test_the_text_of_an_error_holds_no_password(error, expected):
     if not hasattr(error, 'status_code'):
         # Older libraries leave out the code that Redis begins with.
         expected = expected.replace('NOPERM ', '').replace('OOM ', '')

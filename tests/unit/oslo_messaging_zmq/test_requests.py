@@ -98,7 +98,7 @@ def test_a_server_is_its_newest_record(matches):
     assert chosen(made, 1, 'nobody') == [None]
 
 
-def test_who_refused_is_avoided(matches):
+def test_a_listener_that_refused_is_avoided(matches):
     made, _ = chooser(matches, peer('a'), peer('b'))
     assert chosen(made, 3, avoid={'a'}) == ['b', 'b', 'b']
     assert chosen(made, 1, avoid={'a', 'b'}) == [None]

@@ -167,7 +167,7 @@ def test_an_unexplained_admission_is_doubtful(kernel, table):
     assert kernel.ended == [5, 6]
 
 
-def test_nobody_is_admitted_whose_connection_is_unknown(kernel, table):
+def test_no_peer_is_admitted_whose_connection_is_unknown(kernel, table):
     assert not table.admit('a', '10.0.0.1')
 
 
@@ -203,7 +203,7 @@ def test_a_late_report_does_not_forget_the_next_connection(kernel, table):
     assert kernel.ended == [5]
 
 
-def test_what_has_ended_is_forgotten(kernel, table):
+def test_a_connection_that_has_ended_is_forgotten(kernel, table):
     accept(kernel, table, 5, 6)
     table.admit('a', '10.0.0.1')
     table.disconnected(5)
@@ -233,7 +233,7 @@ def test_peers_that_leave_in_the_middle_hold_up_others_once(kernel, table):
     assert kernel.now == pytest.approx(sessions._LONGEST_WAIT_S, abs=0.01)
 
 
-def test_who_sends_much_before_admission_is_ended(kernel, table):
+def test_a_connection_that_sends_much_before_admission_is_ended(kernel, table):
     accept(kernel, table, 5, 6, 7, 8)
     kernel.gets(5, 10**6)
     kernel.gets(6, 800)

@@ -38,7 +38,7 @@ def test_a_signature_is_for_what_was_signed(message, other):
 
 
 @hypothesis.given(strategies.text() | strategies.just('#' * signing.LENGTH))
-def test_what_is_no_signature_signs_nothing(text):
+def test_a_text_that_is_no_signature_signs_nothing(text):
     assert not signing.is_signed(PUBLIC, b'', text)
     assert not signing.is_signed(text, b'', signing.sign(SECRET, b''))
 
@@ -93,7 +93,7 @@ def test_a_node_that_gets_a_signing_key_signs_nothing(rings, place):
     assert not rings['c1'].is_signed(b'all', 'n1', signature)
 
 
-def test_what_a_revoked_key_signed_counts_no_more(rings, place):
+def test_a_signature_of_a_revoked_key_does_not_count(rings, place):
     old = rings['c1'].sign(b'all')
     former = rings['c1'].public
     admin.rotate(place, 'c1')

@@ -44,7 +44,7 @@ def test_a_peer_has_its_part_in_work_and_the_rest_waits(scene):
     assert scene.wakes == 0
 
 
-def test_what_waits_goes_on_when_half_of_the_part_is_back(scene):
+def test_waiting_messages_go_on_when_half_of_the_part_is_back(scene):
     scene.add('loud', *'abcd')
     scene.begin()
     scene.begun['a'].served()
@@ -58,7 +58,7 @@ def test_peers_take_turns_each_in_its_order(scene):
     assert scene.begin() == ['a', 'x', 'b', 'y']
 
 
-def test_what_may_wait_is_bounded_by_count_and_bytes(scene):
+def test_waiting_messages_are_bounded_by_count_and_bytes(scene):
     scene.add('loud', *'abc')
     assert not scene.turns.has_room('loud', 1)
     assert scene.turns.has_room('other', 1)
@@ -74,7 +74,7 @@ def test_one_message_has_room_however_large_it_is(scene):
     assert scene.turns.has_room('large', 10**9)
 
 
-def test_nobody_who_waits_is_forgotten_if_all_was_served_meanwhile(scene):
+def test_no_waiting_peer_is_forgotten_if_all_was_served_meanwhile(scene):
     scene.add('loud', *'abc')
     scene.begin()
     for message in 'ab':

@@ -61,7 +61,7 @@ def kernel():
     return FakeKernel()
 
 
-def test_who_has_sent_too_much_loses_all_connections(kernel):
+def test_a_peer_that_has_sent_too_much_loses_all_connections(kernel):
     kernel.opened(3, 'evil')
     kernel.opened(4, 'evil')
     kernel.opened(5, 'good')
@@ -70,7 +70,7 @@ def test_who_has_sent_too_much_loses_all_connections(kernel):
     assert kernel.shut == [(3, 3), (4, 4)]
 
 
-def test_what_was_taken_is_not_unread(kernel):
+def test_a_taken_message_is_not_unread(kernel):
     kernel.opened(3, 'good')
     kernel.took(3, 20)
     kernel.received[3] = 20 * (FRAME_BYTES + 35) + MOST
@@ -98,7 +98,7 @@ def test_a_descriptor_that_means_another_connection_begins_anew(kernel):
     assert kernel.shut == [(3, 77)]
 
 
-def test_what_is_not_connected_is_not_noted(kernel):
+def test_a_descriptor_without_a_connection_is_not_noted(kernel):
     kernel.unread.opened(9, lambda: 'nobody')
     kernel.received[9] = 5 * MOST
     assert kernel.unread.end() == {}

@@ -102,7 +102,7 @@ def test_without_the_fallback_dedicated_cpus_alone_count():
     assert action.why == reason.why(R.LEFT_TO_NOVA, 'PCPU')
 
 
-def test_who_asks_for_dedicated_cpus_by_their_name_has_no_fallback():
+def test_a_request_for_dedicated_cpus_by_name_has_no_fallback():
     hosts = [host('a', vcpu=8), host('b', pcpu=4, used_pcpu=4)]
     wanted = pinned(fallbacks=())
     assert placed(hosts, [ask('r', demand=wanted)]) == {}
@@ -137,7 +137,7 @@ def test_the_way_is_that_of_which_all_hosts_hold_enough():
     assert again.requests == (one, two)
 
 
-def test_what_is_counted_is_what_the_host_gives():
+def test_the_class_that_the_host_gives_is_counted():
     limits = {'p': cluster.Limits({}, {'VCPU': 4})}
     asked = [ask('a', 4), ask('b', 4, at=1.0)]
     used = {'p': np.zeros(3, np.int64)}
@@ -170,7 +170,7 @@ def test_room_is_made_on_shared_cpus_for_a_pinned_server():
 CUSTOM = request.Demand((('CUSTOM_X', 1), ('MEMORY_MB', 100)))
 
 
-def test_what_no_host_has_is_left_to_nova():
+def test_a_request_for_a_class_of_no_host_is_left_to_nova():
     hosts = [host('a', vcpu=8)]
     made = planned(hosts, [ask('r', demand=CUSTOM), ask('s')])
     [passed, started] = made.actions
@@ -179,7 +179,7 @@ def test_what_no_host_has_is_left_to_nova():
     assert 'r' not in made.waiting
 
 
-def test_what_may_be_missing_for_a_moment_is_waited_for():
+def test_a_class_that_may_be_missing_for_a_moment_is_waited_for():
     hosts = [host('a', vcpu=8)]
     made = planned(hosts, [ask('r', demand=CUSTOM)], knows_classes=False)
     assert not made.actions
@@ -205,7 +205,7 @@ def test_limits_hold_also_for_what_is_left_to_nova():
     assert made.waiting['r'].why.reason is R.OVER_CEILING
 
 
-def test_nobody_gets_past_the_queue_with_one_that_is_left_to_nova():
+def test_no_request_passes_the_queue_with_one_that_is_left_to_nova():
     group = request.Group('g', request.Rule.APART)
     asked = [
         ask('odd', demand=CUSTOM, group=group),

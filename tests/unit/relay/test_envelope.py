@@ -55,7 +55,7 @@ def test_everything_else_passes(text):
         body(_unique_id='x' * 65),
     ],
 )
-def test_what_cannot_be_read_is_named_without_showing_it(text):
+def test_an_unreadable_text_is_named_without_showing_it(text):
     with pytest.raises(exception.Unreadable) as caught:
         read(text)
     assert '_context' not in str(caught.value)

@@ -25,7 +25,7 @@ from nova_fairness.relay import topology
         ('', False),
     ],
 )
-def test_what_may_have_made_room_is_a_hint(event, is_hint):
+def test_an_event_that_may_have_made_room_is_a_hint(event, is_hint):
     told = {'message_id': 'm1', 'event_type': event, 'payload': {}}
     body = {'oslo.version': '2.0', 'oslo.message': json.dumps(told)}
     given = []

@@ -69,7 +69,7 @@ def kept_by(store, *delivered):
     return found.sent
 
 
-def test_what_is_to_wait_goes_to_disk():
+def test_a_message_that_is_to_wait_goes_to_disk():
     expected = ('nova_front.held', 'conductor', {'delivery_mode': 2})
     assert sorted_by(delivery()) == [expected]
 
@@ -89,16 +89,16 @@ def test_everything_else_goes_to_conductor_as_it_is(delivered):
     assert sorted_by(delivered) == [('nova', 'conductor', None)]
 
 
-def test_what_cannot_be_read_goes_to_conductor():
+def test_an_unreadable_message_goes_to_conductor():
     assert sorted_by(delivery(_unique_id=3))[0][0] == 'nova'
 
 
-def test_what_is_to_wait_is_not_lost_when_its_queue_is_gone():
+def test_a_message_that_is_to_wait_is_not_lost_when_its_queue_is_gone():
     with pytest.raises(exception.BrokerAway, match='held is gone'):
         sorted_by(delivery(), heard=False)
 
 
-def test_what_nobody_listens_to_is_dropped_as_without_the_relay():
+def test_a_message_without_a_listener_is_dropped_as_without_the_relay():
     assert len(sorted_by(delivery('rebuild_instance'), heard=False)) == 1
 
 
@@ -177,7 +177,7 @@ def test_of_messages_that_came_together_only_one_that_is_refused_starts():
     assert [exchange for exchange, _, _ in sent] == ['nova']
 
 
-def test_what_is_refused_goes_on_once_if_the_store_goes_away_meanwhile():
+def test_a_refused_message_goes_on_once_if_the_store_goes_away_meanwhile():
     """All of them come again then, also the one that was refused."""
 
     def hold(casts):

@@ -162,12 +162,12 @@ def test_a_vm_is_asked_for_by_its_uuid(agent):
 
 
 @pytest.mark.parametrize('uuid', [None, 3, '', 'x' * 256, 'a\nb', ['a']])
-def test_what_is_no_uuid_is_refused(agent, uuid):
+def test_a_text_that_is_no_uuid_is_refused(agent, uuid):
     with pytest.raises(exception.BadArgument, match='uuid'):
         ask(agent, 'get_instance', {}, uuid=uuid)
 
 
-def test_what_was_asked_for_and_what_came_of_it_is_logged(agent, caplog):
+def test_a_call_and_its_outcome_are_logged(agent, caplog):
     caplog.set_level('INFO')
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
     ask(agent, 'set_metric', request, name='M1')
@@ -181,7 +181,7 @@ def test_what_was_asked_for_and_what_came_of_it_is_logged(agent, caplog):
     ]
 
 
-def test_what_was_refused_is_logged_with_the_request(agent, caplog):
+def test_a_refused_call_is_logged_with_its_request(agent, caplog):
     caplog.set_level('INFO')
     with pytest.raises(exception.NotAllowed):
         ask(agent, 'pause', NODE | {'request_id': 'req-2'})
@@ -204,7 +204,7 @@ def test_what_was_refused_is_logged_with_the_request(agent, caplog):
         ('resume', {}),
     ],
 )
-def test_whoever_asked_for_a_change_goes_with_it(agent, method, given):
+def test_the_caller_goes_with_a_change(agent, method, given):
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
     ask(agent, method, request, **given)
     assert agent.by == caller.Asker('c1', 'u-9', 'req-1')
@@ -225,7 +225,9 @@ BAD_IDS = [None, 3, '', 'x' * 256, 'a\nb', ['a'], {'a': 1}]
 
 
 @pytest.mark.parametrize('given', BAD_IDS)
-def test_what_is_no_request_id_never_reaches_the_log(agent, caplog, given):
+def test_a_text_that_is_no_request_id_never_reaches_the_log(
+    agent, caplog, given
+):
     caplog.set_level('INFO')
     ask(agent, 'reset', {'request_id': given})
     assert caplog.messages[1].startswith('req-')

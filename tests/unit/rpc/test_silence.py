@@ -59,7 +59,7 @@ def test_lists_do_without_it_and_say_so(cloud, noun):
     assert len(asked(cloud, 'cmp2')) == 1
 
 
-def test_who_asks_for_it_is_heard_and_so_are_actions(cloud):
+def test_a_silent_host_is_asked_again_by_name_and_by_actions(cloud):
     cloud.ask('admin', 'GET', '/fairness/hosts')
     cloud.client.silent = set()
     answer = cloud.ask('admin', 'GET', '/fairness/hosts/cmp2')

@@ -18,7 +18,7 @@ def used_bytes():
     return pages * os.sysconf('SC_PAGE_SIZE')
 
 
-def test_what_is_free_between_what_stays_goes_back_to_the_kernel():
+def test_free_memory_between_kept_objects_goes_back_to_the_kernel():
     kept, freed = [], []
     for _ in range(1000):
         freed.append([bytes(1000) for _ in range(50)])
@@ -42,7 +42,7 @@ class Ring:
         self.ring = self
 
 
-def test_what_was_made_uncollected_is_collected_later():
+def test_objects_made_uncollected_are_collected_later():
     with heap.uncollected():
         assert not gc.isenabled()
         lost = weakref.ref(Ring())
@@ -54,7 +54,7 @@ def test_what_was_made_uncollected_is_collected_later():
     gc.unfreeze()
 
 
-def test_what_a_failure_left_is_collected_as_usual():
+def test_objects_left_by_a_failure_are_collected_as_usual():
     with contextlib.suppress(ValueError), heap.uncollected():
         lost = weakref.ref(Ring())
         raise ValueError

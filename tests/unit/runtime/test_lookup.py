@@ -58,7 +58,7 @@ def begin(authority):
         made.stop()
 
 
-def test_whoever_asks_first_does_not_wait_and_hears_later(authority, begin):
+def test_the_first_caller_does_not_wait_and_hears_later(authority, begin):
     authority.answers['a'] = 1
     authority.may_answer.clear()
     names = begin()
@@ -113,7 +113,7 @@ def test_a_question_that_failed_is_asked_again(
     assert caplog.text.count('can be looked up again') == 1
 
 
-def test_what_nobody_wanted_for_long_is_forgotten_first(
+def test_a_value_that_no_caller_wanted_for_long_is_forgotten_first(
     authority, begin, monkeypatch
 ):
     monkeypatch.setattr(lookup, 'MOST', 2)

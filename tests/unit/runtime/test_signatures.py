@@ -51,7 +51,7 @@ def test_a_choice_is_signed_and_believed(place, choice):
         ({'signature': None}, 'unsigned'),
     ],
 )
-def test_what_was_changed_is_refused(place, choice, change, reason):
+def test_a_changed_choice_is_refused(place, choice, change, reason):
     with pytest.raises(exception.ReportRefused) as raised:
         of(place, 'n1').check({**choice, **change})
     assert raised.value.reason == reason
@@ -62,7 +62,7 @@ def test_a_choice_is_for_one_domain(place, choice):
         of(place, 'n1', 'cell2').check(choice)
 
 
-def test_who_is_no_controller_is_told_so(place):
+def test_a_node_that_is_no_controller_is_told_so(place):
     with pytest.raises(exception.NotAllowed, match='role controller'):
         of(place, 'n1').signed(5, 'M1', 'P1')
 

@@ -14,7 +14,7 @@ from nova_fairness import exception
 from nova_fairness.runtime import state_file
 
 
-def test_what_was_saved_is_loaded(tmp_path):
+def test_a_saved_memory_is_loaded(tmp_path):
     path = tmp_path / 'policies.json'
     state_file.PolicyMemory(path).save({'feedback': {'a': [1, 2.5]}})
     assert state_file.PolicyMemory(path).load() == {
@@ -53,7 +53,9 @@ def test_memory_that_is_not_json_is_refused_and_the_old_file_stays(tmp_path):
     assert path.read_text() == before
 
 
-def test_what_cannot_be_written_is_said_and_written_later(tmp_path, caplog):
+def test_a_memory_that_cannot_be_written_is_told_and_written_later(
+    tmp_path, caplog
+):
     path = tmp_path / 'gone' / 'policies.json'
     memory = state_file.PolicyMemory(path)
     memory.save({'a': {}})
@@ -86,7 +88,7 @@ def test_an_unchanged_memory_is_not_written_again(tmp_path):
 
 
 @pytest.mark.parametrize('durable', [True, False])
-def test_what_is_durable_is_forced_with_its_name_in_that_order(
+def test_a_durable_file_is_forced_to_disk_before_its_name(
     tmp_path, monkeypatch, durable
 ):
     path = tmp_path / 'state.json'
@@ -112,7 +114,7 @@ state_file.replace(pathlib.Path(sys.argv[1]), 'half', durable=True)
 """
 
 
-def test_who_is_killed_while_writing_leaves_nothing_that_stays(tmp_path):
+def test_a_writer_that_is_killed_leaves_nothing_that_stays(tmp_path):
     path = tmp_path / 'found.json'
     state_file.replace(path, 'old', durable=True)
     for _ in range(2):

@@ -33,7 +33,9 @@ def columns(found):
         ([0, 1], [5, 0], [0.0075 / 0.2575, 0.25 / 0.2575]),
     ],
 )
-def test_who_used_the_cloud_gets_less_of_batch(batch, cloud, expected):
+def test_a_group_that_used_the_cloud_gets_less_of_batch(
+    batch, cloud, expected
+):
     found = batch_correction.adjusted(
         np.array([0.75, 0.25]), np.array(batch, float), np.array(cloud, float)
     )
@@ -111,7 +113,7 @@ def test_a_blacklisted_group_of_partition_director_keeps_its_own_share():
     assert found.tolist() == [4000, 3000, 2000]
 
 
-def test_who_has_more_in_the_cloud_than_was_pledged_has_no_share_below_0():
+def test_a_group_with_more_cloud_than_pledged_has_no_share_below_0():
     """As published it would be (1000 - 2000) / 1 = -1000."""
     found = batch_correction.reduced(
         np.array([1000.0, 9000]), 10_000, np.array([2e3, 0])

@@ -33,11 +33,11 @@ HAND_MADE = {
         ([0, 0, 1, 1], [0, 1, 0, 2], [H, H, H, H], [1, 1]),
         [1 / 3, 2 / 3, 1 / 3, 2 / 3],
     ),
-    'who wants little gets it and the rest is divided': (
+    'a user who wants little gets it, the rest is divided': (
         ([0, 0, 0], [0, 1, 2], [0.2, H, H], [1]),
         [0.2, 0.4, 0.4],
     ),
-    'who has plenty elsewhere is at the least weight': (
+    'a user with plenty elsewhere is at the least weight': (
         ([0, 0, 1], [0, 1, 0], [H, H, 50], [1, 100]),
         [1 / 21, 20 / 21, 50],
     ),
@@ -61,7 +61,7 @@ HAND_MADE = {
         ([0, 0, 1, 1, 2], [0, 1, 1, 2, 2], [H] * 5, [1, 1, 0.4]),
         [0.8, 0.2, 0.6, 0.4, 0.4],
     ),
-    'nobody wants anything': (([0], [0], [0], [1]), [0]),
+    'no VM wants anything': (([0], [0], [0], [1]), [0]),
     'there is plenty': (([0, 0], [0, 1], [0.4, 0.6], [1]), [0.4, 0.6]),
 }
 
@@ -88,7 +88,7 @@ def test_the_bounds_of_weights_alone_divide_where_all_must_be_alike():
 
 
 @given(SEEDS)
-def test_what_there_is_is_divided_and_no_more(seed):
+def test_a_division_gives_all_there_is_and_not_more(seed):
     rows = clouds.cloud(seed)
     found = divide(rows)
     nodes = len(rows.supply)
@@ -117,7 +117,7 @@ def test_a_kernel_with_these_weights_divides_like_that(seed, ratio):
 
 
 @given(SEEDS)
-def test_who_competes_is_equally_heavy_but_for_those_at_the_least(seed):
+def test_competing_users_are_equally_heavy_but_for_those_at_the_least(seed):
     rows = clouds.cloud(seed)
     found = divide(rows)
     assert found.sharpness <= maxmin.SHARPEST
@@ -146,7 +146,7 @@ def test_units_do_not_matter(seed, unit):
 
 
 @given(SEEDS)
-def test_who_is_counted_first_does_not_matter(seed):
+def test_the_order_of_users_does_not_matter(seed):
     rows = clouds.cloud(seed)
     order = np.random.default_rng(seed).permutation(len(rows.user))
     other = dataclasses.replace(rows, owner=order[rows.owner])
@@ -188,7 +188,7 @@ def in_portions(rows, steps):
 
 
 @given(SEEDS, strategies.integers(1, 9))
-def test_what_had_no_more_steps_goes_on_and_ends_at_the_same(seed, steps):
+def test_a_search_without_steps_goes_on_and_ends_at_the_same(seed, steps):
     rows = clouds.cloud(seed)
     found, whole = in_portions(rows, steps)[-1], divide(rows)
     assert whole.rest is None

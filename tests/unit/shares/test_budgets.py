@@ -62,7 +62,7 @@ def test_periods_follow_the_calendar(period, now, starts):
     assert period.around(at(now)) == wanted
 
 
-def test_who_has_no_budget_spends_as_they_like():
+def test_an_account_without_a_budget_spends_without_limit():
     accounts = (cluster.Account('p'),)
     assert opened(accounts) is None
     free = budgets.BudgetUse(None, accounts)
@@ -70,7 +70,7 @@ def test_who_has_no_budget_spends_as_they_like():
     assert free.left() is None
 
 
-def test_what_was_spent_and_will_be_is_not_left():
+def test_spent_and_expected_use_is_not_left():
     running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
     left = opened(spent={'p/u': 3 * HOUR_S}, running=running).left
     assert left['p/u'][0] == pytest.approx(2 * HOUR_S)
@@ -84,7 +84,7 @@ def test_a_server_without_an_end_counts_until_the_next_period_ends():
     assert left[1] == 100 * HOUR_S - (ENDS[1] - ENDS[0])
 
 
-def test_what_is_not_charged_yet_is_still_to_be_paid():
+def test_use_that_is_not_charged_yet_is_still_to_be_paid():
     running = (runs(1, NOW + HOUR_S),)
     left = opened(running=running, at_s=NOW - 60).left['p/u'][0]
     assert left == 9 * HOUR_S - 60
@@ -104,7 +104,7 @@ def test_what_is_not_charged_yet_is_still_to_be_paid():
         (lasts(11, project='other'), None),
     ],
 )
-def test_who_would_use_more_than_is_left_lacks_it(asked, lack):
+def test_a_request_beyond_the_rest_of_a_budget_lacks_it(asked, lack):
     found = spending().lacking([asked], NOW)
     told = found and (
         found.account,
@@ -114,7 +114,7 @@ def test_who_would_use_more_than_is_left_lacks_it(asked, lack):
     assert told == lack
 
 
-def test_what_starts_is_taken_from_all_above():
+def test_a_start_is_taken_from_all_accounts_above():
     spent = spending()
     spent.take(lasts(6), NOW)
     assert spent.lacking([lasts(4)], NOW) is None
@@ -161,6 +161,6 @@ def test_units_are_weighted():
     assert lack.asked_s == 50 * HOUR_S
 
 
-def test_who_has_more_than_the_budget_lasts_for_has_nothing_left():
+def test_an_account_that_overspent_its_budget_has_nothing_left():
     spent = spending(spent={'p/u': 12 * HOUR_S})
     assert spent.lacking([lasts(1)], NOW).left_s == 0

@@ -46,7 +46,9 @@ NOISE = st.text('0123456789*/-,@LWRH#? \t\n?MONmonjan٣²', max_size=40)
     st.floats(1e-3, 1e9),
 )  # fmt: skip
 @hypothesis.settings(max_examples=200, deadline=None)
-def test_what_is_taken_is_evaluated_at_every_moment(line, now, name, lasts_s):
+def test_an_accepted_line_is_evaluated_at_every_moment(
+    line, now, name, lasts_s
+):
     zone = zoneinfo.ZoneInfo(name)
     begun = windows.begun(line, lasts_s, zone, now)
     following = windows.begins_next(line, zone, now)
@@ -198,7 +200,7 @@ def test_a_line_of_every_hour_comes_whenever_the_clock_shows_it(name, day):
         '0\n0 * * *', '1_0 0 * * *', '0x1 0 * * *', '0 0 * jan- *',
     ],
 )  # fmt: skip
-def test_what_is_no_line_of_five_fields_is_refused(line):
+def test_a_text_that_is_no_line_of_five_fields_is_refused(line):
     fault = windows.fault(line, 60.0)
     assert fault is not None
     assert 'five fields' in fault or 'never begins' in fault

@@ -161,12 +161,12 @@ def test_fass_as_published_takes_the_first_user_for_all():
     assert factor == pytest.approx([2**-2.0, 2**-4.0])
 
 
-def test_nobody_used_anything_with_fass():
+def test_no_user_used_anything_with_fass():
     factor = factors.fass(np.zeros((2, 4)), np.zeros(4), np.array([0.5, 0.0]))
     assert factor.tolist() == [1.0, 0.0]
 
 
-def test_who_is_above_the_part_desired_has_too_much():
+def test_a_user_above_the_desired_part_has_too_much():
     amounts = np.array([[3.0], [1.0], [0.0]])
     over = factors.distribution(amounts, np.array([0.5, 0.0, 0.5]))
     assert over.tolist() == [0.25, 1.0, -0.5]

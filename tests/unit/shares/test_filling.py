@@ -39,7 +39,7 @@ def requests(draw):
 
 
 @hypothesis.given(requests())
-def test_nobody_gets_more_than_it_wants_and_no_node_gives_too_much(given):
+def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(given):
     capacity, node, demand, _ = given
     got, _ = filling.fill(*given)
     assert (got >= 0).all()
@@ -59,7 +59,7 @@ def test_nothing_is_idle_that_somebody_wants(given):
 
 
 @hypothesis.given(requests())
-def test_who_wants_more_has_as_much_per_share_as_anybody(given):
+def test_a_vm_that_wants_more_has_as_much_per_share_as_any_other(given):
     _, node, demand, shares = given
     got, level = filling.fill(*given)
     for row in np.flatnonzero(got < demand * (1 - 1e-9)):
@@ -101,7 +101,7 @@ CASES = {
         [1, 3, 6],
     ),
     'nothing to give': (0, [1, 1], [1, 1], [0, 0]),
-    'nobody wants anything': (5, [0, 0], [1, 1], [0, 0]),
+    'no VM wants anything': (5, [0, 0], [1, 1], [0, 0]),
 }
 
 

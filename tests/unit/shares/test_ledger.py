@@ -61,7 +61,7 @@ def test_the_smallest_use_adds_up():
     )
 
 
-def test_who_used_nothing_for_long_is_forgotten():
+def test_an_account_that_used_nothing_for_long_is_forgotten():
     ledger = ledger_module.UseLedger(1, 0, {'a': np.array([1.0])})
     assert ledger.advanced(10, {}, CLOUD).use
     assert not ledger.advanced(100, {}, CLOUD).use
@@ -120,7 +120,7 @@ def test_records_give_what_the_steps_gave(spans):
     )
 
 
-def test_what_is_after_now_does_not_count():
+def test_use_after_now_does_not_count():
     records = [ledger_module.UseRecord('a', 10, 20, np.ones(1))]
     assert ledger_module.recomputed(records, 5, 10).use['a'] == [0]
 

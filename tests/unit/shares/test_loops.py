@@ -28,7 +28,7 @@ def lacking(rows):
 
 
 @pytest.mark.parametrize('slope', [0.0, 0.5, 1.0])
-def test_what_follows_the_time_that_it_does_not_wait_shows_its_slope(slope):
+def test_use_that_follows_the_time_without_waits_shows_its_slope(slope):
     rows = [(0.2 * (1 - stall) ** slope, stall) for stall in STALLS * 2]
     assert after(rows).slope()[0] == pytest.approx(slope, abs=0.2)
 
@@ -39,7 +39,7 @@ def test_an_open_loop_lacks_next_to_nothing():
     assert lacking(rows) < 0.1
 
 
-def test_whoever_is_not_known_is_a_closed_loop():
+def test_an_unknown_vm_is_a_closed_loop():
     assert lacking([(0.2, 0.5)]) == 0.5
     assert lacking([(0.2, 0.1), (0.2, 0.5)]) == 0.5
     assert lacking([(0.2, 0.1), (0.2, 0.5), (0.2, 0.1), (0.2, 0.5)]) < 0.5
@@ -50,7 +50,7 @@ def test_noise_is_no_change():
     assert lacking(rows) == rows[-1][1]
 
 
-def test_whoever_wants_something_else_all_the_time_shows_no_slope():
+def test_a_vm_with_ever_changing_wants_shows_no_slope():
     generator = np.random.default_rng(3)
     wanted = np.exp(generator.normal(-2, 1, 200))
     rows = [
@@ -60,7 +60,7 @@ def test_whoever_wants_something_else_all_the_time_shows_no_slope():
     assert after(rows).slope()[0] > 0.8
 
 
-def test_who_has_work_all_the_time_lacks_what_it_waits_for():
+def test_a_vm_with_work_all_the_time_lacks_its_wait():
     rows = [(0.5, stall) for stall in STALLS * 2]
     assert lacking([*rows, (0.5, 0.5)]) == 0.5
 
@@ -79,6 +79,6 @@ def test_an_interval_that_tells_nothing_is_left_out(row):
         max_size=30,
     )
 )
-def test_nobody_lacks_more_than_it_waits(rows):
+def test_no_vm_lacks_more_than_it_waits(rows):
     assert 0 <= lacking(rows) <= rows[-1][1]
     assert 0 <= after(rows).slope()[0] <= 1

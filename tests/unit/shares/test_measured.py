@@ -89,7 +89,7 @@ def test_the_larger_is_never_less_than_either(own, use, by_project):
 
 
 @hypothesis.given(leaves, told)
-def test_nobody_is_charged_more_than_they_used(own, use):
+def test_no_user_is_charged_more_than_was_used(own, use):
     found = charged('used', own, use)
     for user, each in use.items():
         if 'cpu_time' not in each:

@@ -62,7 +62,7 @@ def test_numbers_are_those_of_the_tree_and_of_slurm():
     assert found['physics'].factor == pytest.approx(2 ** (-use / part))
 
 
-def test_who_used_their_share_is_at_a_half():
+def test_an_account_that_used_its_share_is_at_a_half():
     shares = (cluster.Account('p', None, 3), cluster.Account('q'))
     history = {'p': np.array([0.3, 0]), 'q': np.array([0.1, 0])}
     snapshot = cloud(requests=(), accounts=shares, history=history)

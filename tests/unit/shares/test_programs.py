@@ -103,7 +103,7 @@ def test_whole_numbers_above_one_are_chosen_too():
     assert (found.cost, found.is_best) == (6.0, True)
 
 
-def test_who_has_no_time_gets_nothing():
+def test_a_solver_without_time_finds_nothing():
     chance = np.random.default_rng(1)
     matrix = chance.integers(1, 100, (20, 60))
     rows = dense(matrix, matrix.sum(axis=1) / 2 + 0.5, np.full(20, np.inf))
@@ -131,7 +131,7 @@ def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
     assert found.price @ least == pytest.approx(2.0)
 
 
-def test_what_no_set_covers_is_told():
+def test_a_need_that_no_set_covers_is_told():
     one = np.array([[1, 0]])
     least, of = np.array([1, 1]), np.array([0])
     assert not programs.cover(one, of, least, sorts(9)).is_whole
@@ -160,7 +160,9 @@ def test_as_many_are_sent_as_there_is_room_for():
     st.lists(st.integers(0, 3), min_size=1, max_size=3),
     st.lists(st.booleans(), min_size=9, max_size=9),
 )
-def test_what_is_sent_is_as_much_as_any_cut_lets_through(supply, room, pairs):
+def test_a_transport_sends_as_much_as_any_cut_lets_through(
+    supply, room, pairs
+):
     allowed = np.array(pairs).reshape(3, 3)[: len(supply), : len(room)]
     sent = programs.transport(np.array(supply), np.array(room), allowed)
     assert (sent >= 0).all()

@@ -84,7 +84,7 @@ FACULTIES = (
 )
 
 
-def test_what_nobody_keeps_is_shared_whoever_owns_it():
+def test_room_that_no_account_keeps_is_shared():
     found = opened(FACULTIES, {'p1': 3})
     assert found.shared.tolist() == [100, 20]
     assert found.left.tolist() == [100, 17]
@@ -99,7 +99,9 @@ def test_what_nobody_keeps_is_shared_whoever_owns_it():
         (0, 10, 10, 0),
     ],
 )
-def test_what_is_not_lent_is_kept_used_or_not(lends, shared, left, excess):
+def test_room_that_is_not_lent_is_kept_used_or_not(
+    lends, shared, left, excess
+):
     found = opened([account('p', nominal=10, lends=lends)])
     assert found.shared[1] == shared
     assert found.left[1] == left
@@ -114,7 +116,7 @@ def test_guaranteed_parts_are_never_lent():
     assert found.excess('other', amounts(4))[1] == 4
 
 
-def test_what_those_below_lend_their_parent_may_keep():
+def test_room_lent_from_below_may_be_kept_by_the_parent():
     found = opened(
         [
             account('top', nominal=2, lends=3),
@@ -169,7 +171,7 @@ def test_without_nominal_parts_nobody_owns_anything():
         ('other', 15, {}, None),
     ],
 )
-def test_nobody_borrows_beyond_any_limit_above(project, asked, used, over):
+def test_no_account_borrows_beyond_any_limit_above(project, asked, used, over):
     found = opened(
         [
             account('top', nominal=2, borrows=2),
@@ -183,7 +185,7 @@ def test_nobody_borrows_beyond_any_limit_above(project, asked, used, over):
     assert found.passed(project, amounts(0, 50)) is None
 
 
-def test_what_is_given_back_comes_back_to_its_owner_first():
+def test_returned_room_comes_back_to_its_owner_first():
     found = opened(
         [account('p', nominal=6, lends=2), account('q')], {'p': 7, 'q': 2}
     )
@@ -227,7 +229,7 @@ taken = st.lists(
 
 
 @hypothesis.given(trees(), taken, st.integers(0, 30))
-def test_what_is_in_use_is_kept_or_comes_from_the_top(tree, took, supply):
+def test_used_room_is_kept_or_comes_from_the_top(tree, took, supply):
     found = opened(tree, supply=supply)
     used = dict.fromkeys((*PROJECTS, 'free'), 0)
     for project, much in took:

@@ -47,14 +47,14 @@ def test_a_group_is_one_of_its_project():
     assert spending.in_force(given, [runs('a', 'web', 'q')], (), 1) == {'a': 1}
 
 
-def test_who_has_no_funds_left_has_the_lowest_rate():
+def test_an_account_without_funds_has_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 2))
     both = [runs('a', 'web', user='u'), runs('b', 'web', user='v')]
     found = spending.in_force(given, both, {'p/u'}, 500)
     assert found == {'a': 500, 'b': 30_000}
 
 
-def test_nobody_has_less_than_the_lowest():
+def test_no_server_has_less_than_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 0.001, 100))
     assert spending.in_force(given, [runs('a', 'web')], (), 700) == {'a': 700}
 
@@ -62,7 +62,7 @@ def test_nobody_has_less_than_the_lowest():
 TREE = (Account('top', funds=1.0), Account('p', 'top', funds=0.5))
 
 
-def test_what_is_charged_is_taken_from_all_above():
+def test_a_charge_is_taken_from_all_accounts_above():
     funds = spending.Funds(TREE, {})
     assert funds.charge('p/u', spending.UNIT // 4) == spending.UNIT // 4
     assert funds.left == {
@@ -77,7 +77,7 @@ def test_what_is_charged_is_taken_from_all_above():
     assert funds.spent == {'p/u': spending.UNIT // 2}
 
 
-def test_who_has_no_funds_of_their_own_spends_what_they_like():
+def test_an_account_without_own_funds_spends_without_limit():
     funds = spending.Funds(TREE, {})
     assert funds.charge('q/u', 10**30) == 10**30
     assert not funds.is_empty('q/u')

@@ -63,7 +63,7 @@ def test_a_share_of_nothing_gets_nothing_beside_others():
     assert part_of(tree, ('a', 'b'), 'a') == 0
 
 
-def test_what_is_below_counts_above():
+def test_use_below_an_account_counts_above():
     tree = tree_module.AccountTree(CLOUD)
     own = np.zeros((len(tree), 1))
     own[tree.place('physics/ann')] = 2
@@ -88,7 +88,7 @@ def test_what_is_below_counts_above():
         ([Account('a', None, float('nan'))], 'got nan'),
     ],
 )
-def test_what_is_no_tree_is_refused_by_name(accounts, says):
+def test_a_list_that_is_no_tree_is_refused_by_name(accounts, says):
     with pytest.raises(exception.BadShares) as caught:
         tree_module.AccountTree(accounts)
     assert says in str(caught.value)

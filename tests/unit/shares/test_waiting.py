@@ -52,7 +52,7 @@ def test_many_vms_that_want_little_count_from_the_second_interval_on():
     assert found[1:] == [([True] * 76, True)] * 39
 
 
-def test_who_has_something_to_do_all_the_time_counts_at_once():
+def test_a_vm_that_always_has_work_counts_at_once():
     found, _ = judged([interval((0.5, 0.5), (0.5, 0.5))])
     assert found == [([True, True], True)]
 
@@ -81,7 +81,7 @@ def test_idle_guests_that_wait_long_do_not_make_a_node_short(idle):
     assert found[0] == found[-1] == ([False] * 3, False)
 
 
-def test_what_idle_guests_wait_is_no_lack_when_others_begin_to_compete():
+def test_waits_of_idle_guests_are_no_lack_when_others_begin_to_compete():
     lone = interval((0.96, 0.03), (0.005, 0.2), (0.0, 0.0))
     pair = interval((0.49, 0.5), (0.005, 0.2), (0.49, 0.5))
     found, _ = judged([*[lone] * 50, *[pair] * 3])
@@ -97,7 +97,7 @@ def test_a_quiet_node_tells_a_small_lack_from_noise():
     assert found[-1] == ([True, True], True)
 
 
-def test_who_began_to_wait_goes_on_until_next_to_nothing_is_lacking():
+def test_a_waiting_vm_goes_on_until_next_to_nothing_is_lacking():
     stalls = [0.5, 0.5, 0.09, 0.05, 0.03, 0.015, 0.05]
     found, _ = judged(
         interval((0.2 * (1 - stall), stall), (0.4, 0.6), (0.4, 0.6))
@@ -148,7 +148,7 @@ def test_noise_is_forgotten_while_nobody_measures_it():
 
 @pytest.mark.parametrize('many', [1, 5, 20])
 @pytest.mark.parametrize('stalls', [(0.0, 0.5), (0.099, 0.099)])
-def test_what_some_vms_wait_hides_nothing_of_what_others_lack(many, stalls):
+def test_waits_of_some_vms_hide_no_lack_of_others(many, stalls):
     # Idle VMs that wake up all the time, and one that has all it wants.
     now = [
         interval((0.9, 0.02), *[(0.005, stall)] * many, busy=0.95)
@@ -264,7 +264,7 @@ def test_bounds_keep_their_order_and_short_nodes_have_someone_waiting(
 
 
 @hypothesis.given(vms, stalls)
-def test_nobody_waits_who_is_not_ready(row, busy):
+def test_no_vm_waits_that_is_not_ready(row, busy):
     now = interval(*row, busy=busy)
     nobody = waiting.Interval(
         node=now.node,

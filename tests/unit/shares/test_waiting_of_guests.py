@@ -63,7 +63,7 @@ def test_ten_closed_loops_that_lack_something_wait(run):
         assert found[1:].all(), vm
 
 
-def test_whoever_lacks_something_waits_whatever_the_load():
+def test_a_guest_that_lacks_something_waits_under_any_load():
     waits, short = judged('kinds-of-load-without', 'scarce')
     assert short.all()
     for vm in ('busy-1', 'busy-2', 'closed', 'open', 'pool'):
@@ -71,7 +71,7 @@ def test_whoever_lacks_something_waits_whatever_the_load():
     assert not waits['idle'].any()
 
 
-def test_whoever_gets_what_they_want_does_not_wait():
+def test_a_guest_that_gets_its_wants_does_not_wait():
     waits, _ = judged('kinds-of-load-without', 'plenty')
     for vm in ('calm-closed', 'calm-open', 'calm-pool', 'calm-idle'):
         assert not waits[vm].any(), vm

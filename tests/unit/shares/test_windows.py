@@ -51,7 +51,7 @@ def test_times_are_those_of_the_zone_also_when_clocks_change(day):
 
 
 @hypothesis.given(st.floats(1e9, 2e9))
-def test_what_opens_is_open_then_and_not_before(now):
+def test_a_window_is_open_when_it_opens_and_not_before(now):
     opens = windows.opens([NIGHT], now)
     if opens is not None:
         assert opens > now

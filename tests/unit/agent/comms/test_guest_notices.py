@@ -80,7 +80,7 @@ def test_a_guest_is_told_once_and_told_when_it_stays(node):
     assert node.made.statistics() == {'sent': 2, 'failed': 0}
 
 
-def test_what_guests_were_told_outlives_the_agent(node):
+def test_a_notice_to_a_guest_outlives_the_agent(node):
     node.say(**{'vm-1': LEAVES})
     node.begin()
     assert node.look() == []
@@ -193,7 +193,9 @@ def test_without_a_path_nobody_is_told(tmp_path):
 @pytest.mark.parametrize(
     ('path', 'missing'), [('/run/x', 'transport_url'), ('a\tb', 'printable')]
 )
-def test_what_is_missing_is_named(tmp_path, path, missing):
+def test_an_unusable_notice_path_or_a_missing_transport_is_named(
+    tmp_path, path, missing
+):
     conf = fake_ends.configuration(
         '', tmp_path, 'n1', {'guest_notice_path': path}
     )
@@ -209,7 +211,7 @@ def test_what_is_missing_is_named(tmp_path, path, missing):
         ('test:///nowhere', '0' * 32, 'nowhere'),
     ],
 )
-def test_what_libvirt_refuses_is_said(uri, uuid, says):
+def test_a_refusal_of_libvirt_is_told(uri, uuid, says):
     guests = guest_agent.GuestAgents(uri)
     with pytest.raises(exception.GuestNotWritten, match=says):
         guests.write(uuid, '/x', 'y')

@@ -68,7 +68,7 @@ UNUSABLE = {
 @pytest.mark.parametrize(
     ('url', 'said'), UNUSABLE.values(), ids=list(UNUSABLE)
 )
-def test_what_cannot_be_used_is_named_before_anything_starts(
+def test_an_unusable_transport_is_named_before_anything_starts(
     configured, tmp_path, url, said
 ):
     with pytest.raises(exception.ConfigurationError, match=said):

@@ -105,7 +105,7 @@ def test_the_parts_of_a_metric_that_adds_up_are_its_heaviness(
         assert found.by_resource.any()
 
 
-def test_what_other_nodes_report_is_a_part_of_its_own(tmp_path):
+def test_use_on_other_nodes_is_a_part_of_its_own(tmp_path):
     users = {'ann': elsewhere(0.7, cpu_time=4.0)}
     done = measured(tmp_path, 'GreedinessMetric', users)
     found = parts_of(done, 'GreedinessMetric')
@@ -174,7 +174,7 @@ class FakeAdder(metric_base.Metric):
 
 @hypothesis.given(st.lists(st.floats(-5, 5), min_size=len(R), max_size=len(R)))
 @hypothesis.settings(max_examples=25, deadline=None)
-def test_whatever_adds_up_is_found_to(tmp_path_factory, factors):
+def test_an_additive_metric_is_found_to_be_additive(tmp_path_factory, factors):
     metric = FakeAdder(factors)
     done = measured(tmp_path_factory.mktemp('h'), 'UniformMetric')
     own = metric.instances(

@@ -73,13 +73,13 @@ def test_a_light_owner_is_told_that_it_goes_first(host):
     assert 'less of it' not in said
 
 
-def test_who_has_the_fair_part_is_told_that_nothing_is_wrong(host):
+def test_an_owner_with_the_fair_part_is_told_that_nothing_is_wrong(host):
     said = explained(host, host.rounds(12), 'a-1')['summary']
     assert "its owner's part of it here is 50%, and they have 50%." in said
     assert 'This is their fair part: nothing is wrong.' in said
 
 
-def test_what_is_reserved_is_not_called_use(host):
+def test_reserved_resources_are_not_called_use(host):
     """The metric charges for endowment; nobody reads from a disk."""
     host.change(metric='GreedinessMetric')
     host.cpu.wants = {'a-1': 0.6, 'a-2': 0.0, 'b-3': 0.6}
@@ -134,7 +134,7 @@ def judged(host, **changes):
     return dataclasses.replace(given, **changes)
 
 
-def test_what_is_not_known_of_a_heaviness_is_not_made_up(host):
+def test_an_unknown_part_of_a_heaviness_is_not_made_up(host):
     known = judged(host)
     parts, measured = known.parts, known.measured
     nothing = dataclasses.replace(measured, user_usage=None, wanted=None)
@@ -189,13 +189,13 @@ def test_a_device_that_is_slow_itself_is_named(host):
     assert said.startswith('This VM waits for disk reads, but other VMs are')
 
 
-def test_nobody_is_named_but_the_owner(host):
+def test_no_user_but_the_owner_is_named(host):
     text = json.dumps(explained(host, host.rounds(4), 'a-1'))
     assert 'bob' not in text
     assert 'b-3' not in text
 
 
-def test_what_others_use_changes_no_number_that_is_not_theirs(tmp_path):
+def test_use_of_other_users_changes_no_number_that_is_not_theirs(tmp_path):
     """With half the load of the other user, only waiting may differ."""
     told = []
     for number, load in enumerate((1.0, 0.7)):

@@ -301,7 +301,7 @@ def test_the_page_shows_what_is_said(name):
     assert summary.text(TABLE[name][0]) in page
 
 
-def test_what_else_it_waits_for_comes_after_that():
+def test_other_resources_that_a_vm_waits_for_come_last():
     told = summary.sentences(facts(sharing=(SHARING, DISK), waits=('memory',)))
     assert ' '.join(told).startswith(TABLE['fair part reached'][1])
     assert 'it waits for disk reads.' in told[3]
@@ -312,7 +312,7 @@ def test_what_else_it_waits_for_comes_after_that():
     )
 
 
-def test_who_has_the_fair_part_is_never_told_to_use_less():
+def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
     for cause, steered, weight in itertools.product(
         situation.HeavinessCause, (True, False), (0.2, 1.0, 4.0)
     ):
@@ -323,7 +323,7 @@ def test_who_has_the_fair_part_is_never_told_to_use_less():
         assert 'fewer' not in said
 
 
-def test_who_uses_nothing_of_a_resource_is_never_told_to_use_less_of_it():
+def test_an_owner_who_uses_none_of_a_resource_is_not_told_to_use_less():
     said = summary.text(
         facts(
             OVER,

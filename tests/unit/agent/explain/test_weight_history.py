@@ -45,7 +45,7 @@ def told(history, uuid, now_s=0.0):
     return [(item.wall_s, item.weights[0]) for item in history.of(uuid, now_s)]
 
 
-def test_what_does_not_change_is_noted_once(history):
+def test_an_unchanged_weight_is_noted_once(history):
     for number in range(100):
         history.add(fake_round(number * 10.0, a=1.0 + 0.001 * (number % 3)))
     assert told(history, 'a') == [(0.0, 1.0)]
@@ -105,7 +105,7 @@ def test_entries_do_not_keep_the_arrays_of_rounds(history):
     assert all(item.weights.base is None for item in history.of('a', 0.0))
 
 
-def test_somebody_may_ask_while_a_round_ends(history):
+def test_a_caller_may_ask_while_a_round_ends(history):
     ended = threading.Event()
     problems = []
 

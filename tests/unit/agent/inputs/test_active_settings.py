@@ -122,7 +122,7 @@ UNKNOWN = {
     ('metric', 'policy', 'said'), UNKNOWN.values(), ids=list(UNKNOWN)
 )
 @pytest.mark.parametrize('before', [0, 2])
-def test_what_is_not_installed_is_refused_and_all_goes_on(
+def test_a_plugin_that_is_not_installed_is_refused_and_all_goes_on(
     domain, caplog, before, metric, policy, said
 ):
     if before:

@@ -60,7 +60,7 @@ def is_known(known, *servers):
     return lambda: known.of(HERE) == frozenset(servers)
 
 
-def test_whoever_the_service_names_is_best_effort_until_it_does_not(connect):
+def test_a_vm_is_best_effort_as_long_as_the_service_names_it(connect):
     service = FakeService('vm-1')
     known = connect(service)
     eventually(is_known(known, 'vm-1'))
@@ -68,7 +68,7 @@ def test_whoever_the_service_names_is_best_effort_until_it_does_not(connect):
     eventually(is_known(known))
 
 
-def test_what_was_said_last_counts_while_the_service_is_away(connect, caplog):
+def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
     eventually(is_known(connect(FakeService('vm-1')), 'vm-1'))
     away = connect(FakeService())
     away._ask.answer = exception.HostNotReached('nobody answers')
@@ -186,7 +186,7 @@ def test_they_are_idle_and_their_owner_is_none_the_heavier(host):
     assert (done.measured.usage.amounts[:, fake_host.CPU] > 0).all()
 
 
-def test_what_nobody_else_wants_is_theirs(host):
+def test_best_effort_vms_get_cpu_time_that_no_other_vm_wants(host):
     host.cpu.wants = {'a-1': 0.1, 'b-4': 0.1}
     host.rounds(4)
     before = dict(host.cpu._used)
@@ -236,7 +236,7 @@ def test_preferences_give_them_nothing_of_their_owner(host):
 # Proof ---------------------------------------------------------------------
 
 
-def test_what_they_receive_is_told_beside_what_is_expected(host):
+def test_received_cpu_time_is_told_beside_the_expected(host):
     done = host.rounds(6)
     effect = done.effect
     assert effect.received == pytest.approx(effect.expected, abs=0.02)

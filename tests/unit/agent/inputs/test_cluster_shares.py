@@ -78,12 +78,12 @@ def test_a_user_has_what_the_user_has_in_all_projects():
     )
 
 
-def test_who_is_not_in_the_tree_has_no_weight_of_it():
+def test_a_user_outside_the_tree_has_no_weight_of_it():
     assert weights(ONE_TO_THREE, 'reds', 'stranger') == {'reds': 1.0}
     assert weights(ONE_TO_THREE, 'stranger') == {}
 
 
-def test_who_has_no_share_has_the_smallest_weight():
+def test_an_account_without_a_share_has_the_smallest_weight():
     tree = told(account('none', 0), account('all', 1))
     found = weights(tree, 'none', 'all')
     assert found == {'none': cluster_shares.SMALLEST, 'all': 2.0}
@@ -114,7 +114,7 @@ BAD = {
 
 
 @pytest.mark.parametrize('answer', BAD.values(), ids=list(BAD))
-def test_what_is_no_tree_is_refused(answer):
+def test_an_answer_that_is_no_tree_is_refused(answer):
     with pytest.raises(exception.ReportRefused, match='share tree'):
         cluster_shares.Shares(answer)
 
@@ -161,7 +161,7 @@ def is_reds(shares, weight):
     return lambda: shares.weights(['reds', 'blues']).get('reds') == weight
 
 
-def test_what_is_new_is_taken_over_and_nothing_else_is_sent(connect):
+def test_a_new_tree_is_taken_over_and_a_known_one_is_not_sent(connect):
     service = FakeService(ONE_TO_THREE)
     shares = connect(service)
     eventually(is_reds(shares, 0.5))
@@ -171,7 +171,7 @@ def test_what_is_new_is_taken_over_and_nothing_else_is_sent(connect):
     eventually(is_reds(shares, 1.0))
 
 
-def test_what_was_said_last_counts_while_the_service_is_away(
+def test_the_last_tree_counts_while_the_service_is_away(
     connect, tmp_path, caplog
 ):
     service = FakeService(ONE_TO_THREE)

@@ -24,7 +24,7 @@ def test_nothing_was_stated_yet(path):
     assert preferences.Preferences(path).stated() == {}
 
 
-def test_what_a_call_states_outlives_the_agent(path):
+def test_a_preference_stated_by_a_call_outlives_the_agent(path):
     assert preferences.Preferences(path).state({'a': 3, 'b': 0.5}) == ''
     again = preferences.Preferences(path)
     assert again.stated() == {'a': 3.0, 'b': 0.5}
@@ -93,7 +93,7 @@ def test_a_record_that_cannot_be_read_is_begun_anew(path, caplog, content):
     assert 'no preferences' in caplog.text
 
 
-def test_what_cannot_be_saved_counts_and_says_so(tmp_path):
+def test_a_preference_that_cannot_be_saved_counts_and_says_so(tmp_path):
     known = preferences.Preferences(tmp_path / 'nowhere' / 'x.json')
     assert 'cannot write' in known.state({'a': 2})
     assert known.stated() == {'a': 2.0}

@@ -34,7 +34,7 @@ def test_a_rate_that_is_none_is_named(number):
 
 
 @pytest.mark.parametrize('content', [[], 'x', 7, None])
-def test_what_is_no_object_is_refused(content):
+def test_a_file_that_is_no_object_is_refused(content):
     with pytest.raises(exception.BadArgument, match='expected an object'):
         spending_rates.read(content)
 
@@ -184,7 +184,7 @@ def test_the_service_is_told_what_vms_had_and_says_rates(known, service):
     assert eventually(lambda: here.of(now) == {'a-1': 60.0})
 
 
-def test_what_was_said_last_counts_while_it_is_away_and_after_a_restart(
+def test_the_last_rates_count_during_an_outage_and_after_a_restart(
     known, service
 ):
     service.rates = {'a-1': 30.0}
@@ -267,7 +267,7 @@ def test_a_file_and_the_service_cannot_both_say_rates(tmp_path):
         )
 
 
-def test_what_vms_of_this_host_had_is_reported_before_rates_are_asked_for():
+def test_meters_of_vms_are_reported_before_rates_are_asked_for():
     asked = []
 
     def call(method, **given):

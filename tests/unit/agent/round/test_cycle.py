@@ -68,7 +68,7 @@ def test_a_settled_node_is_hardly_written(two_against_one):
     assert now == pytest.approx(held, rel=0.05)
 
 
-def test_what_nobody_waits_for_changes_no_weight(two_against_one):
+def test_a_cpu_that_no_vm_waits_for_changes_no_weight(two_against_one):
     two_against_one.cpu.wants = {'a-1': 0.2, 'a-2': 0.2, 'b-3': 0.2}
     done = two_against_one.rounds(10)
     assert not done.decided.contended[CPU]
@@ -259,7 +259,7 @@ def test_a_node_without_vms_has_empty_rounds(tmp_path):
     assert len(done.incarnations) == 0
 
 
-def test_what_the_inventory_says_is_in_the_round(two_against_one):
+def test_a_problem_of_the_inventory_is_in_the_round(two_against_one):
     two_against_one.inventory.problem = 'libvirt is away'
     done = two_against_one.rounds(2)
     assert 'libvirt is away' in done.errors

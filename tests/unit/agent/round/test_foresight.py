@@ -95,7 +95,7 @@ def test_each_vm_belongs_to_a_cell_of_its_node(measured):
     assert (found.wanted >= found.used).all()
 
 
-def test_what_the_metric_says_of_now_is_what_it_said_in_the_round(measured):
+def test_heaviness_of_now_is_foreseen_as_it_was_in_the_round(measured):
     found = foreseer().of_node(measured, foresight.ForesightPolicy(), RATIOS)
     (view,) = found.views
     known = view.knowledge
@@ -140,7 +140,7 @@ LOSSY = [False] * 3 + [True, False, False] * 20
 SILENT = [True] * 4
 
 
-def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
+def test_wants_of_a_node_whose_reports_get_lost_count_for_longer(tmp_path):
     measured = silenced(tmp_path, WithPeer(), LOSSY + SILENT)
     # What bob uses there counts no longer, but what he wants there does.
     assert measured.ownership.users == ('bob',)
@@ -158,14 +158,14 @@ def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
 @pytest.mark.parametrize(
     'before', [[False] * 63, LOSSY + SILENT * 3], ids=['always there', 'long']
 )
-def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
+def test_a_node_that_is_not_silent_by_chance_is_forgotten(tmp_path, before):
     measured = silenced(tmp_path, WithPeer(), before + SILENT)
     (view,) = look(measured).views
     assert view.knowledge.node.tolist() == [0]
     assert view.place.tolist() == [0]
 
 
-def test_who_is_never_silent_changes_nothing(tmp_path):
+def test_nodes_that_are_never_silent_change_nothing(tmp_path):
     memory = measurement.Silent()
     both = build.view(
         build.node_report('one', {}), build.node_report('two', {})
@@ -222,7 +222,7 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
 
 
 @WEIGHED
-def test_what_there_was_no_time_for_goes_on_in_the_next_round(
+def test_a_search_without_time_goes_on_in_the_next_round(
     measured, which, monkeypatch
 ):
     monkeypatch.setattr(decide_foresight, 'STEPS', 2)

@@ -59,14 +59,14 @@ def test_a_moment_of_waiting_is_no_wish(made):
     assert cpus(made, ('a', 0.4, 0.0)) == [0.4]
 
 
-def test_who_waits_for_two_intervals_wants_more_however_long_they_are(made):
+def test_a_vm_that_waits_for_two_intervals_of_any_length_wants_more(made):
     made.judge(interval(('a', 0.4, 0.0), seconds=10.0))
     made.judge(interval(('a', 0.4, 0.5), seconds=10.0))
     found = cpus(made, ('a', 0.4, 0.5), seconds=5.0)
     assert found == pytest.approx([0.8])
 
 
-def test_who_was_not_there_before_is_believed(made):
+def test_a_vm_that_was_not_there_before_is_believed(made):
     assert cpus(made, ('a', 0.4, 0.5)) == [0.8]
     # Of the interval in which it came nothing is known.
     made.judge(interval(('a', 0.0, 0.0), ('b', 0.0, 0.0), known=False))
@@ -86,14 +86,14 @@ def test_many_that_want_little_want_more_from_the_second_interval_on(made):
     assert cpus(made, *vms) == pytest.approx([0.1] * 40)
 
 
-def test_who_waits_is_remembered_of_the_same_vm_alone(made):
+def test_a_wait_is_remembered_of_the_same_vm_alone(made):
     made.judge(interval(('a', 0.1, 0.5), OTHER))
     found = made.judge(interval(OTHER, ('c', 0.1, 0.5), ('a', 0.1, 0.5)))
     assert found.waiting.vms.tolist() == [True, False, True]
     assert found.waiting.nodes.tolist() == [True]
 
 
-def test_nobody_is_there(made):
+def test_a_node_without_vms_is_judged(made):
     nobody = usage_model.Usage(
         10.0, (), np.zeros((0, len(R))), np.zeros(0, bool), np.zeros(0)
     )
@@ -102,7 +102,7 @@ def test_nobody_is_there(made):
     assert found.waiting.nodes.tolist() == [False]
 
 
-def test_who_rested_for_an_interval_wants_what_they_wanted_before(made):
+def test_a_vm_that_rested_for_an_interval_wants_as_much_as_before(made):
     for stall in (0.5, 0.5, 0.0):
         made.judge(interval(('a', 0.5, stall), OTHER))
     assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([1, 1])
@@ -112,7 +112,7 @@ def test_who_rested_for_an_interval_wants_what_they_wanted_before(made):
     assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([0.5, 1])
 
 
-def test_who_arrives_by_live_migration_wants_all_from_the_first_interval(made):
+def test_a_live_migrated_vm_wants_all_from_the_first_interval(made):
     # While its memory is copied QEMU works a little, and the VM is paused.
     for _ in range(3):
         cpus(made, ('a', 0.05, 0.0), ('b', 0.9, 0.1), paused=('a',))
@@ -122,7 +122,7 @@ def test_who_arrives_by_live_migration_wants_all_from_the_first_interval(made):
         assert cpus(made, ('a', 0.5, 0.5), OTHER)[0] == 1.0
 
 
-def test_what_a_paused_vm_did_not_want_is_no_past(made):
+def test_a_pause_of_a_vm_is_no_past_of_its_wants(made):
     for _ in range(2):
         cpus(made, ('a', 0.5, 0.5), OTHER)
     for _ in range(2):

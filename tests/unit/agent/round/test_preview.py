@@ -68,7 +68,7 @@ def would_get(said):
 @pytest.mark.parametrize('policy', ['feedback', 'foresight'])
 @pytest.mark.parametrize('metric', METRICS)
 @pytest.mark.parametrize('first', [1.0, 0.2])
-def test_what_is_foreseen_comes_when_it_is_enforced(
+def test_foreseen_changes_come_when_they_are_enforced(
     made, told, policy, metric, first
 ):
     observing = made('observing', policy=policy, enforce=False)
@@ -103,7 +103,7 @@ def test_a_pair_that_never_stands_still_is_told(made, told):
     assert said['rounds_count'] == preview.ROUNDS
 
 
-def test_nobody_gains_what_nobody_loses(made, told):
+def test_foreseen_gains_and_losses_add_up_to_zero(made, told):
     for said in told(made('observing', enforce=False), *METRICS):
         changes = [vm['change_cpus'] for vm in said['instances']]
         assert sum(changes) == pytest.approx(0.0, abs=1e-9)
@@ -177,7 +177,7 @@ class FakeOthers(fake_host.base.LoopbackExchange):
 
 
 @pytest.mark.parametrize('metric', METRICS[:3])
-def test_what_users_have_on_other_nodes_counts(made, told, metric):
+def test_use_of_users_on_other_nodes_counts(made, told, metric):
     alone = made('alone', enforce=False)
     among = made('among', enforce=False, exchange=FakeOthers())
     [first], [second] = told(alone, metric), told(among, metric)
@@ -265,7 +265,7 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
         )
 
 
-def test_what_else_they_compete_for_is_named(tmp_path):
+def test_other_contended_resources_are_named(tmp_path):
     scale = fake_host.FakeScale(
         resources.ResourceControl.MEMORY, ['a-1', 'b-3']
     )

@@ -126,7 +126,7 @@ def test_the_original_is_left_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize('name', plugins.metric_names())
-def test_what_uses_as_much_is_as_heavy_with_every_metric(host, name):
+def test_an_unchanged_vm_is_as_heavy_with_every_metric(host, name):
     host.change(metric=name)
     measured = host.rounds(4).measured
     metric = plugins.load_metric(name)
@@ -137,7 +137,7 @@ def test_what_uses_as_much_is_as_heavy_with_every_metric(host, name):
 @pytest.mark.parametrize(
     'name', ['AssetFairnessMetric', 'DominantShareMetric', 'GreedinessMetric']
 )
-def test_who_uses_less_is_lighter(host, name):
+def test_a_user_with_less_use_is_lighter(host, name):
     host.change(metric=name)
     measured = host.rounds(4).measured
     metric = plugins.load_metric(name)
@@ -145,7 +145,7 @@ def test_who_uses_less_is_lighter(host, name):
     assert less[0] < measured.heaviness[0]
 
 
-def test_what_cannot_be_weighed_again_stays_as_heavy(host):
+def test_heaviness_that_cannot_be_weighed_again_stays(host):
     measured = dataclasses.replace(host.rounds(4).measured, basis=None)
     metric = plugins.load_metric('DominantShareMetric')
     found = agent_net.weighed(measured, metric, np.ones(3))

@@ -96,7 +96,7 @@ def test_one_that_recovers_is_steered_again(node):
     assert node.units(node.disk)[2] > 100 > node.units(node.disk)[0]
 
 
-def test_what_is_not_to_be_steered_gets_back_what_it_had(node):
+def test_an_unsteered_control_gets_back_the_values_it_had(node):
     node.host.rounds(8)
     assert node.units(node.disk) != [100] * 3
     node.host.change(controls=frozenset({CPU, NETWORK}))
@@ -122,7 +122,7 @@ def test_others_may_change_what_is_not_to_be_steered(node):
     assert node.disk.held[node.keys[0]] == 777
 
 
-def test_what_is_not_to_be_steered_is_not_even_looked_at(tmp_path):
+def test_an_unsteered_control_is_not_even_read(tmp_path):
     node = Node(tmp_path, controls=frozenset({CPU}))
     node.host.rounds(1)
     assert node.disk.calls == ['settle', 'release', 'settle']
@@ -172,7 +172,7 @@ def test_an_exempt_vm_is_exempt_from_all(node):
     assert node.disk.held[node.keys[0]] != 100
 
 
-def test_what_cannot_be_steered_is_not_wanted(node):
+def test_a_vm_that_a_control_cannot_steer_gets_no_wanted_value(node):
     node.host.rounds(3)
     read = node.disk.read
     node.disk.read = lambda keys: {
@@ -240,7 +240,9 @@ def test_a_preference_that_ends_leaves_equal_parts(tmp_path):
     assert third / (first + second + third) == pytest.approx(0.5, abs=0.04)
 
 
-def test_nobody_else_is_touched_by_what_an_owner_prefers(tmp_path):
+def test_vms_of_other_users_are_not_touched_by_preferences_of_an_owner(
+    tmp_path,
+):
     plain, with_wish = Node(tmp_path / 'p'), Node(tmp_path / 'w')
     with_wish.host.preferences = {'a-1': 50.0, 'a-2': 0.02}
     for node in (plain, with_wish):

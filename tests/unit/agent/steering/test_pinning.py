@@ -80,7 +80,7 @@ def test_all_go_when_this_is_off(tmp_path, options):
     assert where(host) == NOWHERE
 
 
-def test_nobody_is_pinned_unless_it_is_configured(tmp_path):
+def test_no_vm_is_pinned_unless_it_is_configured(tmp_path):
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'a'))
     host.rounds(3)
     assert where(host) == NOWHERE
@@ -93,14 +93,14 @@ def test_all_go_when_the_agent_ends(tmp_path):
     assert where(host) == NOWHERE
 
 
-def test_what_another_agent_left_goes_at_once():
+def test_pins_of_another_agent_go_at_once():
     pins = fake_host.FakePins()
     pins.pins = {('left/1/1', 0): 0}
     pinning.Pinning(pins)
     assert pins.pins == {}
 
 
-def test_who_is_left_alone_is_not_pinned(tmp_path):
+def test_a_vm_that_is_left_alone_is_not_pinned(tmp_path):
     vms = [
         fake_host.vm('a-1', 'a'),
         fake_host.vm('b-2', 'b', dedicated_cpus=True),

@@ -85,7 +85,7 @@ def play(made, load=BUSY, scheduler='mq-deadline', **options):
     )
 
 
-def test_what_is_left_of_another_agent_is_lifted_at_once(throttle):
+def test_limits_of_another_agent_are_lifted_at_once(throttle):
     throttling.Throttling(throttle, None)
     assert throttle.limits == {}
 
@@ -103,7 +103,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('options', CASES.values(), ids=CASES)
-def test_nobody_is_limited_when(throttle, options):
+def test_no_vm_is_limited_when(throttle, options):
     made = throttling.Throttling(throttle, 0.0)
     play(made)
     assert throttle.limits
@@ -111,7 +111,7 @@ def test_nobody_is_limited_when(throttle, options):
     assert throttle.limits == {}
 
 
-def test_nobody_is_limited_unless_configured(throttle):
+def test_no_vm_is_limited_unless_configured(throttle):
     play(throttling.Throttling(throttle, None))
     assert throttle.limits == {}
 

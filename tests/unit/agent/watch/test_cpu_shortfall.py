@@ -54,7 +54,7 @@ def test_means_are_of_a_history_of_which_the_newest_counts_most():
     assert told.wanted == pytest.approx(2.0 / 3.0, rel=0.1)
 
 
-def test_who_was_not_seen_is_not_counted_and_who_is_gone_is_forgotten():
+def test_an_unseen_vm_is_not_counted_and_a_gone_vm_is_forgotten():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     told = watched.add(interval({'a': 1.0, 'b': 1.0}, [True, False]), None)
     assert {key.partition('/')[0] for key in told} == {'a'}
@@ -63,7 +63,7 @@ def test_who_was_not_seen_is_not_counted_and_who_is_gone_is_forgotten():
     assert told.seen_s == 10.0
 
 
-def test_what_nobody_judged_is_what_was_used():
+def test_use_of_an_unjudged_vm_counts_as_its_wants():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     [told] = watched.add(interval({'a': 1.5}), None).values()
     assert (told.wanted, told.got) == (1.5, 1.5)

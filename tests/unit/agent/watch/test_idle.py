@@ -28,7 +28,7 @@ def idle_s(host, done):
     }
 
 
-def test_who_is_idle_and_for_how_long_is_known(host):
+def test_an_idle_vm_and_its_idle_time_are_known(host):
     done = host.rounds(1000)
     found = idle_s(host, done)
     assert found['a-1'] == pytest.approx(9990, abs=2 * idle.EVERY_S)
@@ -45,7 +45,7 @@ def test_only_those_that_were_idle_long_enough_are_told(host):
     assert status.of_idle(seen, 5000.0).keys() == {'a-1'}
 
 
-def test_who_waits_for_a_cpu_is_not_idle(host):
+def test_a_vm_that_waits_for_a_cpu_is_not_idle(host):
     # Two that want everything leave it next to nothing.
     host.inventory.vms += tuple(
         fake_host.vm(f'c-{n}', 'cid') for n in range(3, 9)
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path, caplog, text):
     assert 'a-1' in host.rounds(20).idle_since
 
 
-def test_what_is_remembered_ends_with_the_vm(host, tmp_path):
+def test_idle_time_is_forgotten_with_its_vm(host, tmp_path):
     host.rounds(100)
     host.inventory.vms = host.inventory.vms[1:]
     done = host.rounds(500)

@@ -237,7 +237,7 @@ def test_nothing_asks_nobody(monkeypatch):
         ('clsact', (0, 0), 0, 'no-ingress', True),
     ],
 )
-def test_what_others_made_is_not_removed_whoever_asks(
+def test_objects_of_others_are_not_removed_for_any_caller(
     tools, monkeypatch, kind, blocks, foreign, operation, refused
 ):
     found = state.Qdisc(kind, 0xFFFF, 'ingress', blocks)

@@ -150,7 +150,7 @@ def test_a_vm_is_found_without_a_class_and_gets_one_both_ways(host):
         assert tree.classes[leads[mac(2)]].rate == 300_000
 
 
-def test_what_is_left_of_the_link_is_the_class_of_everything_else(host):
+def test_the_default_class_gets_the_rest_of_the_link(host):
     host.start('a', 1)
     host.write(a=700_000)
     for tree in host.trees:
@@ -304,7 +304,7 @@ def test_the_class_of_a_vm_that_ended_goes_with_the_round(host):
     assert host.read() == {'b': 300_000}
 
 
-def test_what_the_kernel_refuses_is_told_of_its_vm_only(uplink):
+def test_a_refusal_of_the_kernel_is_told_of_its_vm_only(uplink):
     uplink.start('a', 1)
     uplink.start('b', 2)
     uplink.write(a=100_000, b=300_000)
@@ -445,7 +445,9 @@ def test_foreign_filters_of_a_tap_leave_its_vm_alone(tap):
         ('bridge', 'lo', 'no bridge over eth1'),
     ],
 )
-def test_what_cannot_be_steered_is_named(uplink, kind, name, expected):
+def test_an_interface_that_cannot_be_steered_is_named(
+    uplink, kind, name, expected
+):
     uplink.put('a', [instance.Nic(mac(7), kind, name)])
     assert uplink.read() == {}
     assert expected in uplink.control.without_effect()[key('a')]
@@ -547,7 +549,7 @@ def copy_of(host, name, number, nics):
     host.put(name, [instance.Nic(mac, 'bridge', tap) for mac in nics])
 
 
-def test_who_copies_an_address_has_no_class_and_is_told_why(host):
+def test_a_vm_that_copies_an_address_has_no_class_and_is_told_why(host):
     host.start('alice', 1)
     assert host.write(alice=1000) == {}
     copy_of(host, 'bob', 2, [mac(1)])
@@ -603,7 +605,7 @@ def test_an_address_that_is_taken_at_run_time_moves_no_class(host):
     assert key('bob') in host.control.without_effect()
 
 
-def test_what_a_vm_is_found_with_is_no_class():
+def test_a_vm_has_no_class_to_begin_with():
     control = network.NetworkClasses(
         network_settings.NetworkSettings(),
         list,

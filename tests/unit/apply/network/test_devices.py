@@ -90,7 +90,7 @@ def test_our_own_interfaces_may_have_trees(host, name):
 
 
 @pytest.mark.parametrize('name', ['no-root', 'no-ingress', 'no-clsact'])
-def test_what_is_ours_may_be_taken_away_everywhere(host, name):
+def test_objects_of_ours_may_be_removed_everywhere(host, name):
     assert devices.refusal((name, 'eth2'), host.sys) == ''
 
 

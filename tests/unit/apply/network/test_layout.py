@@ -234,7 +234,7 @@ def test_an_uplink_that_is_away_is_told():
         (['tap1'], '', '', False),
     ],
 )
-def test_what_user_space_reads_first_is_named(
+def test_an_interface_that_user_space_reads_first_is_named(
     net, links, master, uplink, half
 ):
     net.add('tap1', tun=True)

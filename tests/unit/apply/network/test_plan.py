@@ -186,7 +186,7 @@ def target(*rates, where='uplink'):
 
 @pytest.mark.parametrize('where', WHERE)
 @pytest.mark.parametrize('rates', [(), (1000,), (1000, 500_000, 2000)])
-def test_what_was_done_needs_not_be_done_again(where, rates):
+def test_steps_that_were_done_are_not_planned_again(where, rates):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     wanted = target(*rates, where=where)
     steps = plan.plan(kernel.read(), wanted, '')

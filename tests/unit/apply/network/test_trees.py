@@ -26,7 +26,7 @@ def record(path, boot_id='this'):
     return trees.NetworkRecord(path, boot_id)
 
 
-def test_what_was_saved_is_found_again(path):
+def test_a_saved_record_is_found_again(path):
     record(path).save(CONTENT)
     assert record(path).load() == CONTENT
 
@@ -47,7 +47,7 @@ def test_another_boot_begins_anew(path):
         {'members': {'a': {'minor': 1, 'taps': 7, 'filters': []}}},
     ],
 )
-def test_what_cannot_be_understood_is_as_if_it_were_not_there(path, spoil):
+def test_an_unreadable_record_counts_as_missing(path, spoil):
     record(path).save(CONTENT)
     path.write_text(json.dumps({**json.loads(path.read_text()), **spoil}))
     assert record(path).load() == trees.NOTHING

@@ -39,7 +39,7 @@ def test_the_shortest_of_all_accounts_above_counts(accounts):
     assert granted('other', 'eve') == times.Times(None, 900.0)
 
 
-def test_what_is_set_counts_before_the_file(accounts, epoch):
+def test_a_set_value_counts_before_the_file(accounts, epoch):
     accounts.change('physics', {'time_limit_s': 30.0}, epoch)
     accounts.change('q/eve', {'longest_wait_s': 5.0, 'share': 2.0}, epoch)
     granted = accounts.times(None)
@@ -59,7 +59,7 @@ def test_a_time_that_is_none_is_refused_whole(accounts, epoch, limit_s):
     assert accounts.present() == FILE
 
 
-def test_what_was_not_set_is_not_taken_back(accounts, epoch):
+def test_a_value_that_was_not_set_is_not_taken_back(accounts, epoch):
     with pytest.raises(exception.UnknownAccount, match='physics'):
         accounts.change('physics', {'time_limit_s': None}, epoch)
 
@@ -94,7 +94,7 @@ BAD = [
 
 
 @pytest.mark.parametrize('own', BAD)
-def test_what_cannot_be_used_sets_its_own_account_aside(world, own):
+def test_an_unusable_value_sets_its_own_account_aside(world, own):
     process = world.process()
     process.cycle()
     epoch = world.store.leader().epoch
@@ -133,7 +133,7 @@ def test_what_cannot_be_used_sets_its_own_account_aside(world, own):
 
 
 @pytest.mark.parametrize('own', [each for each in BAD if each])
-def test_what_cannot_be_used_is_refused_when_it_is_set(accounts, epoch, own):
+def test_an_unusable_value_is_refused_when_it_is_set(accounts, epoch, own):
     if not isinstance(own, dict) or None in own.values():
         return
     with pytest.raises(exception.BadShares, match='evil/u'):

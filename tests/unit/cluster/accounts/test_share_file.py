@@ -201,7 +201,7 @@ def test_a_list_may_be_empty(path):
         ),
     ],
 )
-def test_what_is_wrong_is_named(path, text, said):
+def test_the_fault_of_a_share_file_is_named(path, text, said):
     path.write_text(text)
     with pytest.raises(exception.BadShares, match=said) as caught:
         share_file.read(path)

@@ -54,7 +54,9 @@ class TestRelease:
         process.cycle()
         assert ask.request(server)['request']['state'] == 'held'
 
-    def test_what_no_host_ever_holds_is_refused(self, world, process, ask):
+    def test_a_request_that_fits_no_host_is_not_released(
+        self, world, process, ask
+    ):
         server = world.post('r1', vcpu=99)
         process.cycle()
         with pytest.raises(exception.NoRoom, match='when it is empty'):
@@ -107,7 +109,7 @@ class TestRelease:
         assert world.cloud.holds() == []
 
     @pytest.mark.parametrize('state', ['starting', 'active', 'ended'])
-    def test_what_has_started_is_refused_with_its_state(
+    def test_an_order_for_a_started_request_is_refused_with_its_state(
         self, world, process, ask, state
     ):
         server = world.post('r1')

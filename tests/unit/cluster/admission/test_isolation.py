@@ -100,7 +100,7 @@ def test_a_good_plan_is_made_once_and_of_the_same_snapshot():
     assert planning.sound(snapshot) is snapshot
 
 
-def test_who_is_set_aside_costs_nothing_until_it_is_tried_again():
+def test_a_request_set_aside_costs_nothing_until_it_is_tried_again():
     plan = Fails('r3')
     planning, _, clock = made(plan)
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(9))
@@ -130,7 +130,7 @@ def test_thousands_of_bad_ones_of_one_project_keep_no_other_back():
     }  # fmt: skip
 
 
-def test_who_is_set_aside_still_expires():
+def test_a_request_set_aside_still_expires():
     late = ASK('r1', 1, expires_at=NOW - 1)
     planning, _, _ = made(Fails('r1'))
     snapshot = small_cloud.cloud([HOST('h')], [late])
@@ -177,7 +177,7 @@ def test_a_host_that_fails_takes_nothing():
     assert len(started(found)) == 8
 
 
-def test_who_was_sent_is_never_left_out():
+def test_a_request_that_was_sent_is_never_left_out():
     sent = dataclasses.replace(ASK('r9', 1), state=request.State.STARTING)
     planning, _, _ = made(Fails('r1'))
     snapshot = small_cloud.cloud([HOST('h', 8)], [ASK('r1', 1), sent])

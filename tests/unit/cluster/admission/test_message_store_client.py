@@ -55,7 +55,7 @@ def test_a_store_that_comes_later_is_opened_later():
     assert holder.hold([A, B]) == [True, True]
 
 
-def test_who_leads_is_asked_of_a_store_that_comes_later():
+def test_the_epoch_is_read_of_a_store_that_comes_later():
     away = exception.StoreAway('away')
     holder = message_store_client.StoreClient(
         FakeDatabase(away, away).open_store
@@ -137,7 +137,7 @@ def test_while_it_is_not_known_which_clock_is_right_no_message_is_old(apart):
     assert Clocks(apart).held() == max(1e9, 1e9 + apart)
 
 
-def test_what_comes_from_the_future_is_left_to_who_makes_requests():
+def test_a_message_held_in_the_future_keeps_its_time():
     clocks = Clocks()
     clocks.held()
     clocks.wall += DAY_S

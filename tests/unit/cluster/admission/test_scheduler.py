@@ -102,7 +102,7 @@ def test_only_those_ahead_are_planned_for_and_all_have_an_answer():
     assert plan.asked[1:] == [['r0', 'r1']]
 
 
-def test_whom_room_was_reserved_for_starts_once_there_is_some():
+def test_a_request_with_reserved_room_starts_once_there_is_some():
     made, snapshot = whole(full(*line(9)))
     plan = between(made, with_used(snapshot, 4))
     assert started(plan) == ['r0']
@@ -140,7 +140,7 @@ def test_a_new_request_that_comes_first_stands_before_who_was_there():
     )
 
 
-def test_what_is_told_counts_all_who_are_before():
+def test_the_told_position_counts_all_requests_before():
     waits = [*line(9), ASK('small', 1, project='q', at=50.0)]
     made, snapshot = whole(full(*waits, used=7), planner.plan)
     assert snapshot.requests[-1].uuid == 'small'
@@ -175,7 +175,7 @@ def test_a_group_is_planned_for_as_a_whole():
     assert plan.asked[1] == ['r0', 'r1', 'r7']
 
 
-def test_whom_room_was_promised_has_it_wherever_it_stands():
+def test_a_request_with_promised_room_gets_it_at_any_position():
     made, snapshot = whole(full(*line(9)))
     promised = dataclasses.replace(
         with_used(snapshot, 4), promised={'r7': ('h',)}

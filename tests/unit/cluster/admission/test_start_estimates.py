@@ -155,7 +155,7 @@ def made(pauses):
         ((), None, None),
     ],
 )
-def test_what_became_of_a_promise_is_kept(pauses, found, ended, late_s):
+def test_the_outcome_of_a_promise_is_kept(pauses, found, ended, late_s):
     made(pauses)
     if ended:
         pauses.store.requests['r'] = ended
@@ -166,7 +166,7 @@ def test_what_became_of_a_promise_is_kept(pauses, found, ended, late_s):
 
 
 @pytest.mark.parametrize('state', [S.SENDING, S.STARTING])
-def test_what_is_being_built_has_not_started(pauses, state):
+def test_a_request_that_is_being_built_has_not_started(pauses, state):
     made(pauses)
     pauses.told(300.0, (stored(state, 105.0),), ())
     assert [*pauses.store.kept.promises] == ['r']
@@ -178,7 +178,7 @@ def server(launched_at):
     )
 
 
-def test_what_builds_and_cycles_take_is_in_later_estimates(pauses):
+def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
     seen = pauses.made.see
     seen((stored(S.STARTING, 50.0),), {}, 60.0)
     seen((stored(S.ACTIVE, 80.0),), {'r': server(57.0)}, 80.0)
@@ -197,7 +197,7 @@ def test_another_leader_knows_what_was_promised(pauses):
     assert pauses.made.judge((), (), 1) == judged
 
 
-def test_what_may_not_be_written_is_read_again(pauses):
+def test_promises_that_may_not_be_written_are_read_again(pauses):
     for _ in range(7):
         pauses.work()
     pauses.store.error = exception.StoreAway('no')
@@ -210,7 +210,7 @@ def test_what_may_not_be_written_is_read_again(pauses):
     assert pauses.store.kept.version == 8
 
 
-def test_who_started_meanwhile_is_promised_nothing(pauses):
+def test_a_request_that_started_meanwhile_is_promised_nothing(pauses):
     for _ in range(7):
         pauses.work()
     pauses.told(100.0, (stored(S.SENDING, 90.0),), ())

@@ -68,7 +68,7 @@ def test_why_is_told_and_nothing_of_other_projects(world, process, ask):
         assert secret not in text
 
 
-def test_who_has_a_reservation_is_told_when(world, process, ask):
+def test_a_request_with_a_reservation_is_told_when(world, process, ask):
     begin = '1970-01-01T00:00:00'
     for n in range(5):
         world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
@@ -85,7 +85,7 @@ def test_who_has_a_reservation_is_told_when(world, process, ask):
     assert ask.request(small)['request']['reserved_at'] is None
 
 
-def test_who_waits_is_told_when_they_start(world, process, ask):
+def test_a_waiting_request_is_told_when_it_starts(world, process, ask):
     begin = '1970-01-01T00:00:00'
     for n in range(5):
         world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
@@ -179,7 +179,7 @@ def test_a_share_that_is_set_counts_from_the_next_cycle_on(
     assert world.store.given().accounts == {'the-project/ann': {'share': 0.5}}
 
 
-def test_who_does_not_lead_sets_no_share(world, process, ask):
+def test_a_process_that_does_not_lead_sets_no_share(world, process, ask):
     process.cycle()
     other = requests.ClusterOperations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):
@@ -202,7 +202,7 @@ def test_agents_are_told_the_tree_when_it_is_new_to_them(world, process, ask):
     assert second['accounts'][0]['share'] == 3
 
 
-def test_what_is_unknown_is_said(world, process, ask):
+def test_an_unknown_request_is_refused(world, process, ask):
     process.cycle()
     for call in (
         lambda: ask.request('x'),
@@ -258,7 +258,7 @@ def test_a_build_is_taken_back_even_if_the_broker_is_away(world, process, ask):
     assert world.store.cast('cast-r1') is None
 
 
-def test_what_nova_has_cannot_be_taken_back(world, process, ask):
+def test_a_request_that_nova_has_cannot_be_taken_back(world, process, ask):
     server = world.post('r1')
     process.cycle()
     assert world.state(server) is S.STARTING
@@ -299,7 +299,7 @@ def test_all_that_waits_is_started_when_the_queue_is_taken_out(world, process):
     assert len(world.conductor.sent) == 3
 
 
-def test_what_cannot_be_started_is_told_when_the_queue_is_taken_out(
+def test_a_request_that_cannot_start_is_told_when_the_queue_is_drained(
     world, process
 ):
     server = world.post('r1', vcpu=99)
@@ -311,7 +311,7 @@ def test_what_cannot_be_started_is_told_when_the_queue_is_taken_out(
     assert world.conductor.sent == ['cast-r1']
 
 
-def test_who_does_not_lead_takes_nothing_out(world, process):
+def test_a_process_that_does_not_lead_drains_nothing(world, process):
     world.process('two').cycle()
     world.post('r1')
     with pytest.raises(exception.NotLeading):
@@ -330,7 +330,7 @@ def test_unshelving_is_not_taken_back(world, process, ask):
         ask.cancel('u', False)
 
 
-def test_who_does_not_act_names_who_does(world, process):
+def test_a_process_that_does_not_act_names_the_leader(world, process):
     world.process('host1:7').cycle()
     process.cycle()
     ask = requests.ClusterOperations(world.store, process)
@@ -380,7 +380,7 @@ def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
 LEAVES = 'is to leave at 1970-01-01 00:31 UTC'
 
 
-def test_who_has_an_end_reads_when_and_why(world, process, ask):
+def test_a_request_with_an_end_tells_when_and_why(world, process, ask):
     world.accounts = (cluster.Account('the-project', time_limit_s=900.0),)
     server = world.post('r1')
     process.cycle()
@@ -557,7 +557,7 @@ def test_agents_are_told_which_of_their_servers_are_preemptible(world):
     assert ask.preemptible([spare]) == {'servers': []}
 
 
-def test_what_agents_are_told_is_signed(world, process):
+def test_answers_to_agents_are_signed(world, process):
     class Pen:
         def signed_answer(self, what, asked, answer):
             return {'signature': (what, list(asked), answer)}

@@ -233,7 +233,7 @@ def test_jobs_and_servers_are_told_how_long_their_host_is_there(border):
     assert not path.exists()
 
 
-def test_what_nova_may_have_begun_is_waited_for(border):
+def test_work_that_nova_may_have_begun_is_waited_for(border):
     border.moving.move('h2')
     while border.service_of('h2')['status'] == 'enabled':
         border.go()
@@ -384,7 +384,9 @@ def test_a_move_can_be_cancelled_at_any_point(border, host, cycles):
 
 
 @pytest.mark.parametrize('verb', [V.CLOSE, V.STEP])
-def test_what_was_cancelled_just_now_is_not_done(border, verb, monkeypatch):
+def test_a_move_that_was_cancelled_just_now_is_not_made(
+    border, verb, monkeypatch
+):
     border.moving.move('h1')
     if verb is V.CLOSE:
         border.go()
@@ -579,7 +581,7 @@ def test_a_target_by_hand_comes_before_demand(border):
         border.moving.aim(3)
 
 
-def test_what_cannot_be_asked_for_is_refused_in_words(border):
+def test_an_impossible_move_is_refused_in_words(border):
     border.path.write_text(HOSTS.replace('b-h2,', 'b-h2, fixed: true,'))
     border.go()
     for do, host, said in (
@@ -591,7 +593,7 @@ def test_what_cannot_be_asked_for_is_refused_in_words(border):
             do(host)
 
 
-def test_who_does_not_lead_moves_nothing(border):
+def test_a_process_that_does_not_lead_moves_no_host(border):
     other = Border.__new__(Border)
     other.__dict__.update(border.__dict__)
     other.service = border.world.process('other')
@@ -606,9 +608,7 @@ def test_who_does_not_lead_moves_nothing(border):
 
 
 @pytest.mark.parametrize('host', ['h1', 'h2'])
-def test_who_has_not_looked_yet_moves_nothing_and_cancels_nothing(
-    border, host
-):
+def test_a_controller_without_a_look_moves_and_cancels_nothing(border, host):
     """What is refused is not done: whoever asks again would ask twice."""
     border.moving.move('h2')
     before = border.states()
@@ -727,7 +727,7 @@ def there_and_back(border):
                 break
 
 
-def test_whoever_begins_after_a_kill_goes_on(tmp_path):
+def test_a_controller_that_begins_after_a_kill_goes_on(tmp_path):
     """One kill after each thing that is done, one after the other."""
     at, killed = 0, True
     while killed:

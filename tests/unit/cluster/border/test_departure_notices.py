@@ -85,14 +85,14 @@ def test_nova_is_asked_only_for_what_is_new(told):
     assert len(told.cloud.asked) == before
 
 
-def test_who_takes_over_knows_what_was_told(told):
+def test_a_process_that_takes_over_knows_the_told_notices(told):
     told.tell(a='leaving_cloud')
     told.begin()
     told.tell(a='cloud')
     assert told.metadata('a') == {}
 
 
-def test_who_leads_again_looks_anew(told):
+def test_a_process_that_leads_again_reads_notices_again(told):
     other = Told.__new__(Told)
     other.__dict__.update(told.__dict__)
     told.tell()
@@ -103,7 +103,7 @@ def test_who_leads_again_looks_anew(told):
     assert told.metadata('a') == {}
 
 
-def test_what_the_owner_wrote_stays(told):
+def test_metadata_of_the_owner_stay(told):
     told.cloud.servers[told.servers['a']]['metadata'] = {'TTL': 'mine'}
     told.tell(a='leaving_cloud')
     assert told.metadata('a') == {'TTL': 'mine'}
@@ -132,7 +132,7 @@ def test_while_nova_is_away_it_is_said_and_told_later(told):
     assert told.metadata('a') == TTL
 
 
-def test_who_may_have_no_more_metadata_is_asked_once(told, caplog):
+def test_a_server_without_room_for_metadata_is_asked_once(told, caplog):
     told.cloud.broken['POST /servers'] = 403
     assert told.tell(a='leaving_cloud') == []
     before = len(told.cloud.asked)

@@ -76,7 +76,7 @@ def test_hosts_and_windows_are_read(path):
         (WINDOW.format('0 1 * * *', '1h', '1, zone: Nowhere'), 'no time zone'),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_taken(path, text, said):
+def test_a_wrong_hosts_file_is_named_and_nothing_is_taken(path, text, said):
     path.write_text(text)
     with pytest.raises(exception.BadPartition) as caught:
         hosts_file.read(path)
@@ -97,7 +97,7 @@ def test_a_file_is_read_again_when_it_changes(path, caplog):
     assert [each.name for each in file.described().hosts] == ['other']
 
 
-def test_what_the_page_shows_can_be_read(path):
+def test_the_file_on_the_page_can_be_read(path):
     page = pathlib.Path('doc/source/admin/partition.rst').read_text('utf-8')
     shown = re.findall(r'code-block:: yaml\n(.*?)\n(?=\S)', page, re.DOTALL)
     blocks = [

@@ -62,7 +62,7 @@ def another(world, name):
     return made
 
 
-def test_who_comes_next_is_told_and_who_does_not_is_told_later(
+def test_a_server_is_told_when_it_comes_next_and_when_it_does_not(
     world, server, process, told
 ):
     name(world, server)
@@ -131,7 +131,7 @@ def test_as_many_are_written_in_a_cycle_as_nova_can_bear(
     assert counts == [2, 4, 5, 5]
 
 
-def test_whoever_dies_before_metadata_are_written_leaves_it_to_the_next(
+def test_metadata_unwritten_by_a_dead_process_are_written_by_the_next(
     world, server, process, told
 ):
     name(world, server)
@@ -204,7 +204,7 @@ def test_rules_that_cannot_be_are_refused(wrong):
         at_risk.AtRiskOptions(**wrong)
 
 
-def test_whoever_asks_and_whoever_listens_is_told_why(world, server, process):
+def test_callers_and_listeners_are_told_why(world, server, process):
     heard = []
     watch = event_notifications.RequestWatch(
         world.store, process, heard.extend, 'c1'

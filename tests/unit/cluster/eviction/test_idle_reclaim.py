@@ -61,7 +61,7 @@ def see(world, server, days, host='h1'):
     world.idle = {host: {server: days * DAY_S}}
 
 
-def test_who_was_idle_for_a_week_is_told_and_leaves_a_day_later(
+def test_a_server_idle_for_a_week_is_told_and_leaves_a_day_later(
     world, server, process
 ):
     see(world, server, 6.9)
@@ -85,7 +85,7 @@ def test_who_was_idle_for_a_week_is_told_and_leaves_a_day_later(
     assert state(world, server) is S.GONE
 
 
-def test_who_does_something_again_is_spared(world, server, process):
+def test_a_server_that_works_again_is_spared(world, server, process):
     see(world, server, 8)
     go(world, process, world.now + 120)
     assert state(world, server) is S.TOLD
@@ -98,7 +98,7 @@ def test_who_does_something_again_is_spared(world, server, process):
     assert state(world, server) is S.TOLD
 
 
-def test_nobody_leaves_while_it_is_not_known_whether_they_are_idle(
+def test_no_server_leaves_while_its_idleness_is_unknown(
     world, server, process
 ):
     see(world, server, 8)
@@ -148,7 +148,7 @@ def test_times_that_cannot_be_are_refused(given):
         idle_reclaim.IdleOptions(**given)
 
 
-def test_what_an_agent_says_of_a_server_elsewhere_counts_for_nothing(
+def test_a_report_on_a_server_of_another_host_counts_for_nothing(
     world, server, process
 ):
     see(world, server, 99, host='h9')
@@ -164,7 +164,7 @@ def test_what_an_agent_says_of_a_server_elsewhere_counts_for_nothing(
     ],
     ids=['off', 'spared'],
 )
-def test_who_was_told_is_spared_once_operators_say_so(
+def test_a_told_server_is_spared_once_operators_say_so(
     world, server, process, rules
 ):
     see(world, server, 8)
@@ -251,7 +251,9 @@ def test_agents_are_asked_beside_and_what_is_old_does_not_count(agents, idle):
     'answer',
     [None, [], {}, {'host': 'h1'}, {'host': 'h2', 'idle': {'s1': 9.0}}],
 )
-def test_what_is_no_answer_counts_for_nothing(agents, idle, answer, caplog):
+def test_an_invalid_answer_of_an_agent_counts_for_nothing(
+    agents, idle, answer, caplog
+):
     agents.said['h1'] = answer
     eventually(
         lambda: (

@@ -136,7 +136,7 @@ def test_its_owner_is_told_for_whom_and_what_for(world, process, spot):
     assert world.cloud.acted == []
 
 
-def test_whoever_waited_for_it_starts_in_its_room(world, process, spot):
+def test_the_request_that_waited_starts_in_the_room(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     assert leave(world, spot).state is S.GONE
@@ -144,7 +144,7 @@ def test_whoever_waited_for_it_starts_in_its_room(world, process, spot):
     assert world.state(asked) is R.STARTING
 
 
-def test_nobody_else_takes_the_room(world, process, spot):
+def test_no_other_request_takes_the_room(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 120)
     # Of the same band, and there before the room is free.
@@ -180,7 +180,9 @@ def test_it_returns_with_its_age_and_its_band(world, process, spot):
     assert waits.asked_at > begun
 
 
-def test_who_waits_to_start_again_is_in_no_doubt(world, process, spot, caplog):
+def test_a_server_that_waits_to_start_again_is_in_no_doubt(
+    world, process, spot, caplog
+):
     """It ran before; the request that unshelves it says where that is."""
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
@@ -193,7 +195,7 @@ def test_who_waits_to_start_again_is_in_no_doubt(world, process, spot, caplog):
     assert world.state(spot) is R.ACTIVE
 
 
-def test_what_it_was_told_is_taken_back_once_it_runs_again(
+def test_the_notice_is_taken_back_once_the_server_runs_again(
     world, process, spot
 ):
     asked = world.post('r1', project='rich')
@@ -205,7 +207,7 @@ def test_what_it_was_told_is_taken_back_once_it_runs_again(
     assert world.cloud.servers[spot]['metadata'] == {}
 
 
-def test_what_it_cost_and_what_came_of_it_is_remembered(world, process, spot):
+def test_cost_and_outcome_of_a_preemption_are_remembered(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     ask = requests.ClusterOperations(world.store, process)
@@ -228,7 +230,9 @@ def test_what_it_cost_and_what_came_of_it_is_remembered(world, process, spot):
         ask.preemptions(None, spot, 9)
 
 
-def test_who_had_to_leave_twice_is_remembered_twice(world, process, spot):
+def test_a_server_that_had_to_leave_twice_is_remembered_twice(
+    world, process, spot
+):
     first = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     process.cancel(first, reason.why(reason.Reason.TAKEN_BACK))
@@ -251,7 +255,7 @@ def test_preemptible_requests_are_listed_alone(world, process, spot):
         assert [each['uuid'] for each in told] == found
 
 
-def test_what_rooms_cost_is_counted_and_told(world, process, spot):
+def test_costs_of_made_room_are_counted_and_told(world, process, spot):
     told = []
     watch = event_notifications.RequestWatch(
         world.store, process, told.extend, 'c1'
@@ -305,7 +309,7 @@ def shuts_down(world, spot):
 
 
 @pytest.mark.parametrize('answer', [says_done, shuts_down])
-def test_who_is_done_leaves_at_once_and_loses_nothing(
+def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
     world, process, spot, answer
 ):
     asked = world.post('r1', project='rich')
@@ -325,7 +329,7 @@ def test_who_is_done_leaves_at_once_and_loses_nothing(
     assert 0 <= told['notice_s'] < NOTICE_S
 
 
-def test_what_was_said_before_the_notice_is_no_answer(world, process, spot):
+def test_a_done_mark_from_before_the_notice_is_no_answer(world, process, spot):
     says_done(world, spot)
     world.post('r1', project='rich')
     go(world, process, LEAST_S + 120)
@@ -362,7 +366,7 @@ def test_all_that_were_told_are_asked_in_turns(world, process, monkeypatch):
 
 
 @pytest.mark.parametrize('happens', ['deleted', 'stopped'])
-def test_what_its_owner_does_meanwhile_is_no_fault(
+def test_an_act_of_the_owner_meanwhile_is_no_fault(
     world, process, spot, happens
 ):
     asked = world.post('r1', project='rich')
@@ -437,7 +441,7 @@ ALL = choosing(*A)
         ('none', ['shelve'], 1, ['shelve'], 'SHELVED_OFFLOADED'),
     ],
 )
-def test_what_the_owner_chose_is_done_first(
+def test_the_action_that_the_owner_chose_is_done_first(
     world, choice, actions, snapshots, acted, ended
 ):
     world.cloud.takes_no_snapshots = not snapshots
@@ -459,7 +463,7 @@ def test_what_the_owner_chose_is_done_first(
     assert is_free is (leave(world, spot).state is S.GONE)
 
 
-def test_what_operators_do_not_allow_is_not_chosen(world):
+def test_an_action_that_operators_do_not_allow_is_not_chosen(world):
     process = process_of(world, 'one', 'shelve', terms=choosing('stop'))
     hints = {parser.ACTION: ['delete']}
     spot = runs(world, process, 's1', 'h1', hints=hints)
@@ -534,7 +538,7 @@ def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
         (nova.Nova, 'delete'),
     ],
 )
-def test_whoever_dies_anywhere_one_image_is_kept(
+def test_one_image_is_kept_when_a_process_dies_anywhere(
     world, kept, monkeypatch, thing, method, when
 ):
     process, spot = kept
@@ -565,7 +569,7 @@ PLACES = [
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_whoever_dies_anywhere_room_is_made_once(
+def test_room_is_made_once_when_a_process_dies_anywhere(
     world, monkeypatch, thing, method, number, when
 ):
     """Two servers leave for one request, and each is asked back once."""

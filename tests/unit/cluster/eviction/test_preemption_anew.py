@@ -36,7 +36,7 @@ def test_patience_that_is_none_is_refused(action_s):
         evictor.Patience(action_s=action_s)
 
 
-def test_who_is_late_for_a_notice_gives_a_whole_one(world, process, spot):
+def test_a_late_process_gives_a_whole_notice(world, process, spot):
     """However long ago a server should have left."""
     apis = world.cloud.apis
     nova = test_service.nova_module.Nova(apis.nova)

@@ -89,7 +89,7 @@ def is_as_before(world, spot):
         ('snapshot_delete', ['createImage'], deleted),
     ],
 )
-def test_who_was_acted_on_runs_again(world, action, acted, end):
+def test_a_server_that_was_acted_on_runs_again(world, action, acted, end):
     world.cloud.uploads_at_once = False
     process, spot, asked = begun(world, action, 'shelve')
     told = []
@@ -104,7 +104,7 @@ def test_who_was_acted_on_runs_again(world, action, acted, end):
     assert events == ['fairness.server.undoing', 'fairness.server.stays']
 
 
-def test_who_was_told_and_shut_down_is_started_again(world):
+def test_a_told_server_that_was_shut_down_is_started_again(world):
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
     asked = world.post('r1', project='rich')
@@ -118,7 +118,7 @@ def test_who_was_told_and_shut_down_is_started_again(world):
     assert leave(world, spot).outcome == 'spared'
 
 
-def test_who_did_not_run_is_not_started(world):
+def test_a_server_that_did_not_run_is_not_started(world):
     process = test_preemption.process_of(world, 'one', 'suspend', 'shelve')
     spot = test_preemption.runs(world, process, 's1', 'h1')
     test_preemption.shuts_down(world, spot)
@@ -130,7 +130,7 @@ def test_who_did_not_run_is_not_started(world):
     assert world.cloud.acted == []
 
 
-def test_who_is_being_shelved_is_shelved_and_starts_again(world):
+def test_a_server_that_is_being_shelved_is_shelved_and_starts_again(world):
     """Nova cannot be kept from it; its room is free then."""
     world.cloud.offloads_at_once = False
     process, spot, asked = begun(world, 'shelve')
@@ -163,7 +163,7 @@ def test_nothing_goes_on_while_what_was_told_cannot_be_taken_back(world):
     assert is_as_before(world, spot)
 
 
-def test_who_cannot_be_started_again_is_left_with_its_owner(world):
+def test_a_server_that_cannot_be_started_again_is_left_with_its_owner(world):
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
     world.cloud.broken[f'POST /servers/{spot}/action'] = 409
@@ -172,7 +172,7 @@ def test_who_cannot_be_started_again_is_left_with_its_owner(world):
     assert world.cloud.servers[spot]['metadata'] == {}
 
 
-def test_who_has_its_room_still_was_not_stopped_for_nothing(world):
+def test_a_stopped_server_that_keeps_its_room_is_started_again(world):
     world.cloud.takes_no_snapshots = True
     process, spot, _ = begun(world, 'shelve')
     go_until(world, process, lambda: leave(world, spot).state is S.STAYS)
@@ -183,7 +183,7 @@ def test_who_has_its_room_still_was_not_stopped_for_nothing(world):
     assert len(world.cloud.acted) == 2
 
 
-def test_who_has_its_room_still_is_left_alone_however_short_it_must_run(
+def test_a_server_that_kept_its_room_is_left_alone_with_no_least_run(
     world, monkeypatch
 ):
     always = dataclasses.replace(preemption.USUAL, least_run_s=0.0)
@@ -202,7 +202,7 @@ def test_who_has_its_room_still_is_left_alone_however_short_it_must_run(
     assert leave(world, spot).state is S.TOLD
 
 
-def test_who_left_meanwhile_is_gone(world):
+def test_a_server_that_left_meanwhile_is_gone(world):
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
     world.cloud.remove(spot)
@@ -220,7 +220,7 @@ PLACES = [
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_whoever_dies_while_it_is_undone_it_runs_again(
+def test_a_server_runs_again_when_a_process_dies_while_undoing_it(
     world, monkeypatch, thing, method, number, when
 ):
     is_kept = thing is glance.Images
@@ -255,7 +255,7 @@ def leaning(world):
     return process, spot, first, second
 
 
-def test_whoever_counted_on_that_room_has_it_with_that_notice(world):
+def test_a_request_that_counted_on_the_room_has_it_with_that_notice(world):
     process, spot, first, second = leaning(world)
     chosen = leave(world, spot)
     taken_back(world, process, first)
@@ -299,7 +299,7 @@ def test_of_two_on_a_host_the_second_has_the_room_of_the_firsts_victim(world):
     assert world.cloud.acted[0] == (stays, 'shelve')
 
 
-def test_nobody_leaves_for_a_preemptible_one_that_counted_on_it(world):
+def test_no_server_leaves_for_a_preemptible_request_that_counted_on_it(world):
     """Whether somebody may leave for that is judged anew."""
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
@@ -314,7 +314,9 @@ def test_nobody_leaves_for_a_preemptible_one_that_counted_on_it(world):
     assert is_as_before(world, spot)
 
 
-def test_who_leaves_for_both_goes_on_while_one_is_left(world):
+def test_a_server_that_leaves_for_two_requests_goes_on_while_one_is_left(
+    world,
+):
     process, spot, first, second = leaning(world)
     taken_back(world, process, second)
     go(world, process, 300)
@@ -379,7 +381,7 @@ def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
     assert world.store.request(asked).hosts == (host,)
 
 
-def test_who_need_not_wait_for_it_starts_elsewhere(world):
+def test_a_request_that_fits_elsewhere_starts_there(world):
     """Room comes free there meanwhile: the one that was told stays."""
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
@@ -403,7 +405,7 @@ def moved(world, server, host):
 
 
 @pytest.mark.parametrize('number', [1, 2])
-def test_who_was_moved_away_stays_and_others_go_on(world, number):
+def test_a_server_that_was_moved_away_stays_and_others_go_on(world, number):
     """Its room is free by that; the promise, and the notice, hold."""
     world.cloud.add_host('h1', 0)
     world.cloud.add_host('h2', 4 * number)
@@ -432,7 +434,7 @@ def test_who_was_moved_away_stays_and_others_go_on(world, number):
     assert leave(world, first).turn == 0
 
 
-def test_whoever_dies_before_it_is_told_is_no_second_victim(
+def test_a_promised_victim_is_not_chosen_twice_after_a_death(
     world, monkeypatch
 ):
     """The promise names it; another request has room made elsewhere."""
@@ -457,7 +459,7 @@ def test_whoever_dies_before_it_is_told_is_no_second_victim(
     assert world.state(first) is world.state(second) is R.STARTING
 
 
-def test_whoever_has_left_as_its_room_is_taken_is_told_nothing_else(world):
+def test_a_server_that_left_as_its_room_is_taken_is_told_nothing_else(world):
     process, _, asked = begun(world, 'shelve')
     told = []
     event_notifications.RequestWatch(world.store, process, told.extend, 'c1')

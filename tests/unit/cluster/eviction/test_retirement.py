@@ -70,7 +70,7 @@ def says_done(world, server):
 
 
 @pytest.mark.parametrize('done', [shuts_down, says_done])
-def test_who_is_done_leaves_at_once_and_loses_nothing(
+def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
     world, server, process, done
 ):
     cycles(world, process)
@@ -99,9 +99,7 @@ def test_it_does_not_come_back_by_itself(world, server, process):
     assert world.cloud.acted == [(server, 'shelve')]
 
 
-def test_whoever_nobody_waits_for_may_be_done_as_long_as_they_like(
-    world, server, process
-):
+def test_a_done_server_stays_while_no_request_waits(world, server, process):
     world.following = lambda *_: []
     shuts_down(world, server)
     cycles(world, process)
@@ -115,7 +113,9 @@ def test_without_the_option_nobody_retires(world, server):
     assert leave(world, server) is None
 
 
-def test_who_is_started_again_in_between_stays(world, server, process):
+def test_a_server_that_is_started_again_in_between_stays(
+    world, server, process
+):
     shuts_down(world, server)
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 503
     cycles(world, process, 2)
@@ -154,7 +154,7 @@ def test_servers_leave_until_so_much_is_free_and_come_back(world, server):
     assert world.cloud.acted[0] == (server, 'shelve')
 
 
-def test_who_need_not_leave_any_more_stays(world, server):
+def test_a_server_that_need_not_leave_any_more_stays(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     assert state(world, server) is S.TOLD
@@ -163,7 +163,7 @@ def test_who_need_not_leave_any_more_stays(world, server):
     assert (state(world, server), world.cloud.acted) == (S.SPARED, [])
 
 
-def test_who_frees_nothing_was_not_stopped_for_nothing(world, server):
+def test_a_stopped_server_that_frees_nothing_stays_for_a_while(world, server):
     world.cloud.takes_no_snapshots = True
     launched = '1970-01-01T00:16:40'
     world.cloud.servers[server]['OS-SRV-USG:launched_at'] = launched

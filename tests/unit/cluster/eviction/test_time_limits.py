@@ -97,7 +97,7 @@ def process_of(world, *actions, **more):
     return process
 
 
-def test_who_waits_starts_on_the_room_that_is_free_then(world, server):
+def test_a_waiting_request_starts_on_the_room_at_the_time_limit(world, server):
     process, other = process_of(world, 'shelve'), world.post('r2')
     go(world, process, 1000 + LIMIT_S - 60)
     assert world.state(other) is test_service.S.HELD
@@ -163,7 +163,7 @@ def test_while_nova_does_not_answer_nothing_else_is_done(world, server):
     assert state(world, server) is S.GONE
 
 
-def test_what_nova_does_with_it_is_waited_for(world, server):
+def test_a_task_of_nova_on_the_server_is_waited_for(world, server):
     process = process_of(world, 'shelve', 'delete')
     go(world, process, 1000 + LIMIT_S - 60)
     busy = world.cloud.servers[server]
@@ -206,7 +206,7 @@ def test_only_who_says_it_ends_before_the_time(world, server, says):
     assert (state(world, server) is S.GONE) is says
 
 
-def test_who_deletes_it_before_is_not_acted_on(world, server):
+def test_a_server_deleted_before_its_end_is_not_acted_on(world, server):
     process = process_of(world, 'shelve')
     go(world, process, 1000 + LIMIT_S - 300)
     world.cloud.remove(server)
@@ -214,7 +214,7 @@ def test_who_deletes_it_before_is_not_acted_on(world, server):
     assert (state(world, server), world.cloud.acted) == (S.GONE, [])
 
 
-def test_who_starts_it_again_is_told_and_stopped_again(world, server):
+def test_a_server_started_again_is_told_and_stopped_again(world, server):
     process = process_of(world, 'stop')
     go(world, process, 1000 + LIMIT_S + 300)
     world.cloud.servers[server]['status'] = 'ACTIVE'
@@ -226,7 +226,7 @@ def test_who_starts_it_again_is_told_and_stopped_again(world, server):
     assert world.cloud.acted == [(server, 'os-stop')] * 2
 
 
-def test_who_is_unshelved_on_its_host_ends_as_before():
+def test_a_server_unshelved_on_its_host_ends_as_before():
     built = small_cloud.ask('s', time_limit_s=60.0, state=request.State.ACTIVE)
     kept = dataclasses.replace(
         built,
@@ -243,7 +243,7 @@ def test_who_is_unshelved_on_its_host_ends_as_before():
     assert (end.at, end.request) == (1060.0, built)
 
 
-def test_who_had_no_limit_when_they_asked_has_no_end(world):
+def test_a_server_requested_without_a_limit_has_no_end(world):
     made, process = world.post('r1'), world.process()
     process.cycle()
     world.cloud.build(made, 'h1', test_service.NEED)
@@ -265,7 +265,9 @@ class TestExtension:
         assert state(world, server) is S.STAYS
 
     @pytest.mark.parametrize('by_s', [300.0, 3600.0])
-    def test_what_it_was_told_is_taken_back(self, world, server, by_s):
+    def test_the_notice_is_taken_back_by_an_extension(
+        self, world, server, by_s
+    ):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S - 120)
         assert state(world, server) is S.TOLD
@@ -336,7 +338,7 @@ PLACES = [
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_whoever_dies_anywhere_the_server_leaves_once(
+def test_a_server_leaves_once_when_a_process_dies_anywhere(
     world, server, monkeypatch, thing, method, number, when
 ):
     world.cloud.takes_no_snapshots = True

@@ -118,7 +118,9 @@ def test_room_is_in_vain_of_which_no_use_was_made(found, is_one):
     assert vain_preemptions.is_in_vain(found, 300.0, 120.0) is is_one
 
 
-def test_who_ends_at_once_lets_nobody_leave_again(world, process, spot):
+def test_a_project_whose_server_ends_at_once_makes_no_other_leave_again(
+    world, process, spot
+):
     go = test_preemption.go
     first = world.post('r1', project='rich')
     go(

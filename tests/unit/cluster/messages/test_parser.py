@@ -133,7 +133,7 @@ def test_owners_choose_how_they_make_room(cast):
 
 
 @pytest.mark.parametrize('said', ['', 'reboot', 'suspend', 'SHELVE', None])
-def test_what_may_not_be_chosen_is_not(said):
+def test_an_action_that_may_not_be_chosen_is_not(said):
     cast = built(metadata={parser.ACTION: said} if said is not None else {})
     may = parser.PreemptibleRules(
         choices=frozenset({eviction.EvictionAction.SHELVE})
@@ -152,7 +152,7 @@ def test_projects_and_flavors_can_be_preemptible_as_a_whole():
     assert not parser.parse(cast, preemptible=other).is_preemptible
 
 
-def test_what_a_mark_is_of_another_form_cannot_be_read():
+def test_a_mark_of_another_form_cannot_be_read():
     cast = nova_casts.changed(
         built(),
         lambda message: first_spec(message).update(scheduler_hints=[1]),
@@ -189,7 +189,7 @@ def test_nova_finds_no_host_for_what_is_sent_nowhere():
         dataclasses.replace(built(), body=b'nonsense'),
     ],
 )
-def test_what_is_no_build_stays_as_it_is(cast):
+def test_a_cast_that_is_no_build_stays_as_it_is(cast):
     assert parser.nowhere(cast) is cast
 
 
@@ -219,7 +219,7 @@ def test_nova_does_not_choose_hosts_that_are_kept_for_others(cast):
     assert parser.without(cast, ()) is cast
 
 
-def test_what_cannot_be_read_is_sent_as_it_is():
+def test_a_cast_that_cannot_be_read_is_sent_as_it_is():
     cast = dataclasses.replace(built(), body=b'nonsense')
     assert parser.without(cast, {'h1'}) is cast
 
@@ -359,13 +359,13 @@ def test_every_unshelve_of_a_server_is_a_request_of_its_own():
     assert parser.parse(one).demand == built.demand
 
 
-def test_what_still_lies_on_its_host_needs_no_room():
+def test_a_server_that_still_lies_on_its_host_needs_no_room():
     found = parser.parse(nova_casts.unshelve(None, state='shelved'))
     assert found.demand == request.Demand(())
     assert found.keeps_room
 
 
-def test_what_still_lies_on_its_host_keeps_its_end():
+def test_a_server_that_still_lies_on_its_host_keeps_its_end():
     may = times.Times(3600.0, 7200.0)
     kept = nova_casts.unshelve(None, state='shelved')
     assert parser.parse(kept, lambda *_: may).time_limit_s is None
@@ -421,7 +421,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize('change', BROKEN.values(), ids=BROKEN)
-def test_what_cannot_be_read_is_said_without_showing_it(change):
+def test_an_unreadable_cast_is_refused_without_showing_it(change):
     cast = changed(change)
     with pytest.raises(exception.Unreadable) as caught:
         parser.parse(cast)
@@ -434,7 +434,7 @@ def test_servers_that_are_not_alike_are_not_one_request():
         parser.parse(nova_casts.build(specs))
 
 
-def test_who_sent_what_cannot_be_read_is_known_where_it_can_be():
+def test_the_sender_of_an_unreadable_cast_is_known_where_possible():
     found = parser.unread(changed(BROKEN['no specs']))
     assert (found.project, found.user) == ('the-project', 'the-user')
     assert found.demand == request.Demand(())

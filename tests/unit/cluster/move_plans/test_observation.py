@@ -39,13 +39,13 @@ def apart(half):
     return half
 
 
-def test_whoever_was_pinned_since_is_in_no_plan(apart):
+def test_a_server_pinned_since_is_in_no_plan(apart):
     server = apart.begin_with(None)
     server[PIN] = 'z1'
     assert apart.go(5) is None
 
 
-def test_whoever_was_let_go_is_known_within_an_hour(apart):
+def test_an_unpinned_server_is_known_within_an_hour(apart):
     server = apart.begin_with('z1')
     server[PIN] = None
     assert apart.go(5) is None
@@ -53,7 +53,7 @@ def test_whoever_was_let_go_is_known_within_an_hour(apart):
     assert apart.go(2) is not None
 
 
-def test_whoever_was_let_go_is_known_where_a_host_is_emptied(apart):
+def test_an_unpinned_server_is_known_where_a_host_is_emptied(apart):
     server = apart.begin_with('z1')
     assert apart.go() is None
     with pytest.raises(exception.IllegalStep):

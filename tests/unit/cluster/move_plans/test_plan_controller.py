@@ -205,7 +205,7 @@ def test_of_a_move_that_failed_nothing_is_told_afterwards(half):
     assert metadata(half, server) == {}
 
 
-def test_who_cannot_be_told_moves_all_the_same(half):
+def test_a_server_that_cannot_be_told_moves_all_the_same(half):
     _, server = half.servers
     half.fake.broken[f'POST /servers/{server}/metadata'] = 409
     half.begin()
@@ -231,7 +231,7 @@ def test_who_cannot_be_told_moves_all_the_same(half):
         ({}, False),
     ],
 )
-def test_who_is_pinned_to_a_zone_stays_there(cloud, told, moves):
+def test_a_server_pinned_to_a_zone_stays_there(cloud, told, moves):
     cloud.hosts('h1')
     cloud.hosts('h2', zone='z2')
     cloud.lies('a', 'h1', 4, pinned_availability_zone='z1')
@@ -242,7 +242,7 @@ def test_who_is_pinned_to_a_zone_stays_there(cloud, told, moves):
     assert ('h2' not in cloud.at().values()) is moves
 
 
-def test_who_is_pinned_meanwhile_is_not_moved(half):
+def test_a_server_pinned_meanwhile_is_not_moved(half):
     half.fake.hypervisors[fake_cloud.name_uuid('h1')]['zone'] = 'z2'
     server = half.fake.servers[half.servers[1]]
     server['pinned_availability_zone'] = None
@@ -287,7 +287,7 @@ def test_an_even_cloud_is_not_balanced(cloud):
     assert cloud.go(100) is None
 
 
-def test_what_was_moved_is_not_moved_back_at_once(cloud):
+def test_a_moved_server_is_not_moved_back_at_once(cloud):
     cloud.rules = dataclasses.replace(
         cloud.rules, drafts=goals.GoalOptions((G.BALANCE,))
     )
@@ -315,7 +315,7 @@ def test_plans_are_proposed_only_after_the_hold_time(half):
     assert half.go().state is S.PROPOSED
 
 
-def test_nobody_begins_what_is_only_recommended(half):
+def test_a_plan_that_is_only_recommended_is_not_begun(half):
     half.rules = dataclasses.replace(
         half.rules, mode=plan_controller.Mode.RECOMMEND, lasts_s=100.0
     )
@@ -420,7 +420,7 @@ class Mortal:
 
 @pytest.mark.parametrize('is_after', [False, True], ids=['before', 'after'])
 @pytest.mark.parametrize('effects', range(1, 12))
-def test_whoever_dies_at_any_effect_is_followed_by_one_that_goes_on(
+def test_a_plan_goes_on_when_a_process_dies_at_any_effect(
     half, effects, is_after
 ):
     """A plan is added, written, and two servers are asked for."""
@@ -546,7 +546,7 @@ def _set(cloud, uuid, **more):
         {'flavor': {'extra_specs': {'trait:CUSTOM_H1': 'forbidden'}}},
     ],
 )
-def test_who_may_not_move_stays(half, more):
+def test_a_server_that_may_not_move_stays(half, more):
     flavor = half.fake.servers[half.servers[1]]['flavor']
     flavor |= more.pop('flavor', {})
     _set(half, half.servers[1], **more)
@@ -640,7 +640,7 @@ def test_a_migration_without_end_is_ended(half):
     assert half.plan().moves[0].sent_mb == 1024
 
 
-def test_what_a_move_sent_counts_for_the_next(half):
+def test_traffic_of_a_move_counts_for_the_next(half):
     half.fake.migrates_at_once = False
     half.rules = dataclasses.replace(half.rules, rest_s=0.0)
     half.begin()
@@ -717,7 +717,7 @@ def drafted(cloud, goal, **more):
     )
 
 
-def test_what_is_spent_buys_as_much_on_every_host(cloud):
+def test_a_rate_buys_as_much_on_every_host(cloud):
     drafted(cloud, G.MARKET)
     cloud.hosts('h1', 'h2', vcpu=16)
     pays = {'fairness:group': 'web'}
@@ -812,7 +812,7 @@ class StaleLacking(FakeLacking):
         return tenants.Tenants(cloud, wants, hosts, shares)
 
 
-def test_nobody_is_helped_again_before_agents_saw_what_moves_came_to(cloud):
+def test_no_server_is_helped_again_before_agents_saw_its_moves(cloud):
     helped(cloud, range(3))
     cloud.go(5)
     [plan] = cloud.world.store.plans.listed()
@@ -826,7 +826,7 @@ def test_nobody_is_helped_again_before_agents_saw_what_moves_came_to(cloud):
     assert len(cloud.asked()) > count
 
 
-def test_nobody_is_helped_by_a_look_from_before_a_move_ended(cloud):
+def test_no_server_is_helped_by_a_look_from_before_a_move_ended(cloud):
     cloud.fake.migrates_at_once = False
     helped(cloud, range(3))
     cloud.go(3)
@@ -1110,7 +1110,7 @@ def test_a_request_without_room_brings_a_host_back(cloud):
     deaths=st.sets(st.integers(0, 12), max_size=3),
     fails=st.booleans(),
 )
-def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
+def test_no_host_has_too_many_moves_and_no_server_is_asked_twice(
     goal, sizes, deaths, fails
 ):
     with tempfile.TemporaryDirectory() as path:

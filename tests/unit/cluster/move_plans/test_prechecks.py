@@ -57,7 +57,9 @@ def migration(number, status, target='h2'):
         ),
     ],
 )  # fmt: skip
-def test_what_became_of_a_move(there, migrations, now, event, cause):
+def test_a_move_ends_as_migrations_of_nova_say(
+    there, migrations, now, event, cause
+):
     found = [migration(*each) for each in migrations]
     said = prechecks.became(MOVE, there, found, now)
     assert (said.event, said.cause) == (event, cause)
@@ -84,7 +86,7 @@ def test_a_move_waits_for_those_before_it(there, is_last, event, cause):
         (nova.ComputeService('u', 'h2', True, False), ''),
     ],
 )
-def test_nobody_comes_to_a_host_that_is_closed(service, text):
+def test_no_server_comes_to_a_host_that_is_closed(service, text):
     services = {'h2': service} if service else {}
     said = prechecks.judge(MOVE, server('h1'), services, None, True)
     assert said == prechecks.MoveVerdict(M.SKIP, C.HOST_CLOSED, text)

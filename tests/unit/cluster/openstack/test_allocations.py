@@ -76,7 +76,7 @@ def test_never_more_counts_than_is_there_or_was_asked_for(placement):
     assert placement.asked == before
 
 
-def test_what_changes_is_read_in_every_look(placement):
+def test_a_changing_server_is_read_in_every_look(placement):
     made = allocations.Claims(placement)
     asked = {'s': small_cloud.ask('s', 8, band=BAND)}
     placement.has['s'] = {'VCPU': 8}
@@ -86,7 +86,7 @@ def test_what_changes_is_read_in_every_look(placement):
     assert made.of({'s': resized}, asked, 2.0) == {'s': (('VCPU', 1),)}
 
 
-def test_what_seems_unchanged_is_read_again_after_a_while(placement):
+def test_an_unchanged_server_is_read_again_after_a_while(placement):
     made = allocations.Claims(placement)
     asked = {'s': small_cloud.ask('s', 8, band=BAND)}
     there = {'s': server('s', 8)}
@@ -161,7 +161,7 @@ def test_use_beside_resized_preemptible_servers_counts(seed):
     assert used['VCPU'] == normal + migrating
 
 
-def test_what_was_unshelved_as_a_normal_server_counts():
+def test_a_server_unshelved_as_a_normal_one_counts():
     """It came preemptible, and its owner took the mark away meanwhile."""
     cloud = fake_cloud.FakeCloud()
     cloud.add_host('h1', vcpu=64)

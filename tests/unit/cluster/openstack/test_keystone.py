@@ -63,7 +63,7 @@ def test_domains_and_projects_of_any_depth_are_the_tree(world):
     }
 
 
-def test_what_the_file_says_counts_where_keystone_has_the_account(world):
+def test_settings_of_the_file_count_where_keystone_has_the_account(world):
     world.file = (
         Account('physics', None, 70.0),
         Account('strings', None, 3.0, nominal=(('VCPU', 4),)),
@@ -144,7 +144,7 @@ def test_a_file_that_makes_a_circle_is_not_taken_over(world, caplog):
     assert world.accounts()['admin'].share == 9.0
 
 
-def test_who_vanished_is_told_and_stays_as_long_as_the_ledger_knows(
+def test_a_vanished_account_is_told_and_stays_while_the_ledger_knows_it(
     world, caplog
 ):
     world.used = {'strings': {}, 'strings/ann': {}, 'thesis': {}, 'physics': 1}

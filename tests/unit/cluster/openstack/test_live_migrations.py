@@ -76,7 +76,7 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
 @pytest.mark.parametrize(
     'answer', ['{}', '{"migrations": 3}', '{"migrations": [{"id": "x"}]}', 503]
 )
-def test_what_cannot_be_read_is_said(cloud, answer):
+def test_an_unreadable_answer_of_nova_is_told(cloud, answer):
     cloud.broken['GET /os-migrations'] = answer
     asked = live_migrations.Mobility(cloud.apis.nova)
     for do in (lambda: asked.of('s1'), lambda: asked.under_way(9.0)):

@@ -43,7 +43,7 @@ def test_readers_do_not_wait_for_the_writer(tmp_path):
     assert (mode, sync) == ('wal', 2)
 
 
-def test_who_stops_after_a_statement_holds_no_lock(tmp_path):
+def test_a_writer_that_stops_after_a_statement_holds_no_lock(tmp_path):
     path = tmp_path / 'store.sqlite'
     engine = database.connect(f'sqlite:///{path}')
     schema.upgrade(engine)

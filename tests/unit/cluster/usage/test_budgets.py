@@ -75,7 +75,7 @@ def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
     assert world.store.used().spent['the-project'] == 4 * HOUR_S
 
 
-def test_who_would_use_more_waits_until_others_leave_some(world, process):
+def test_a_request_beyond_its_budget_waits_until_some_is_left(world, process):
     world.cloud.add_host('h2', 4)
     # A minute at most is not charged yet, and could still be used.
     budget(world, 12.1)
@@ -180,7 +180,7 @@ def test_a_refused_extension_tells_nothing_of_accounts_above(world):
     assert 'physics' not in said
 
 
-def test_who_waits_extends_and_pays_later(world, process):
+def test_a_waiting_request_is_extended_and_pays_later(world, process):
     budget(world, 0.0)
     server = start(world, process, 'r1')
     process.extend(server, HOUR_S)

@@ -110,7 +110,7 @@ def test_only_what_changed_is_written(world, process):
     ]  # fmt: skip
 
 
-def test_what_was_recorded_and_never_charged_counts_for_nothing(
+def test_a_recorded_charge_that_was_never_made_counts_for_nothing(
     world, process, monkeypatch
 ):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
@@ -145,7 +145,7 @@ def test_a_whole_charge_is_written_again_and_again_and_old_ones_go(
     assert agrees(world) == 3
 
 
-def test_who_is_deposed_records_nothing(world, process):
+def test_a_deposed_leader_records_nothing(world, process):
     before = len(charges(world))
     charge = ledger.PeriodCharge(0.0, 1.0, {}, np.array([1.0]))
     with pytest.raises(exception.Deposed):
@@ -156,7 +156,7 @@ def test_who_is_deposed_records_nothing(world, process):
 
 
 @pytest.mark.parametrize('suffix', ['csv', 'parquet'])
-def test_what_was_charged_is_a_table(world, process, tmp_path, suffix):
+def test_recorded_charges_are_a_table(world, process, tmp_path, suffix):
     begin = world.now
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)

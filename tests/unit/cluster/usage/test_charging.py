@@ -108,7 +108,9 @@ def test_only_users_whose_servers_changed_are_asked_about(
     )
 
 
-def test_what_has_no_server_is_charged_to_its_project(world, process):
+def test_an_allocation_without_a_server_is_charged_to_its_project(
+    world, process
+):
     world.cloud.add_server('s1', 'p', 'ann')
     host = fake_cloud.name_uuid('h2')
     world.cloud.write('a-migration', {host: {'VCPU': 8}}, 'p')
@@ -156,7 +158,7 @@ def test_preemptible_servers_are_charged_as_far_as_operators_say(
         ('used', True, 6 / 16 * 8 / 12, 6 / 16 * 4 / 12),
     ],
 )
-def test_what_agents_measured_is_charged_as_operators_say(
+def test_use_that_agents_measured_is_charged_as_operators_say(
     world, charge, by_project, ann, bob
 ):
     world.charge = measured.Charge(charge)
@@ -190,7 +192,7 @@ def test_while_no_agent_answers_what_is_allocated_is_charged(world):
     assert parts(world)['p'] / 0.5 == after(600)
 
 
-def test_what_waits_is_not_charged(world, process):
+def test_a_waiting_request_is_not_charged(world, process):
     world.post('r1', vcpu=99)
     world.now += 600
     process.cycle()
@@ -324,7 +326,9 @@ def test_orders_see_what_was_used(world, process):
 @pytest.mark.parametrize(
     ('share', 'first'), [(1, 'cast-light'), (9, 'cast-heavy')]
 )
-def test_who_is_next_is_who_used_less_of_their_share(world, share, first):
+def test_the_next_account_is_the_one_that_used_less_of_its_share(
+    world, share, first
+):
     world.order = orders.FairTree()
     world.accounts = (cluster.Account('heavy', None, share),)
     runs(world, 's1', 8, 'heavy')
@@ -374,7 +378,9 @@ def test_all_above_an_account_is_charged_as_well(world, process):
     assert len(set(parts(world).values())) == 1
 
 
-def test_what_runs_counts_whole_with_what_the_ledger_has(world, process):
+def test_a_running_server_counts_whole_with_its_part_in_the_ledger(
+    world, process
+):
     world.cloud.live('s1', 4, '1970-01-01T00:16:40', project='p')
     world.cloud.build('s1', 'h2', {'VCPU': 4})
     world.post('r1', vcpu=99)

@@ -63,7 +63,7 @@ def test_shares_of_batch_are_those_pledged(pledged):
     assert pledged.moving.last().faults == ()
 
 
-def test_what_batch_was_used_for_is_counted_in_the_queue(pledged):
+def test_use_of_batch_is_counted_in_the_queue(pledged):
     look(pledged)
     runs(pledged, 'physics', 8)
     before = pledged.service.last().snapshot.history
@@ -77,7 +77,7 @@ def test_what_batch_was_used_for_is_counted_in_the_queue(pledged):
     assert shares(pledged) == (750, 250)
 
 
-def test_who_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
+def test_a_group_that_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
     look(pledged)
     for name in ('physics', 'biology'):
         runs(pledged, name, 4)
@@ -127,7 +127,7 @@ def test_one_group_less_gets_its_share_back(pledged):
     assert shares(pledged) == (500, 500)
 
 
-def test_what_somebody_else_gave_is_what_is_given_back(pledged):
+def test_a_share_that_another_hand_gave_is_given_back(pledged):
     look(pledged)
     pledged.batch.give('physics', 1500)
     look(pledged)
@@ -158,7 +158,7 @@ def test_while_batch_is_away_nothing_changes_and_it_is_said(pledged):
 
 
 @pytest.mark.parametrize('step', ['give', 'write'])
-def test_who_begins_after_a_kill_knows_what_was_found(
+def test_a_process_that_begins_after_a_kill_knows_the_found_shares(
     pledged, step, monkeypatch
 ):
     class Killed(BaseException):

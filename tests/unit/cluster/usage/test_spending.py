@@ -103,7 +103,7 @@ def test_groups_are_listed_by_project_and_name(world, process, ask):
     ]
 
 
-def test_what_is_no_group_or_there_already_is_named(process, ask):
+def test_an_unknown_or_repeated_group_is_named(process, ask):
     process.cycle()
     ask.create_group('p', 'web', 1.0, 1)
     with pytest.raises(exception.IllegalStep, match='a group web already'):
@@ -442,7 +442,7 @@ def test_the_past_has_a_row_where_a_price_changed(world, process, ask):
     assert priced(ask.prices(None, None, 9))['h1'] == 11.0
 
 
-def test_what_is_old_is_forgotten(world, process, ask):
+def test_an_old_price_is_forgotten(world, process, ask):
     runs(world, 's1')
     process.cycle()
     assert ask.prices('h1', None, 9)['prices']

@@ -233,7 +233,7 @@ def test_places_of_the_thesis_are_never_taken_for_scaled_units():
         max_size=10,
     )
 )
-def test_what_an_agent_finds_need_not_be_written(drawn):
+def test_values_that_an_agent_finds_need_not_be_written(drawn):
     vms = [vm(row, vcpus) for row, (_, vcpus) in enumerate(drawn)]
     held = [units for units, _ in drawn]
     weights = previous(held, [None] * len(vms), vms)

@@ -22,7 +22,7 @@ DISKS = {
         [50 * MIB, 50 * MIB],
         (True, [True, True]),
     ),
-    'one alone competes with nobody': (
+    'one alone does not compete': (
         {'8:0': SATURATED},
         [('8:0',), ('8:0',)],
         [50 * MIB, 0.0],
@@ -64,7 +64,7 @@ DISKS = {
         [50 * MIB, 50 * MIB],
         (False, [False, False]),
     ),
-    'who is on another device does not wait': (
+    'a VM on another device does not wait': (
         {
             '8:0': SATURATED,
             '8:16': pressure_model.DeviceLoad('sdb', 0.2, 0.2),
@@ -79,7 +79,7 @@ DISKS = {
         [50 * MIB, 50 * MIB],
         (True, [True, True]),
     ),
-    'a network disk waits for nobody here': (
+    'a network disk waits for no VM here': (
         {'8:0': SATURATED},
         [('8:0',), ()],
         [50 * MIB, 50 * MIB],
@@ -123,7 +123,7 @@ def test_throttles_divide_what_was_delivered_by_weight():
 
 
 @pytest.mark.parametrize('rows', [[], [0]])
-def test_nobody_is_throttled_for_nobody(rows):
+def test_no_vm_is_throttled_when_no_other_waits(rows):
     limits = disk.throttles(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),

@@ -33,7 +33,7 @@ def divide(weights, held, sizes, capacity, **options):
 
 
 CASES = {
-    'where all fits everybody is spared what it holds': (
+    'where all fits each VM is spared all it holds': (
         ([1, 1], [2 * GIB, GIB], [2 * GIB, 2 * GIB], 4 * GIB),
         [2 * GIB, GIB],
     ),
@@ -45,11 +45,11 @@ CASES = {
         ([3, 1], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB),
         [3 * GIB, GIB],
     ),
-    'what one does not hold the others share': (
+    'memory that one does not hold the others share': (
         ([10, 1, 1], [GIB, 4 * GIB, 4 * GIB], [4 * GIB] * 3, 5 * GIB),
         [GIB, 2 * GIB, 2 * GIB],
     ),
-    'nobody to divide among': (([], [], [], GIB), []),
+    'no VM to divide among': (([], [], [], GIB), []),
     'a node without memory gives nothing': (([1], [GIB], [GIB], 0), [0]),
     'one whose use is unknown counts with its flavor': (
         ([1, 1], [np.nan, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB),
@@ -169,7 +169,7 @@ MEMORY = {
         (0.0, [WAITS, 0.0], [np.nan, np.nan]),
         (False, [True, False]),
     ),
-    'a short node on which nobody waits recycles its cache': (
+    'a short node without waits recycles its cache': (
         (SHORT, [0.0, 0.0], [0.0, 0.0]),
         (False, [False, False]),
     ),
@@ -177,7 +177,7 @@ MEMORY = {
         (SHORT, [0.0, 0.0], [0.2, 0.0]),
         (True, [True, False]),
     ),
-    'what is not known is no sign': (
+    'an unknown number is no sign': (
         (np.nan, [WAITS, np.nan], [np.nan, np.nan]),
         (False, [True, False]),
     ),

@@ -57,7 +57,7 @@ def test_weights_of_rates_are_the_weights_up_to_a_factor():
     ('held', 'expected'),
     [([0, 0], [1, 1]), ([0, 500, 1500], [1, 0.5, 1.5]), ([], [])],
 )
-def test_who_has_no_class_has_a_neutral_weight(held, expected):
+def test_a_vm_without_a_class_has_a_neutral_weight(held, expected):
     found = network.weights_of(np.array(held, dtype=np.int64))
     assert found.tolist() == expected
 
@@ -94,7 +94,7 @@ FULL, HALF = 1e6, 5e5
         ([[0, 1e4], [0, 9.5e5]], [5e5, 5e5], False, [False, True]),
     ],
 )
-def test_who_fills_a_class_of_a_busy_link_wants_more(
+def test_a_vm_that_fills_a_class_of_a_busy_link_wants_more(
     carried, held, contended, wanting
 ):
     found = network.judge(
@@ -107,7 +107,7 @@ def test_who_fills_a_class_of_a_busy_link_wants_more(
     assert found[1].tolist() == wanting
 
 
-def test_nobody_there_wants_nothing():
+def test_a_link_without_vms_is_not_contended():
     found = network.judge(
         np.zeros((0, 2)), np.zeros(0, dtype=np.int64), LINK, 10.0
     )
@@ -115,7 +115,7 @@ def test_nobody_there_wants_nothing():
     assert found[1].shape == (0,)
 
 
-def test_what_was_moved_has_a_column_per_direction():
+def test_moved_bytes_have_a_column_per_direction():
     amounts = resources.RESOURCES.vector(
         cpu_time=9, net_received=1, net_sent=2, memory=9
     )

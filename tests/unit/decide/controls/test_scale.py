@@ -71,7 +71,7 @@ def test_more_weight_is_never_fewer_units(of):
     assert all(isinstance(value, int) and value > 0 for value in units)
 
 
-def test_what_was_decided_comes_back_exactly(of):
+def test_decided_weights_come_back_exactly(of):
     units = of.units(WEIGHTS, [0, 1, 2], facts(of))
     last = [
         scale.LastDecision(float(weight), value)
@@ -107,7 +107,7 @@ def test_a_rate_that_was_not_written_stands_for_the_weight_it_gives():
     assert found == pytest.approx([0.99, 2.0, 1.0])
 
 
-def test_who_is_not_steered_stays_neutral(of):
+def test_a_vm_that_is_not_steered_stays_neutral(of):
     decided = [
         scale.LastDecision(3.0, 700),
         None,

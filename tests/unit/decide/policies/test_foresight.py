@@ -111,7 +111,7 @@ def test_where_there_is_plenty_nothing_is_short():
     assert end.log.tolist() == [0, 0]
 
 
-def test_what_the_host_needs_is_nobodys():
+def test_cpu_time_of_the_host_is_not_divided():
     """Of node 0 users can have nine tenths."""
     rest = [(1, 0, 1), (1, 2, 1)]
     wanting = make_known(
@@ -154,7 +154,7 @@ def test_one_round_goes_most_of_the_way():
     assert (weights[:, :CPU] == 1).all()
 
 
-def test_what_is_remembered_is_json_and_order_changes_nothing():
+def test_the_memory_of_foresight_is_json_and_order_changes_nothing():
     policy = foresight.ForesightPolicy()
     weights, memory = policy(
         situation(TWO, 0, HUNGRY), neutral(HUNGRY), {}, 10.0
@@ -278,7 +278,7 @@ def test_where_all_are_to_have_the_same_the_kernel_is_not_corrected():
     assert found[0, CPU] < 1 < found[1, CPU]
 
 
-def test_who_rests_for_an_interval_comes_back_to_the_weight_they_had():
+def test_a_vm_that_rests_for_an_interval_gets_its_weight_back():
     policy = foresight.ForesightPolicy()
     weights, memory = neutral(HUNGRY), {}
     for _ in range(8):

@@ -33,7 +33,7 @@ def test_a_job_starts_at_the_next_pass_and_ends_by_itself():
     assert batch.area.sum() == 4 * 35 + 4 * 100
 
 
-def test_who_used_less_of_its_share_is_next():
+def test_a_group_that_used_less_of_its_share_is_next():
     jobs = [(0, 0, WHOLE, 100), (1, 0, WHOLE, 50), (2, 1, WHOLE, 50)]
     _, started = run(jobs)
     assert started[2] < started[1]

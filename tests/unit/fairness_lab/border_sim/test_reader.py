@@ -102,7 +102,7 @@ def test_jobs_of_a_trace_have_the_limits_that_users_asked_for(tmp_path):
         (('batch:', 'bath:'), 'batch'),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, change, message):
+def test_the_fault_of_a_scenario_is_told(tmp_path, change, message):
     with pytest.raises(exception.BadScenario, match=message):
         read(tmp_path, SMALL.replace(*change))
 

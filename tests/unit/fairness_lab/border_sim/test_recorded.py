@@ -48,7 +48,7 @@ def test_three_weeks_are_recorded_beside_the_first():
     assert all(week['duration_s'] == 7 * 86400 for week in WEEKS.weeks())
 
 
-def test_whatever_was_killed_no_host_was_on_both_sides():
+def test_no_host_was_on_both_sides_in_recorded_kills():
     """Of a real Slurm and the real Nova."""
     found = json.loads((benchmark.RESULTS / 'kills-border.json').read_text())
     runs = {title: run for title, run in found.items() if title != 'test'}

@@ -280,7 +280,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('words', 'expected'), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_and_nothing_is_written(
+def test_a_fault_is_told_and_nothing_is_written(
     tmp_path, capsys, words, expected
 ):
     (tmp_path / 'bad.yaml').write_text('description: []\n')

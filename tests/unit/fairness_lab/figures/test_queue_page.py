@@ -124,7 +124,7 @@ def test_runs_side_by_side_lead_to_their_pages(tmp_path):
     assert clouds == ['small', 'other']
 
 
-def test_what_is_nothing_everywhere_has_no_bars(tmp_path):
+def test_a_value_that_is_zero_on_every_side_has_no_bars(tmp_path):
     side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
     lost = dataclasses.replace(
         side, result={**side.result, 'made_room': {'lost_part': 0.1}}

@@ -93,7 +93,7 @@ def test_a_bad_recording_leaves_nothing(folder):
     assert not (folder / 'out').exists()
 
 
-def test_what_cannot_be_written_is_named(folder):
+def test_a_report_that_cannot_be_written_is_named(folder):
     (folder / 'out').write_text('a file')
     with pytest.raises(exception.LabError, match='cannot be written'):
         report.write(folder / 'recording', folder / 'out')

@@ -159,7 +159,7 @@ def test_runs_are_compared_with_and_without_series(tmp_path):
     assert 'nobody steers' in page
 
 
-def test_what_is_not_known_is_a_dash():
+def test_an_unknown_number_is_a_dash():
     found = result(rounds_to_within_5_percent=None, overshoot=0.3)
     page = report.page('t', [found], [])
     assert '<td class="">-</td>' in page
@@ -180,7 +180,7 @@ def test_a_series_that_is_no_text_is_named(tmp_path):
         series_module.read(tmp_path)
 
 
-def test_what_is_empty_in_a_series_is_not_known():
+def test_an_empty_cell_of_a_series_is_unknown():
     rows = [{'round': '0', 'share': ''}, {'round': '1', 'share': '0.5'}]
     x, y = series_module.curve(rows, 'share')
     assert x == [0.0, 1.0]

@@ -30,7 +30,7 @@ def test_two_who_want_the_same_share_it_equally(filled):
     assert found == pytest.approx({'a': 0.45, 'b': 0.45})
 
 
-def test_who_competes_for_nothing_keeps_what_there_is(filled):
+def test_vms_without_competition_keep_their_use(filled):
     found = filled(a=[0.7, 0, 0, 0], b=[0, 0.9, 0, 0], c=[0, 0, 0.3, 0])
     assert found == pytest.approx({'a': 0.7, 'b': 0.9, 'c': 0.3})
 
@@ -40,7 +40,7 @@ def test_requests_cost_others_the_cpu(filled):
     assert found == pytest.approx({'a': 2 / 3, 'b': 2 / 3})
 
 
-def test_who_has_reached_the_end_of_his_resource_stays_there(filled):
+def test_a_user_at_the_end_of_a_resource_stays_there(filled):
     found = filled(a=[0.8, 0, 0, 0], b=[0.1, 0.3, 0, 0])
     assert found == pytest.approx({'a': 0.8, 'b': 0.3})
 
@@ -62,7 +62,7 @@ def test_a_user_with_two_vms_counts_once(filled):
     assert found == pytest.approx({'a': 0.45, 'b': 0.45})
 
 
-def test_what_is_recorded_was_compared_with_it(filled):
+def test_recorded_distances_are_those_to_the_ideal(filled):
     recorded = json.loads(RECORDED.read_text())
     used = {vm: np.array(p) for vm, p in recorded['instances'].items()}
     ideal = filled.of(used, recorded['owners'])

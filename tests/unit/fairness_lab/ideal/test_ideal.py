@@ -38,7 +38,7 @@ CPU_CASES = {
         [(0, 0, H), (1, 0, H), (0, 1, H)],
         [0.6, 0.6],
     ),
-    'who wants little gets it and the rest is divided': (
+    'a user who wants little gets it, the rest is divided': (
         [1.0],
         [(0, 0, 0.2), (0, 1, H), (0, 2, H)],
         [0.2, 0.4, 0.4],
@@ -53,12 +53,12 @@ CPU_CASES = {
         [(0, 0, H), (0, 1, H), (0, 2, H), (1, 2, H)],
         [0.5, 0.5, 4.0],
     ),
-    'who has a little elsewhere gets so much less here': (
+    'a user with a little elsewhere gets so much less here': (
         [1.0, 0.1],
         [(0, 0, H), (0, 1, H), (0, 2, H), (1, 2, H), (1, 3, 0.05)],
         [0.35, 0.35, 0.35, 0.05],
     ),
-    'nobody wants anything': ([1.0], [(0, 0, 0.0)], [0.0]),
+    'no VM wants anything': ([1.0], [(0, 0, 0.0)], [0.0]),
     'a VM that is not there counts for nothing': (
         [1.0],
         [(-1, 0, H), (0, 1, H)],
@@ -107,7 +107,7 @@ def test_dominant_resource_fairness_as_in_its_first_example():
     np.testing.assert_allclose(found.share, 2 * 2 / 3, atol=1e-4)
 
 
-def test_who_has_much_of_one_resource_leaves_another_to_the_poorer():
+def test_a_user_with_much_of_one_resource_leaves_another_to_the_poorer():
     wishes = build.many(
         [{'cpu_time': 1.0, 'disk_read': 1.0}],
         [
@@ -319,7 +319,7 @@ def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio, exempt):
 
 @settings(max_examples=25, deadline=None)
 @given(clouds(), strategies.integers(0, 3))
-def test_nobody_can_be_raised_without_lowering_a_poorer_one(wishes, place):
+def test_no_user_can_be_raised_without_lowering_a_poorer_one(wishes, place):
     """Users who must have less if one user gets more."""
     found = ideal.ideal(wishes, 'cpu_time').share
     user = place % len(found)
@@ -384,7 +384,7 @@ def test_a_program_that_the_solver_does_not_take_is_an_error():
         highs.LinearProgram(nothing, nothing, matrix)
 
 
-def test_what_is_too_large_to_be_bounded_is_told_as_the_free_ideal(
+def test_a_cloud_too_large_to_be_bounded_gets_the_free_ideal(
     monkeypatch,
 ):
     wishes = build.cpu_only([1.0], [(0, 0, H)] * 9 + [(0, 1, H)])

@@ -57,7 +57,7 @@ def one_node(capacity, demand, owner, user_weight):
 
 
 @hypothesis.given(strategies.floats(0.1, 4.0), vms)
-def test_nobody_below_could_have_more(capacity, wanted):
+def test_no_vm_below_its_demand_could_have_more(capacity, wanted):
     owner = {str(place): item[0] for place, item in enumerate(wanted)}
     demand = {str(place): item[1] for place, item in enumerate(wanted)}
     got = maxmin.allocate(one_node(capacity, demand, owner, {'x': 2.0}))
@@ -78,7 +78,7 @@ def test_users_come_first_and_their_vms_second():
     assert got == pytest.approx({'a1': 0.25, 'a2': 0.25, 'b1': 0.5})
 
 
-def test_what_a_user_leaves_goes_to_the_others():
+def test_cpu_time_that_a_user_leaves_goes_to_the_others():
     owner = {'a1': 'a', 'b1': 'b', 'b2': 'b'}
     demand = {'a1': 0.1, 'b1': 0.2, 'b2': 1.0}
     got = maxmin.allocate(one_node(1.0, demand, owner, {}))
@@ -110,7 +110,7 @@ def two_nodes(**changes):
         ({'b2': 1, 'c': 0}, {'a': 1.0, 'b1': 0.0, 'b2': 1.0, 'c': 0.0}),
     ],
 )
-def test_what_a_user_has_on_another_node_counts(changes, expected):
+def test_use_of_a_user_on_another_node_counts(changes, expected):
     assert maxmin.allocate(two_nodes(**changes)) == pytest.approx(expected)
 
 
@@ -126,7 +126,7 @@ clouds = strategies.lists(
 
 
 @hypothesis.given(clouds, strategies.floats(0.3, 3.0))
-def test_nobody_takes_from_a_poorer_user_who_wants_more(wanted, heavy):
+def test_no_user_takes_from_a_poorer_one_who_wants_more(wanted, heavy):
     keys = [str(place) for place in range(len(wanted))]
     owner = dict(zip(keys, (item[0] for item in wanted), strict=True))
     node = dict(zip(keys, (item[1] for item in wanted), strict=True))

@@ -19,9 +19,7 @@ IDEAL = np.array([[0.5, 0.5, 0.0]])
         ([0.4, 0.5, 0.1], 0.2, 0.1),
     ],
 )
-def test_what_is_missing_and_what_would_have_to_change_hands(
-    share, worst, apart
-):
+def test_the_worst_lack_and_the_distance_are_as_by_hand(share, worst, apart):
     given = np.array([share])
     assert distance.worst(given, IDEAL)[0] == pytest.approx(worst)
     assert distance.distance(given, IDEAL)[0] == pytest.approx(apart)

@@ -83,7 +83,7 @@ def test_parquet(tmp_path):
     assert found['part'][0] == 1 / 3
 
 
-def test_what_is_no_result(tmp_path):
+def test_a_file_that_is_no_result_is_refused(tmp_path):
     path = tmp_path / files.RESULT
     for text in ('', '[]', '{'):
         path.write_text(text)

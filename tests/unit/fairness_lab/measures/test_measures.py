@@ -145,7 +145,7 @@ def test_an_unknown_share_is_refused_before_the_run():
         measures.Measures(cloud(), setup(), 'gpu')
 
 
-def test_what_is_idle_though_wanted_is_counted():
+def test_an_idle_resource_that_is_wanted_is_counted():
     nothing = np.zeros((3, len(R)), bool)
     place = R.index('cpu_time')
     wasted = measures.idle_while_wanted(moment(0, [0.2, 0.2, 0.2]), nothing)

@@ -215,7 +215,7 @@ def test_kernels_give_the_drawn_part_of_what_is_asked(kernels):
     assert np.sqrt(made.max_weight_ratio) >= weights.max()
 
 
-def test_who_foresees_is_told_the_same_before_such_kernels(kernels):
+def test_a_foreseeing_policy_is_told_the_same_before_such_kernels(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
     made = kernels.inexact(setup)
@@ -309,7 +309,7 @@ def test_users_have_what_is_fair_after_others_stopped_their_vms(seed):
     assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
 
 
-def test_what_was_found_of_hard_clouds_is_written(tmp_path, monkeypatch):
+def test_results_of_hard_clouds_are_written(tmp_path, monkeypatch):
     hard = benchmark.load('policies.worst_clouds')
     asked = ['worst_clouds.py', '--out', str(tmp_path), '--seed', '7']
     monkeypatch.setattr('sys.argv', asked)

@@ -138,7 +138,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('choice', 'expected'), WRONG.values(), ids=WRONG)
-def test_what_does_not_exist(tmp_path, choice, expected):
+def test_a_choice_that_does_not_exist_is_named(tmp_path, choice, expected):
     with pytest.raises(exception.FairnessError) as caught:
         run(tmp_path / 'a', **choice)
     assert expected in str(caught.value)

@@ -28,13 +28,13 @@ def test_a_closed_loop_tells_what_it_wants(told):
 
 
 @pytest.mark.parametrize('vm', ['open', 'pool', 'busy-1'])
-def test_who_is_behind_seems_to_want_everything(told, vm):
+def test_a_vm_that_is_behind_seems_to_want_everything(told, vm):
     assert told[vm].used + told[vm].waited > BEHIND
     assert told[vm].judged > 0.8
 
 
 @pytest.mark.parametrize('vm', ['calm-closed', 'calm-open', 'calm-pool'])
-def test_who_lacks_nothing_waits_where_others_run(told, vm):
+def test_a_vm_that_lacks_nothing_waits_where_others_run(told, vm):
     assert told[vm].used > told[vm].wanted
     assert 0.1 < told[vm].waited < 0.2
 

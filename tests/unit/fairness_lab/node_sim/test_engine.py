@@ -57,7 +57,7 @@ def test_quota_weights_count():
     )
 
 
-def test_what_is_used_on_one_node_counts_on_another():
+def test_use_on_one_node_counts_on_another():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     moment = rounds(cloud, build.setup())[-1]
     used = build.by_user(cloud, moment) / scenario_module.SPEED
@@ -194,7 +194,7 @@ def test_weights_stay_within_the_ratio():
     assert weights.max() / weights.min() == pytest.approx(5.0)
 
 
-def test_nobody_can_write_into_a_moment():
+def test_a_moment_cannot_be_written_into():
     cloud = build.cloud(build.ONE_NODE)
     moment = next(engine.simulate(cloud, build.setup()))
     with pytest.raises(ValueError, match='read-only'):

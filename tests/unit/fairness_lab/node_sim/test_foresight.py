@@ -96,7 +96,7 @@ def test_nodes_that_know_different_reports_have_views_of_their_own():
     assert views[0].deciding.tolist() == [0]
 
 
-def test_what_does_not_change_is_worked_out_once():
+def test_an_unchanged_cloud_is_worked_out_once():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=8)
     seen = []
 

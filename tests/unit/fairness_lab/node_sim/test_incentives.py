@@ -165,7 +165,7 @@ def test_loops_and_threads_reach_the_simulator(attacks, plain):
     assert made.loops.open.tolist() == [True, True, False, False]
 
 
-def test_what_burns_is_no_work(attacks, incentives, plain):
+def test_burned_cpu_time_is_no_work(attacks, incentives, plain):
     burning = plain.each(lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=3.0))
     made = attacks.scenario(burning).cloud
     work = incentives.Work(burning, made)
@@ -244,7 +244,7 @@ SINGLE = {
 """What the page says of these is in which few clouds they bring something."""
 
 
-def test_what_was_recorded_brings_little_or_is_explained():
+def test_recorded_attacks_bring_little_or_are_explained():
     path = benchmark.RESULTS / 'sim' / 'incentives.csv'
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [row['attack'] for row in rows] == list(

@@ -70,7 +70,7 @@ def test_vms_are_found_within_the_range():
     assert kernel.found(np.array([1, 512]))[:, CPU].tolist() == [100, 10000]
 
 
-def test_who_waits_and_what_is_busy():
+def test_stall_and_busy_parts_follow_from_wants_and_use():
     wished = np.array([build.wants(cpu_time=4, disk_read=1)] * 2)
     received = np.array([build.wants(cpu_time=1, disk_read=1)] * 2)
     outcome = kernel.measured(

@@ -93,7 +93,7 @@ parts = strategies.lists(
 
 
 @hypothesis.given(parts, strategies.floats(0.5, 4))
-def test_nobody_runs_and_waits_for_more_than_all_of_the_time(rows, cpus):
+def test_no_vm_runs_and_waits_for_more_than_all_of_the_time(rows, cpus):
     wanted = np.array([wish for wish, _, _ in rows])
     received = wanted * [part for _, part, _ in rows]
     received *= min(1.0, cpus / max(received.sum(), 1e-9))
@@ -135,7 +135,7 @@ def simulated(cloud, policy='none'):
     ]
 
 
-def test_what_an_open_loop_could_not_do_is_done_later():
+def test_work_that_an_open_loop_could_not_do_is_done_later():
     cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
     found = np.array(simulated(cloud))
     # For three rounds 0.4 are too much; from the fourth on 0.2 are left.

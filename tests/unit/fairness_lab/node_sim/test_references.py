@@ -41,7 +41,7 @@ SINGLE = {
     'each is as far below its endowment': (8, [9, 9], [6, 4], [5, 3]),
     'each is as far above its endowment': (12, [9, 9], [6, 4], [7, 5]),
     # One leaves 3 of its 5, which the other two share evenly beyond theirs.
-    'what one leaves goes to the others': (
+    'amounts that one leaves go to the others': (
         15,
         [2, 9, 9],
         [5, 5, 5],
@@ -81,7 +81,7 @@ def many():
 
 
 @pytest.mark.parametrize('name', references.ALLOCATORS)
-def test_nobody_gets_more_than_it_wants_and_no_node_gives_too_much(name, many):
+def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(name, many):
     got = references.ALLOCATORS[name](many)
     assert (got >= 0).all()
     assert (got <= many.demand * (1 + 1e-9)).all()

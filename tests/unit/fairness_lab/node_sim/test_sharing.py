@@ -52,7 +52,7 @@ def test_a_coupled_vm_is_as_fast_as_its_scarcest_resource():
     assert divided.received[1, build.READ] == pytest.approx(4)
 
 
-def test_what_a_coupled_vm_cannot_use_goes_to_the_others():
+def test_resources_that_a_coupled_vm_cannot_use_go_to_the_others():
     divided = divide(
         cpu_and_disk(2, 6),
         [cpu_and_disk(4, 4), cpu_and_disk(4, 8)],
@@ -186,7 +186,7 @@ def test_coupled_use_stays_in_proportion_and_within_capacity(given):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(nodes())
-def test_who_wants_more_is_held_up_by_something_of_which_all_is_used(given):
+def test_a_vm_that_wants_more_is_held_up_by_a_resource_used_in_full(given):
     capacity, demand, coupled, shares = given
     demand = demand.copy()
     demand[:, build.MEMORY] = 0.0

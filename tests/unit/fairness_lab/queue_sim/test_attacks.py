@@ -65,7 +65,7 @@ def test_as_much_is_asked_for_as_honestly(name):
     assert asked(attacked, True) == pytest.approx(asked(cloud, True))
 
 
-def test_what_is_resized_is_charged_as_it_is_and_fits():
+def test_a_resized_server_is_charged_as_it_is_and_fits():
     cloud, attacked = changed('resize', days='0.5')
     simulation = engine.Simulation(attacked, orders.FairTree())
     for moment in simulation.moments(1800.0):

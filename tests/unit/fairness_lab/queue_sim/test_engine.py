@@ -37,7 +37,7 @@ def run(cloud, order=None):
     return simulation, list(simulation.moments(100.0))
 
 
-def test_who_fits_starts_at_the_next_cycle():
+def test_a_request_that_fits_starts_at_the_next_cycle():
     found, moments = run(small_clouds.cloud([(3, 0, ONE, 50)]))
     assert found.started_s.tolist() == [10]
     assert found.fate.tolist() == [Fate.ENDED]
@@ -45,7 +45,7 @@ def test_who_fits_starts_at_the_next_cycle():
     assert [each.at_s for each in moments] == list(range(100, 1001, 100))
 
 
-def test_who_does_not_fit_waits_for_an_end():
+def test_a_request_that_does_not_fit_waits_for_an_end():
     cloud = small_clouds.cloud([(0, 0, WHOLE, 95), (0, 1, WHOLE, 20)])
     found, moments = run(cloud)
     assert found.started_s.tolist() == [0, 100]
@@ -75,7 +75,7 @@ def test_the_planner_is_told_what_runs_and_how_long_others_lasted():
     assert snapshot.lifetimes == {cluster.kind_of('p0', amounts): (40.0,)}
 
 
-def test_what_the_ledger_lacks_of_what_runs_is_granted():
+def test_running_use_that_the_ledger_lacks_is_granted():
     order = Watching()
     every = range(0, 100, 20)
     lifetimes = {0: 60, 1: 900}
@@ -112,7 +112,7 @@ def test_a_running_server_is_deleted_before_its_time():
     assert moments[-1].area[0].tolist() == [42 * 4096, 42 * 4]
 
 
-def test_who_waits_too_long_expires_at_that_moment():
+def test_a_request_that_waits_too_long_expires_at_that_moment():
     cloud = small_clouds.cloud(
         [(0, 0, WHOLE, 500), (7, 1, WHOLE, 5)], longest_wait_s=60
     )
@@ -170,7 +170,7 @@ def test_planners_see_what_is_allocated():
     assert [each.user for each in snapshot.requests] == ['u1']
 
 
-def test_what_happens_to_nobody_is_not_planned():
+def test_an_event_that_concerns_no_request_is_not_planned():
     cloud = small_clouds.cloud([(0, 0, ONE, 15), (0, 0, ONE, 15)])
     found, _ = run(cloud)
     assert found.plans == 1
@@ -238,7 +238,7 @@ def test_a_preemptible_server_leaves_after_notice_and_comes_back():
     assert found.fate[0] == Fate.ENDED
 
 
-def test_who_saves_at_a_notice_loses_nothing_and_goes_on():
+def test_a_server_that_saves_at_a_notice_loses_nothing_and_goes_on():
     """The same, with a notice that is long enough."""
     requests = [(0, 0, WHOLE, 900), (600, 1, WHOLE, 100)]
     cloud = small_clouds.cloud(
@@ -284,7 +284,7 @@ def test_room_is_kept_free(marks, started_s, left):
     assert found.leaving.left.sum() == left
 
 
-def test_who_comes_back_waits_with_their_age():
+def test_a_server_that_comes_back_waits_with_its_age():
     order = Watching()
     requests = [
         (5, 0, WHOLE, 9000),
@@ -301,7 +301,7 @@ def test_who_comes_back_waits_with_their_age():
     assert waiting == {'00000002': 620}
 
 
-def test_nobody_leaves_for_who_went_away_in_time():
+def test_no_server_leaves_for_a_request_withdrawn_in_time():
     requests = [(0, 0, WHOLE, 2000), (600, 1, WHOLE, 100, 680)]
     found, _ = run(small_clouds.cloud(requests, preemptible={0}))
     assert (found.leaving.left.tolist(), found.fate[1]) == (
@@ -310,7 +310,7 @@ def test_nobody_leaves_for_who_went_away_in_time():
     )
 
 
-def test_what_preemptible_servers_have_is_not_charged():
+def test_use_of_preemptible_servers_is_not_charged():
     order = Watching()
     requests = [(0, 0, WHOLE, 5000), (100, 0, WHOLE, 100)]
     run(small_clouds.cloud(requests, preemptible={0}), order)

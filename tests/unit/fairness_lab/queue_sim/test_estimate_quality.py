@@ -27,11 +27,11 @@ def test_where_all_last_alike_all_start_when_they_were_told():
     assert (found['off_s'], found['by_p90_alone']) == (0, 1)
 
 
-def test_who_is_never_told_is_not_judged():
+def test_a_request_that_is_never_told_is_not_judged():
     assert judged([(0, 0, WHOLE, 900)] * 3) is None
 
 
-def test_who_expires_after_the_promise_was_not_in_time():
+def test_a_request_that_expires_after_its_promise_was_not_in_time():
     # They last as the five before, but for the one that goes on for ever.
     requests = [(0, 0, WHOLE, 50)] * 6 + [(310, 0, WHOLE, 900)]
     requests += [(320, 1, WHOLE, 50)]

@@ -43,7 +43,7 @@ def test_shares_count():
     assert found.summary['jain']['mean'] == pytest.approx(1)
 
 
-def test_what_nobody_else_wants_is_in_right_hands():
+def test_room_that_no_other_user_wants_is_in_right_hands():
     found = judged(small_clouds.cloud([(0, 0, WHOLE, 5000)]))
     assert found.summary['share_error']['largest'] == 0
 
@@ -107,7 +107,7 @@ def test_utilisation_is_of_all_the_time_and_of_what_counts():
     }
 
 
-def test_nobody_asks():
+def test_a_cloud_without_requests_is_judged():
     found = judged(small_clouds.cloud([]))
     assert found.summary['waiting']['mean_s'] is None
     assert found.summary['waiting']['longest_s'] is None
@@ -115,7 +115,7 @@ def test_nobody_asks():
     assert found.summary['jain']['mean'] == 1
 
 
-def test_what_is_lost_to_others_is_a_part_of_all_that_was_used():
+def test_work_lost_to_others_is_a_part_of_all_use():
     """One user's server leaves after 690 s, another's would, too."""
     requests = [(0, 0, WHOLE, 2000), (0, 1, WHOLE, 2000), (600, 2, WHOLE, 300)]
     cloud = small_clouds.cloud(

@@ -48,7 +48,7 @@ def test_published_migrations_come_out_with_classes_in_turn():
     assert found[market.OURS] == 0
 
 
-def test_what_is_recorded_comes_out_again():
+def test_recorded_tables_of_the_market_come_out_again():
     recorded = json.loads(RECORDED.read_text('utf-8'))
     tables = market.tables(recorded['seed'])
     assert {name: recorded[name] for name in tables} == tables

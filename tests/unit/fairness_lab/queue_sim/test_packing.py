@@ -32,7 +32,7 @@ def run(mix, strategy, hosts):
 
 
 @pytest.mark.parametrize('rule', ['fullest', 'cosine, moved'])
-def test_what_is_recorded_of_strategies_is_what_comes_out(rule):
+def test_recorded_results_of_strategies_come_out_again(rule):
     mix = packing.Mix(1000, 100, 0.2, packing.Sizes.POWERS)
     outcome = run(mix, experiments._STRATEGIES[rule], 100)
     [row] = [row for row in FOUND['strategies'] if row['strategy'] == rule]

@@ -42,7 +42,7 @@ def test_every_strategy_plays_all_starts_and_ends(trace):
     assert emptiest['hosts'] >= fullest['hosts']
 
 
-def test_who_finds_no_host_is_refused(trace):
+def test_a_vm_that_finds_no_host_is_refused(trace):
     for row in packing_traces.table(trace, 1, 1):
         assert row['refused'] == 2
         assert row['most'] == 1

@@ -46,7 +46,7 @@ def test_settings_replace_what_is_written(tmp_path):
 
 
 @pytest.mark.parametrize('name', reader.names())
-def test_what_comes_with_it_is_read(name):
+def test_a_bundled_scenario_is_read(name):
     cloud = reader.find(name)
     assert cloud.name == name
     largest = cloud.hosts.max(axis=0)
@@ -129,7 +129,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('change', 'expected'), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named(tmp_path, change, expected):
+def test_the_fault_of_a_scenario_is_named(tmp_path, change, expected):
     with pytest.raises(exception.BadScenario) as caught:
         read(tmp_path, GOOD.replace(*change))
     assert str(caught.value).startswith(str(tmp_path / 'mine.yaml'))

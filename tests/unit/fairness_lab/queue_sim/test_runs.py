@@ -73,7 +73,7 @@ def test_the_same_bytes_again(tmp_path):
     assert len(first) == 1 + len(TABLES)
 
 
-def test_whoever_looks_is_told_how_far_it_is(tmp_path):
+def test_a_meter_is_told_how_far_the_run_is(tmp_path):
     meter = Meter()
     runs.run(cloud(), 'fifo', tmp_path, meter)
     looks = len((tmp_path / 'series.csv').read_text().splitlines()) - 1

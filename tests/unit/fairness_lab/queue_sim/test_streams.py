@@ -73,7 +73,7 @@ def test_bursts_come_at_once_and_change_no_demand():
     assert held(stream)[1] == pytest.approx(0.5, rel=0.1)
 
 
-def test_nobody_asks_while_away():
+def test_an_absent_user_asks_for_nothing():
     active = ((0.0, 0.25 * DAY_S), (0.5 * DAY_S, DAY_S))
     stream = drawn(active=active)
     away = (stream.asked_s >= 0.25 * DAY_S) & (stream.asked_s < 0.5 * DAY_S)

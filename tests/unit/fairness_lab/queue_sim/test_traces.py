@@ -304,9 +304,7 @@ def test_vms_of_azure_need_parts_of_the_largest_host(tmp_path):
         ([], KINDS, 'expected at least one request'),
     ],
 )
-def test_what_is_wrong_in_the_trace_of_azure_is_named(
-    tmp_path, vms, kinds, message
-):
+def test_the_fault_of_a_trace_of_azure_is_named(tmp_path, vms, kinds, message):
     path = packing(tmp_path / 'packing.sqlite', vms, kinds)
     with pytest.raises(exception.BadTrace, match=re.escape(message)) as error:
         traces.read(traces.Trace(path, {}, 4.0), LARGEST)

@@ -245,7 +245,7 @@ def test_an_expectation_goes_through_json():
         )
 
 
-def test_who_is_not_there_does_not_pass():
+def test_a_vm_that_is_not_there_does_not_pass():
     run = result.build(fake_run.one_node_cpu())
     missing = checks.Expectation(
         'cpu-part', 'part', ('nobody',), around='max-min', within=0.1

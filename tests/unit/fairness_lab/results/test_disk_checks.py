@@ -53,7 +53,7 @@ def evaluated(made):
     return {item.name: item for item in made}
 
 
-def test_what_each_vm_moved_is_its_part_of_the_node():
+def test_bytes_that_a_vm_moved_are_its_part_of_the_node():
     built = result.build(run('one-node-disk', BIG, fio_rates=BIG))
     light = built['disk']['b1']
     assert light['share'] == pytest.approx(0.5)
@@ -173,7 +173,7 @@ def judged(*given, **options):
     return {item.name: item.passed for item in made}
 
 
-def test_who_uses_one_node_gets_more_of_both():
+def test_a_user_of_one_node_gets_more_of_both():
     assert judged({'single': 0.6, 'first': 0.4}, DISK) == {
         'more-cpu-single': True,
         'more-disk-single': True,
@@ -182,7 +182,7 @@ def test_who_uses_one_node_gets_more_of_both():
     }
 
 
-def test_who_uses_two_nodes_must_not_get_as_much():
+def test_a_user_of_two_nodes_must_not_get_as_much():
     found = judged({'single': 0.5, 'first': 0.5}, {**DISK, 'single': 0.5})
     assert not found['more-cpu-single']
     assert not found['more-disk-single']

@@ -42,7 +42,7 @@ def named(result):
     return {check.name for check in expected.evaluate(result)}
 
 
-def test_who_competes_on_one_node_only_gets_more_there(results):
+def test_a_user_who_competes_on_one_node_only_gets_more_there(results):
     result = results('two-nodes-cpu')
     parts = {n: vm['cpu_share'] for n, vm in result['instances'].items()}
     assert parts['single'] == pytest.approx(0.70, abs=0.04)
@@ -84,7 +84,7 @@ def test_agents_that_never_meet_are_found_out(results):
     ]
 
 
-def test_what_is_lost_where_nobody_waits_is_found_out(results):
+def test_a_loss_where_no_vm_waits_is_found_out(results):
     result = results('two-nodes-cpu')
     result['instances']['second']['cpu_s'] *= 0.9
     result['instances']['other']['weight_range'] = {'cpu': [1.0, 1.2]}
@@ -111,7 +111,7 @@ def test_a_peer_that_was_away_is_taken_in_again(results):
         ({'instances': {'single': {'distance': 0.051}}}, 'as-before-1'),
     ],
 )
-def test_what_is_not_as_before_is_found_out(results, change, missed):
+def test_a_state_that_is_not_as_before_is_found_out(results, change, missed):
     result = results('cut-node')
     result['healings'][0].update(change)
     assert failed(result) == [missed]

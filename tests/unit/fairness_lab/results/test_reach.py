@@ -51,7 +51,7 @@ def test_a_late_joiner_is_apart_until_it_starts():
     assert groups(events, 5) == BOTH
 
 
-def test_what_happens_to_vms_and_redis_parts_nobody():
+def test_events_of_vms_and_redis_part_no_nodes():
     events = [
         (1, 'freeze', 'n2-vm'),
         (2, 'kill-redis', ''),

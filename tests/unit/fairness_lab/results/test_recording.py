@@ -19,7 +19,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_a_written_recording_is_read_again(tmp_path):
     written = fake_run.one_node_cpu(events=[(3.0, 'freeze', 'a1')])
     recording.write(written, tmp_path)
     assert recording.read(tmp_path) == written
@@ -34,7 +34,7 @@ def test_a_recording_of_old_without_more_columns_can_be_read(folder):
     assert all(not row.more for row in recording.read(folder).readings)
 
 
-def test_what_else_was_read_and_what_fio_moved_comes_back(tmp_path):
+def test_further_readings_and_bytes_of_fio_come_back(tmp_path):
     written = fake_run.one_node_cpu(duration_s=5.0)
     more = {'read_bytes': 5.0, 'io_weight': 250.0, 'wait_s': 0.5}
     rows = tuple(
@@ -134,7 +134,7 @@ def test_rows_come_in_the_order_of_time(folder):
         (lambda meta: meta.update(options=None), r'options\.interval_s'),
     ],
 )
-def test_what_the_meta_file_lacks_is_named(folder, drop, named):
+def test_a_key_that_the_meta_file_lacks_is_named(folder, drop, named):
     meta = json.loads((folder / 'meta.json').read_text())
     drop(meta)
     (folder / 'meta.json').write_text(json.dumps(meta))

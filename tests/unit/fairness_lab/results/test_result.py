@@ -59,7 +59,7 @@ def test_with_agents_every_user_gets_the_same():
     assert vm['work_per_s'] == pytest.approx(50, rel=1e-2)
 
 
-def test_what_vcpus_waited_is_a_part_of_the_time():
+def test_waits_of_vcpus_are_a_part_of_the_time():
     run = fake_run.one_node_cpu()
     readings = tuple(
         dataclasses.replace(row, more={'wait_s': 0.6 * row.t_s})

@@ -77,7 +77,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('entry', 'said'), WRONG.items(), ids=WRONG)
-def test_what_is_wrong_is_refused_with_its_line(tmp_path, entry, said):
+def test_a_wrong_expectation_is_refused_with_its_line(tmp_path, entry, said):
     path = written(tmp_path, entry)
     with pytest.raises(exception.BadScenario) as caught:
         reader.read(path, programs.LABORATORY)

@@ -79,7 +79,7 @@ def test_a_scenario_of_the_laboratory_means_the_same(name):
 
 
 @pytest.mark.parametrize('name', sorted(NOT_HERE))
-def test_what_means_nothing_here_is_refused(name):
+def test_a_scenario_of_the_laboratory_alone_is_refused(name):
     with pytest.raises(
         exception.BadScenario, match='only nova-fairness-lab understands'
     ):
@@ -92,7 +92,7 @@ def test_the_least_that_is_a_scenario(tmp_path):
     assert cloud.capacity[0, build.CPU] == values.SPEED
 
 
-def test_what_vms_do_over_time(tmp_path):
+def test_load_and_events_of_vms_are_read_over_time(tmp_path):
     cloud = read(
         tmp_path,
         LEAST
@@ -126,7 +126,7 @@ events:
     ]
 
 
-def test_what_happens_to_a_node_does_not_happen_to_a_vm_of_its_name(tmp_path):
+def test_an_event_of_a_node_does_not_happen_to_a_vm_of_its_name(tmp_path):
     text = LEAST.replace('a: {user: u}', 'n: {user: u}')
     cloud = read(tmp_path, text + 'events: [{at: 4, cut: n}]\n').cloud
     assert cloud.cut.any()
@@ -328,7 +328,7 @@ WRONG = {
         LEAST.replace('{user: u}', '{user: u, node: m}'),
         ', line 7: scenario.vms.a.node: expected one of n',
     ),
-    'a load of nobody': (
+    'a load of an unknown VM': (
         LEAST + 'load:\n  b: [{at: 0, cpu: 1}]\n',
         ', line 9: scenario.load.b: expected a VM or group out of a',
     ),
@@ -396,7 +396,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('text', 'expected'), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_and_where(tmp_path, text, expected):
+def test_a_fault_is_told_with_its_place(tmp_path, text, expected):
     assert wrong(tmp_path, text).startswith(expected)
 
 

@@ -83,7 +83,7 @@ load: {a: [{at: 0, STEP}]}
         (1, 'tcp_receive_flows: max', 'tcp_receive_flows'),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, nics, step, expected):
+def test_an_impossible_network_load_is_refused(tmp_path, nics, step, expected):
     path = tmp_path / 'x.yaml'
     path.write_text(SCENARIO.replace('NICS', str(nics)).replace('STEP', step))
     with pytest.raises(exception.BadScenario, match=expected):

@@ -45,7 +45,7 @@ def test_the_scenarios_of_the_issue_are_there():
     } <= set(programs.LABORATORY.names())
 
 
-def test_what_is_not_said_has_a_default(tmp_path):
+def test_a_missing_key_has_a_default(tmp_path):
     found = read(tmp_path, SMALL)
     assert found.name == 'mine'
     assert found.agents.metric == 'DominantShareMetric'
@@ -263,7 +263,7 @@ def test_a_wrong_load_or_event_is_named(tmp_path, more, says):
         ),
     ],
 )
-def test_what_only_the_simulator_can_do_is_left_to_it(
+def test_a_key_of_the_simulator_alone_is_left_to_it(
     tmp_path, old, new, line, key
 ):
     assert old in SMALL

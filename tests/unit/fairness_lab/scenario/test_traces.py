@@ -41,7 +41,7 @@ def read(tmp_path, trace=TRACE, scenario=SCENARIO):
     return experiment.read(path).cloud
 
 
-def test_what_a_trace_says(tmp_path):
+def test_a_trace_is_read(tmp_path):
     cloud = read(tmp_path)
     assert cloud.vms == ('a', 'b')
     assert cloud.users == ('alice', 'bob')
@@ -128,7 +128,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('trace', 'expected'), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_and_where(tmp_path, trace, expected):
+def test_the_fault_of_a_trace_is_told_with_its_place(
+    tmp_path, trace, expected
+):
     with pytest.raises(exception.BadTrace) as caught:
         read(tmp_path, trace)
     found = str(caught.value).removeprefix(str(tmp_path / 'trace.csv'))

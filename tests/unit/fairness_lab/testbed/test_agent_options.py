@@ -40,7 +40,7 @@ def test_the_agent_accepts_what_the_laboratory_writes(tmp_path):
     assert conf.fairness_observe.prometheus_port == 0
 
 
-def test_what_a_scenario_says_of_the_agent_wins(tmp_path):
+def test_agent_options_of_a_scenario_win(tmp_path):
     more = {'fairness': {'interval': '7'}, 'DEFAULT': {'debug': 'true'}}
     settings = options_of(tmp_path, options=more)
     assert settings['fairness']['interval'] == '7'

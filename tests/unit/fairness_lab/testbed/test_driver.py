@@ -297,7 +297,7 @@ events:
 """
 
 
-def test_what_happens_between_nodes_happens_on_time(tmp_path):
+def test_events_between_nodes_happen_on_time(tmp_path):
     fake, _, made = run(tmp_path, PEERS)
     made.run()
     assert fake.told == [

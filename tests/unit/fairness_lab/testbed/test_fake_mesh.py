@@ -52,7 +52,7 @@ def test_a_report_ages_out_after_three_intervals(mesh):
 
 
 @pytest.mark.parametrize('how', ['freeze', 'kill', 'flush'])
-def test_who_knows_each_other_goes_on_without_redis(mesh, how):
+def test_nodes_that_know_each_other_go_on_without_redis(mesh, how):
     hears(mesh, 'a')
     getattr(mesh.redis, how)()
     assert hears(mesh, 'a', 10.0) == {'a', 'b'}
@@ -61,7 +61,7 @@ def test_who_knows_each_other_goes_on_without_redis(mesh, how):
 @pytest.mark.parametrize(
     ('away', 'back'), [('freeze', 'thaw'), ('kill', 'start')]
 )
-def test_who_starts_anew_is_found_only_with_redis(mesh, away, back):
+def test_a_node_that_starts_again_is_found_only_with_redis(mesh, away, back):
     hears(mesh, 'a')
     getattr(mesh.redis, away)()
     mesh.leave('b')
@@ -72,7 +72,7 @@ def test_who_starts_anew_is_found_only_with_redis(mesh, away, back):
     assert hears(mesh, 'a', 20.0) == {'a', 'b'}
 
 
-def test_who_is_cut_off_hears_only_itself(mesh):
+def test_a_node_that_is_cut_off_hears_only_itself(mesh):
     hears(mesh, 'a')
     mesh.cut.add('b')
     assert hears(mesh, 'a', 10.0) == {'a'}
@@ -81,7 +81,7 @@ def test_who_is_cut_off_hears_only_itself(mesh):
     assert hears(mesh, 'a', 20.0) == {'a', 'b'}
 
 
-def test_what_is_flushed_is_registered_again(mesh):
+def test_flushed_nodes_are_registered_again(mesh):
     hears(mesh, 'a')
     mesh.redis.flush()
     assert mesh.redis.lives == {}

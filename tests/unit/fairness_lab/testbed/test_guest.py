@@ -102,7 +102,7 @@ def test_reports_that_were_read_late_make_no_counter_faster(talk, monkeypatch):
     assert made.now('work') == 600
 
 
-def test_what_the_guest_does_not_know_is_an_error(talk):
+def test_a_command_unknown_to_the_guest_is_an_error(talk):
     _, made = talk(fly='error fly\n')
     with pytest.raises(exception.LabError, match=r"does not know 'fly'"):
         made.ask('fly', 10)

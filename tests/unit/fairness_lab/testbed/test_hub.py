@@ -15,7 +15,7 @@ def test_no_two_share_an_address():
 
 
 @pytest.mark.parametrize('number', [0, 255])
-def test_what_has_no_address_is_refused(number):
+def test_a_number_without_an_address_is_refused(number):
     with pytest.raises(ValueError, match='no address'):
         hub.address(number)
 

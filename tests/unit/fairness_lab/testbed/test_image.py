@@ -28,7 +28,7 @@ def records(packed):
         at = (content_at + fields[6] + 3) // 4 * 4
 
 
-def test_what_goes_in_comes_out_with_its_directories():
+def test_files_of_an_image_come_out_with_their_directories():
     assert list(records(image.cpio(ENTRIES))) == [
         ('init', 0o100755, b'#!/bin/true\n'),
         ('modules', 0o040755, b''),

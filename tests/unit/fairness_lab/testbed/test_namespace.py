@@ -32,7 +32,7 @@ def test_guest_and_bridge_are_in_one_network(segment):
 
 
 @pytest.mark.parametrize(('index', 'number'), [(31, 0), (-1, 0), (0, 2001)])
-def test_what_has_no_address_is_refused(index, number):
+def test_a_number_without_an_address_is_refused(index, number):
     with pytest.raises(ValueError, match='no address'):
         namespace.addresses(index, 0, number)
 

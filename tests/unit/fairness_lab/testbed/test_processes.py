@@ -32,7 +32,7 @@ def test_a_zombie_is_not_alive(sleeper):
     assert sleeper.returncode is None
 
 
-def test_what_is_not_ours_gets_no_signal(sleeper):
+def test_a_process_of_others_gets_no_signal(sleeper):
     assert not processes.send(sleeper.pid, signal.SIGKILL, lambda _: False)
     assert processes.identify(sleeper.pid)
 

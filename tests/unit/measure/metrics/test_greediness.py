@@ -49,7 +49,7 @@ def test_credit_is_given_for_what_others_took(usage, ratio, expected):
     np.testing.assert_allclose(heaviness, expected, atol=1e-15)
 
 
-def test_nobody_is_credited_for_what_others_took_on_another_node():
+def test_no_user_is_credited_for_use_by_others_on_another_node():
     apart = demands([[80, 20], [30, 50]], HALVES, node=[0, 1])
     got = greediness.GreedinessMetric().instances(apart)
     np.testing.assert_allclose(got, [0.30, 0.0], atol=1e-15)

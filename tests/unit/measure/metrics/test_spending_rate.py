@@ -32,7 +32,7 @@ def demands(vcpus, rates, node=None):
     )
 
 
-def test_who_spends_what_the_size_is_worth_has_a_heaviness_of_0():
+def test_a_vm_that_spends_the_worth_of_its_size_has_a_heaviness_of_0():
     found = METRIC.instances(demands([1, 2, 4], [10, 20, 40]))
     np.testing.assert_allclose(found, 0.0, atol=1e-12)
 

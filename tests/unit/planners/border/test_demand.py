@@ -144,7 +144,7 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
     assert found.unplaced == pytest.approx(one_by_one(cores, parts))
 
 
-def test_what_waits_short_needs_no_host_to_itself():
+def test_a_request_that_waited_shortly_needs_no_host_to_itself():
     wants = [border.want(8, NOW, part=8)]
     assert moved(half('c0'), half('c1'), *some(1), cloud=wants) == []
 
@@ -170,7 +170,7 @@ def test_spare_cores_are_kept():
 
 
 @pytest.mark.parametrize('place', [border.FOREIGN, border.DOWN, None], ids=str)
-def test_what_a_side_cannot_use_does_not_count_for_it(place):
+def test_a_host_that_a_side_cannot_use_does_not_count_for_it(place):
     unusable = border.node('x', 'cloud'), border.CLOSED, place
     assert moved(unusable, *some(2), cloud=waits(8))[-1:] == ['b0']
 
@@ -293,7 +293,7 @@ def leaving(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
 
 
 @pytest.mark.parametrize('state', ['cloud_asked', 'leaving_batch'])
-def test_who_is_on_the_way_comes_back_if_it_is_missed(state):
+def test_a_host_on_the_way_comes_back_if_it_is_missed(state):
     assert moved(leaving('a', state), batch=waits(8)) == ['-a']
     plan = planner.plan(
         border.snapshot(leaving('a', state), batch=waits(1)), NOW
@@ -304,7 +304,7 @@ def test_who_is_on_the_way_comes_back_if_it_is_missed(state):
     assert E.CANCEL not in [each.step for each in plan.actions]
 
 
-def test_who_has_longest_to_go_comes_back_first():
+def test_the_host_with_longest_to_go_comes_back_first():
     near = leaving('near', 'leaving_batch', gone_at=NOW + 60)
     far = leaving('far', 'leaving_batch', gone_at=NOW + HOUR)
     assert moved(near, far, batch=waits(8)) == ['-far']

@@ -162,7 +162,7 @@ def test_pledges_are_shares_of_the_tree_and_keep_their_sum_in_batch():
         ),
     ],
 )
-def test_what_keeps_shares_as_they_are_is_said(change, said):
+def test_the_reason_that_keeps_shares_is_told(change, said):
     shares = {
         name: each for name, each in {**SHARES, **change}.items() if each
     }
@@ -188,7 +188,7 @@ def test_only_what_differs_enough_is_given():
     assert pledges.to_give(found, changed(750, 270)) == {'b': 250}
 
 
-def test_who_is_no_group_keeps_the_share_that_it_has():
+def test_an_account_of_no_group_keeps_its_share():
     """Nobody need be on a list to be left alone, and nobody pays for it."""
     for other in (0, 50, 9631):
         present = {**SHARES, 'c': pledge.BatchShare('root', other)}
@@ -204,7 +204,7 @@ def given_once():
     return pledges.remembered(pledges.BatchMemory(), found, give, SHARES)
 
 
-def test_what_was_found_is_remembered_whenever_it_dies():
+def test_found_shares_are_remembered_at_any_time_of_death():
     kept = given_once()
     assert kept.found == {'a': 600, 'b': 400}
     # Before or after it was given, or half of it.
@@ -217,7 +217,7 @@ def test_what_was_found_is_remembered_whenever_it_dies():
     assert sum(each.share for each in again) == 450
 
 
-def test_what_was_given_is_taken_back_and_nothing_else():
+def test_given_shares_are_taken_back_and_nothing_else():
     kept = given_once()
     present = changed(750, 250)
     assert pledges.to_restore((), present, kept) == {'a': 600, 'b': 400}

@@ -165,7 +165,7 @@ def worlds(draw):
 
 
 @hypothesis.given(worlds(), st.sampled_from([None, 0, 2, 4]))
-def test_what_is_wanted_comes_to_rest(world, contended):
+def test_moves_of_hosts_come_to_rest(world, contended):
     rules = dataclasses.replace(
         RULES, stay_s=0.0, most_per_day=9, contended=contended
     )

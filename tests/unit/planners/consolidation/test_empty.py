@@ -39,7 +39,7 @@ def test_as_much_leaves_as_finds_room():
     assert where(empty.empty(cloud, 'h1')) == {'h11': 'h2'}
 
 
-def test_who_may_not_move_stays_and_the_others_leave():
+def test_a_server_that_may_not_move_stays_and_the_others_leave():
     servers = [lies('a', 'h1', demand=None), lies('b', 'h1')]
     cloud = small_cloud.filled([host('h1'), host('h2')], servers)
     assert where(empty.empty(cloud, 'h1')) == {'b': 'h2'}
@@ -54,7 +54,7 @@ def test_a_host_that_takes_nobody_is_emptied_too():
 
 @pytest.mark.parametrize('names', ['abc', 'cba'])
 @pytest.mark.parametrize('room', [1, 2])
-def test_whoever_has_least_choice_comes_first(names, room):
+def test_the_server_with_least_choice_comes_first(names, room):
     free, pinned, fills = names
     servers = [
         lies(free, 'h1'),
@@ -98,7 +98,7 @@ def test_figures_name_hosts_in_use_and_the_spread():
     )
 
 
-def test_what_moving_sends_counts():
+def test_traffic_of_a_move_counts():
     servers = [lies('a', 'h1', memory=100, sends=30.0), lies('b', 'h2', 2)]
     cloud = small_cloud.filled([host('h1'), host('h2')], servers)
     plan = empty.empty(cloud, 'h1', rules.USUAL)

@@ -69,7 +69,7 @@ def test_three_levels_make_room_for_each_other():
     assert plan.busy == (4, 3)
 
 
-def test_what_cannot_be_emptied_gives_what_fuller_hosts_take():
+def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
     snapshot = filled(a=[5, 2], b=[4, 1])
     assert planner.consolidate(snapshot).moves == ()
     plan = planner.consolidate(
@@ -152,7 +152,7 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
     ]
 
 
-def test_who_need_not_move_makes_room_for_who_must_and_comes_back():
+def test_a_server_makes_room_for_one_that_must_move_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)

@@ -215,9 +215,7 @@ def test_hosts_in_use_are_those_that_the_plan_tells(goal, snapshot, rules):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(clouds(), rules)
-def test_what_is_moved_to_empty_hosts_is_no_dearer_than_it_may(
-    snapshot, rules
-):
+def test_moves_to_empty_hosts_are_no_dearer_than_allowed(snapshot, rules):
     rules = dataclasses.replace(rules, dearest_mb=300, partial=False)
     plan = planner.consolidate(snapshot, rules)
     emptied = plan.busy[0] - plan.busy[1]
@@ -233,7 +231,7 @@ def test_what_is_moved_to_empty_hosts_is_no_dearer_than_it_may(
     groups,
     st.sampled_from(['', 'z2']),
 )
-def test_who_is_rescued_fits_afterwards(
+def test_a_rescued_request_fits_afterwards(
     snapshot, rules, vcpu, count, group, zone
 ):
     asked = small_cloud.ask(

@@ -67,7 +67,7 @@ def test_a_known_end_needs_no_lifetimes():
     assert reserved == cluster.Reservation(('a',), 130.0)
 
 
-def test_who_ends_in_time_starts_on_what_is_reserved():
+def test_a_request_that_ends_in_time_starts_on_reserved_room():
     found = plan(ask('short', 1, at=95.0), ask('long', 2, at=96.0))
     assert started(found) == {'short': ('a',)}
     why = found.waiting['long'].why
@@ -76,7 +76,7 @@ def test_who_ends_in_time_starts_on_what_is_reserved():
     assert found.waiting['long'].why.reason is R.BEHIND_OTHERS
 
 
-def test_who_leaves_enough_beside_it_may_last():
+def test_a_request_that_leaves_enough_beside_it_may_last():
     hosts = [host('a', vcpu=9, used=6), host('b', used=8)]
     one, two = ask('one', 1, 'q', at=95.0), ask('two', 1, 'q', at=96.0)
     found = plan(one, two, hosts=hosts)
@@ -85,7 +85,7 @@ def test_who_leaves_enough_beside_it_may_last():
     assert found.waiting['two'].why.reason is R.BEHIND_OTHERS
 
 
-def test_who_waited_for_long_has_the_closest_host_alone():
+def test_a_request_that_waited_for_long_has_the_closest_host_alone():
     found = plan(ask('short', 1, at=95.0), patience_s=10.0)
     assert found.waiting['big'].reserved == cluster.Reservation(('a',))
     assert started(found) == {}
@@ -108,7 +108,7 @@ def test_only_so_many_behind_it_are_tried():
     assert started(plan(*behind, ask('short', 1, at=99.0), depth=4))
 
 
-def test_nobody_is_tried_with_no_depth():
+def test_no_request_is_tried_with_no_depth():
     assert started(plan(ask('short', 1, at=99.0), depth=0)) == {}
 
 
@@ -235,7 +235,7 @@ def streams(draw):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(streams(), st.sets(st.sampled_from('pqr')))
-def test_nobody_delays_a_reservation(stream, known):
+def test_no_request_delays_a_reservation(stream, known):
     hosts, coming, lasts = stream
     learned = {name: (lasts[name],) * 5 for name in known}
     made = Simulation(hosts, coming, lasts, learned, planner.Backfill())
@@ -303,7 +303,7 @@ def test_a_known_end_is_waited_for_whatever_the_patience():
         assert started(plan) == {'short': ('b',)}
 
 
-def test_what_is_guessed_is_not_known_to_end_before_a_known_end():
+def test_a_guessed_end_is_not_taken_before_a_known_end():
     hosts = [host('a', used=7), host('b', used=8)]
     snapshot = cloud(
         hosts,
@@ -323,7 +323,7 @@ def test_what_is_guessed_is_not_known_to_end_before_a_known_end():
 FAR = 100 * 3600.0
 
 
-def test_what_is_expected_long_before_a_far_known_end_counts_too():
+def test_an_expected_end_long_before_a_far_known_end_counts_too():
     hosts = [host('a', used=8), host('b', used=5)]
     there = {
         'running': (known('a', 8, FAR), known('b', 5, None, 'q')),
@@ -378,7 +378,7 @@ def test_a_server_that_is_long_overdue_is_not_known_to_end():
 
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(streams(), st.sampled_from([0.0, 5.0, 3600.0]))
-def test_nobody_delays_what_is_known_however_short_the_patience(
+def test_no_request_delays_one_with_known_ends_at_any_patience(
     stream, patience_s
 ):
     hosts, coming, lasts = stream

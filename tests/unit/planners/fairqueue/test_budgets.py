@@ -43,7 +43,7 @@ def started(plan):
     return [each.request for each in plan.actions]
 
 
-def test_who_has_no_budget_left_is_told_so_and_keeps_nobody_back():
+def test_a_request_without_budget_is_told_so_and_delays_no_other():
     requests = (ask('first', 10), ask('second', 10), ask('third', 5))
     plan = planner.plan(cloud(requests), NOW)
     assert started(plan) == ['first', 'third']

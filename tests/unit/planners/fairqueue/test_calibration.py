@@ -27,7 +27,7 @@ def gone_by(waits_s, p50_s=600.0, p90_s=1200.0):
     return found
 
 
-def test_what_is_told_first_is_the_promise():
+def test_the_first_told_start_is_the_promise():
     first = calibration.Calibration().promised({'r': estimate(600, 900)}, NOW)
     assert first.promised({'r': estimate(9000, 9000)}, NOW + 60) is first
     judged = first.settled({'r': NOW + 700}, {}).judged()
@@ -35,7 +35,7 @@ def test_what_is_told_first_is_the_promise():
 
 
 @pytest.mark.parametrize(('at', 'count'), [(NOW + 800, 0), (NOW + 1000, 1)])
-def test_who_gave_up_tells_something_only_once_it_was_late(at, count):
+def test_a_withdrawn_request_tells_something_only_once_it_was_late(at, count):
     found = calibration.Calibration().promised({'r': estimate(600, 900)}, NOW)
     found = found.settled({}, {'r': at, 'nobody': at})
     assert (len(found.promises), len(found.past)) == (0, count)
@@ -57,7 +57,7 @@ def test_the_next_are_told_by_what_is_known():
     assert enough.told(made, NOW) == {'r': estimate(3 * HOUR_S, 3 * HOUR_S)}
 
 
-def test_what_short_waits_are_off_by_is_known_to_long_ones():
+def test_errors_of_short_waits_are_known_to_long_ones():
     # Each took 30 seconds longer than was said: half of the minute that
     # cycles and builds may take.
     past = gone_by([50.0] * calibration.LEAST, p50_s=20.0, p90_s=20.0)

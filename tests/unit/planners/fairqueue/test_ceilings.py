@@ -60,12 +60,14 @@ def cloud(*requests, **more):
         ),
     ],
 )
-def test_who_would_pass_a_ceiling_is_told_which(asked, running, over):
+def test_a_request_that_would_pass_a_ceiling_is_told_which(
+    asked, running, over
+):
     found = ceilings.Ceilings(cloud(running=running)).passed([asked])
     assert (found and tuple(found)) == over
 
 
-def test_who_waits_for_a_ceiling_is_told_so_and_keeps_nobody_back():
+def test_a_request_at_a_ceiling_is_told_so_and_delays_no_other():
     requests = (
         small_cloud.ask('first', 4),
         small_cloud.ask('second', 2),

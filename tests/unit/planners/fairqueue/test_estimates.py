@@ -76,7 +76,7 @@ def test_ends_are_seen_later_and_builds_take_their_time():
     }
 
 
-def test_who_starts_now_ends_in_time_too():
+def test_a_request_that_starts_now_ends_in_time_too():
     snapshot = cloud(
         [host('a')], [ask('r', 8), ask('s', 8)], lifetimes=last(60, 8)
     )
@@ -93,7 +93,7 @@ def test_where_nothing_is_known_nothing_is_estimated(size):
     assert forward(old) == {}
 
 
-def test_who_is_behind_one_that_stays_has_no_estimate():
+def test_a_request_behind_one_that_stays_has_no_estimate():
     # Nothing is known of q: it stays for ever.
     snapshot = full(ask('r', 8, 'q'), ask('s', 8), lifetimes=last(60, 8))
     assert forward(snapshot) == {'r': exact(110.0)}
@@ -114,7 +114,7 @@ def test_the_same_has_the_same_estimates():
     assert len(set(made)) > 1
 
 
-def test_who_expires_before_has_no_estimate():
+def test_a_request_that_expires_before_has_no_estimate():
     first = ask('r', 8, expires_at=105.0)
     snapshot = full(first, ask('s', 8), lifetimes=last(60, 8))
     assert forward(snapshot) == {'s': exact(110.0)}
@@ -131,7 +131,9 @@ def test_room_that_an_expired_one_kept_is_given_at_that_moment():
     assert forward(snapshot) == {'s': exact(105.0)}
 
 
-def test_who_can_never_start_keeps_nobody_from_an_estimate(monkeypatch):
+def test_a_request_that_can_never_start_hides_no_estimate_of_others(
+    monkeypatch,
+):
     monkeypatch.setattr(estimates, 'FOLLOWED', 1)
     snapshot = full(
         ask('never', 99), ask('r', 8), ask('s', 8), lifetimes=last(60, 8)
@@ -170,7 +172,7 @@ def test_plans_of_a_sample_are_bounded(monkeypatch):
 
 
 @pytest.mark.parametrize(('vcpu', 'apart_s'), [(4, 60.0), (8, 120.0)])
-def test_what_starts_counts_for_orders_by_shares(vcpu, apart_s):
+def test_a_started_request_counts_for_orders_by_shares(vcpu, apart_s):
     # Both use nothing now; each start puts the other project first.
     fair = functools.partial(planner.plan, order=orders.FairTree())
     requests = [ask(f'{p}{n}', vcpu, p) for p in 'pq' for n in range(3)]

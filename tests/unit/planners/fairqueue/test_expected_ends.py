@@ -21,9 +21,7 @@ TEN = tuple(float(n) for n in range(10, 110, 10))
         (500, expected_ends.LATE, None),
     ],
 )
-def test_what_is_expected_are_lifetimes_of_those_that_got_older(
-    age_s, quantile, lasts
-):
+def test_expected_lifetimes_are_those_of_older_servers(age_s, quantile, lasts):
     assert expected_ends.expected(TEN, age_s, quantile) == lasts
 
 

@@ -87,7 +87,7 @@ def test_the_penalty_of_a_start_goes_with_it():
     assert arranged(order, requests) == ['a', 'b']
 
 
-def test_who_grew_past_their_ceiling_starts_nothing():
+def test_a_project_that_grew_past_its_ceiling_starts_nothing():
     # Kueue: quota was passed by growing after admission.
     limits = {'p': cluster.Limits(ceiling={'VCPU': 4})}
     snapshot = small_cloud.cloud(

@@ -124,7 +124,7 @@ def test_of_a_group_above_a_ceiling_the_oldest_below_it_start(most, why):
     assert not planner.plan(after, NOW).actions
 
 
-def test_who_was_left_out_waits_for_members_once_they_run():
+def test_a_left_out_request_waits_for_members_once_they_run():
     hosts = [host('a', 8, 900), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     snapshot = cloud(hosts, asked)
@@ -135,7 +135,9 @@ def test_who_was_left_out_waits_for_members_once_they_run():
 
 
 @pytest.mark.parametrize('is_told', [True, False])
-def test_who_waits_for_a_member_has_a_reservation_for_its_known_end(is_told):
+def test_a_request_that_waits_for_a_member_is_reserved_for_its_known_end(
+    is_told,
+):
     hosts = [host('a', 8, 900, (8, 100)), host('b', 8, 900, (8, 100))]
     member = cluster.Running(
         'a',
@@ -342,7 +344,7 @@ def test_a_large_group_has_hosts_in_bounded_work():
     assert len(placed) == len(set(placed)) == 700
 
 
-def test_what_a_solver_chose_is_checked():
+def test_a_choice_of_a_solver_is_checked():
     hosts = cloud([host('a', 4, 4)], [])
     shape = capacity.FreeRoom(hosts).hosts.shape(small_cloud.demand(3, 3))
     jobs = [groups.AlikeServers(shape, 2)]

@@ -120,7 +120,7 @@ class TestFit:
         one = asked('a', 4)
         assert fitting.fit(snapshot([2, 5], [one]), one, {}).hosts == ('h1',)
 
-    def test_what_is_lacking_is_told(self):
+    def test_the_lacking_amount_is_told(self):
         one = asked('a', 4)
         found = fitting.fit(snapshot([2, 3], [one]), one, {})
         assert (found.hosts, found.why.reason) == ((), R.NO_ROOM)

@@ -118,7 +118,7 @@ def test_turns_follow_shares(order):
     assert first.count('p') == pytest.approx(28, abs=1)
 
 
-def test_who_used_more_than_their_share_waits():
+def test_a_project_that_used_more_than_its_share_waits():
     requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
     history = {'p': np.array([0.5, 0.1])}
     for order in (orders.FairTree(), orders.FairTree(charge=0)):
@@ -219,7 +219,7 @@ def test_users_come_as_the_priorities_of_synergy_say():
     assert names == ['of a2', 'of a1', 'of b1']
 
 
-def test_who_would_borrow_least_comes_first_as_in_kueue():
+def test_the_project_that_would_borrow_least_comes_first_as_in_kueue():
     requests = [ask('a', 'p', vcpu=10), ask('b', 'q', vcpu=4, at=9.0)]
     own = {'p': small_cloud.guaranteed(10, 1000)}
     order = orders.DominantShare()
@@ -227,7 +227,7 @@ def test_who_would_borrow_least_comes_first_as_in_kueue():
     assert projects(order, requests, limits=own) == 'pq'
 
 
-def test_who_has_less_than_the_part_desired_comes_first():
+def test_the_project_below_the_desired_part_comes_first():
     requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
     used = {'p': np.array([1, 100]), 'q': np.array([1, 50])}
     assert projects(orders.Distribution(), requests, used=used) == 'qp'
@@ -255,7 +255,7 @@ def test_uses_are_told_in_times_of_the_share():
         assert told(order, requests, 'b', **there)['user_use'] == 0
 
 
-def test_who_has_no_share_is_not_told_how_often_it_was_used():
+def test_a_project_without_a_share_is_not_told_how_often_it_was_used():
     requests = [ask('a', 'p'), ask('c', 'q')]
     none = (cluster.Account('p', None, 0),)
     found = told(orders.Distribution(), requests, 'a', accounts=none)
@@ -293,7 +293,7 @@ def test_projects_are_told_how_far_they_are_ahead():
     assert found['beyond_desired'] == pytest.approx(0.25)
 
 
-def test_what_was_granted_counts_in_later_cycles():
+def test_granted_use_counts_in_later_cycles():
     requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
     there = {
         'history': {'q': np.array([0.01, 0.0])},

@@ -45,7 +45,7 @@ def test_an_empty_cloud_has_an_empty_plan():
     assert planner.plan(cloud([]), 0) == cluster.Plan()
 
 
-def test_what_fits_starts_where_least_is_left_over():
+def test_a_request_that_fits_starts_where_least_is_left_over():
     hosts = [host('a', used=1), host('b', used=6), host('c', used=3)]
     plan = planner.plan(cloud(hosts, [ask('r', 2)]), 0)
     assert started(plan) == {'r': ('b',)}
@@ -88,7 +88,7 @@ def test_an_unused_guaranteed_part_is_nobody_elses():
     )
 
 
-def test_what_is_beyond_the_guaranteed_part_is_shared_in_every_class():
+def test_room_beyond_the_guaranteed_part_is_shared_in_every_class():
     snapshot = cloud(
         [host('a', memory=1000)],
         [ask('r', memory=600, project='p')],
@@ -129,7 +129,7 @@ def test_a_preemptible_request_comes_after_all_others():
     assert started(plan) == {'new': ('a',), 'old': ('a',)}
 
 
-def test_what_is_guaranteed_to_others_is_lent_while_they_leave_it():
+def test_guaranteed_room_is_lent_while_its_owners_leave_it():
     snapshot = cloud(
         [host('a')],
         [ask('r', 3, 'q'), ask('s', 3, 'q', band=LENT)],
@@ -138,7 +138,7 @@ def test_what_is_guaranteed_to_others_is_lent_while_they_leave_it():
     assert started(planner.plan(snapshot, 9)) == {'s': ('a',)}
 
 
-def test_what_preemptible_servers_have_is_taken_from_no_part():
+def test_use_of_preemptible_servers_is_taken_from_no_part():
     snapshot = cloud(
         [host('a', used=4)],
         [ask('r', 4, 'p')],
@@ -166,7 +166,7 @@ def test_preemptible_servers_have_a_limit_of_their_own():
     )
 
 
-def test_who_runs_much_that_is_preemptible_comes_later():
+def test_a_project_with_many_preemptible_servers_comes_later():
     asked = [ask('r', 4, 'p', band=LENT), ask('s', 4, 'q', 1, band=LENT)]
     running = (lent('a', 4, user='u'),)
     snapshot = cloud([host('a', used=4)], asked, running=running)
@@ -236,7 +236,7 @@ def test_several_behind_the_first_are_told_so():
     assert why(plan, 'y') == (R.BEHIND_OTHERS, '', {'before': 2})
 
 
-def test_what_the_first_waits_for_of_the_shared_part_is_kept():
+def test_shared_room_that_the_first_waits_for_is_kept():
     snapshot = cloud(
         [host('a', vcpu=8), host('b', vcpu=8)],
         [ask('big', 6, 'q', at=1), ask('low', 2, 'r', at=2)],
@@ -467,7 +467,7 @@ def test_groups_of_two_projects_are_two_groups():
     assert started(plan) == {'s': ('a',)}
 
 
-def test_who_waited_too_long_expires():
+def test_a_request_that_waited_too_long_expires():
     requests = [
         ask('r', at=1, expires_at=5.0),
         ask('s', at=2, expires_at=9.5),
@@ -484,7 +484,7 @@ def test_a_host_with_more_used_than_it_has_takes_nobody():
     assert why(plan, 'r') == (R.NO_ROOM, 'VCPU', {'asked': 1, 'free': 0})
 
 
-def test_what_is_used_on_a_disabled_host_is_not_missing_from_the_cloud():
+def test_use_on_a_disabled_host_is_not_missing_from_the_cloud():
     hosts = [host('a', takes=False, used=8), host('b')]
     snapshot = cloud(hosts, [ask('r', 8, 'q')], used={'p': vector(8)})
     assert started(planner.plan(snapshot, 9)) == {'r': ('b',)}
@@ -524,7 +524,7 @@ def test_another_order_chooses_another_first():
     assert list(started(planner.plan(snapshot, 9, Youngest()))) == ['s']
 
 
-def test_what_starts_later_in_a_plan_is_seen_by_those_before():
+def test_a_later_start_of_a_plan_is_seen_by_requests_before():
     hosts = [host('a', vcpu=2), host('b', vcpu=4)]
     snapshot = cloud(hosts, [ask('r', 2, at=1), ask('s', 4, at=2)])
     plan = planner.plan(snapshot, 9)

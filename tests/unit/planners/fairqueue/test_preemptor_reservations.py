@@ -44,7 +44,7 @@ def started(plan):
 
 @pytest.mark.parametrize('group', [APART, TOGETHER])
 @pytest.mark.parametrize('at', [-1.0, 1.0])
-def test_who_joins_a_group_takes_no_promise_from_it(group, at):
+def test_a_request_that_joins_a_group_takes_no_promise_from_it(group, at):
     asked = [
         ask('r', 8, group=group),
         ask('joins', 8, at=at, group=group),
@@ -59,7 +59,7 @@ def test_who_joins_a_group_takes_no_promise_from_it(group, at):
     assert started(plan) == {'r': ('a',)}
 
 
-def test_who_joins_starts_on_its_own_where_there_is_room():
+def test_a_joining_request_starts_on_its_own_where_there_is_room():
     asked = [ask('r', 8, group=APART), ask('joins', 1, at=1.0, group=APART)]
     plan = planner.plan(promised(asked, hosts=[host('b', used=7)]), 9.0)
     assert started(plan) == {'joins': ('b',)}
@@ -104,7 +104,7 @@ def test_room_that_another_promised_one_needs_no_more_is_used_at_once():
     ),
     st.sampled_from([APART, TOGETHER]),
 )
-def test_nobody_has_promised_room_whoever_asks_how(others, group):
+def test_no_other_request_gets_promised_room_however_it_asks(others, group):
     asked = [
         ask('r', 8, group=group),
         *(

@@ -326,7 +326,7 @@ def _groups(snapshot):
 
 
 @hypothesis.given(clouds())
-def test_what_is_planned_changes_no_argument(snapshot):
+def test_a_plan_changes_no_argument(snapshot):
     used = snapshot.inventory.used.copy()
     projects = {name: use.copy() for name, use in snapshot.used.items()}
     planner.plan(snapshot, NOW)

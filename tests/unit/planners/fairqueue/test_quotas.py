@@ -34,12 +34,12 @@ def started(plan):
     return [each.request for each in plan.actions]
 
 
-def test_who_owns_nothing_borrows_what_nobody_asks_for():
+def test_a_project_that_owns_nothing_borrows_idle_room():
     plan = planner.plan(cloud([ask('r', 8, 'q')], [owner('p', 8)]), 9.0)
     assert started(plan) == ['r']
 
 
-def test_what_is_not_lent_is_left_for_its_owner():
+def test_room_that_is_not_lent_is_left_for_its_owner():
     kept = owner('p', 8, lending_limit=(('VCPU', 2),))
     requests = [ask('large', 3, 'q'), ask('small', 2, 'q', at=1.0)]
     plan = planner.plan(cloud(requests, [kept]), 9.0)
@@ -48,7 +48,7 @@ def test_what_is_not_lent_is_left_for_its_owner():
     assert started(plan) == ['r']
 
 
-def test_who_lends_gets_it_back_before_those_who_came_earlier():
+def test_a_lender_gets_its_room_back_before_earlier_requests():
     requests = [
         ask('borrows', 4, 'q', at=0.0),
         ask('owns', 4, 'p', at=5.0),
@@ -60,7 +60,7 @@ def test_who_lends_gets_it_back_before_those_who_came_earlier():
     assert started(planner.plan(more, 9.0)) == ['borrows']
 
 
-def test_what_becomes_free_is_kept_for_who_lent_it():
+def test_room_that_becomes_free_is_kept_for_its_lender():
     requests = [
         ask('borrows', 1, 'q', at=0.0),
         ask('owns', 4, 'p', at=5.0),
@@ -79,7 +79,7 @@ def test_what_becomes_free_is_kept_for_who_lent_it():
     )
 
 
-def test_what_an_account_above_owns_comes_back_to_all_below_it():
+def test_room_of_an_account_comes_back_to_all_accounts_below_it():
     accounts = [
         owner('physics', 6),
         cluster.Account('p1', 'physics'),
@@ -94,7 +94,7 @@ def test_what_an_account_above_owns_comes_back_to_all_below_it():
     assert started(plan) == ['p1', 'p2']
 
 
-def test_who_owns_comes_before_those_who_borrow_within_the_same_account():
+def test_an_owner_comes_before_borrowers_within_the_same_account():
     accounts = [
         cluster.Account('physics'),
         owner('p1', 4, 'physics'),
@@ -136,7 +136,7 @@ def test_two_owners_share_and_neither_takes_the_others_part():
         ),
     ],
 )
-def test_who_may_not_borrow_more_is_told_and_keeps_nobody_back(
+def test_a_project_that_may_not_borrow_more_is_told_and_delays_no_other(
     accounts, used, subject, asked, limit
 ):
     requests = [ask('r', 4, 'p'), ask('other', 4, 'free', at=1.0)]
@@ -148,7 +148,7 @@ def test_who_may_not_borrow_more_is_told_and_keeps_nobody_back(
     )
 
 
-def test_who_lends_below_an_account_that_may_borrow_no_more_gets_it_back():
+def test_a_lender_below_an_account_at_its_borrowing_limit_gets_it_back():
     limited = owner('up', 4, borrowing_limit=(('VCPU', 0),))
     accounts = [
         limited,

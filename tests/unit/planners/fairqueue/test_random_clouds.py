@@ -49,7 +49,7 @@ def judged(seeds):
     return faults, starts, kept
 
 
-def test_what_fits_an_empty_cloud_starts_and_reservations_are_kept():
+def test_requests_that_fit_an_empty_cloud_start_and_reservations_are_kept():
     faults, starts, kept = judged(range(FIRST))
     assert faults == {}
     # It is judged: servers start, and moments that were promised come.

@@ -126,7 +126,7 @@ def test_of_several_classes_the_dearest_counts(sold, price):
         ({'needs': {'host': 'a'}}, ANY),
     ],
 )
-def test_what_may_not_move_stays_and_still_pays(kept, rules):
+def test_a_server_that_may_not_move_stays_and_still_pays(kept, rules):
     servers = [(f's{n}', 'a', 10.0, kept) for n in range(4)]
     found = plan(given([A, B], servers), rules, now=100.0)
     assert not found.moves
@@ -198,12 +198,12 @@ def test_two_that_have_to_change_places_go_over_a_third_host():
     assert move_order.reached(field, waves).tolist() == [1, 0]
 
 
-def test_who_finds_no_room_on_the_way_stays():
+def test_a_server_without_room_on_the_way_stays():
     field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
     assert move_order.ordered(field, np.array([1, 0])) == []
 
 
-def test_what_finds_no_room_goes_before_the_others():
+def test_a_server_that_finds_no_room_goes_before_the_others():
     hosts = [small_cloud.host(name, memory=500) for name in 'ab']
     servers = [
         ('s1', 'a', 4.0, {'memory': 200}),
@@ -249,7 +249,7 @@ def test_a_cheap_server_does_not_put_all_it_has_on_the_one_cheap_core():
     assert cores.assigned(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
 
 
-def test_who_spends_most_chooses_first_and_others_go_where_least_is_spent():
+def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
     """The servers of ``tests/functional/test_rates_real.py``."""
     dear = [('wide', 200.0, 2), ('four', 120.0, 1)]
     servers = [*dear, ('three', 90.0, 1), ('two', 60.0, 1)]
@@ -317,6 +317,6 @@ BAD = {
 
 
 @pytest.mark.parametrize(('text', 'make'), BAD.items(), ids=BAD)
-def test_what_is_no_market_is_named(text, make):
+def test_a_snapshot_that_is_no_market_is_named(text, make):
     with pytest.raises(exception.BadSnapshot, match=text):
         make()

@@ -156,7 +156,7 @@ def test_rates_buy_no_less_on_the_whole_and_all_that_is_sold_is_given(
 
 
 @hypothesis.given(markets(), RULES)
-def test_what_must_stay_stays(given, rules):
+def test_a_server_that_must_stay_stays(given, rules):
     found = planner.plan(given, 0.0, rules)
     moved = {each.server for each in found.moves}
     for each in given.cloud.running:

@@ -66,7 +66,7 @@ def test_no_host_gets_more_than_its_limit():
     assert local_search.improved(needs, field, dear) == dear
 
 
-def test_what_costs_no_less_stays_as_it_was():
+def test_a_choice_that_gets_no_cheaper_stays():
     field = full(2, [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     found = put(field, needs, [0, 1], [0, 1, 2])

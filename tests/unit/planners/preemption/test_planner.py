@@ -72,7 +72,7 @@ def test_a_preemptible_server_makes_room_for_a_normal_request():
     assert told.reserved == cluster.Reservation(('a',))
 
 
-def test_who_has_room_needs_nobody_to_leave():
+def test_a_request_with_room_needs_no_server_to_leave():
     snapshot = cloud({'a': 8}, [runs('s1')], [ask('r', 4, 'q')])
     assert [each.verb for each in plan(snapshot).actions] == [V.START]
 
@@ -90,7 +90,7 @@ def test_the_youngest_of_those_who_are_alike_loses_least():
     assert made(plan(snapshot)) == {'r': (('a',), {'new'})}
 
 
-def test_who_is_further_over_their_share_makes_room_before_younger_ones():
+def test_a_server_further_over_its_share_leaves_before_younger_ones():
     running = [
         runs('s1', 'a', 8, 'rich', 4000),
         runs('s2', 'b', 8, 'rich', 4000),
@@ -190,7 +190,7 @@ def test_of_a_group_one_of_which_just_began_nobody_leaves():
         planner.PreemptionRules(0.0, 0.0, per_hour=0),
     ],
 )
-def test_nobody_leaves_before_it_is_time(rules):
+def test_no_server_leaves_before_it_is_time(rules):
     snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
     assert made(plan(snapshot, rules)) == {}
 
@@ -251,7 +251,7 @@ def test_more_than_leave_in_an_hour_do_so_after_a_quiet_hour():
     assert made(plan(many(3), hourly(0))) == {}
 
 
-def test_nobody_leaves_for_a_project_that_had_room_in_vain():
+def test_no_server_leaves_for_a_project_that_had_room_in_vain():
     snapshot = many(1, 1, in_vain={'q0': NOW + 900.0, 'q1': NOW})
     found = plan(snapshot)
     assert sorted(made(found)) == ['r1']
@@ -265,7 +265,7 @@ def test_a_project_of_a_delay_starts_in_room_that_is_free():
     assert [each.verb for each in plan(snapshot).actions] == [V.START]
 
 
-def test_what_is_promised_waits_for_its_room_and_is_nobody_elses():
+def test_a_promised_request_waits_for_its_room_and_no_other_takes_it():
     asked = [ask('r', 8, 'q', 5), ask('other', 2, 'x', 1)]
     snapshot = cloud(
         {'a': 8},
@@ -299,7 +299,7 @@ def promised_and_elsewhere(*others, **more):
 @pytest.mark.parametrize(
     'others', [(), [ask('s2', 8, 'p', 1, band=LENT)]], ids=['alone', 'before']
 )
-def test_whoever_room_is_promised_starts_where_there_is_some(others):
+def test_a_promised_request_starts_where_there_is_room(others):
     snapshot = promised_and_elsewhere(*others)
     found = plan(snapshot)
     assert [
@@ -325,7 +325,7 @@ def test_others_that_wait_have_room_before_whoever_it_is_promised_to():
     assert found.waiting['r'].reserved == cluster.Reservation(('a',))
 
 
-def test_what_was_promised_to_who_starts_elsewhere_is_free_in_that_plan():
+def test_room_promised_to_a_request_that_starts_elsewhere_is_free_at_once():
     """A server of 4 leaves for one of 8: the rest was free, and is again."""
     snapshot = cloud(
         {'a': 8, 'b': 8},
@@ -383,7 +383,7 @@ def test_a_victim_that_waits_again_does_not_take_the_room_back():
     assert plan(after).actions == ()
 
 
-def test_what_already_leaves_is_room_for_no_second_victim():
+def test_room_of_a_leaving_server_needs_no_second_victim():
     asked = [ask('r', 4, 'q', 1), ask('t', 4, 'q', 2)]
     snapshot = cloud(
         {'a': 8, 'b': 4},

@@ -178,7 +178,7 @@ def test_how_things_are_listed_does_not_matter(snapshot, chance):
 
 
 @hypothesis.given(clouds())
-def test_nobody_takes_room_in_turns_for_ever(snapshot):
+def test_no_servers_take_room_in_turns_for_ever(snapshot):
     """Kueue #13662: victims that wait again retook the room, for ever."""
     for _ in range(40):
         plan = plan_of(snapshot)

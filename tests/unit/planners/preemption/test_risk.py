@@ -66,11 +66,11 @@ def test_as_many_are_at_risk_as_may_be():
     assert following(snapshot, most=0) == []
 
 
-def test_nobody_is_at_risk_while_nobody_waits_for_room():
+def test_no_server_is_at_risk_while_no_request_waits_for_room():
     assert following(full(*hoarder())) == []
 
 
-def test_whoever_is_within_their_share_is_not_at_risk():
+def test_a_server_of_a_user_within_the_share_is_not_at_risk():
     running = (
         test_planner.runs('mine', 'a', 2, 'p', 900.0),
         test_planner.runs('theirs', 'a', 6, 'r', 900.0),
@@ -78,7 +78,7 @@ def test_whoever_is_within_their_share_is_not_at_risk():
     assert names(following(full(*running, waits=[NORMAL]))) == ['theirs']
 
 
-def test_whoever_leaves_already_or_began_just_now_is_not_at_risk():
+def test_a_server_that_leaves_or_began_just_now_is_not_at_risk():
     young = test_planner.runs('young', 'a', 4, 'p', 5.0)
     old, _ = hoarder()
     snapshot = full(old, young, waits=[NORMAL])

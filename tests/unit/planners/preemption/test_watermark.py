@@ -60,7 +60,7 @@ def test_normal_requests_use_what_is_kept_free():
     assert started(snapshot, 0.5)[0] == ['r0']
 
 
-def test_nobody_overtakes_who_waits_for_the_mark():
+def test_no_request_overtakes_one_that_waits_for_the_mark():
     names, plan = started(cloud(4, (4, LENT), (1, LENT)), 0.25)
     assert names == []
     assert [each.position for each in plan.waiting.values()] == [1, 2]
@@ -70,7 +70,7 @@ def test_nobody_overtakes_who_waits_for_the_mark():
     )
 
 
-def test_what_starts_together_waits_together():
+def test_a_group_that_starts_together_waits_together():
     group = request.Group('g', request.Rule.APART, 4)
     snapshot = cloud(0, (4, LENT), (4, LENT))
     snapshot = dataclasses.replace(
@@ -106,7 +106,7 @@ def test_as_few_leave_as_free_what_is_to_be_free():
     assert 'old' in leaving(full, 0.6)
 
 
-def test_whoever_leaves_already_counts_as_gone():
+def test_a_server_that_leaves_already_counts_as_gone():
     full = dataclasses.replace(
         cloud(8, running=RUNNING), leaving=frozenset({'new'})
     )
@@ -120,12 +120,12 @@ def test_no_more_leave_than_may_in_an_hour():
     assert leaving(full, 0.5, per_hour=1) == ()
 
 
-def test_whoever_began_just_now_stays():
+def test_a_server_that_began_just_now_stays():
     full = cloud(8, running=RUNNING)
     assert leaving(full, 0.25, least_run_s=1000.0) == ('mid',)
 
 
-def test_whoever_was_told_and_is_not_needed_stays():
+def test_a_told_server_that_is_not_needed_stays():
     told = dataclasses.replace(
         cloud(6, running=RUNNING[:2]), leaving=frozenset({'new'})
     )
@@ -163,7 +163,7 @@ def test_only_normal_requests_go_beyond_the_mark(snapshot, upper):
 
 
 @hypothesis.given(test_properties.clouds(), MARKS)
-def test_nobody_leaves_and_starts_in_turns(snapshot, mark):
+def test_no_servers_leave_and_start_in_turns(snapshot, mark):
     """Once all that leave are gone, they wait, and nobody else leaves."""
     plan = functools.partial(watermark.plan, queue=queue.plan, upper=mark)
     first = plan(snapshot, NOW)

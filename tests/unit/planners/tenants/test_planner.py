@@ -45,7 +45,7 @@ def changed(given, uuid, **more):
     return dataclasses.replace(given, wants=wants)
 
 
-def test_who_lacks_moves_to_where_there_is_room():
+def test_a_server_that_lacks_cpus_moves_to_where_there_is_room():
     plan = planner.plan(cloud(a=['u2', 'v4'], b=['w2']), 0.0)
     assert where(plan) == {'a0u': 'b'}
     [helped] = plan.helped
@@ -60,7 +60,7 @@ def test_another_moves_if_that_helps_more():
     assert where(planner.plan(given, 0.0)) == {'a1v': 'b'}
 
 
-def test_who_wants_more_than_is_due_to_it_is_not_the_worst_off():
+def test_a_server_that_wants_more_than_is_due_is_not_the_worst_off():
     # h wants all there is and lacks most of it; u gets all that is due.
     given = cloud(a=['h8', 'h8', 'u1'], b=['h8', 'h8'])
     given = changed(given, 'a2u', got=1.0, weight=100.0)
@@ -69,7 +69,7 @@ def test_who_wants_more_than_is_due_to_it_is_not_the_worst_off():
     assert plan.worst[0] == 1.0
 
 
-def test_nobody_ends_as_low_as_the_one_who_is_helped_was():
+def test_no_server_ends_as_low_as_the_helped_one_was():
     # Where u's went, w would have what u has now.
     given = cloud(a=['u4', 'v4'], b=['w4'])
     plan = planner.plan(given, 0.0)
@@ -119,7 +119,7 @@ def test_moves_that_come_to_too_little_are_undone():
     assert plan.helped == ()
 
 
-def test_who_was_moved_lately_or_is_hardly_known_stays():
+def test_a_server_moved_lately_or_hardly_known_stays():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     for more in ({'moved_at': 99.0}, {'seen_s': 60.0}):
         held = changed(given, 'a0u', **more)
@@ -162,7 +162,7 @@ def test_no_more_moves_than_may():
     )
 
 
-def test_what_was_found_counts_when_the_effort_is_over():
+def test_moves_found_so_far_count_when_the_effort_is_over():
     given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
     assert planner.plan(given, 0.0).is_whole
     plan = planner.plan(given, 0.0, planner.TenantRules(effort=2))
