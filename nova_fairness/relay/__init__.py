@@ -3,5 +3,5 @@
 """The relay between nova-api and conductor: builds wait, other messages pass.
 
 Start with ``jobs``.
-It never opens the database of the queue: it calls the cluster service.
+It knows no database: its command gives it a function that keeps a message.
 """
