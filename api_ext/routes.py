@@ -14,32 +14,45 @@ from typing import Any
 from api_ext import http_request
 from api_ext import openapi
 from api_ext.handlers import action as action_handler
+from api_ext.handlers import capacity as capacity_handler
+from api_ext.handlers import group as group_handler
 from api_ext.handlers import host as host_handler
 from api_ext.handlers import instance as instance_handler
+from api_ext.handlers import limit as limit_handler
 from api_ext.handlers import partition as partition_handler
 from api_ext.handlers import plan as plan_handler
 from api_ext.handlers import plugin as plugin_handler
+from api_ext.handlers import preemption as preemption_handler
+from api_ext.handlers import price as price_handler
 from api_ext.handlers import project as project_handler
 from api_ext.handlers import request as request_handler
+from api_ext.handlers import share as share_handler
 from api_ext.handlers import user as user_handler
 from api_ext.policies import action as action_policies
+from api_ext.policies import capacity as capacity_policies
 from api_ext.policies import document as document_policies
 from api_ext.policies import host as host_policies
 from api_ext.policies import partition as partition_policies
 from api_ext.policies import plan as plan_policies
 from api_ext.policies import plugin as plugin_policies
+from api_ext.policies import price as price_policies
 from api_ext.policies import project as project_policies
-from api_ext.policies import request as request_policies
 from api_ext.policies import user as user_policies
 from api_ext.schemas import action as action_schemas
+from api_ext.schemas import capacity as capacity_schemas
 from api_ext.schemas import document as document_schemas
+from api_ext.schemas import group as group_schemas
 from api_ext.schemas import host as host_schemas
 from api_ext.schemas import instance as instance_schemas
+from api_ext.schemas import limit as limit_schemas
 from api_ext.schemas import owner as owner_schemas
 from api_ext.schemas import partition as partition_schemas
 from api_ext.schemas import plan as plan_schemas
 from api_ext.schemas import plugin as plugin_schemas
+from api_ext.schemas import preemption as preemption_schemas
+from api_ext.schemas import price as price_schemas
 from api_ext.schemas import request as request_schemas
+from api_ext.schemas import share as share_schemas
 from api_ext.schemas import url
 
 _ALWAYS = (400, 401, 403, 503)
@@ -223,9 +236,9 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/shares',
         summary='List who has which share and has used how much of it',
-        answers=request_handler.shares,
-        answer=request_schemas.SHARES,
-        query=request_schemas.SHARES_QUERY,
+        answers=share_handler.index,
+        answer=share_schemas.LIST,
+        query=share_schemas.QUERY,
         faults=(*_ALWAYS, 404),
     ),
     Route(
@@ -233,9 +246,9 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/shares',
         summary='Set the share of an account, or take it back',
-        answers=request_handler.set_share,
-        answer=request_schemas.SET_SHARE,
-        body=request_schemas.SET_SHARE,
+        answers=share_handler.set_share,
+        answer=share_schemas.SET,
+        body=share_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
     Route(
@@ -244,9 +257,9 @@ ROUTES: Sequence[Route] = (
         path='/fairness/limits',
         summary='List how long accounts may wait and run, and what they may'
         ' have',
-        answers=request_handler.limits,
-        answer=request_schemas.LIMITS,
-        query=request_schemas.SHARES_QUERY,
+        answers=limit_handler.index,
+        answer=limit_schemas.LIST,
+        query=limit_schemas.QUERY,
         faults=_ALWAYS,
     ),
     Route(
@@ -254,9 +267,9 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/limits',
         summary='Set limits of an account, or take them back',
-        answers=request_handler.set_limits,
-        answer=request_schemas.SET_LIMITS,
-        body=request_schemas.SET_LIMITS,
+        answers=limit_handler.set_limits,
+        answer=limit_schemas.SET,
+        body=limit_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
     Route(
@@ -264,9 +277,9 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/groups',
         summary='List groups of servers, and what is spent for them',
-        answers=request_handler.groups,
-        answer=request_schemas.GROUPS,
-        query=request_schemas.SHARES_QUERY,
+        answers=group_handler.index,
+        answer=group_schemas.LIST,
+        query=group_schemas.QUERY,
         faults=_ALWAYS,
     ),
     Route(
@@ -274,9 +287,9 @@ ROUTES: Sequence[Route] = (
         method='POST',
         path='/fairness/groups',
         summary='Say what is spent for a new group of servers',
-        answers=request_handler.create_group,
-        answer=request_schemas.SHOW_GROUP,
-        body=request_schemas.CREATE_GROUP,
+        answers=group_handler.create,
+        answer=group_schemas.SHOW,
+        body=group_schemas.CREATE,
         faults=(*_ALWAYS, 409, 413, 415),
     ),
     Route(
@@ -284,9 +297,9 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/groups',
         summary='Change what is spent for a group, or take the group away',
-        answers=request_handler.set_group,
-        answer=request_schemas.SHOW_GROUP,
-        body=request_schemas.SET_GROUP,
+        answers=group_handler.set_group,
+        answer=group_schemas.SHOW,
+        body=group_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
     Route(
@@ -294,9 +307,9 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/prices',
         summary='List what all servers of each host spend',
-        answers=request_handler.prices,
-        answer=request_schemas.PRICES,
-        query=request_schemas.PRICES_QUERY,
+        answers=price_handler.index,
+        answer=price_schemas.LIST,
+        query=price_schemas.QUERY,
         faults=_ALWAYS,
     ),
     Route(
@@ -304,10 +317,10 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/hosts/{host}/prices',
         summary='List what all servers of a host spent, the newest first',
-        answers=request_handler.past_prices,
-        answer=request_schemas.PRICES,
-        rules=(request_policies.PRICES_HISTORY,),
-        query=request_schemas.PRICES_QUERY,
+        answers=price_handler.past_prices,
+        answer=price_schemas.LIST,
+        rules=(price_policies.HISTORY,),
+        query=price_schemas.QUERY,
         faults=(*_ALWAYS, 404),
     ),
     Route(
@@ -315,9 +328,9 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/preemptions',
         summary='List when servers had to make room, the newest first',
-        answers=request_handler.preemptions,
-        answer=request_schemas.PREEMPTIONS,
-        query=request_schemas.PREEMPTIONS_QUERY,
+        answers=preemption_handler.index,
+        answer=preemption_schemas.LIST,
+        query=preemption_schemas.QUERY,
         faults=(*_ALWAYS, 404),
     ),
     Route(
@@ -325,8 +338,8 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/preemptions/{uuid}',
         summary='Show a preemption: its victim, its preemptor and its outcome',
-        answers=request_handler.show_preemption,
-        answer=request_schemas.SHOW_PREEMPTION,
+        answers=preemption_handler.show,
+        answer=preemption_schemas.SHOW,
         faults=(*_ALWAYS, 404),
     ),
     Route(
@@ -431,9 +444,9 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/capacity',
         summary='Show how full the cloud is, and what starts now',
-        answers=request_handler.capacity,
-        answer=request_schemas.CAPACITY,
-        rules=(request_policies.CAPACITY,),
+        answers=capacity_handler.show,
+        answer=capacity_schemas.SHOW,
+        rules=(capacity_policies.SHOW,),
     ),
 )
 

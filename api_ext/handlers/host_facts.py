@@ -7,7 +7,7 @@ from typing import Any
 
 from api_ext import http_request
 from api_ext.policies import host
-from api_ext.policies import request as request_policies
+from api_ext.policies import reason
 
 
 def sees_hosts(asked: http_request.CallerRequest) -> bool:
@@ -18,10 +18,10 @@ def sees_hosts(asked: http_request.CallerRequest) -> bool:
 def audience(asked: http_request.CallerRequest) -> str:
     """Name the audience of reasons that the caller belongs to."""
     caller = asked.caller
-    if caller.may(request_policies.REASONS_OPERATOR):
+    if caller.may(reason.OPERATOR):
         return 'operator'
     own = caller.project_id
-    if caller.may(request_policies.REASONS_MANAGER, project_id=own):
+    if caller.may(reason.MANAGER, project_id=own):
         return 'manager'
     return 'member'
 

@@ -8,14 +8,21 @@ from oslo_policy import policy
 
 from api_ext.policies import action
 from api_ext.policies import base
+from api_ext.policies import capacity
 from api_ext.policies import document
+from api_ext.policies import group
 from api_ext.policies import host
 from api_ext.policies import instance
+from api_ext.policies import limit
 from api_ext.policies import partition
 from api_ext.policies import plan
 from api_ext.policies import plugin
+from api_ext.policies import preemption
+from api_ext.policies import price
 from api_ext.policies import project
+from api_ext.policies import reason
 from api_ext.policies import request
+from api_ext.policies import share
 from api_ext.policies import user
 
 SCOPES = base.SCOPES
@@ -33,6 +40,13 @@ def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
         *project.RULES,
         *instance.RULES,
         *request.RULES,
+        *share.RULES,
+        *limit.RULES,
+        *preemption.RULES,
+        *group.RULES,
+        *price.RULES,
+        *reason.RULES,
+        *capacity.RULES,
         *partition.RULES,
         *plan.RULES,
     ]

@@ -10,6 +10,9 @@ ADMIN = 'role:admin'
 OPERATOR = f'{ADMIN} or (role:reader and system_scope:all)'
 """Rule for administrators, and readers of the system."""
 
+PROJECT_READER = 'role:reader and project_id:%(project_id)s'
+PROJECT_MEMBER = 'role:member and project_id:%(project_id)s'
+
 EVERYBODY = 'role:reader or role:admin'
 
 SCOPES = ('system', 'project')

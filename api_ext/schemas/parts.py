@@ -63,3 +63,24 @@ PARTIAL: Mapping[str, Any] = {'partial': TRUTH, 'not_reached': WHY_NOT}
 """Whether something is missing, and for some callers what."""
 
 LINKS: Schema = records({'rel': TEXT, 'href': TEXT})
+
+ACCOUNT: Schema = {
+    'type': 'string',
+    'maxLength': 255,
+    'pattern': '^[^/]+(/[^/]+)?$',
+    'description': 'A project, PROJECT/USER, or a name of the file',
+}
+
+LEAVE: Schema = {
+    'server': TEXT,
+    'state': TEXT,
+    'cause': TEXT,
+    'for_request': MAYBE_TEXT,
+    'action': TEXT,
+    'leaves_at': TEXT,
+    'reason': TEXT,
+    'explanation': TEXT,
+    'subject': TEXT,
+    'numbers': NUMBERS,
+}
+"""Keys of a server that leaves."""

@@ -15,6 +15,15 @@ UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
 PATTERNS = {'host': HOST, 'id': ID, 'uuid': UUID}
 """By the name of the place in the URL."""
 
+UUID_MARKER: parts.Schema = {'type': 'string', 'pattern': UUID}
+NAME_MARKER: parts.Schema = {
+    'type': 'string',
+    'minLength': 1,
+    'maxLength': 255,
+}
+
+FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
+
 LARGEST_LIMIT = 2**31 - 1
 
 NOTHING = parts.record({})
@@ -42,3 +51,19 @@ def listing(marker: str, *sort_keys: str) -> parts.Schema:
         },
     }
     return parts.record(properties, optional=tuple(properties))
+
+
+def project_listing(marker: parts.Schema) -> parts.Schema:
+    """Describe the query of a list of the own project or of all."""
+    return parts.record(
+        {
+            'limit': {
+                'type': 'integer',
+                'minimum': 1,
+                'maximum': LARGEST_LIMIT,
+            },
+            'marker': marker,
+            'all_projects': FLAG,
+        },
+        optional=('limit', 'marker', 'all_projects'),
+    )

@@ -16,16 +16,28 @@ import pytest
 
 from api_ext import faults
 from api_ext import validation
+from api_ext.handlers import capacity as capacity_handler
+from api_ext.handlers import group as group_handler
 from api_ext.handlers import instance as instance_handler
+from api_ext.handlers import limit as limit_handler
 from api_ext.handlers import partition as partition_handler
 from api_ext.handlers import plan as plan_handler
+from api_ext.handlers import preemption as preemption_handler
+from api_ext.handlers import price as price_handler
 from api_ext.handlers import request as request_handler
 from api_ext.handlers import service
+from api_ext.handlers import share as share_handler
+from api_ext.schemas import capacity
+from api_ext.schemas import group
 from api_ext.schemas import instance
+from api_ext.schemas import limit
 from api_ext.schemas import partition
 from api_ext.schemas import parts
 from api_ext.schemas import plan
+from api_ext.schemas import preemption
+from api_ext.schemas import price
 from api_ext.schemas import request
+from api_ext.schemas import share
 from nova_fairness import exception
 from tests.fixtures import schema_samples
 from tests.unit.api_ext import fake_cloud
@@ -38,14 +50,14 @@ BEFORE = json.loads(
 )
 NOW = {
     'list_requests': request.ITEM,
-    'get_capacity': request.CAPACITY_ITEM,
-    'list_shares': request.SHARE,
-    'list_preemptions': request.PREEMPTION,
-    'list_limits': request.LIMIT,
-    'set_limits': request.SET_LIMITS,
-    'set_share': request.SET_SHARE,
-    'list_groups': request.GROUP,
-    'list_prices': request.PRICE,
+    'get_capacity': capacity.ITEM,
+    'list_shares': share.ITEM,
+    'list_preemptions': preemption.ITEM,
+    'list_limits': limit.ITEM,
+    'set_limits': limit.SET,
+    'set_share': share.SET,
+    'list_groups': group.ITEM,
+    'list_prices': price.ITEM,
     'list_plans': plan.PLAN,
     'get_plan': plan.PLAN_IN_FULL,
     'get_border': partition.BORDER,
@@ -89,14 +101,14 @@ def test_keys_of_a_newer_release_are_left_out_at_every_level(name):
 
 READERS = {
     'list_requests': request_handler._JUDGE,
-    'get_capacity': request_handler._CAPACITY,
-    'list_shares': request_handler._SHARE,
-    'list_preemptions': request_handler._PREEMPTION,
-    'list_limits': request_handler._LIMIT,
-    'set_limits': request_handler._SET_LIMITS,
-    'set_share': request_handler._SET_SHARE,
-    'list_groups': request_handler._GROUP,
-    'list_prices': request_handler._PRICE,
+    'get_capacity': capacity_handler._CAPACITY,
+    'list_shares': share_handler._SHARE,
+    'list_preemptions': preemption_handler._PREEMPTION,
+    'list_limits': limit_handler._LIMIT,
+    'set_limits': limit_handler._SET_LIMITS,
+    'set_share': share_handler._SET_SHARE,
+    'list_groups': group_handler._GROUP,
+    'list_prices': price_handler._PRICE,
     'list_plans': plan_handler._PLAN,
     'get_plan': plan_handler._IN_FULL,
     'get_border': partition_handler._BORDER,
@@ -158,7 +170,9 @@ def test_no_field_that_is_missing_is_a_fault_of_nova_api(tmp_path, name):
 
 @pytest.mark.parametrize('name', OF_LISTS)
 @pytest.mark.parametrize('odd', [None, True, 7, 1.5, 'x', {}])
-def test_what_is_no_list_is_no_fault_of_nova_api(tmp_path, name, odd):
+def test_an_answer_that_is_no_list_is_no_fault_of_nova_api(
+    tmp_path, name, odd
+):
     cloud = fake_cloud.FakeCloud(tmp_path)
     url = f'/fairness/{OF_LISTS[name]}'
     audience = {'audience': 'operator'} if name == 'list_prices' else {}

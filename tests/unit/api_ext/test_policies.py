@@ -49,7 +49,7 @@ ALLOWED = {
     'os_fairness_api:groups:set': {'admin', 'alice', 'bob'},
     'os_fairness_api:shares:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:shares:list-all': OPERATORS,
-    # Who manages the red project, too: see test_requests.py.
+    # Who manages the red project, too: see test_shares.py.
     'os_fairness_api:shares:set': {'admin'},
     # With tokens of a domain alone: see test_tokens.py.
     'os_fairness_api:shares:set-domain': set(),

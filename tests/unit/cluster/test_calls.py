@@ -258,7 +258,7 @@ def test_many_that_expire_at_once_delay_nobody(world, slowly):
     assert world.state(other) is S.STARTING
 
 
-def test_what_a_slow_database_leaves_is_followed_in_the_next_cycle(
+def test_requests_left_by_a_slow_database_are_followed_in_the_next_cycle(
     large, monkeypatch
 ):
     servers = singles(large, FEW, 'many')

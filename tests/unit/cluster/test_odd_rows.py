@@ -78,7 +78,7 @@ def test_an_odd_row_of_an_ended_request_with_room_harms_no_other(
     assert victim_starts(world, process)
 
 
-def test_what_fails_without_any_request_is_the_fault_of_none(
+def test_a_step_that_fails_without_any_request_blames_no_request(
     world, monkeypatch
 ):
     process = world.process()

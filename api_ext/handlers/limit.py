@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers which limits accounts have, and sets them."""
+
+from api_ext import http_request
+from api_ext import validation
+from api_ext.handlers import account_access
+from api_ext.handlers import service
+from api_ext.policies import limit as policies
+from api_ext.schemas import limit as schemas
+
+_LIMIT = validation.AnswerReader(schemas.ITEM, 'account')
+_SET_LIMITS = validation.AnswerReader(schemas.SET, 'account')
+
+
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
+    """Show limits of the own project and its users, or of all accounts."""
+    whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
+    said = service.call_page(asked, 'list_limits', whose)
+    page = service.page(asked, said, 'limits', 'account', _LIMIT)
+    return account_access.without_parent(page, 'limits', 'account', whose)
+
+
+def set_limits(asked: http_request.CallerRequest) -> http_request.Answer:
+    """Set limits of an account, or take them back."""
+    wanted = {
+        name: limit for name, limit in asked.body.items() if name != 'account'
+    }
+    # More than a share: who owns more takes it from others.
+    account_access.require_manager(asked, (policies.SET,), wanted, lambda: '')
+    account = asked.body['account']
+    said = service.call(asked, 'set_limits', account=account, limits=wanted)
+    return service.checked(said, _SET_LIMITS)

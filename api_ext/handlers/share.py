@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers by which shares requests wait, and sets them."""
+
+from api_ext import http_request
+from api_ext import validation
+from api_ext.handlers import account_access
+from api_ext.handlers import service
+from api_ext.policies import share as policies
+from api_ext.schemas import share as schemas
+
+_SHARE = validation.AnswerReader(schemas.ITEM, 'name', 'share')
+_SET_SHARE = validation.AnswerReader(schemas.SET, 'account', 'share')
+
+
+def index(asked: http_request.CallerRequest) -> http_request.Answer:
+    """Show the share tree of the own project, or of all."""
+    whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
+    said = service.call_page(asked, 'list_shares', whose)
+    page = service.page(asked, said, 'shares', 'name', _SHARE)
+    return account_access.without_parent(page, 'shares', 'name', whose)
+
+
+def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
+    """Set the share of an account, or take it back."""
+    account, share = asked.body['account'], asked.body['share']
+    account_access.require_manager(
+        asked,
+        (policies.SET, policies.SET_DOMAIN),
+        {'share': share},
+        lambda: _parent(asked, account),
+    )
+    said = service.call(asked, 'set_share', account=account, share=share)
+    return service.checked(said, _SET_SHARE)
+
+
+def _parent(asked: http_request.CallerRequest, account: str) -> str:
+    """The account above another one; '' if there is none."""
+    said = service.call(
+        asked, 'list_shares', project=account, marker=None, limit=1
+    )
+    found = [
+        service.checked(each, _SHARE)
+        for each in service.listed(said, 'shares')
+    ]
+    return str(found[0].get('parent') or '') if found else ''

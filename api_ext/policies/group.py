@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Groups with spending rates."""
+
+from api_ext.policies import base
+
+LIST = base.name('groups', 'list')
+LIST_ALL = base.name('groups', 'list-all')
+SET = base.name('groups', 'set')
+
+RULES = (
+    base.rule(
+        LIST,
+        f'{base.OPERATOR} or ({base.PROJECT_READER})',
+        "List the groups with spending rates of the caller's own project.",
+        'GET /fairness/groups',
+    ),
+    base.rule(
+        LIST_ALL,
+        base.OPERATOR,
+        'List the groups with spending rates of all projects.',
+        'GET /fairness/groups (all_projects)',
+    ),
+    base.rule(
+        SET,
+        f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
+        'Say what is spent for a group of servers of a project, change it, or '
+        'take the group away.',
+        'POST /fairness/groups',
+        'PUT /fairness/groups',
+    ),
+)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Limits of accounts."""
+
+from api_ext.policies import base
+
+LIST = base.name('limits', 'list')
+LIST_ALL = base.name('limits', 'list-all')
+SET = base.name('limits', 'set')
+
+RULES = (
+    base.rule(
+        LIST,
+        f'{base.OPERATOR} or ({base.PROJECT_READER})',
+        "List the limits of the caller's own project and its users.",
+        'GET /fairness/limits',
+    ),
+    base.rule(
+        LIST_ALL,
+        base.OPERATOR,
+        'List the limits of all accounts.',
+        'GET /fairness/limits (all_projects)',
+    ),
+    base.rule(
+        SET,
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
+        'Set limits of an account, or take them back. By default managers of '
+        'a project set those of its users.',
+        'PUT /fairness/limits',
+    ),
+)

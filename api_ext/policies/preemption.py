@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that had to make room."""
+
+from api_ext.policies import base
+
+LIST = base.name('preemptions', 'list')
+LIST_ALL = base.name('preemptions', 'list-all')
+SHOW = base.name('preemptions', 'show')
+
+RULES = (
+    base.rule(
+        LIST,
+        f'{base.OPERATOR} or ({base.PROJECT_READER})',
+        "List when servers of the caller's own project had to make room, and "
+        'when others made room for it.',
+        'GET /fairness/preemptions',
+    ),
+    base.rule(
+        LIST_ALL,
+        base.OPERATOR,
+        'List when servers of all projects had to make room.',
+        'GET /fairness/preemptions (all_projects)',
+    ),
+    base.rule(
+        SHOW,
+        f'{base.OPERATOR} or ({base.PROJECT_READER})',
+        'Show a preemption. The project is that of the victim or that of the '
+        'preemptor. For the project of the preemptor, the names of the '
+        'victim and of its owner are left out.',
+        'GET /fairness/preemptions/{uuid}',
+    ),
+)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Shares of accounts."""
+
+from api_ext.policies import base
+
+LIST = base.name('shares', 'list')
+LIST_ALL = base.name('shares', 'list-all')
+SET = base.name('shares', 'set')
+SET_DOMAIN = base.name('shares', 'set-domain')
+
+RULES = (
+    base.rule(
+        LIST,
+        f'{base.OPERATOR} or ({base.PROJECT_READER})',
+        "List shares and use of the caller's own project and its users.",
+        'GET /fairness/shares',
+    ),
+    base.rule(
+        LIST_ALL,
+        base.OPERATOR,
+        'List shares and use of all accounts.',
+        'GET /fairness/shares (all_projects)',
+    ),
+    base.rule(
+        SET,
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
+        'Set the share of an account, or take it back. By default managers '
+        'of a project set those of its users and of the projects right below '
+        'it.',
+        'PUT /fairness/shares',
+    ),
+    base.rule(
+        SET_DOMAIN,
+        '(role:admin or role:manager) and domain_id:%(domain_id)s',
+        'Set the share of an account right below a domain, or take it back, '
+        'with a token of the domain. Tokens of domains are good for nothing '
+        'else: a role in one domain says nothing about others.',
+        'PUT /fairness/shares',
+        scopes=('domain',),
+    ),
+)
