@@ -3,7 +3,6 @@
 """Base classes of the commands."""
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import logging
@@ -37,24 +36,23 @@ Fields = tuple[tuple[str, ...], tuple[Any, ...]]
 """Keys of one thing, and their values."""
 
 
-def _api(manager: Any) -> http.FairnessApi:
-    """Client that the plugin made; the manager has it by a computed name."""
-    made: http.FairnessApi = manager.fairness
-    return made
-
-
-class _Reader:
+class _Reader(command.Command):
     """Reads answers, which may be of another release than the client."""
+
+    @property
+    def api(self) -> http.FairnessApi:
+        """The HTTP interface that answers; the manager has it by its name."""
+        manager: Any = self.app.client_manager
+        made: http.FairnessApi = manager.fairness
+        return made
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code.
 
         :raises CommandError: if the answer has another form than it should.
         """
-        run: Callable[[argparse.Namespace], int | None]
-        run = getattr(super(), 'run')  # noqa: B009 - of the other base
         try:
-            return run(parsed_args) or 0
+            return super().run(parsed_args) or 0
         except exception.UNREADABLE as error:
             raise exceptions.CommandError(
                 'the answer of nova-api cannot be understood:'
@@ -66,11 +64,6 @@ class Lister(_Reader, command.Lister):
     """Makes a table, and fails if hosts are missing in it."""
 
     is_complete = True
-
-    @property
-    def api(self) -> http.FairnessApi:
-        """The HTTP interface that answers."""
-        return _api(self.app.client_manager)
 
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any
@@ -107,11 +100,6 @@ class ShowOne(_Reader, command.ShowOne):
         if parsed_args.formatter == PLAIN:
             data = tuple(map(columns_module.plain, data))
         return super().produce_output(parsed_args, column_names, data)
-
-    @property
-    def api(self) -> http.FairnessApi:
-        """The HTTP interface that answers."""
-        return _api(self.app.client_manager)
 
 
 class HostCommand(Lister):
