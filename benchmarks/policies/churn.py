@@ -246,6 +246,7 @@ class Agent:
             ),
             self._policy,
             self._ratios,
+            np.zeros(0, dtype=np.bool_),
         )
         end_s = time.process_time()
         view = None if found is None else found.views[0]

@@ -370,7 +370,7 @@ def _weights_reach(
     :returns: ``False`` also where VMs use resources together, or are exempt.
     """
     coupled = wishes.coupled & (wishes.demand > 0)
-    if coupled.any() or not wishes.steered().all():
+    if coupled.any() or wishes.exempt.any():
         return False
     reach = float(np.log(max_weight_ratio)) / 2
     return all(

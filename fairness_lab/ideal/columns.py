@@ -31,7 +31,7 @@ class Wishes:
     :ivar size: (n, r) > 0: what the kernel weighs a VM by at weight 1.
     :ivar quota: (u, r) >= 0: the part of the supply that is each user's.
     :ivar exempt: (n,) VMs whose weight is always 1, in the middle of those
-        that others can have; ``None`` if there are none.
+        that others can have.
     """
 
     capacity: Floats
@@ -41,13 +41,7 @@ class Wishes:
     coupled: Bools
     size: Floats
     quota: Floats
-    exempt: Bools | None = None
-
-    def steered(self) -> Bools:
-        """Tell which VMs can have other weights, (n,)."""
-        if self.exempt is None:
-            return np.ones(len(self.node), dtype=np.bool_)
-        return ~self.exempt
+    exempt: Bools
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -122,7 +116,7 @@ def columns(wishes: Wishes, *, alike: bool) -> Columns:
         scarce=_scarce(
             wishes.capacity, wishes.node[vms][column], resources, amount
         ),
-        steered=wishes.steered()[vms],
+        steered=~wishes.exempt[vms],
     )
 
 
@@ -136,7 +130,7 @@ def _joined(
         _, grade = np.unique(
             np.round(np.log(per_unit), 9), return_inverse=True
         )
-        keys += [grade, wishes.steered()[vm].astype(np.intp)]
+        keys += [grade, wishes.exempt[vm].astype(np.intp)]
     if not len(vm):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     _, first, key = np.unique(

@@ -216,10 +216,7 @@ def remembered(share: str, max_weight_ratio: float | None) -> Remembered:
 def _digest(wishes: Wishes) -> bytes:
     digest = hashlib.sha256()
     for field in dataclasses.fields(wishes):
-        values = getattr(wishes, field.name)
-        if values is None:
-            continue
-        values = np.ascontiguousarray(values)
+        values = np.ascontiguousarray(getattr(wishes, field.name))
         digest.update(str(values.shape).encode())
         digest.update(values.tobytes())
     return digest.digest()

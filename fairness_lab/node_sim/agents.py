@@ -35,7 +35,6 @@ class AgentFleet:
         controls = len(resources.CONTROLS)
         self._cloud = cloud
         self._setup = setup
-        self._exempt = cloud.exempt
         self._controls = setup.controls
         self._knowledge = _knowledge(cloud, setup)
         self._meters = meters.Meters(cloud, setup.decay_factor)
@@ -166,7 +165,7 @@ class AgentFleet:
             user=batch.user,
             ratio=np.full(len(resources.CONTROLS), ratio),
             views=self._knowledge.views(batch, tick),
-            exempt=None if self._exempt is None else self._exempt[batch.rows],
+            exempt=self._cloud.left_alone[batch.rows],
         )
 
 

@@ -58,11 +58,6 @@ class Steering:
         plugin = setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
             self._arrays = dict(plugin.nothing(count, nodes))
-        self._exempt = (
-            np.zeros(count, dtype=np.bool_)
-            if cloud.exempt is None
-            else cloud.exempt
-        )
         self._steered = np.array(
             [control in setup.controls for control in resources.CONTROLS]
         )
@@ -109,7 +104,7 @@ class Steering:
             )
         self.weights[rows] = wished
         self.weights[rows[scene.neutral], _CPU] = 1.0
-        self.weights[rows[self._exempt[rows]]] = 1.0
+        self.weights[rows[self._cloud.left_alone[rows]]] = 1.0
         self._write(scene, plugin.preset)
 
     def _previous(

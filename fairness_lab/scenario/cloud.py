@@ -8,6 +8,7 @@ the begin of a round only. Rates are per second.
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -115,6 +116,13 @@ class Cloud:
     cut: resources.Mask | None = None
     loops: Loops | None = None
     exempt: resources.Mask | None = None
+
+    @functools.cached_property
+    def left_alone(self) -> resources.Mask:
+        """(n,) whether each VM is exempt."""
+        if self.exempt is None:
+            return np.zeros(len(self.vms), dtype=np.bool_)
+        return self.exempt
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

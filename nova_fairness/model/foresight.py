@@ -206,7 +206,7 @@ class Foresight:
     :ivar user: (n,) index of each VM's user in the knowledge.
     :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
     :ivar views: nodes that are in none know nothing of others.
-    :ivar exempt: (n,) VMs whose weight is always 1; ``None``: there are none.
+    :ivar exempt: (n,) VMs whose weight is always 1.
     """
 
     used: resources.Vector
@@ -214,7 +214,7 @@ class Foresight:
     user: usage_model.Indices
     ratio: usage_model.Scalars
     views: Sequence[SharedView]
-    exempt: resources.Mask | None = None
+    exempt: resources.Mask
 
     def reordered(self, order: usage_model.Indices) -> 'Foresight':
         """The same with rows in another order."""
@@ -223,5 +223,5 @@ class Foresight:
             used=self.used[order],
             wanted=self.wanted[order],
             user=self.user[order],
-            exempt=None if self.exempt is None else self.exempt[order],
+            exempt=self.exempt[order],
         )

@@ -71,7 +71,7 @@ class Foreseer:
         measured: round_model.MeasuredRound,
         policy: policy_base.Policy,
         ratios: usage_model.Scalars,
-        exempt: resources.Mask | None = None,
+        exempt: resources.Mask,
     ) -> foresight_model.Foresight | None:
         """Foresight for the VMs of this node.
 

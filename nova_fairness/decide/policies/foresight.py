@@ -228,17 +228,21 @@ class _Scene:
         cells = view.knowledge.cells_of(place, foresight.user[rows])
         reach = np.log(ratio) / 2
         vcpus = crowd.vcpus[rows].astype(np.float64)
-        aim = end.log[cells]
-        exempt = np.zeros(len(rows), dtype=np.bool_)
-        if foresight.exempt is not None:
-            exempt = foresight.exempt[rows]
+        aim, exempt = end.log[cells], foresight.exempt[rows]
         fixed = np.bincount(node[exempt], minlength=len(view.deciding)) > 0
-        if exempt.any():
-            known, cell = np.unique(cells, return_inverse=True)
-            found = beside_exempt.aimed(
-                node, cell, aim, wanted, vcpus, end.due[known], exempt, reach
+        beside = fixed[node]
+        if beside.any():
+            known, cell = np.unique(cells[beside], return_inverse=True)
+            aim[beside] = beside_exempt.aimed(
+                node[beside],
+                cell,
+                aim[beside],
+                wanted[beside],
+                vcpus[beside],
+                end.due[known],
+                exempt[beside],
+                reach,
             )
-            aim = np.where(fixed[node], found, aim)
         return cls(
             node=node,
             nodes=len(view.deciding),

@@ -59,6 +59,7 @@ class Cloud:
             coupled=np.zeros((len(self.vms), len(R)), dtype=bool),
             size=np.ones((len(self.vms), len(R))),
             quota=column(self.quota),
+            exempt=np.zeros(len(self.vms), dtype=bool),
         )
         return ideal.ideal(wishes, 'cpu_time', RATIO).share
 

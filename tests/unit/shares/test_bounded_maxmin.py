@@ -170,6 +170,7 @@ def test_it_is_the_ideal_that_a_linear_program_finds(seed):
             coupled=np.zeros((count, width), dtype=bool),
             size=size,
             quota=np.ones((len(rows.user), width)),
+            exempt=np.zeros(count, dtype=bool),
         ),
         'cpu_time',
         RATIO,

@@ -25,6 +25,8 @@ from tests.unit.measure import build
 
 CPU = resources.RESOURCES.index('cpu_time')
 RATIOS = np.full(len(resources.CONTROLS), 20.0)
+NONE = np.zeros(3, dtype=bool)
+"""No VM of these nodes is exempt."""
 
 
 class WithPeer(base.LoopbackExchange):
@@ -72,16 +74,20 @@ def foreseer():
 
 def look(measured, policy=None):
     chosen = policy or foresight.ForesightPolicy()
-    return foreseer().of_node(measured, chosen, RATIOS)
+    return foreseer().of_node(measured, chosen, RATIOS, NONE)
 
 
 def test_policies_without_foresight_cost_nothing(measured):
-    found = foreseer().of_node(measured, feedback.FeedbackPolicy(), RATIOS)
+    found = foreseer().of_node(
+        measured, feedback.FeedbackPolicy(), RATIOS, NONE
+    )
     assert found is None
 
 
 def test_each_vm_belongs_to_a_cell_of_its_node(measured):
-    found = foreseer().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    found = foreseer().of_node(
+        measured, foresight.ForesightPolicy(), RATIOS, NONE
+    )
     (view,) = found.views
     known = view.knowledge
     assert view.deciding.tolist() == [0]
@@ -96,7 +102,9 @@ def test_each_vm_belongs_to_a_cell_of_its_node(measured):
 
 
 def test_heaviness_of_now_is_foreseen_as_it_was_in_the_round(measured):
-    found = foreseer().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    found = foreseer().of_node(
+        measured, foresight.ForesightPolicy(), RATIOS, NONE
+    )
     (view,) = found.views
     known = view.knowledge
     rows = known.cells_of(view.place[0], measured.ownership.user_index)
@@ -108,7 +116,7 @@ def test_heaviness_of_now_is_foreseen_as_it_was_in_the_round(measured):
 def test_while_next_to_nothing_changes_the_knowledge_is_the_same(measured):
     made, policy = foreseer(), foresight.ForesightPolicy()
     first, second = (
-        made.of_node(measured, policy, RATIOS).views[0].knowledge
+        made.of_node(measured, policy, RATIOS, NONE).views[0].knowledge
         for _ in range(2)
     )
     assert first is second
@@ -121,7 +129,7 @@ def test_while_next_to_nothing_changes_the_knowledge_is_the_same(measured):
             ),
         ),
     )
-    third = made.of_node(busier, policy, RATIOS).views[0].knowledge
+    third = made.of_node(busier, policy, RATIOS, NONE).views[0].knowledge
     assert third is not first
 
 
@@ -209,14 +217,14 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
     made, policy = foreseer(), foresight.ForesightPolicy()
     slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.1))
     for _ in range(3):
-        assert made.of_node(slow, policy, RATIOS) is None
+        assert made.of_node(slow, policy, RATIOS, NONE) is None
     assert caplog.text.count('feedback decides until it takes less') == 1
     assert (
         f'for {len(measured.knowledge().knowledge.node)} pairs' in caplog.text
     )
     # What it knew before is no begin any more; the next round looks anew.
     quick = with_metric(measured, which, lambda weigh: weigh)
-    found = made.of_node(quick, policy, RATIOS)
+    found = made.of_node(quick, policy, RATIOS, NONE)
     assert found.views[0].end.sharpness <= decide_foresight.SHARP
     assert caplog.text.count('fast enough again') == 1
 
@@ -229,7 +237,7 @@ def test_a_search_without_time_goes_on_in_the_next_round(
     made, policy = foreseer(), foresight.ForesightPolicy()
     still = with_metric(measured, which, lambda weigh: weigh)
     sharpness = [
-        made.of_node(still, policy, RATIOS).views[0].end.sharpness
+        made.of_node(still, policy, RATIOS, NONE).views[0].end.sharpness
         for _ in range(40)
     ]
     assert sharpness[0] > maxmin.SHARPEST

@@ -73,6 +73,7 @@ def situation(known, place, vms):
             wanted=amounts([vm[2] for vm in vms]),
             user=np.array([vm[0] for vm in vms]),
             ratio=np.full(CONTROLS, RATIO),
+            exempt=np.zeros(count, dtype=bool),
             views=(
                 foresight_model.SharedView(
                     here,

@@ -300,7 +300,7 @@ def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio, exempt):
         wishes = dataclasses.replace(wishes, exempt=np.array(exempt) > 0)
     cpu = build.R.index('cpu_time')
     reach = np.linspace(-0.5, 0.5, 15) if ratio > 1 else [0.0]
-    reaches = [reach if is_free else [0.0] for is_free in wishes.steered()]
+    reaches = [[0.0] if is_exempt else reach for is_exempt in wishes.exempt]
     best = None
     for powers in itertools.product(*reaches):
         got, _ = filling.fill(

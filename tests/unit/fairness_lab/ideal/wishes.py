@@ -51,6 +51,7 @@ def many(capacity, vms, *, weights=None, coupled=False):
             float
         ),
         quota=np.outer(np.array(part) / np.sum(part), total.sum(axis=0)),
+        exempt=np.zeros(len(rows), dtype=bool),
     )
 
 

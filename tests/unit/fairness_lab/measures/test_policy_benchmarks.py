@@ -192,7 +192,12 @@ def foresight_of(vms, ratio):
     amounts = np.ones((vms, len(resources.RESOURCES)))
     ratios = np.full(len(resources.CONTROLS), ratio)
     return foresight_model.Foresight(
-        amounts, amounts * 2, np.zeros(len(amounts), int), ratios, ()
+        used=amounts,
+        wanted=amounts * 2,
+        user=np.zeros(len(amounts), int),
+        ratio=ratios,
+        views=(),
+        exempt=np.zeros(len(amounts), bool),
     )
 
 
