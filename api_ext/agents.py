@@ -26,6 +26,9 @@ T = TypeVar('T')
 
 _LONGEST_REASON = 300
 _NOT_UNDERSTOOD = 'its answer cannot be understood'
+_KEPT = ('list_users', 'list_projects', 'get_plugins', 'get_status')
+"""Calls whose answers are used again."""
+
 _NOBODY = 'No agent answers: nothing is known of the hosts.'
 
 
@@ -87,8 +90,7 @@ class Agents:
         self._lists: Mapping[
             str, answer_cache.CachedValue[client_module.Answers]
         ] = {
-            method: answer_cache.CachedValue(limits.kept_s)
-            for method in ('list_users', 'list_projects', 'get_plugins')
+            method: answer_cache.CachedValue(limits.kept_s) for method in _KEPT
         }
 
     def of_request(self, request_id: str, user_id: str = '') -> Self:

@@ -3,6 +3,7 @@
 """Answers requests below ``/fairness``; knows webob and nothing of Nova."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import json
@@ -31,6 +32,12 @@ LARGEST_BODY = 64 * 1024
 """Bytes."""
 
 ME = 'me'
+
+_FORM = 'application/x-www-form-urlencoded'
+"""Content-Type of a body that curl sends unless it is told another."""
+
+_ACTION = '/action'
+"""End of the paths that take JSON also as :data:`_FORM`."""
 
 _OURS = re.compile(
     r'(?:/(?P<project>[0-9a-f-]+))?(?P<path>/fairness(?:/.*)?)', re.DOTALL
@@ -167,7 +174,10 @@ class Application:
     def _body(self, request: webob.Request, route: routes.Route) -> Any:
         if route.body is None:
             return None
-        body = validation.json_text(_read(request))
+        types = {openapi.JSON}
+        if route.path.endswith(_ACTION):
+            types.add(_FORM)
+        body = validation.json_text(_read(request, types))
         self._bodies[route.name].check(body, 'body')
         return body
 
@@ -228,14 +238,17 @@ def _own(route: routes.Route, caller: enforcement.Caller) -> str:
     return own
 
 
-def _read(request: webob.Request) -> bytes:
-    """Read a body, but no more than is allowed."""
+def _read(request: webob.Request, types: Collection[str]) -> bytes:
+    """Read a body of at most :data:`LARGEST_BODY` bytes.
+
+    :param types: that its Content-Type may be.
+    """
     too_large = faults.TooLarge(
         f'The body is larger than {LARGEST_BODY} bytes.'
     )
     if (request.content_length or 0) > LARGEST_BODY:
         raise too_large
-    if request.content_type != openapi.JSON:
+    if request.content_type not in types:
         raise faults.BadMediaType(
             f'Content-Type is {request.content_type[:60]!r}, expected '
             f'{openapi.JSON}'

@@ -39,7 +39,6 @@ def build(
             connect_requests=connection.PerProcess(
                 functools.partial(connection.connected_requests, conf)
             ),
-            max_limit=conf.fairness_api.max_limit,
             locate=locate,
         )
     )

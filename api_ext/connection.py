@@ -78,6 +78,20 @@ class PerProcess(Generic[T]):
             ) from error
 
 
+PARALLEL_CALLS = 64
+"""Agents that one request asks at the same time.
+
+A thousand agents are asked in 16 groups, and only silent ones take the whole
+``rpc_timeout``.
+"""
+
+SILENT_S = 10.0
+"""For which lists do not wait again for a host that did not answer.
+
+It is an interval of agents: sooner there is nothing new.
+"""
+
+
 def connected(conf: cfg.ConfigOpts) -> agents.Agents:
     """Connect to the agents that the configuration names.
 
@@ -91,11 +105,11 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
             transport,
             settings.rpc_timeout,
             conf.fairness_exchange.domain,
-            settings.parallel_calls,
+            PARALLEL_CALLS,
         ),
         agents.AskLimits(
             kept_s=settings.answers_kept,
-            silent_s=settings.silence_kept,
+            silent_s=SILENT_S,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,
         ),
         signatures.of(conf, conf.fairness_exchange.domain, url),
@@ -115,7 +129,7 @@ def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
             conf.fairness_exchange.domain,
             topic=protocol.REQUESTS_TOPIC,
         ),
-        silence.Silence(conf.fairness_api.silence_kept),
+        silence.Silence(SILENT_S),
     )
 
 

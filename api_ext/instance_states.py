@@ -58,6 +58,11 @@ def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
     }
 
 
+def is_measured(item: Mapping[str, Any]) -> bool:
+    """Tell whether an answer is of an agent, not one of :func:`item`."""
+    return item.get('metric') != ''
+
+
 def _summary(owner: http_request.Owner) -> str:
     if owner.state in _AT_REST:
         how, then = _AT_REST[owner.state]

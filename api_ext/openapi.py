@@ -22,6 +22,7 @@ JSON = 'application/json'
 _PLACES = {
     'host': 'Name of a host.',
     'id': 'Id, or "me" for the one of the token.',
+    'order': 'Name of an order of the queue.',
     'uuid': 'UUID of an instance, a request or a preemption.',
 }
 

@@ -15,6 +15,7 @@ from api_ext import http_request
 from api_ext import openapi
 from api_ext.handlers import action as action_handler
 from api_ext.handlers import capacity as capacity_handler
+from api_ext.handlers import dry_run as dry_run_handler
 from api_ext.handlers import group as group_handler
 from api_ext.handlers import host as host_handler
 from api_ext.handlers import instance as instance_handler
@@ -27,24 +28,30 @@ from api_ext.handlers import price as price_handler
 from api_ext.handlers import project as project_handler
 from api_ext.handlers import request as request_handler
 from api_ext.handlers import share as share_handler
+from api_ext.handlers import status as status_handler
 from api_ext.handlers import user as user_handler
+from api_ext.handlers import wait as wait_handler
 from api_ext.policies import action as action_policies
 from api_ext.policies import capacity as capacity_policies
 from api_ext.policies import document as document_policies
 from api_ext.policies import host as host_policies
+from api_ext.policies import order as order_policies
 from api_ext.policies import partition as partition_policies
 from api_ext.policies import plan as plan_policies
 from api_ext.policies import plugin as plugin_policies
 from api_ext.policies import price as price_policies
 from api_ext.policies import project as project_policies
+from api_ext.policies import status as status_policies
 from api_ext.policies import user as user_policies
 from api_ext.schemas import action as action_schemas
 from api_ext.schemas import capacity as capacity_schemas
 from api_ext.schemas import document as document_schemas
+from api_ext.schemas import dry_run as dry_run_schemas
 from api_ext.schemas import group as group_schemas
 from api_ext.schemas import host as host_schemas
 from api_ext.schemas import instance as instance_schemas
 from api_ext.schemas import limit as limit_schemas
+from api_ext.schemas import order as order_schemas
 from api_ext.schemas import owner as owner_schemas
 from api_ext.schemas import partition as partition_schemas
 from api_ext.schemas import plan as plan_schemas
@@ -53,7 +60,9 @@ from api_ext.schemas import preemption as preemption_schemas
 from api_ext.schemas import price as price_schemas
 from api_ext.schemas import request as request_schemas
 from api_ext.schemas import share as share_schemas
+from api_ext.schemas import status as status_schemas
 from api_ext.schemas import url
+from api_ext.schemas import wait as wait_schemas
 
 _ALWAYS = (400, 401, 403, 503)
 
@@ -205,7 +214,7 @@ ROUTES: Sequence[Route] = (
         name='listRequests',
         method='GET',
         path='/fairness/requests',
-        summary='List the requests that have not ended, the oldest first',
+        summary='List requests that wait, start or change, the oldest first',
         answers=request_handler.index,
         answer=request_schemas.LIST,
         query=request_schemas.QUERY,
@@ -218,6 +227,7 @@ ROUTES: Sequence[Route] = (
         summary='Show where a request stands, and why',
         answers=request_handler.show,
         answer=request_schemas.SHOW,
+        query=request_schemas.SHOW_QUERY,
         faults=(*_ALWAYS, 404),
     ),
     Route(
@@ -230,6 +240,16 @@ ROUTES: Sequence[Route] = (
         body=request_schemas.ACTION,
         status=202,
         faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listWaits',
+        method='GET',
+        path='/fairness/waits',
+        summary='List how long requests waited, by project, flavor or reason',
+        answers=wait_handler.index,
+        answer=wait_schemas.LIST,
+        query=wait_schemas.QUERY,
+        faults=_ALWAYS,
     ),
     Route(
         name='listShares',
@@ -247,7 +267,7 @@ ROUTES: Sequence[Route] = (
         path='/fairness/shares',
         summary='Set the share of an account, or take it back',
         answers=share_handler.set_share,
-        answer=share_schemas.SET,
+        answer=share_schemas.DONE,
         body=share_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
@@ -268,9 +288,20 @@ ROUTES: Sequence[Route] = (
         path='/fairness/limits',
         summary='Set limits of an account, or take them back',
         answers=limit_handler.set_limits,
-        answer=limit_schemas.SET,
+        answer=limit_schemas.DONE,
         body=limit_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='previewOrder',
+        method='GET',
+        path='/fairness/orders/{order}/preview',
+        summary='Show who would start next by another order of the queue',
+        answers=dry_run_handler.of_order,
+        answer=dry_run_schemas.SHOW,
+        rules=(order_policies.PREVIEW,),
+        query=order_schemas.QUERY,
+        faults=(*_ALWAYS, 409),
     ),
     Route(
         name='listGroups',
@@ -447,6 +478,15 @@ ROUTES: Sequence[Route] = (
         answers=capacity_handler.show,
         answer=capacity_schemas.SHOW,
         rules=(capacity_policies.SHOW,),
+    ),
+    Route(
+        name='showStatus',
+        method='GET',
+        path='/fairness/status',
+        summary='Show who leads, what waits and leaves, and warnings',
+        answers=status_handler.show,
+        answer=status_schemas.SHOW,
+        rules=(status_policies.SHOW,),
     ),
 )
 

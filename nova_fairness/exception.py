@@ -24,6 +24,10 @@ class ConfigurationError(FairnessError):
     """An option has a value that cannot be used."""
 
 
+class UnusableCertificate(ConfigurationError):
+    """A file for TLS cannot be used; the message names option and file."""
+
+
 class PluginError(FairnessError):
     """A metric, policy or order cannot be used."""
 
@@ -122,6 +126,14 @@ class UnknownAccount(RpcError):
     """There is no such account in the share tree."""
 
 
+class Busy(RpcError):
+    """Another caller's work of the same kind is not done yet."""
+
+
+class AccountUnchecked(RpcError):
+    """Keystone could not be asked whether there is such an account."""
+
+
 class UnknownHost(RpcError):
     """There is no host of that name, or it may not move."""
 
@@ -187,7 +199,7 @@ class ClusterError(FairnessError):
 
 
 class IllegalStep(ClusterError):
-    """Nothing goes from its state where this event would lead it."""
+    """The state of an object allows no step for this event."""
 
 
 class NoRoom(IllegalStep):
@@ -301,8 +313,8 @@ class BrokerAway(RelayError):
     """The broker does not answer; the last message may be there or not."""
 
 
-class NobodyListens(BrokerAway):
-    """The sent message is nowhere: no queue takes it."""
+class NoListener(BrokerAway):
+    """No queue takes the sent message, so the message is lost."""
 
 
 class StillUsed(RelayError):

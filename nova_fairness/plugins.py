@@ -109,16 +109,6 @@ def order_names() -> tuple[str, ...]:
     return _names(ORDERS)
 
 
-def victims_names() -> tuple[str, ...]:
-    """Names of all installed ways to choose victims, sorted; loads none."""
-    return _names(VICTIMS)
-
-
-def batch_names() -> tuple[str, ...]:
-    """Names of all installed batch systems, sorted; loads none."""
-    return _names(BATCH)
-
-
 def load_metric(name: str) -> metric.Metric:
     """Load a metric.
 
@@ -199,11 +189,6 @@ def describe_orders() -> Mapping[str, str]:
 def describe_victims() -> Mapping[str, str]:
     """Say how each chooses who makes room; see :func:`describe_metrics`."""
     return _described(_VICTIMS)
-
-
-def describe_batch() -> Mapping[str, str]:
-    """Say what each batch system is; see :func:`describe_metrics`."""
-    return _described(_BATCH)
 
 
 def warning(metric_name: str, policy_name: str) -> str:

@@ -237,8 +237,6 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
                     prefix=self._settings.redis_prefix,
                     max_length=self._settings.notifications_kept,
                     max_message_size=self._settings.max_message_size,
-                    most_open=self._settings.notifications_in_work,
-                    lease_s=self._settings.notifications_lease,
                 )
             return process.notifications
 

@@ -152,24 +152,13 @@ waits behind more of them. Lower it if calls are answered late.
         min=0.0,
         advanced=True,
         help="""
-Calls and casts per second, on average, that one listener takes from one peer;
-0: any number. Ten seconds' worth may come at once, and each 64 KiB of a
-message count as one more. Messages beyond this are read slowly, dropped before
-they are decoded, counted, and logged with the peer's name; so a peer that
-sends without end costs little and delays no other peer. For ten seconds after
-that its key makes no further connections. Raise it for a service that one
-client asks more often.
-""",
-    ),
-    cfg.FloatOpt(
-        'fanout_rate',
-        default=100.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Fanout messages per second, on average, that one listener takes from one peer;
-0: any number. Otherwise as ``request_rate``. Raise it if peers send fanouts
-more often.
+Calls and casts per second, on average, that one listener takes from one peer,
+and twenty times the fanout messages; 0: any number. Ten seconds' worth may
+come at once, and each 64 KiB of a message count as one more. Messages beyond
+this are read slowly, dropped before they are decoded, counted, and logged with
+the peer's name; so a peer that sends without end costs little and delays no
+other peer. For ten seconds after that its key makes no further connections.
+Raise it for a service that one client asks more often.
 """,
     ),
     cfg.FloatOpt(
@@ -252,29 +241,6 @@ counted and logged. Raise it to ride out longer absences of listeners, if Redis
 has memory for them.
 """,
     ),
-    cfg.IntOpt(
-        'notifications_in_work',
-        default=64,
-        min=1,
-        max=10**6,
-        advanced=True,
-        help="""
-Number of notifications that one listener takes before it has acknowledged the
-first of them; at least twice its batch size. Lower it if each takes long and
-several listeners are to share them evenly.
-""",
-    ),
-    cfg.FloatOpt(
-        'notifications_lease',
-        default=30.0,
-        min=1.0,
-        advanced=True,
-        help="""
-Seconds of silence after which a listener to notifications is taken for dead;
-at least 1. Others then get what it had not acknowledged. Raise it if listeners
-can stand still for longer: otherwise some notifications arrive twice.
-""",
-    ),
 ]
 
 _NAMES = {opt.dest: opt for opt in OPTS}
@@ -296,7 +262,7 @@ class DriverSettings:
     peer_connections: int
     fanouts_in_work: int
     request_rate: float
-    fanout_rate: float
+
     fanout_pause: float
     undeliverable_after: float
     address_ttl: float
@@ -304,8 +270,6 @@ class DriverSettings:
     redis_timeout: float
     redis_prefix: str
     notifications_kept: int
-    notifications_in_work: int
-    notifications_lease: float
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:

@@ -50,7 +50,8 @@ def require_manager(
     if not asked.caller.may(rules[0]):
         above = above if slash else parent()
         asked.caller.require(*rules, project_id=above, domain_id=above)
-    asked.log(f'{dict(wanted)} of account {account}')
+    kind = 'dry run of ' if asked.body.get('dry_run') else ''
+    asked.log(f'{kind}{dict(wanted)} of account {account}')
 
 
 def without_parent(

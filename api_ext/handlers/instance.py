@@ -12,6 +12,7 @@ from api_ext import http_request
 from api_ext import instance_states
 from api_ext import validation
 from api_ext.handlers import host_facts
+from api_ext.handlers import instance_requests
 from api_ext.policies import instance as policies
 from api_ext.schemas import instance as schemas
 from nova_fairness import exception
@@ -29,8 +30,51 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one instance, if the caller may see it."""
     uuid = asked.names['uuid'].lower()
     owner = _owner(asked, uuid)
-    if owner is not None and not instance_states.runs(owner):
-        return {'instance': instance_states.item(uuid, owner)}
+    if owner is None:
+        item = _item(asked, uuid, None)
+        found = instance_requests.newest(asked, uuid, item['project_id'])
+    else:
+        found = instance_requests.newest(asked, uuid, owner.project_id)
+        at_rest = instance_requests.is_at_rest(found)
+        # No agent is asked about what none can know.
+        is_known = at_rest or not instance_states.runs(owner)
+        item = (
+            instance_states.item(uuid, owner)
+            if is_known
+            else _running(asked, uuid, owner, found)
+        )
+    return {'instance': instance_requests.joined(item, found)}
+
+
+def _running(
+    asked: http_request.CallerRequest,
+    uuid: str,
+    owner: http_request.Owner,
+    request: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """One instance that may run.
+
+    :param request: of the instance; ``None`` if none is known.
+    :raises Unavailable: if neither agents nor the request say anything.
+    """
+    try:
+        return _item(asked, uuid, owner)
+    except faults.Unavailable:
+        if instance_requests.is_quiet(request):
+            raise
+        return instance_states.item(uuid, owner)
+
+
+def _item(
+    asked: http_request.CallerRequest,
+    uuid: str,
+    owner: http_request.Owner | None,
+) -> dict[str, Any]:
+    """One instance, as agents know it.
+
+    :param owner: that Nova names; ``None`` without Nova.
+    :raises NotFound: if there is none, or it is not the caller's.
+    """
     told = _told(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
         if told.missing and not _may(asked, item):
@@ -39,11 +83,11 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
         _require(asked, uuid, item['user_id'], item['project_id'])
         if host_facts.sees_hosts(asked):
             item['host'] = name
-        return {'instance': item}
+        return item
     if told.missing:
         raise faults.Unavailable(_SILENT.format(uuid))
     if owner is not None:
-        return {'instance': instance_states.item(uuid, owner)}
+        return instance_states.item(uuid, owner)
     raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
@@ -114,6 +158,7 @@ def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
         item = _READER.read(answer['instance'], 'instance')
     except faults.BadRequest as error:
         raise ValueError(str(error)) from error
-    # Not for everybody: whoever may know it is told who answered.
-    item.pop('host', None)
+    # Not for everybody, or not known to agents.
+    for key in ('host', 'request_id', 'standing'):
+        item.pop(key, None)
     return dict(json.loads(json.dumps(item, allow_nan=False)))

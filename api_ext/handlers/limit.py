@@ -5,12 +5,13 @@
 from api_ext import http_request
 from api_ext import validation
 from api_ext.handlers import account_access
+from api_ext.handlers import dry_run
 from api_ext.handlers import service
 from api_ext.policies import limit as policies
 from api_ext.schemas import limit as schemas
 
 _LIMIT = validation.AnswerReader(schemas.ITEM, 'account')
-_SET_LIMITS = validation.AnswerReader(schemas.SET, 'account')
+_SET_LIMITS = validation.AnswerReader(schemas.DONE, 'account')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
@@ -24,10 +25,15 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 def set_limits(asked: http_request.CallerRequest) -> http_request.Answer:
     """Set limits of an account, or take them back."""
     wanted = {
-        name: limit for name, limit in asked.body.items() if name != 'account'
+        name: limit
+        for name, limit in asked.body.items()
+        if name not in ('account', 'dry_run')
     }
     # More than a share: who owns more takes it from others.
     account_access.require_manager(asked, (policies.SET,), wanted, lambda: '')
     account = asked.body['account']
+    if asked.body.get('dry_run'):
+        found = dry_run.of_account(asked, account, wanted)
+        return {'account': account, **wanted, **found}
     said = service.call(asked, 'set_limits', account=account, limits=wanted)
     return service.checked(said, _SET_LIMITS)

@@ -2,6 +2,7 @@
 
 """Answers which requests wait, and takes them back or starts them."""
 
+import datetime as dt
 from typing import Any
 
 from api_ext import faults
@@ -21,20 +22,72 @@ _JUDGE = validation.AnswerReader(
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
     """List requests of the own project, or of all."""
-    project = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
+    project = whose(asked)
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
     more: dict[str, Any] = {'audience': host_facts.audience(asked)}
     if (wanted := asked.query.get('preemptible')) is not None:
         more['preemptible'] = wanted == 'true'
+    if filters := _filters(asked):
+        more['filters'] = filters
     said = service.call_page(asked, 'list_requests', project, **more)
     return service.page(asked, said, 'requests', 'uuid', _JUDGE)
 
 
+def whose(asked: http_request.CallerRequest) -> str | None:
+    """The project whose requests are listed; ``None`` for all."""
+    project: str | None = asked.query.get('project_id')
+    if project in (None, asked.caller.project_id):
+        return account_access.whose(asked, policies.LIST, policies.LIST_ALL)
+    asked.caller.require(policies.LIST_ALL)
+    return project
+
+
+def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
+    """Arguments of the call that say which requests are looked for."""
+    query = asked.query
+    found: dict[str, Any] = {}
+    if 'host' in query:
+        # Others would learn by it where their servers are.
+        asked.caller.require(policies.LIST_ALL)
+    names = {
+        'state': 'state',
+        'user_id': 'user',
+        'server': 'server',
+        'host': 'host',
+    }
+    found.update({names[key]: query[key] for key in names if key in query})
+    if 'server' in found:
+        found['server'] = found['server'].lower()
+    if 'since' in query:
+        found['since'] = seconds(query['since'])
+    if query.get('ended') == 'true':
+        found['ended'] = True
+    # Those that are named are listed though they run.
+    is_any = any(key in query for key in ('state', 'server', 'host'))
+    if query.get('running', 'true' if is_any else 'false') == 'false':
+        found['unsettled'] = True
+    return found
+
+
+def seconds(text: str) -> float:
+    """A time as seconds of the epoch; UTC where no zone is given."""
+    try:
+        at = dt.datetime.fromisoformat(text)
+        return at.replace(tzinfo=at.tzinfo or dt.UTC).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise faults.BadRequest(
+            f'since {text!r} is no time: expected such as 2026-01-05T14:00'
+        ) from error
+
+
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one request, if the caller may see it."""
-    return {'request': _item(asked, asked.names['uuid'].lower())}
+    uuid, more = asked.names['uuid'].lower(), {}
+    if asked.query.get('events') == 'true':
+        more['events'] = True
+    return {'request': _item(asked, uuid, **more)}
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
@@ -55,13 +108,17 @@ def perform(asked: http_request.CallerRequest) -> http_request.Answer:
     return {'request': _item(asked, uuid)}
 
 
-def _item(asked: http_request.CallerRequest, uuid: str) -> dict[str, Any]:
+def _item(
+    asked: http_request.CallerRequest, uuid: str, **more: Any
+) -> dict[str, Any]:
     """One request that the caller may see.
 
+    :param more: arguments of the call to the service.
     :raises NotFound: for others, as if they were not there.
     """
+    audience = host_facts.audience(asked)
     said = service.call(
-        asked, 'get_request', uuid=uuid, audience=host_facts.audience(asked)
+        asked, 'get_request', uuid=uuid, audience=audience, **more
     )
     item = service.checked(service.part(said, 'request'), _JUDGE)
     if not asked.caller.may(policies.SHOW, project_id=item['project_id']):

@@ -18,6 +18,16 @@ LOG = logging.getLogger(__name__)
 UNKNOWN = 'Request {} could not be found.'
 UNKNOWN_PREEMPTION = 'Preemption {} could not be found.'
 
+_AWAY = (exception.HostNotReached, exception.NotLeading)
+_SILENT = (
+    'The queue does not answer: it is starting, or no process leads it.'
+    ' Requests that wait are kept; try again in a minute.'
+)
+_FAILS = (
+    'The queue cannot do this now. Requests that wait are kept; the log of'
+    ' nova-api has the cause.'
+)
+
 _UNKNOWN_ARGUMENT = 'unexpected keyword argument'
 
 _PAGE = frozenset({'project', 'marker', 'limit'})
@@ -91,22 +101,22 @@ def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
         raise faults.NotFound(
             f'Group {given.get("group")} could not be found.'
         ) from error
-    except (exception.UnknownHost, exception.UnknownPlan) as error:
+    except (
+        exception.UnknownAccount,
+        exception.UnknownHost,
+        exception.UnknownPlan,
+    ) as error:
         raise faults.NotFound(str(error)) from error
-    except exception.UnknownAccount as error:
-        raise faults.NotFound(
-            f'Account {given.get("marker") or given.get("account")} could'
-            ' not be found.'
-        ) from error
+    except (exception.AccountUnchecked, exception.Busy) as error:
+        raise faults.Unavailable(str(error)) from error
     except (exception.BadShares, exception.BadArgument) as error:
         raise faults.BadRequest(str(error)) from error
     except (exception.IllegalStep, exception.Outdated) as error:
         raise faults.Conflict(str(error)) from error
     except exception.FairnessError as error:
         LOG.warning('%s: %s', method, error)
-        raise faults.Unavailable(
-            'The cluster service does not answer, or cannot do it now.'
-        ) from error
+        is_away = isinstance(error, _AWAY)
+        raise faults.Unavailable(_SILENT if is_away else _FAILS) from error
 
 
 def _called(
@@ -119,6 +129,9 @@ def _called(
         known = _KNOWN_BEFORE.get(method)
         if known is None or _UNKNOWN_ARGUMENT not in str(error):
             raise
+        if set(given.get('filters', ())) - {'unsettled'}:
+            # Without them it would list others; running ones may be listed.
+            raise exception.FairnessError(str(error)) from error
     return asked.requests.call(
         method, **{name: given[name] for name in given if name in known}
     )

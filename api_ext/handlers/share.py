@@ -5,12 +5,13 @@
 from api_ext import http_request
 from api_ext import validation
 from api_ext.handlers import account_access
+from api_ext.handlers import dry_run
 from api_ext.handlers import service
 from api_ext.policies import share as policies
 from api_ext.schemas import share as schemas
 
 _SHARE = validation.AnswerReader(schemas.ITEM, 'name', 'share')
-_SET_SHARE = validation.AnswerReader(schemas.SET, 'account', 'share')
+_SET_SHARE = validation.AnswerReader(schemas.DONE, 'account', 'share')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
@@ -30,6 +31,9 @@ def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
         {'share': share},
         lambda: _parent(asked, account),
     )
+    if asked.body.get('dry_run'):
+        found = dry_run.of_account(asked, account, {'share': share})
+        return {'account': account, 'share': share, **found}
     said = service.call(asked, 'set_share', account=account, share=share)
     return service.checked(said, _SET_SHARE)
 

@@ -14,6 +14,7 @@ from api_ext.policies import group
 from api_ext.policies import host
 from api_ext.policies import instance
 from api_ext.policies import limit
+from api_ext.policies import order
 from api_ext.policies import partition
 from api_ext.policies import plan
 from api_ext.policies import plugin
@@ -23,6 +24,7 @@ from api_ext.policies import project
 from api_ext.policies import reason
 from api_ext.policies import request
 from api_ext.policies import share
+from api_ext.policies import status
 from api_ext.policies import user
 
 SCOPES = base.SCOPES
@@ -42,6 +44,7 @@ def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
         *request.RULES,
         *share.RULES,
         *limit.RULES,
+        *order.RULES,
         *preemption.RULES,
         *group.RULES,
         *price.RULES,
@@ -49,4 +52,5 @@ def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
         *capacity.RULES,
         *partition.RULES,
         *plan.RULES,
+        *status.RULES,
     ]

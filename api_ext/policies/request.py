@@ -15,14 +15,16 @@ RULES = (
     base.rule(
         LIST,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        "List the requests of the caller's own project.",
+        "List the requests of the caller's own project, and their waits.",
         'GET /fairness/requests',
+        'GET /fairness/waits',
     ),
     base.rule(
         LIST_ALL,
         base.OPERATOR,
-        'List the requests of all projects.',
+        'List the requests of all projects, and their waits.',
         'GET /fairness/requests (all_projects)',
+        'GET /fairness/waits (all_projects)',
     ),
     base.rule(
         SHOW,

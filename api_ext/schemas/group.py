@@ -10,10 +10,23 @@ ITEM = parts.record(
         'id': parts.TEXT,
         'name': parts.TEXT,
         'project_id': parts.TEXT,
-        'rate': parts.NUMBER,
-        'count': parts.COUNT,
-        'servers_count': parts.COUNT,
-        'server_rate': parts.MAYBE_NUMBER,
+        'rate': parts.describe(
+            parts.NUMBER,
+            'Currency for a CPU-hour, of all servers of the group together',
+        ),
+        'count': parts.describe(
+            parts.COUNT,
+            'Servers that it is for. If there are more, each has less',
+        ),
+        'servers_count': parts.describe(
+            parts.COUNT, 'Servers that are in it, as of the last cycle'
+        ),
+        'server_rate': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Rate in force of each of them; null if there are none. '
+            'If the funds of the owners of some are empty, it is that '
+            'of the others',
+        ),
     }
 )
 

@@ -75,7 +75,10 @@ _AMOUNTS = (
 
 _CHANGE = {
     'type': 'object',
-    'properties': dict.fromkeys(_AMOUNTS, parts.NUMBER),
+    'properties': {
+        **dict.fromkeys(_AMOUNTS, parts.NUMBER),
+        'change_spread_cpus': parts.MAYBE_NUMBER,
+    },
     'required': list(_AMOUNTS),
 }
 
@@ -87,6 +90,7 @@ _OF_METRIC = {
         'problem': parts.TEXT,
         'settled': parts.TRUTH,
         'rounds_count': parts.COUNT,
+        'sampled_rounds_count': parts.COUNT,
         'users': {'type': 'object', 'additionalProperties': _CHANGE},
         'instances': {'type': 'array', 'items': _CHANGE},
     },

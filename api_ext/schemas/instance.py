@@ -41,9 +41,15 @@ ITEM = parts.record(
         },
         'advice': parts.TEXTS,
         'host': parts.TEXT,
+        'request_id': parts.TEXT,
+        'standing': parts.TEXT,
     },
     # Agents of an older release do not say the rest.
-    optional=('host', 'user_name', 'project_name', 'summary'),
+    optional=(
+        *('host', 'user_name', 'project_name', 'summary'),
+        # Of those that the cluster service knows.
+        *('request_id', 'standing'),
+    ),
 )
 """Nothing else that an agent says of an instance is told."""
 

@@ -2,6 +2,7 @@
 
 """Limits of accounts."""
 
+from api_ext.schemas import dry_run
 from api_ext.schemas import parts
 from api_ext.schemas import url
 
@@ -90,20 +91,76 @@ _LIMITED = {
 ITEM = parts.record(
     {
         'account': parts.TEXT,
-        'parent': parts.MAYBE_TEXT,
-        'time_limit': parts.MAYBE_NUMBER,
-        'longest_wait': parts.MAYBE_NUMBER,
-        'budget': parts.MAYBE_NUMBER,
-        'budget_left': parts.MAYBE_NUMBER,
-        'budget_until': parts.MAYBE_TEXT,
-        'funds': parts.MAYBE_NUMBER,
-        'funds_left': parts.MAYBE_NUMBER,
-        'ceiling': parts.NUMBERS,
-        'nominal': parts.NUMBERS,
-        'borrowing_limit': parts.NUMBERS,
-        'lending_limit': parts.NUMBERS,
-        'windows': _WINDOWS,
-        'opens_at': parts.MAYBE_TEXT,
+        'parent': parts.describe(
+            parts.MAYBE_TEXT,
+            'The account right above; null at the top, and of the own '
+            'project without ``all_projects=true``: names of groups '
+            'are for operators',
+        ),
+        'time_limit': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Seconds that servers may run; null without a limit of its own',
+        ),
+        'longest_wait': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Seconds that builds may wait; null without a limit of its own',
+        ),
+        'budget': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Unit-hours that it and all below may use in a period; '
+            'null without a budget of its own',
+        ),
+        'budget_used': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Unit-hours of this period that were used, as of the last '
+            'charge, at most a minute ago; null without a budget',
+        ),
+        'budget_committed': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Unit-hours that running servers will use until their time '
+            'limit; without a limit, and at most, until the period ends',
+        ),
+        'budget_left': parts.describe(
+            parts.MAYBE_NUMBER,
+            'The rest, with which requests can start; never below 0',
+        ),
+        'budget_until': parts.describe(
+            parts.MAYBE_TEXT, 'When the next period begins'
+        ),
+        'funds': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Currency that it and all below may ever spend for their '
+            'servers; null for as much as they like',
+        ),
+        'funds_left': parts.describe(
+            parts.MAYBE_NUMBER, 'The rest of ``funds``, never below 0'
+        ),
+        'ceiling': parts.describe(
+            parts.NUMBERS,
+            'Most that it and all below may have at once, by resource '
+            'class of Placement',
+        ),
+        'nominal': parts.describe(
+            parts.NUMBERS,
+            'Nominal quota of its own, without that of accounts below it',
+        ),
+        'borrowing_limit': parts.describe(
+            parts.NUMBERS,
+            'Most that it and all below may use beyond their nominal '
+            'quota; classes that are not named have no limit',
+        ),
+        'lending_limit': parts.describe(
+            parts.NUMBERS, 'Most of their nominal quota that others may use'
+        ),
+        'windows': parts.describe(
+            _WINDOWS,
+            'Times in which requests start; empty if they may at all times',
+        ),
+        'opens_at': parts.describe(
+            parts.MAYBE_TEXT,
+            'When the next window begins; null while one goes on, and '
+            'without any',
+        ),
         'fault': {
             **parts.TEXT,
             'description': 'Why something set of it cannot be used; nothing'
@@ -111,6 +168,7 @@ ITEM = parts.record(
         },
     },
     optional=('fault',),
+    since={'budget_used': '1.8', 'budget_committed': '1.8'},
 )
 
 LIST = parts.record(
@@ -125,7 +183,19 @@ QUERY = url.project_listing(url.NAME_MARKER)
 
 SET: parts.Schema = {
     **parts.record(
-        {'account': parts.ACCOUNT, **_LIMITED}, optional=tuple(_LIMITED)
+        {'account': parts.ACCOUNT, **_LIMITED, 'dry_run': dry_run.ASKED},
+        optional=(*_LIMITED, 'dry_run'),
     ),
-    'minProperties': 2,
+    'anyOf': [{'required': [name]} for name in _LIMITED],
 }
+
+DONE = parts.record(
+    {
+        'account': parts.ACCOUNT,
+        **_LIMITED,
+        'dry_run': parts.describe(
+            dry_run.ITEM, 'With ``dry_run``: nothing was set'
+        ),
+    },
+    optional=(*_LIMITED, 'dry_run'),
+)

@@ -12,9 +12,15 @@ _BALANCE: parts.Schema = {
         {
             'capacity': parts.NUMBER,
             'used': parts.NUMBER,
-            'wanted': parts.NUMBER,
-            'overdue': parts.NUMBER,
-            'unplaced': parts.NUMBER,
+            'wanted': parts.describe(parts.NUMBER, 'Cores of all that waits'),
+            'overdue': parts.describe(
+                parts.NUMBER,
+                'Cores of what waits for longer than ``patience``',
+            ),
+            'unplaced': parts.describe(
+                parts.NUMBER,
+                'Cores of that part of it which finds no room on single hosts',
+            ),
         }
     ),
     'type': ['object', 'null'],
@@ -23,7 +29,11 @@ _BALANCE: parts.Schema = {
 BORDER = parts.record(
     {
         'seen_at': parts.TEXT,
-        'target': parts.MAYBE_COUNT,
+        'target': parts.describe(
+            parts.MAYBE_COUNT,
+            'Hosts that the cloud is to have by hand; null as '
+            'calendar and demand say',
+        ),
         'states': {'type': 'object', 'additionalProperties': parts.COUNT},
         'batch': _BALANCE,
         'cloud': _BALANCE,
@@ -31,16 +41,25 @@ BORDER = parts.record(
             {
                 'account': parts.TEXT,
                 'batch_account': parts.TEXT,
-                'pledge': parts.NUMBER,
-                'part': parts.NUMBER,
+                'pledge': parts.describe(
+                    parts.NUMBER,
+                    'Part of both sides that the group was pledged, 0 to 1',
+                ),
+                'part': parts.describe(
+                    parts.NUMBER, 'Its part of the use of all groups, 0 to 1'
+                ),
                 'used': parts.record(
                     {'batch': parts.NUMBER, 'cloud': parts.NUMBER}
                 ),
-                'batch_share': parts.COUNT,
-                'batch_share_found': parts.COUNT,
+                'batch_share': parts.describe(
+                    parts.COUNT, 'Its share in the batch system as it is to be'
+                ),
+                'batch_share_found': parts.describe(
+                    parts.COUNT, 'The same as it was found'
+                ),
             }
         ),
-        'faults': parts.TEXTS,
+        'faults': parts.describe(parts.TEXTS, 'Sentences for operators'),
     }
 )
 SHOW_BORDER = parts.record({'partition': BORDER})
@@ -68,24 +87,33 @@ _HOST: parts.Schema = {
     'bound_for': parts.MAYBE_TEXT,
     'since': parts.TEXT,
     'until': parts.MAYBE_TEXT,
-    'cause': parts.MAYBE_TEXT,
+    'cause': parts.describe(
+        parts.MAYBE_TEXT, 'Of its last step, as ``explanation``'
+    ),
     'explanation': parts.TEXT,
     'batch': _PLACE,
     'cloud': _PLACE,
 }
 
 HOST = parts.record(_HOST)
+WORK = parts.records(
+    {
+        'name': parts.describe(
+            parts.TEXT, 'Number of a job, UUID of a server'
+        ),
+        'cores': parts.NUMBER,
+        'gone_at': parts.describe(
+            parts.MAYBE_TEXT,
+            'When it is gone at the latest; null if that is not known',
+        ),
+        'way': parts.describe(parts.TEXT, '``ends``, ``moves`` or ``yields``'),
+    }
+)
+
 HOST_IN_FULL = parts.record(
     {
         **_HOST,
-        'work': parts.records(
-            {
-                'name': parts.TEXT,
-                'cores': parts.NUMBER,
-                'gone_at': parts.MAYBE_TEXT,
-                'way': parts.TEXT,
-            }
-        ),
+        'work': WORK,
         'history': parts.records(
             {
                 'at': parts.TEXT,

@@ -25,6 +25,11 @@ MAYBE_NUMBERS: Schema = {
 NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 
+def describe(schema: Schema, text: str) -> Schema:
+    """Say what a value is, in the document and in the manual."""
+    return {**schema, 'description': text}
+
+
 def record(
     properties: Mapping[str, Any],
     optional: tuple[str, ...] = (),
@@ -73,11 +78,26 @@ ACCOUNT: Schema = {
 
 LEAVE: Schema = {
     'server': TEXT,
-    'state': TEXT,
-    'cause': TEXT,
-    'for_request': MAYBE_TEXT,
-    'action': TEXT,
-    'leaves_at': TEXT,
+    'state': describe(
+        TEXT,
+        '``chosen``, ``told``, ``acting`` or ``asked``; '
+        '``undoing``: it need not leave, and is let run again; '
+        '``gone``: its room is free; ``returned``: it runs again; '
+        '``stays``: its room is not free, whatever was done; '
+        '``spared``: it need not leave',
+    ),
+    'cause': describe(
+        TEXT,
+        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` '
+        '(a part of the cloud is to be free) or ``retires``',
+    ),
+    'for_request': describe(
+        MAYBE_TEXT,
+        'UUID of the request that it makes room for; null without '
+        'one, and for those who may not see it',
+    ),
+    'action': describe(TEXT, 'The one that was done last, or comes first'),
+    'leaves_at': describe(TEXT, 'Before that nothing is done'),
     'reason': TEXT,
     'explanation': TEXT,
     'subject': TEXT,

@@ -7,23 +7,38 @@ from api_ext.schemas import url
 
 _OUTCOME: parts.Schema = parts.record(
     {
-        'hosts_before': parts.COUNT,
+        'hosts_before': parts.describe(parts.COUNT, 'Hosts in use'),
         'hosts_after': parts.COUNT,
-        'spread_before': parts.NUMBER,
+        'spread_before': parts.describe(
+            parts.NUMBER,
+            'By which part of a host the fullest one is fuller than '
+            'all on average, in the class with the largest excess',
+        ),
         'spread_after': parts.NUMBER,
-        'emptied': parts.COUNT,
-        'moves': parts.COUNT,
-        'memory_mb': parts.COUNT,
-        'served': parts.COUNT,
+        'emptied': parts.describe(parts.COUNT, 'Hosts'),
+        'moves': parts.describe(parts.COUNT, 'Servers moved'),
+        'memory_mb': parts.describe(parts.COUNT, 'MB of memory sent'),
+        'served': parts.describe(parts.COUNT, 'Requests started'),
     }
 )
 
 _PLAN: parts.Schema = {
     'uuid': parts.TEXT,
     'goal': parts.TEXT,
-    'subject': parts.TEXT,
-    'state': parts.TEXT,
-    'cause': parts.TEXT,
+    'subject': parts.describe(
+        parts.TEXT, 'The request, the owner or the host that it is for'
+    ),
+    'state': parts.describe(
+        parts.TEXT,
+        '``proposed``, ``approved``, ``running``, ``partial``, '
+        '``done``, ``stopped``, ``expired`` or ``failed``',
+    ),
+    'cause': parts.describe(
+        parts.TEXT,
+        'Of the state: ``found``, ``operator``, ``auto``, '
+        '``all_ended``, ``some_stay``, ``not_a_goal``, ``late``, '
+        '``no_use``, ``replaced`` or ``many_failed``',
+    ),
     'explanation': parts.TEXT,
     'made_at': parts.TEXT,
     'since': parts.TEXT,
@@ -31,38 +46,64 @@ _PLAN: parts.Schema = {
     'moves_count': parts.COUNT,
     'ended_count': parts.COUNT,
     'empties': parts.TEXTS,
-    'stays_count': parts.COUNT,
+    'stays_count': parts.describe(
+        parts.COUNT, 'Servers that stay on the host that is to be emptied'
+    ),
     'promised': _OUTCOME,
     'won': {**_OUTCOME, 'type': ['object', 'null']},
 }
+
+STAYS = parts.records(
+    {
+        'server': parts.TEXT,
+        'name': parts.TEXT,
+        'cause': parts.describe(
+            parts.TEXT,
+            '``nowhere``, ``together``, ``locked``, ``busy`` or ``elsewhere``',
+        ),
+        'explanation': parts.TEXT,
+    }
+)
+
+MOVES = parts.records(
+    {
+        'server': parts.TEXT,
+        'source': parts.TEXT,
+        'target': parts.TEXT,
+        'wave': parts.describe(
+            parts.COUNT, 'Moves of one wave may run at once'
+        ),
+        'cost_mb': parts.describe(
+            parts.COUNT, 'Memory that is expected to be sent'
+        ),
+        'state': parts.describe(
+            parts.TEXT,
+            '``pending``, ``moving``, ``moved``, ``skipped`` or ``failed``',
+        ),
+        'cause': parts.describe(
+            parts.MAYBE_TEXT,
+            'null at first; ``asked``, ``not_asked``, ``arrived``, '
+            '``server_gone``, ``elsewhere``, ``busy``, ``locked``, '
+            '``host_closed``, ``no_room``, ``in_vain``, '
+            '``plan_ended``, ``refused``, ``migration_failed`` or '
+            '``cancelled``',
+        ),
+        'explanation': parts.TEXT,
+        'asked_at': parts.MAYBE_TEXT,
+        'ended_at': parts.MAYBE_TEXT,
+        'sent_mb': parts.describe(
+            parts.MAYBE_COUNT,
+            'Memory that was sent as far as Nova told it; null if it did not',
+        ),
+    }
+)
 
 PLAN = parts.record(_PLAN, optional=('stays_count',))
 PLAN_IN_FULL = parts.record(
     {
         **_PLAN,
-        'stays': parts.records(
-            {
-                'server': parts.TEXT,
-                'name': parts.TEXT,
-                'cause': parts.TEXT,
-                'explanation': parts.TEXT,
-            }
-        ),
-        'moves': parts.records(
-            {
-                'server': parts.TEXT,
-                'source': parts.TEXT,
-                'target': parts.TEXT,
-                'wave': parts.COUNT,
-                'cost_mb': parts.COUNT,
-                'state': parts.TEXT,
-                'cause': parts.MAYBE_TEXT,
-                'explanation': parts.TEXT,
-                'asked_at': parts.MAYBE_TEXT,
-                'ended_at': parts.MAYBE_TEXT,
-                'sent_mb': parts.MAYBE_COUNT,
-            }
-        ),
+        'stays': STAYS,
+        'moves': MOVES,
     },
     optional=('stays_count', 'stays'),
 )

@@ -10,9 +10,19 @@ ITEM = parts.record(
         'id': parts.TEXT,
         'host': parts.TEXT,
         'resource_class': parts.TEXT,
-        'price': parts.NUMBER,
-        'capacity': parts.NUMBER,
-        'at': parts.TEXT,
+        'price': parts.describe(
+            parts.NUMBER,
+            "Sum of the rates of the host's servers. While all want "
+            "what they can get, each has its rate / price of the host",
+        ),
+        'capacity': parts.describe(
+            parts.NUMBER,
+            'Amount of the class on the host; price / capacity says '
+            'where a rate buys most',
+        ),
+        'at': parts.describe(
+            parts.TEXT, 'Since when; of the list, when it was seen'
+        ),
     }
 )
 

@@ -4,18 +4,29 @@
 
 from api_ext.schemas import parts
 from api_ext.schemas import url
+from nova_fairness.model import request
 
 MOST = 1000
 """Requests of one page, whatever is asked for."""
 
 _ESTIMATE: parts.Schema = {
-    **parts.record({'p50': parts.TEXT, 'p90': parts.TEXT}),
+    **parts.record(
+        {
+            'p50': parts.describe(
+                parts.TEXT,
+                'It starts before this moment as likely as after it',
+            ),
+            'p90': parts.describe(
+                parts.TEXT, 'It starts by this moment nine times of ten'
+            ),
+        }
+    ),
     'type': ['object', 'null'],
 }
 
 _RISK: parts.Schema = {
     'server': parts.TEXT,
-    'state': parts.TEXT,
+    'state': parts.describe(parts.TEXT, '``at_risk``: nothing is decided yet'),
     'since': parts.TEXT,
     'reason': parts.TEXT,
     'explanation': parts.TEXT,
@@ -23,38 +34,127 @@ _RISK: parts.Schema = {
     'numbers': parts.NUMBERS,
 }
 
+_EVENT: parts.Schema = {
+    'at': parts.describe(parts.TEXT, 'When it began'),
+    'until': parts.describe(
+        parts.MAYBE_TEXT, 'When it was over; null if it lasts or takes no time'
+    ),
+    'kind': parts.TEXT,
+    'server': parts.describe(
+        parts.MAYBE_TEXT, 'UUID of the only server that it is about'
+    ),
+    'reason': parts.MAYBE_TEXT,
+    'explanation': parts.MAYBE_TEXT,
+    'hosts': parts.describe(
+        parts.TEXTS,
+        'Hosts to which it went; of a migration source and target. For '
+        'operators; empty for others',
+    ),
+}
+
 ITEM = parts.record(
     {
-        'uuid': parts.TEXT,
+        'uuid': parts.describe(
+            parts.TEXT,
+            "For a build the UUID of its first server, which is also "
+            "the server's UUID in Nova",
+        ),
         'project_id': parts.TEXT,
         'user_id': parts.TEXT,
         'origin': {'type': 'string', 'enum': ['build', 'unshelve']},
         'preemptible': {'type': 'boolean'},
-        'preemption_action': parts.MAYBE_TEXT,
+        'preemption_action': parts.describe(
+            parts.MAYBE_TEXT,
+            'First action that its owner wants if its servers '
+            'have to make room; null if nothing was chosen, or what '
+            'may not be',
+        ),
         'servers': parts.TEXTS,
-        'resources': parts.NUMBERS,
-        'state': parts.TEXT,
+        'resources': parts.describe(
+            parts.NUMBERS,
+            'Amounts for each server, by resource class of Placement',
+        ),
+        'state': parts.describe(
+            parts.TEXT,
+            '``held`` waits; ``reserved``, ``sending`` and '
+            '``starting`` are on the way; ``active`` runs; ``ended``, '
+            '``cancelled``, ``expired`` and ``failed`` are over',
+        ),
         'reason': parts.TEXT,
-        'explanation': parts.TEXT,
+        'explanation': parts.describe(
+            parts.TEXT,
+            'The reason in a sentence, with ``subject`` and ``numbers``',
+        ),
         'subject': parts.TEXT,
         'numbers': parts.NUMBERS,
-        'summary': parts.TEXTS,
-        'position': parts.MAYBE_COUNT,
-        'factors': parts.NUMBERS,
-        'reserved_at': parts.MAYBE_TEXT,
+        'summary': parts.describe(
+            parts.TEXTS, 'Its standing and the cause, in sentences'
+        ),
+        'position': parts.describe(
+            parts.MAYBE_COUNT,
+            '1 is next; null if it does not wait, or is held',
+        ),
+        'factors': parts.describe(
+            parts.NUMBERS,
+            'Numbers by which the order compares it; empty if it does '
+            'not wait, or if the order tells none. They are about the '
+            'request, its user and its project; about others only '
+            '``position`` says how many are before it. '
+            '``project_use`` and ``user_use`` say how many times '
+            'their share among those who wait project and user used '
+            '(1: exactly the share), and are absent without a share',
+        ),
+        'reserved_at': parts.describe(
+            parts.MAYBE_TEXT,
+            'When the room that is reserved for it is expected to be '
+            'free; null if none is reserved, or if that is not known',
+        ),
         'estimated_start': _ESTIMATE,
         'asked_at': parts.TEXT,
         'since': parts.TEXT,
         'expires_at': parts.MAYBE_TEXT,
-        'time_limit': parts.MAYBE_NUMBER,
-        'extended': parts.NUMBER,
-        'ends_at': parts.MAYBE_TEXT,
+        'time_limit': parts.describe(
+            parts.MAYBE_NUMBER,
+            'Seconds that its servers may run; null without an end',
+        ),
+        'extended': parts.describe(
+            parts.NUMBER, 'Seconds by which ``time_limit`` was extended'
+        ),
+        'ends_at': parts.describe(
+            parts.MAYBE_TEXT, 'End of its servers, once they run'
+        ),
         'leaving': parts.records(parts.LEAVE),
         'at_risk': parts.records(_RISK),
-        'held_by': {'enum': ['operator', 'owner', None]},
-        'first': parts.TRUTH,
+        'held_by': parts.describe(
+            {'enum': ['operator', 'owner', None]},
+            'Role of the holder; ``explanation`` says why',
+        ),
+        'first': parts.describe(
+            parts.TRUTH, 'An operator put it before all others of its band'
+        ),
+        'standing': parts.describe(
+            parts.TEXT,
+            'State of its servers now: ``waits``, ``starts``, '
+            '``runs``, ``moves`` (a server is being migrated), '
+            '``leaves`` (a server is to leave, or leaves now), '
+            '``away`` (a server was shelved for others and returns by '
+            'itself) or ``ended``. While a server leaves or is away, '
+            '``reason`` and ``explanation`` say why',
+        ),
+        'status': parts.describe(
+            parts.TEXT,
+            '``standing`` in words. If a plan of moves would give it '
+            'room and waits for approval, it says so',
+        ),
+        'waited': parts.describe(
+            parts.MAYBE_TEXT,
+            'Causes of its waits with their length, the longest first; '
+            'null if for less than a minute',
+        ),
+        'events': parts.records(_EVENT),
     },
-    optional=('held_by', 'first'),
+    optional=('held_by', 'first', 'waited', 'events'),
+    since={'standing': '1.8', 'status': '1.8'},
 )
 
 LIST = parts.record(
@@ -71,8 +171,26 @@ _UUIDS = url.project_listing(url.UUID_MARKER)
 
 QUERY: parts.Schema = {
     **_UUIDS,
-    'properties': {**_UUIDS['properties'], 'preemptible': url.FLAG},
+    'properties': {
+        **_UUIDS['properties'],
+        'preemptible': url.FLAG,
+        'project_id': {'type': 'string', 'pattern': url.ID},
+        'state': {
+            'type': 'string',
+            'enum': [each.value for each in request.State],
+        },
+        'user_id': {'type': 'string', 'pattern': url.ID},
+        'server': url.UUID_MARKER,
+        'host': {'type': 'string', 'pattern': url.HOST},
+        'since': url.TIME,
+        'ended': url.FLAG,
+        'running': url.FLAG,
+    },
 }
+
+SHOW_QUERY: parts.Schema = parts.record(
+    {'events': url.FLAG}, optional=('events',)
+)
 
 _EXTENSION = parts.record(
     {'seconds': {'type': 'number', 'exclusiveMinimum': 0, 'maximum': 1e9}}

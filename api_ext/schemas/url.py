@@ -12,7 +12,10 @@ ID = r'^[A-Za-z0-9._@:-]{1,255}$'
 
 UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
 
-PATTERNS = {'host': HOST, 'id': ID, 'uuid': UUID}
+ORDER = r'^[A-Za-z0-9_.-]{1,100}$'
+"""Name of an order of the queue."""
+
+PATTERNS = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
 """By the name of the place in the URL."""
 
 UUID_MARKER: parts.Schema = {'type': 'string', 'pattern': UUID}
@@ -23,6 +26,12 @@ NAME_MARKER: parts.Schema = {
 }
 
 FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
+
+TIME: parts.Schema = {
+    'type': 'string',
+    'maxLength': 40,
+    'description': 'ISO 8601; UTC where no zone is given',
+}
 
 LARGEST_LIMIT = 2**31 - 1
 

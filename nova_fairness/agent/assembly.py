@@ -95,11 +95,13 @@ class AgentParts:
         self,
         newest_round: Callable[[], round_model.Round | None],
         history: weight_history.WeightHistory,
+        previewer: preview.Previewer,
     ) -> operations.AgentOperations:
         """Server that answers calls.
 
         :param newest_round: the last finished one, if any.
         :param history: of the weights of this node's VMs.
+        :param previewer: that sees the rounds.
         """
         return operations.AgentOperations(
             operations.Sources(
@@ -111,7 +113,7 @@ class AgentParts:
                 newest_round=newest_round,
                 clock=time.monotonic,
                 history=history,
-                previewer=preview.Previewer(self.controls.scales),
+                previewer=previewer,
             )
         )
 
@@ -140,7 +142,7 @@ def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:
         disk_read_bandwidth=group.disk_read_bandwidth,
         disk_write_bandwidth=group.disk_write_bandwidth,
         network_bandwidth=group.network_bandwidth,
-        network_interface=group.network_interface or None,
+        network_interface=conf.fairness_network.uplink or None,
         reserved_memory_bytes=group.reserved_memory,
     )
 

@@ -20,14 +20,17 @@ from nova_fairness import exception
 from nova_fairness.agent import assembly
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history
+from nova_fairness.agent.round import preview
 from nova_fairness.conf import file_faults
 from nova_fairness.conf import opts
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.model import wording
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
 from nova_fairness.observe import notifications
 from nova_fairness.observe import record
+from nova_fairness.runtime import supervision
 
 LOG = logging.getLogger(__name__)
 
@@ -80,12 +83,15 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self, conf: cfg.ConfigOpts, parts: assembly.AgentParts
     ) -> None:
         super().__init__()
+        self._manager = supervision.ServiceManager()
+        self._beat = self._manager.loop()
         self._conf = conf
         self._parts = parts
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._reload = threading.Event()
         self._history = history.WeightHistory()
+        self._previewer = preview.Previewer(parts.controls.scales)
         self._notifying = notifications.connect(conf)
         self._collector = metrics.RoundCollector(
             lambda: {
@@ -97,6 +103,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._endpoint = _endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
         self._saved_s = 0.0
+        self._is_begun = self._is_ready = False
         self._asked: int | None = None
         self._thread = threading.Thread(
             target=self._run, name='rounds', daemon=True
@@ -112,7 +119,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             self._parts.notices.start()
         self._parts.peering.start(
             self._parts.operations(
-                lambda: self._collector.newest, self._history
+                lambda: self._collector.newest,
+                self._history,
+                self._previewer,
             )
         )
         self._notifying.start()
@@ -136,6 +145,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         if self._stopping.is_set():
             return
         self._stopping.set()
+        self._manager.stopping()
         if self._thread.ident is not None:
             self._thread.join()
         try:
@@ -170,14 +180,26 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._await_inventory()
         pace = Pace(self._conf.fairness.interval, time.monotonic())
         missed = 0
-        while not self._stopping.wait(
-            max(0.0, pace.next_s - time.monotonic())
-        ):
+        while not self._stops_before(pace.next_s):
             if self._reload.is_set():
                 self._reload.clear()
                 self._mutate()
             self._round(missed)
+            self._beat()
+            if not self._is_begun:
+                # Also if the round failed: the log says why, and the next
+                # one may not. systemd would kill an agent that is not ready.
+                self._manager.ready()
+            self._is_begun = True
             missed = pace.advance(time.monotonic())
+
+    def _stops_before(self, at_s: float) -> bool:
+        """Wait for the next round; say whether the agent is stopped."""
+        while (left_s := at_s - time.monotonic()) > supervision.PAUSE_S:
+            if self._stopping.wait(supervision.PAUSE_S):
+                return True
+            self._beat()
+        return self._stopping.wait(max(0.0, left_s))
 
     def _await_inventory(self) -> None:
         inventory = self._parts.rooms.inventory
@@ -207,6 +229,13 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             self._parts.notices.tell(done.incarnations)
         self._remember(done)
         _log(done)
+        self._manager.say(_status(done))
+        if not self._is_ready:
+            LOG.info(
+                'Ready: VMs are %s',
+                'steered' if done.enforced else 'measured and not steered',
+            )
+        self._is_ready = True
         if self._recorder is not None:
             _keep(functools.partial(self._recorder.add, done))
 
@@ -214,10 +243,11 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         """Keep what answers and notifications are made of."""
         try:
             self._history.add(done)
+            self._previewer.see(done)
             settings = self._parts.regime.in_force.settings
             self._notifying.add(done, settings.ratios())
         except Exception:
-            LOG.exception('A round is missing in the history of weights')
+            LOG.exception('A round is missing in histories')
 
     def _save(self, *, at_once: bool = False) -> None:
         now_s = time.monotonic()
@@ -254,8 +284,12 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         try:
             restored = parts.node_cycle.restore()
             LOG.info(
-                'Stopped; %d controls have the values they were found with',
-                sum(item.written for item in restored),
+                'Stopped; %s the values they were found with',
+                wording.counted(
+                    sum(item.written for item in restored),
+                    'control has',
+                    'controls have',
+                ),
             )
             self._save(at_once=True)
             if parts.rooms.idling is not None:
@@ -284,11 +318,7 @@ def _endpoint(
     conf: cfg.ConfigOpts, collector: metrics.RoundCollector
 ) -> endpoint.HttpEndpoint | None:
     group = conf.fairness_observe
-    if not group.prometheus_port:
-        return None
-    return endpoint.HttpEndpoint(
-        group.prometheus_host, group.prometheus_port, collector
-    )
+    return endpoint.opened(group, group.prometheus_port, collector)
 
 
 def _recorder(conf: cfg.ConfigOpts) -> record.RoundRecorder | None:
@@ -302,6 +332,16 @@ def _keep(write: Callable[[], None]) -> None:
         write()
     except exception.StateError as error:
         LOG.error('%s', error)
+
+
+def _status(done: round_model.Round) -> str:
+    """Write the status of the agent for ``systemctl status``."""
+    does = 'steers' if done.enforced else 'measures and does not steer'
+    text = f'{does} {wording.counted(len(done.incarnations), "VM")}'
+    if done.errors:
+        errors = wording.counted(len(done.errors), 'error')
+        text += f'; the newest round had {errors}'
+    return text
 
 
 def _log(done: round_model.Round) -> None:
@@ -323,11 +363,11 @@ def _log(done: round_model.Round) -> None:
         else []
     )
     LOG.info(
-        'Round %d: %d VMs, %d users, contended: %s; %d changed, %d drifted, '
+        'Round %d: %s, %s, contended: %s; %d changed, %d drifted, '
         '%d failed, %d restored; %.1f ms%s%s',
         done.number,
-        len(done.incarnations),
-        users,
+        wording.counted(len(done.incarnations), 'VM'),
+        wording.counted(users, 'user'),
         ', '.join(contended) or 'nothing',
         done.tally.changed,
         done.tally.drifted,

@@ -21,6 +21,12 @@ from nova_fairness.model import usage as usage_model
 
 ByControl = Mapping[resources.ResourceControl, float]
 
+TOLERANCE = 0.01
+"""Smallest relative change that is written: less shares no better."""
+
+TOLERANCES: ByControl = {resources.ResourceControl.MEMORY: 0.05}
+"""Of single controls: what a VM holds of memory changes all the time."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -30,7 +36,8 @@ class Settings:
     :ivar controls: what is to be steered, where it can be.
     :ivar pin_vcpus: whether vCPUs are kept on cores.
     :ivar safety_net: whether weights that do harm return to neutral.
-    :ivar max_weight_ratios: those of single controls; the next two also.
+    :ivar exempt: IDs of users, projects and servers that are not steered.
+    :ivar max_weight_ratios: those of single controls; the next also.
     """
 
     host: str
@@ -41,12 +48,9 @@ class Settings:
     entity: str
     decay_factor: float
     max_weight_ratio: float
-    weight_tolerance: float
     largest_step: float
     metric_deadline_s: float
-    exempt_users: frozenset[str]
-    exempt_projects: frozenset[str]
-    exempt_instances: frozenset[str]
+    exempt: frozenset[str]
     quota_weights: Mapping[str, float]
     overcommit: resources.Vector
     controls: frozenset[resources.ResourceControl] = frozenset(
@@ -55,16 +59,11 @@ class Settings:
     pin_vcpus: bool = False
     safety_net: bool = True
     max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
-    weight_tolerances: ByControl = dataclasses.field(default_factory=dict)
     largest_steps: ByControl = dataclasses.field(default_factory=dict)
 
     def is_exempt(self, vm: instance.Instance) -> bool:
         """Tell whether an operator exempted a VM."""
-        return (
-            vm.uuid in self.exempt_instances
-            or vm.user_id in self.exempt_users
-            or vm.project_id in self.exempt_projects
-        )
+        return not self.exempt.isdisjoint((vm.uuid, vm.user_id, vm.project_id))
 
     def ratios(self) -> usage_model.Scalars:
         """Largest weight ratio of each control, (c,)."""
@@ -76,7 +75,7 @@ class Settings:
 
     def tolerance(self, control: resources.ResourceControl) -> float:
         """Relative change of a control that is not worth a write."""
-        return self.weight_tolerances.get(control, self.weight_tolerance)
+        return TOLERANCES.get(control, TOLERANCE)
 
 
 def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
@@ -86,14 +85,12 @@ def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
 
 
 def _overcommit(group: Any) -> resources.Vector:
-    factors: dict[resources.ResourceControl | None, float] = {
-        resources.ResourceControl.CPU: group.cpu_overcommit,
-        resources.ResourceControl.DISK: group.disk_overcommit,
-        resources.ResourceControl.MEMORY: group.memory_overcommit,
-    }
+    of_all, factors = _by_control(group, 'overcommit')
     return resources.RESOURCES.vector(
         **{
-            item.name: factors.get(item.control, 1.0)
+            item.name: factors.get(item.control, of_all)
+            if item.control
+            else of_all
             for item in resources.RESOURCES
         }
     )
@@ -103,7 +100,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
     """Settings of the rounds."""
     group = conf.fairness
     ratio, ratios = _by_control(group, 'max_weight_ratio')
-    tolerance, tolerances = _by_control(group, 'weight_tolerance')
+
     step, steps = _by_control(group, 'largest_step')
     return Settings(
         host=group.host,
@@ -114,19 +111,15 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         entity=group.entity,
         decay_factor=group.decay_factor,
         max_weight_ratio=ratio,
-        weight_tolerance=tolerance,
         largest_step=step,
         metric_deadline_s=group.metric_deadline,
-        exempt_users=frozenset(group.exempt_users),
-        exempt_projects=frozenset(group.exempt_projects),
-        exempt_instances=frozenset(group.exempt_instances),
+        exempt=frozenset(group.exempt),
         quota_weights=dict(group.quota_weights),
         overcommit=_overcommit(conf.fairness_node),
         controls=frozenset(map(resources.ResourceControl, group.controls)),
         pin_vcpus=group.pin_vcpus,
         safety_net=group.safety_net,
         max_weight_ratios=ratios,
-        weight_tolerances=tolerances,
         largest_steps=steps,
     )
 
@@ -186,41 +179,30 @@ def exchange_limits(group: Any) -> limits.Bounds:
     """Bounds of what peers claim, by the options of ``[fairness_exchange]``.
 
     :param group: with an attribute for each option.
-    :raises ConfigurationError: if a capacity is no positive number, its
-        resource is unknown, or the file of capacities cannot be used.
+    :raises ConfigurationError: if the file of capacities cannot be used.
     """
-    capacity = _peer_capacity(
-        'max_peer_capacity', group.max_peer_capacity, limits.LARGEST_CAPACITY
-    )
     return limits.Bounds(
         domain=group.domain,
         view_max_age=group.view_max_age,
-        max_users=group.max_users,
-        max_total_users=group.max_total_users,
+        max_total_users=limits.MEAN_USERS * group.max_peers,
         max_peers=group.max_peers,
-        capacity=capacity,
-        capacities=_peer_capacities(group.peer_capacity_file, capacity),
+        capacities=_peer_capacities(group.peer_capacity_file),
         max_heaviness=group.max_peer_heaviness,
-        forget_after_s=group.forget_peer_after,
     )
 
 
 def _peer_capacities(
-    path: str, capacity: resources.Vector
+    path: str,
 ) -> tuple[tuple[str, resources.Vector], ...]:
     """Bounds of what hosts claim, by pattern, in the order of the file."""
     if not path:
         return ()
-    names = resources.RESOURCES.names
-    common = dict(zip(names, capacity.tolist(), strict=True))
     try:
         entries = json.loads(pathlib.Path(path).read_text('utf-8'))
         return tuple(
             (
                 pattern,
-                _peer_capacity(
-                    f'{limits.CAPACITY_FILE} = {path}', given, common
-                ),
+                _peer_capacity(f'{limits.CAPACITY_FILE} = {path}', given),
             )
             for pattern, given in entries.items()
         )
@@ -232,7 +214,7 @@ def _peer_capacities(
 
 
 def _peer_capacity(
-    option: str, configured: Mapping[str, Any], common: Mapping[str, float]
+    option: str, configured: Mapping[str, Any]
 ) -> resources.Vector:
     known = resources.RESOURCES.names
     if strange := sorted(set(configured) - set(known)):
@@ -244,7 +226,7 @@ def _peer_capacity(
         name: _positive(option, name, value)
         for name, value in configured.items()
     }
-    return resources.RESOURCES.vector(**{**common, **given})
+    return resources.RESOURCES.vector(**{**limits.LARGEST_CAPACITY, **given})
 
 
 def _positive(option: str, name: str, value: Any) -> float:

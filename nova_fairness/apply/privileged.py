@@ -185,7 +185,7 @@ def _find_group(top: str, number: int) -> str | None:
 
 
 def _write_low(group: int, number: int, text: str) -> int:
-    """Write unless a process is in the group, or it is another one by now.
+    """Write the limit of a group that has no process and was not replaced.
 
     :param group: descriptor of its directory.
     """

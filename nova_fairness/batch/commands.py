@@ -11,11 +11,13 @@ def output(
     command: tuple[str, ...],
     timeout_s: float,
     failed: type[exception.BatchError] = exception.BatchAway,
+    with_messages: bool = False,
 ) -> str:
     """Run a command, and return its output.
 
     :param timeout_s: seconds after which it counts as not answering.
     :param failed: raised if it ends with another code than 0.
+    :param with_messages: what it writes as errors is output, too.
     :raises BatchAway: if it is not installed, or takes too long.
     """
     title = ' '.join(command[:2])
@@ -38,4 +40,4 @@ def output(
     if done.returncode:
         said = ' '.join(done.stderr.split()) or 'it says nothing'
         raise failed(f'{title} ended with {done.returncode}: {said[:500]}')
-    return done.stdout
+    return done.stdout + (done.stderr if with_messages else '')

@@ -13,6 +13,8 @@ import math
 from typing import Any
 from typing import TypeVar
 
+from nova_fairness.model import wording
+
 T = TypeVar('T')
 
 NAMED = 10
@@ -51,7 +53,7 @@ class EntryReader:
                 name = text(name_of(entry))
                 yield name, read(entry)
             except Exception as error:  # noqa: BLE001 - one entry of any user
-                cause = f'{type(error).__name__}: {error}'[:200]
+                cause = _cause(error)[:200]
                 self._faults.append(
                     f'{self._system}: {kind} {name or "without a name"}: its'
                     f' entry cannot be read: {cause}; it is set aside'
@@ -84,12 +86,19 @@ class EntryReader:
         more = len(self._faults) - NAMED
         if more <= 0:
             return tuple(self._faults)
-        rest = f'{self._system}: {more} more entries cannot be read'
+        unread = wording.counted(more, 'more entry', 'more entries')
+        rest = f'{self._system}: {unread} cannot be read'
         return (*self._faults[:NAMED], rest)
 
     def say(self, sentence: str) -> None:
         """Add a sentence about an entry that can be read in part."""
         self._faults.append(f'{self._system}: {sentence}')
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f'it has no {error}'
+    return f'{type(error).__name__}: {error}'
 
 
 def listed(value: object) -> list[Any]:

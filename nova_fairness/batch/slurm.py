@@ -6,13 +6,24 @@ from collections.abc import Mapping
 import math
 import time
 
+from oslo_log import log as logging
+
 from nova_fairness import exception
 from nova_fairness.batch import commands
 from nova_fairness.batch import slurm_accounts
+from nova_fairness.batch import slurm_forms
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import system
 from nova_fairness.model import border
 from nova_fairness.model import pledge
+
+LOG = logging.getLogger(__name__)
+
+Questions = tuple[tuple[str, ...], tuple[str, ...]]
+"""Commands that list nodes, and jobs."""
+
+_UNKNOWN_OPTION = 'scontrol --help'
+"""scontrol says to look there if it does not know an option."""
 
 _WITHOUT_ACCOUNTS = (
     'supported accounting_storage plugin',
@@ -24,7 +35,11 @@ _TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
 
 
 class Slurm(system.BatchSystem):
-    """Slurm 22.05, by ``sinfo``, ``squeue`` and ``scontrol``.
+    """Slurm 22.05 to 26.05, by ``scontrol`` and ``squeue``.
+
+    Slurm is asked which forms of JSON it writes, and for the best of those
+    that are known here; it is asked again after each fault, since it may be of
+    another version then.
 
     Accounts are those of ``slurmdbd``, by ``sacct`` and ``sacctmgr``. To set
     shares, this user must be an administrator of them.
@@ -35,21 +50,61 @@ class Slurm(system.BatchSystem):
     :param timeout_s: seconds in which a command must answer, > 0.
     """
 
-    description = 'Slurm 22.05, by its commands sinfo, squeue and scontrol.'
+    description = 'Slurm 22.05 to 26.05, by its commands.'
 
     def __init__(self, timeout_s: float = 30.0) -> None:
         self._timeout_s = timeout_s
+        self._questions: Questions | None = None
+        self._told: Questions | None = None
 
     def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
+        questions = self._questions or self._chosen()
+        if questions != self._told:
+            LOG.info(
+                'Slurm is read by: %s', ', '.join(map(' '.join, questions))
+            )
+        self._told, self._questions = questions, None
         # Nodes before jobs: nothing starts on a node that was closed then.
         now = time.time()
-        nodes = commands.output(('sinfo', '--json'), self._timeout_s)
+        nodes, jobs = map(self._answer, questions)
+        seen = slurm_json.seen(nodes, jobs, now)
+        self._questions = questions
+        return seen
+
+    def _chosen(self) -> Questions:
+        """Commands that this Slurm knows.
+
+        :raises BatchAway: if its commands give no answer.
+        :raises BatchUnreadable: if it has no form of JSON that is known here.
+        """
+        json, listed = '--json', self._option('--json=list')
+        if listed is not None:
+            form = slurm_forms.best(slurm_forms.plugins(listed))
+            json = f'--json={slurm_forms.title(form)}'
+        # sinfo groups nodes in all versions but 22.05.
+        nodes: tuple[str, ...] = ('scontrol', '--all', json, 'show', 'nodes')
+        if listed is None and self._option(json, '--version') is None:
+            nodes = 'sinfo', json
         # Else squeue cuts lists of an array's tasks at 64 characters.
-        jobs = commands.output(
-            ('env', 'SLURM_BITSTR_LEN=0', 'squeue', '--json'), self._timeout_s
-        )
-        return slurm_json.seen(nodes, jobs, now)
+        whole = 'env', 'SLURM_BITSTR_LEN=0'
+        # Since 24.05 squeue filters also what it writes as JSON.
+        return nodes, (*whole, 'squeue', '--all', '--states=all', json)
+
+    def _option(self, *options: str) -> str | None:
+        """Output of scontrol; ``None`` if it does not know the options."""
+        command = 'scontrol', *options
+        try:
+            return commands.output(
+                command, self._timeout_s, with_messages=True
+            )
+        except exception.BatchAway as error:
+            if _UNKNOWN_OPTION in str(error):
+                return None
+            raise
+
+    def _answer(self, question: tuple[str, ...]) -> str:
+        return commands.output(question, self._timeout_s)
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""JSON of ``sinfo`` and ``squeue``, as Slurm 22.05 writes it.
-
-Slurm names the form of what it writes. Another form is refused: fields of the
-same name have other values there (Slurm, OpenAPI plugin release notes).
-"""
+"""Nodes and jobs in the JSON of Slurm, in each of its forms."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -15,18 +11,15 @@ import itertools
 import json
 import math
 import re
-from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.batch import entries
+from nova_fairness.batch import slurm_forms
 from nova_fairness.model import border
 
-FORM = 'openapi/v0.0.38'
-"""The only form that is read: that of Slurm 22.05."""
+Json = slurm_forms.Json
 
-Json = Mapping[str, Any]
-
-_UP = frozenset({'idle', 'mixed', 'allocated'})
+_UP = frozenset({'IDLE', 'MIXED', 'ALLOCATED'})
 _NOT_ANSWERING = frozenset({'NOT_RESPONDING', 'POWERED_DOWN', 'POWERING_DOWN'})
 _CLOSED = frozenset({'DRAIN', 'FAIL', 'MAINTENANCE', 'RESERVED'})
 
@@ -44,6 +37,25 @@ ENDED = frozenset(
         'TIMEOUT',
     }
 )
+_BASES = ENDED - {'REVOKED'} | {'PENDING', 'RUNNING', 'SUSPENDED'}
+_FLAGS = (
+    'COMPLETING',
+    'STAGE_OUT',
+    'CONFIGURING',
+    'EXPEDITING',
+    'RESIZING',
+    'REQUEUED',
+    'REQUEUE_FED',
+    'REQUEUE_HOLD',
+    'SPECIAL_EXIT',
+    'STOPPED',
+    'REVOKED',
+    'RESV_DEL_HOLD',
+    'SIGNALING',
+)
+"""Of a job that has some, the first is the state that Slurm's commands tell
+(``job_state_string``)."""
+
 _ROOM_HELPS = frozenset(
     {'Resources', 'Priority', 'ReqNodeNotAvail', 'NodeDown'}
 )
@@ -75,23 +87,25 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     node has no place. Such a job wants nothing; where it may run, what nodes
     say of their CPUs counts.
 
-    :param nodes: written by ``sinfo --json``.
-    :param jobs: written by ``squeue --json``, after it.
+    :param nodes: JSON of all nodes.
+    :param jobs: JSON of all jobs, written after it.
     :param now: when ``nodes`` were written, seconds of the epoch.
     :raises BatchUnreadable: if one is of another form, or no node of it can
         be read.
     """
-    listed = _listed('sinfo', nodes, 'nodes')
-    queue = _listed('squeue', jobs, 'jobs')
+    form, listed = _listed(nodes, 'nodes')
+    job_form, queue = _listed(jobs, 'jobs')
     read = entries.EntryReader('Slurm')
     found = read.by_name('node', lambda node: node['name'], listed, _node)
     known = {name: node for name, node in found.items() if node}
     if listed and not known:
         raise exception.BatchUnreadable(
-            f'Slurm wrote JSON that says it is {FORM} and is not:'
-            f' {read.faults()[0]}'
+            f'Slurm wrote JSON that says it is {slurm_forms.title(form)} and'
+            f' is not: {read.faults()[0]}'
         )
     largest = max((node.cpus for node in known.values()), default=1.0)
+    if job_form == slurm_forms.SILENT:
+        largest = 0.0
     parse = functools.partial(_job, largest=largest)
     parsed = [each for _, each in read.read('job', _job_name, queue, parse)]
     for each in parsed:
@@ -108,32 +122,26 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
 
 
 _CUT = (
-    'job {}: squeue cut the list of its tasks short, and those that it lists'
+    'job {}: Slurm cut the list of its tasks short, and those that it lists'
     ' count; set SLURM_BITSTR_LEN=0 where slurmrestd runs'
 )
 
 
-def _listed(command: str, text: str, key: str) -> list[Json]:
+def _listed(text: str, key: str) -> tuple[int, list[Json]]:
+    """Form and entries of an answer."""
     try:
         written = json.loads(text)
-        form = written['meta']['plugin']['type']
+        form = slurm_forms.form_of(written)
     except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
-            f'{command} --json wrote no JSON that names its form:'
-            f' {text[:100]!r}'
+            f'Slurm wrote {key} in no JSON that names its form: {text[:100]!r}'
         ) from error
-    if form != FORM:
-        raise exception.BatchUnreadable(
-            f'{command} --json wrote the form {form}, expected {FORM} (Slurm'
-            ' 22.05)'
-        )
     if written.get('errors') or not isinstance(written.get(key), list):
         raise exception.BatchUnreadable(
-            f'{command} --json has no list {key}, and errors'
+            f'Slurm wrote no list of {key}, and errors'
             f' {written.get("errors")!r}'
         )
-    found: list[Json] = written[key]
-    return found
+    return form, written[key]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,16 +182,18 @@ class _Job:
 
 
 def _node(node: Json) -> _Node:
-    state = entries.text(node['state'])
-    flags = frozenset(map(entries.text, entries.listed(node['state_flags'])))
+    flags = slurm_forms.words(node['state'])
+    if not isinstance(node['state'], list):
+        entries.text(node['state'])
+        flags |= slurm_forms.words(entries.listed(node['state_flags']))
     return _Node(
-        entries.number(node['cpus']),
-        entries.number(node['alloc_cpus']),
-        state in _UP and not flags & _NOT_ANSWERING,
+        slurm_forms.number(node, 'cpus'),
+        slurm_forms.number(node, 'alloc_cpus'),
+        bool(flags & _UP) and not flags & _NOT_ANSWERING,
         'COMPLETING' in flags,
         flags,
         entries.words(node['reason']),
-        entries.number(node['reason_changed_at']),
+        slurm_forms.number(node, 'reason_changed_at'),
     )
 
 
@@ -252,15 +262,16 @@ _ROUNDING = 0.5
 
 
 def _job_name(job: Json) -> str:
-    return str(int(entries.number(job['job_id'])))
+    return str(int(slurm_forms.number(job, 'job_id')))
 
 
 def _job(job: Json, largest: float) -> _Job:
     """Entry of a job.
 
-    :param largest: CPUs of the largest node.
+    :param largest: CPUs of the largest node; 0 if a job does not tell whether
+        it wants whole nodes.
     """
-    name, state = _job_name(job), entries.text(job['job_state'])
+    name, state = _job_name(job), _state(job['job_state'])
     if state == 'PENDING':
         if job['state_reason'] not in _ROOM_HELPS:
             return _Job(name)
@@ -268,11 +279,11 @@ def _job(job: Json, largest: float) -> _Job:
         want = _want(job, name, largest)
         return _Job(name, want=want, tasks=count, is_cut=is_cut)
     if state in ENDED:
-        at = entries.number(job['end_time'])
+        at = slurm_forms.number(job, 'end_time')
         return _Job(name, over=tuple((node, at) for node, _ in _cpus(job)))
     gone_at = None
-    if job['time_limit'] is not None:
-        gone_at = entries.number(job['end_time'])
+    if slurm_forms.maybe(job['time_limit']) not in {None, math.inf}:
+        gone_at = slurm_forms.number(job, 'end_time')
     # Slurm lists those that are over for MinJobAge, 300 s by default.
     return _Job(
         name,
@@ -283,11 +294,31 @@ def _job(job: Json, largest: float) -> _Job:
     )
 
 
+def _state(value: object) -> str:
+    """State of a job, of all that it has."""
+    if not isinstance(value, list):
+        return entries.text(value)
+    every = slurm_forms.words(value)
+    for flag in _FLAGS:
+        if flag in every:
+            return flag
+    bases = [*(every & _BASES)]
+    if len(bases) != 1:
+        raise ValueError(f'job_state has {value!r:.100}')
+    return bases[0]
+
+
 def _cpus(job: Json) -> Iterator[tuple[str, float]]:
-    """CPUs of a job by node, in proportion to its cores there."""
+    """CPUs of a job by node."""
     given = job.get('job_resources')
     if not given:
         return
+    if 'allocated_nodes' not in given:
+        for node in entries.listed(given['nodes']['allocation']):
+            count = slurm_forms.number(node['cpus'], 'count')
+            yield entries.text(node['name']), count
+        return
+    # Until v0.0.40: in proportion to its cores there.
     cores = {
         entries.text(node['nodename']): sum(
             len(socket['cores']) for socket in node['sockets'].values()
@@ -295,23 +326,26 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
         for node in entries.listed(given['allocated_nodes'])
     }
     total = sum(cores.values()) or 1
+    cpus = slurm_forms.number(job, 'cpus')
     for name, count in cores.items():
-        yield name, entries.number(job['cpus']) * count / total
+        yield name, cpus * count / total
 
 
 def _want(job: Json, name: str, largest: float) -> border.PendingWork:
     """Demand of a job, or of one task of an array."""
-    cores, nodes = (
-        entries.number(job['cpus']),
-        entries.number(job['node_count']),
-    )
-    whole = largest if job['shared'] == 'none' else 1.0
-    cores = max(cores, nodes * whole)
+    cores = slurm_forms.number(job, 'cpus')
+    nodes = slurm_forms.number(job, 'node_count')
+    if largest and 'NONE' in slurm_forms.words(job['shared']):
+        cores = max(cores, nodes * largest)
+    cores = max(cores, nodes)
     if not 0 < cores < math.inf:
-        raise ValueError(f'it waits and wants {cores:g} CPUs')
+        raise ValueError(f'it waits and wants CPUs: {cores:g}')
     part = cores / max(nodes, 1.0)
-    since = entries.number(job['eligible_time'] or job['submit_time'])
-    return border.PendingWork(name, cores, since, part)
+    is_eligible = slurm_forms.maybe(job['eligible_time'])
+    since = 'eligible_time' if is_eligible else 'submit_time'
+    return border.PendingWork(
+        name, cores, slurm_forms.number(job, since), part
+    )
 
 
 def _every(job: _Job) -> Iterator[border.PendingWork]:
@@ -326,7 +360,7 @@ _RANGE = re.compile(r'([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?')
 _ELLIPSIS = '...'
 
 
-def _tasks(text: str) -> tuple[int, bool]:
+def _tasks(text: str | None) -> tuple[int, bool]:
     """Number of jobs of an array that one line stands for, as ``1-9:2,20%4``.
 
     The limit of tasks at once counts, if that is fewer. Slurm cuts the list at

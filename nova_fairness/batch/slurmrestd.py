@@ -5,28 +5,24 @@
 import http.client
 import os
 import socket
-import time
 from urllib import parse
 
 from nova_fairness import exception
 from nova_fairness.batch import slurm
-from nova_fairness.batch import slurm_json
-from nova_fairness.model import border
+from nova_fairness.batch import slurm_forms
 
 URL = 'SLURMRESTD_URL'
 """Variable of the environment: where it listens, ``http://host:6820`` or
 ``unix:/path``."""
 
-_ROOT = '/slurm/v0.0.38'
+_PATHS = '/openapi/v3'
 _USER, _TOKEN = 'SLURM_USER', 'SLURM_JWT'
-_LISTS = ('nodes', 'jobs')
-_ABSENT = 404
 
 
 class SlurmRest(slurm.Slurm):
-    """Slurm 22.05, looked at by slurmrestd and changed by ``scontrol``.
+    """Slurm 22.05 to 26.05, looked at by slurmrestd, changed by ``scontrol``.
 
-    slurmrestd of this version cannot change nodes. Where it listens is in the
+    slurmrestd of 22.05 cannot change nodes. Where it listens is in the
     variable :data:`URL` of the environment; a token, if it wants one, in
     ``SLURM_JWT``, and whose it is in ``SLURM_USER``.
 
@@ -34,17 +30,19 @@ class SlurmRest(slurm.Slurm):
     """
 
     description = (
-        'Slurm 22.05, looked at by slurmrestd and changed by scontrol.'
+        'Slurm 22.05 to 26.05, looked at by slurmrestd and changed by'
+        ' scontrol.'
     )
 
-    def look(self) -> border.SideSnapshot:
-        """See :meth:`.system.BatchSystem.look`."""
-        # Nodes before jobs: nothing starts on a node that was closed then.
-        now = time.time()
-        nodes, jobs = (self._asked(f'{_ROOT}/{what}/') for what in _LISTS)
-        return slurm_json.seen(nodes, jobs, now)
+    def _chosen(self) -> slurm.Questions:
+        form = slurm_forms.best(slurm_forms.paths(self._got(_PATHS)))
+        root = f'/slurm/{slurm_forms.title(form)}'
+        return ('GET', f'{root}/nodes/'), ('GET', f'{root}/jobs/')
 
-    def _asked(self, path: str) -> str:
+    def _answer(self, question: tuple[str, ...]) -> str:
+        return self._got(question[-1])
+
+    def _got(self, path: str) -> str:
         url = os.environ.get(URL, '')
         headers = {'Accept': 'application/json'}
         if token := os.environ.get(_TOKEN):
@@ -68,11 +66,6 @@ class SlurmRest(slurm.Slurm):
             ) from None
         finally:
             connection.close()
-        if answer.status == _ABSENT:
-            raise exception.BatchUnreadable(
-                f'slurmrestd at {url} has no {_ROOT}: it is of another version'
-                ' than Slurm 22.05'
-            )
         if answer.status != http.HTTPStatus.OK:
             raise exception.BatchAway(
                 f'slurmrestd at {url} answers {path} with {answer.status}:'

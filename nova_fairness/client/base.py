@@ -3,16 +3,20 @@
 """Base classes of the commands."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 import logging
 from typing import Any
 
+from openstack import exceptions as sdk_exceptions
 from osc_lib import exceptions
 from osc_lib.command import command
 
 from nova_fairness import exception
 from nova_fairness.client import columns as columns_module
+from nova_fairness.client import directory as directory_module
 from nova_fairness.client import http
 from nova_fairness.model import plain
 
@@ -21,8 +25,13 @@ LOG = logging.getLogger(__name__)
 INCOMPLETE = 1
 """Exit code if some hosts did not answer, or refused."""
 
+_DIRECTIONS = ('asc', 'desc')
+
 ALL = 'all'
 """Every host of the domain."""
+
+TABLE = 'table'
+"""The form of answers for people."""
 
 PLAIN = 'value'
 """The form of answers without anything but the values."""
@@ -37,7 +46,12 @@ Fields = tuple[tuple[str, ...], tuple[Any, ...]]
 
 
 class _Reader(command.Command):
-    """Reads answers, which may be of another release than the client."""
+    """Reads answers, which may be of another release than the client.
+
+    :ivar is_complete: whether all that was asked for was done or found.
+    """
+
+    is_complete = True
 
     @property
     def api(self) -> http.FairnessApi:
@@ -46,24 +60,43 @@ class _Reader(command.Command):
         made: http.FairnessApi = manager.fairness
         return made
 
+    @property
+    def directory(self) -> directory_module.Directory:
+        """Names and ids of what Nova and Keystone have."""
+        return directory_module.Directory(self.app.client_manager)
+
+    def named(
+        self, parsed_args: argparse.Namespace, *plurals: str
+    ) -> Callable[[Any], columns_module.Named]:
+        """Class of values that are ids, with their names in a table.
+
+        :param plurals: of :meth:`.Directory.names`.
+        """
+        is_table = parsed_args.formatter == TABLE
+        names = self.directory.names(plurals) if is_table else {}
+        return functools.partial(
+            columns_module.Named,
+            names=names,
+            is_short=not getattr(parsed_args, 'long', True),
+        )
+
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code.
 
         :raises CommandError: if the answer has another form than it should.
         """
         try:
-            return super().run(parsed_args) or 0
+            code = super().run(parsed_args)
         except exception.UNREADABLE as error:
             raise exceptions.CommandError(
                 'the answer of nova-api cannot be understood:'
                 f' {type(error).__name__}; use the client of its release'
             ) from error
+        return code or (0 if self.is_complete else INCOMPLETE)
 
 
 class Lister(_Reader, command.Lister):
     """Makes a table, and fails if hosts are missing in it."""
-
-    is_complete = True
 
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any
@@ -73,12 +106,10 @@ class Lister(_Reader, command.Lister):
             data = [tuple(map(columns_module.safe, row)) for row in data]
         if parsed_args.formatter == PLAIN:
             data = [tuple(map(columns_module.plain_line, row)) for row in data]
+        if parsed_args.formatter == TABLE:
+            data = [tuple(map(columns_module.cell, row)) for row in data]
+            data = columns_module.fitted(column_names, data)
         return super().produce_output(parsed_args, column_names, data)
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; give its exit code."""
-        code = super().run(parsed_args)
-        return code or (0 if self.is_complete else INCOMPLETE)
 
     def miss(self, what: str, hosts: Mapping[str, str]) -> None:
         """Say on standard error which hosts are missing."""
@@ -87,8 +118,64 @@ class Lister(_Reader, command.Lister):
             self.is_complete = False
 
 
+class ThingLister(Lister):
+    """Lists things: the columns that fit a terminal, or all of them."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    """Titles and keys."""
+
+    more: tuple[tuple[str, str], ...] = ()
+    """Those that are shown on demand, and to programs."""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whether all columns are shown."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--long',
+            action='store_true',
+            help='Show all columns, and ids beside names',
+        )
+        return parser
+
+    def shown(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, str], ...]:
+        """Columns that were asked for."""
+        is_all = (
+            parsed_args.long
+            or parsed_args.columns
+            or parsed_args.formatter != TABLE
+        )
+        return self.columns + (self.more if is_all else ())
+
+
 class ShowOne(_Reader, command.ShowOne):
-    """Shows one thing."""
+    """Shows one thing, or the outcome for several."""
+
+    def of_each(
+        self,
+        names: Sequence[str],
+        do: Callable[[str], Mapping[str, Any]],
+        forms: Mapping[str, Any],
+    ) -> Fields:
+        """Do something with each thing that was named.
+
+        One is shown with all its fields. Of several each is a field; those
+        that fail are said on standard error, and the others are done.
+
+        :param do: is given a name; gives the thing as it is then.
+        :param forms: classes of values of one, by key.
+        """
+        if len(names) == 1:
+            return fields(do(names[0]), forms)
+        done: dict[str, Any] = {}
+        for name in names:
+            try:
+                done[name] = columns_module.Outcome(dict(do(name)))
+            except exceptions.CommandError as error:
+                LOG.error('%s', plain.line(f'{name}: {error}'))
+                self.is_complete = False
+        return tuple(done), tuple(done.values())
 
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any
@@ -99,6 +186,8 @@ class ShowOne(_Reader, command.ShowOne):
             data = tuple(map(columns_module.safe, data))
         if parsed_args.formatter == PLAIN:
             data = tuple(map(columns_module.plain, data))
+        if parsed_args.formatter == TABLE:
+            data = tuple(map(columns_module.cell, data))
         return super().produce_output(parsed_args, column_names, data)
 
 
@@ -113,6 +202,31 @@ class HostCommand(Lister):
 
         :param host: its name or :data:`ALL`.
         """
+        return table(self.columns, self._done(host, action, argument))
+
+    def act_on_each(
+        self, hosts: Sequence[str], action: str, argument: Any = None
+    ) -> Table:
+        """Let several do it, one after the other.
+
+        A host that fails is said on standard error.
+
+        :raises CommandError: if all fail.
+        """
+        done: list[Any] = []
+        for host in hosts:
+            try:
+                done += self._done(host, action, argument)
+            except exceptions.CommandError as error:
+                if len(hosts) == 1:
+                    raise
+                self.miss('did not do it', {host: str(error)})
+        return table(self.columns, done)
+
+    def _done(
+        self, host: str, action: str, argument: Any
+    ) -> Sequence[Mapping[str, Any]]:
+        """Answers of the hosts that were reached."""
         answer = self.api.act(host, action, argument)
         self.miss('was not reached', http.reasons(answer.get('not_reached')))
         self.miss('refused', http.reasons(answer.get('refused')))
@@ -124,7 +238,7 @@ class HostCommand(Lister):
         for text in dict.fromkeys(told):
             if text:
                 LOG.warning('%s', plain.line(text))
-        return table(self.columns, answer.get('hosts', ()))
+        return list(answer.get('hosts', ()))
 
 
 def table(
@@ -159,11 +273,31 @@ def formed(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
     return forms[key](value) if key in forms else value
 
 
+def add_wait(parser: argparse.ArgumentParser, what: str) -> None:
+    """Take whether to wait."""
+    parser.add_argument('--wait', action='store_true', help=what)
+
+
+def waited(wait: Callable[[], Any]) -> None:
+    """Wait until something is in a state that was asked for.
+
+    :raises CommandError: if it ended in another one.
+    """
+    try:
+        wait()
+    except sdk_exceptions.SDKException as error:
+        raise exceptions.CommandError(plain.line(str(error))) from error
+
+
 def add_whom(parser: argparse.ArgumentParser) -> None:
-    """Take a host or all of them, as an argument."""
+    """Take hosts or all of them, as arguments."""
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument(
-        'host', nargs='?', metavar='<host>', help='Name of the host'
+        'hosts',
+        nargs='*',
+        default=[],
+        metavar='<host>',
+        help='Names of the hosts',
     )
     group.add_argument(
         '--all', action='store_true', help='Every host of the domain'
@@ -178,12 +312,30 @@ def whom(parsed_args: argparse.Namespace) -> str:
 def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     """Take how a list is to be sorted and where it ends."""
     parser.add_argument(
+        '--sort',
+        type=functools.partial(_sort, keys),
+        metavar='<key>[:<direction>]',
+        help=f'Sort by one of {", ".join(keys)}, asc or desc',
+    )
+    parser.add_argument(
         '--sort-key', choices=keys, help=f'Sort by this (default: {keys[0]})'
     )
     parser.add_argument(
-        '--sort-dir', choices=('asc', 'desc'), help='Direction (default: asc)'
+        '--sort-dir', choices=_DIRECTIONS, help='Direction (default: asc)'
     )
     add_limit(parser)
+
+
+def _sort(keys: Sequence[str], text: str) -> tuple[str, str]:
+    """Read a key and a direction, as ``name:desc``."""
+    key, _, direction = text.partition(':')
+    direction = direction or 'asc'
+    if key not in keys or direction not in _DIRECTIONS:
+        raise argparse.ArgumentTypeError(
+            f'expected one of {", ".join(keys)}, with :asc or :desc, got'
+            f' {text!r}'
+        )
+    return key, direction
 
 
 def add_limit(parser: argparse.ArgumentParser) -> None:
@@ -198,11 +350,12 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
 
 def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Say what was given, as parameters of a list."""
+    key, direction = parsed_args.sort or (None, None)
     return {
         'limit': parsed_args.limit,
         'marker': parsed_args.marker,
-        'sort_key': parsed_args.sort_key,
-        'sort_dir': parsed_args.sort_dir,
+        'sort_key': key or parsed_args.sort_key,
+        'sort_dir': direction or parsed_args.sort_dir,
     }
 
 

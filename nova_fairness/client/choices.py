@@ -10,7 +10,7 @@ from nova_fairness.client import columns
 from nova_fairness.client import http
 
 
-class _List(base.Lister):
+class _List(base.ThingLister):
     noun = ''
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
@@ -26,7 +26,12 @@ class _List(base.Lister):
             wanted.insert(1, ('In Force', 'in_force'))
         if any('hosts_without' in item for item in found):
             wanted.append(('Hosts Without', 'hosts_without'))
-        return base.table(wanted, found, {'hosts_without': columns.Names})
+        self.columns = tuple(wanted)
+        forms: dict[str, Any] = {
+            'hosts_without': columns.Names,
+            'description': columns.Text,
+        }
+        return base.table(self.shown(parsed_args), found, forms)
 
 
 def _plural(command: _List) -> str:

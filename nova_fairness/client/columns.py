@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import datetime as dt
 import math
+import textwrap
 from typing import Any
 
 from cliff import columns
 
+from nova_fairness.model import moments
 from nova_fairness.model import plain as plain_module
 from nova_fairness.model import wording
 
@@ -22,20 +24,53 @@ _NEUTRAL = 0.01
 _WALL_S = 'wall_s'
 """The one amount of seconds that is a time of day."""
 
+_NOTHING = 1e-6
+"""A number nearer to 0 is 0 in a table."""
+
+_SPANS_S = ((86400, 'd'), (3600, 'h'), (60, 'min'))
+
+WIDTH = 120
+"""Characters of a line of a table that people read."""
+
+_EDGE = 3
+"""Characters between two columns."""
+
+_LEAST = 16
+"""Characters of a line of a text, however much the other columns take."""
+
 _STEPS = ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k'))
 
 
 def number(value: Any) -> str:
     """Write a number with three digits."""
     if value is None:
-        return '-'
+        return ''
     if not isinstance(value, int | float):
         # Of a newer release, which says something else there.
         return str(value)
+    if abs(value) < _NOTHING:
+        return '0'
     for step, letter in _STEPS:
         if abs(value) >= step:
             return f'{value / step:.3g}{letter}'
-    return f'{value:.3g}' if math.isfinite(value) else '-'
+    return f'{value:.3g}' if math.isfinite(value) else ''
+
+
+def percent(part: Any) -> str:
+    """Write a part of a whole in percent."""
+    if not isinstance(part, int | float):
+        return number(part)
+    return f'{number(100 * part)} %'
+
+
+def span(value: Any) -> str:
+    """Write seconds as a span of time, in the largest unit that fits."""
+    if not isinstance(value, int | float):
+        return number(value)
+    for step, unit in _SPANS_S:
+        if abs(value) >= step:
+            return f'{value / step:.3g} {unit}'
+    return f'{number(value)} s'
 
 
 def _numbers(values: Mapping[str, Any]) -> str:
@@ -48,6 +83,174 @@ class Number(columns.FormattableColumn):  # type: ignore[type-arg]
     def human_readable(self) -> str:
         """Write it with three digits."""
         return number(self._value)
+
+
+class Span(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Seconds, or none."""
+
+    def human_readable(self) -> str:
+        """Write them in the largest unit that fits."""
+        return span(self._value)
+
+
+class Moment(columns.FormattableColumn):  # type: ignore[type-arg]
+    """A time, or none."""
+
+    def human_readable(self) -> str:
+        """Write it to the minute, UTC."""
+        try:
+            at = dt.datetime.fromisoformat(self._value)
+        except (TypeError, ValueError):
+            return str(self._value or '')
+        if at.tzinfo is not None:
+            at = at.astimezone(dt.UTC)
+        return at.strftime('%Y-%m-%d %H:%M')
+
+
+class Text(columns.FormattableColumn):  # type: ignore[type-arg]
+    """A sentence, or none.
+
+    :param value: as in the answer.
+    :param width: characters of a line, >= 1; ``None`` for one line.
+    """
+
+    def __init__(self, value: Any, width: int | None = None) -> None:
+        super().__init__(value)
+        self.width = width
+
+    def human_readable(self) -> str:
+        """Write it in lines that are no longer than that."""
+        if self.width is None:
+            return self.told
+        return '\n'.join(textwrap.wrap(self.told, self.width))
+
+    @property
+    def told(self) -> str:
+        """All of it."""
+        return str(self._value or '')
+
+
+class Truth(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Whether something is so."""
+
+    def human_readable(self) -> str:
+        """Write a word; nothing if it is not known."""
+        if not isinstance(self._value, bool):
+            return str(self._value or '')
+        return 'yes' if self._value else 'no'
+
+
+class Named(columns.FormattableColumn):  # type: ignore[type-arg]
+    """An id, or several, or ``PROJECT/USER``, with their names.
+
+    :param value: as in the answer.
+    :param names: by id.
+    :param is_short: whether those that have a name go without their id.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        names: Mapping[str, str] | None = None,
+        *,
+        is_short: bool = False,
+    ) -> None:
+        super().__init__(value)
+        self.names = names or {}
+        self.is_short = is_short
+
+    def human_readable(self) -> str:
+        """Write each on a line: its name, and its id."""
+        value = self._value or ()
+        listed = [value] if isinstance(value, str) else value
+        return '\n'.join(self._named(str(each)) for each in listed)
+
+    def _named(self, given: str) -> str:
+        parts = given.split('/')
+        told = [self.names.get(each, '') for each in parts]
+        if not any(told):
+            return given
+        if self.is_short and all(told):
+            return '/'.join(told)
+        whole = '/'.join(
+            name or each for name, each in zip(told, parts, strict=True)
+        )
+        return f'{whole} ({given})'
+
+
+class Forecasts(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Requests, with their standing without and with a change.
+
+    :param value: as in the answer.
+    :param names: of servers and projects, by id.
+    """
+
+    def __init__(
+        self, value: Any, names: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(value)
+        self.names = names or {}
+
+    def human_readable(self) -> str:
+        """Write each on a line."""
+        return '\n'.join(map(self._line, self._value or ()))
+
+    def _line(self, each: Mapping[str, Any]) -> str:
+        servers = ', '.join(map(self._named, each.get('servers') or ()))
+        project = self._named(each.get('project_id'))
+        before, after = (
+            _forecast(each.get(when) or {}) for when in ('before', 'after')
+        )
+        turn = before if before == after else f'{before} -> {after}'
+        return f'{servers} of {project}: {turn}'
+
+    def _named(self, given: Any) -> str:
+        name = self.names.get(str(given))
+        return f'{name} ({given})' if name else str(given)
+
+
+class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Waits in a replay, without and with a change.
+
+    :param value: as in the answer.
+    :param names: of projects, by id.
+    """
+
+    def __init__(
+        self, value: Any, names: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(value)
+        self.names = names or {}
+
+    def human_readable(self) -> str:
+        """Write all on a line, and each project on one."""
+        if not self._value:
+            return ''
+        lines = [f'all since {self._value.get("since")}: {_turn(self._value)}']
+        for each in self._value.get('projects') or ():
+            given = str(each.get('project_id'))
+            lines.append(f'{self.names.get(given, given)}: {_turn(each)}')
+        return '\n'.join(lines)
+
+
+def _turn(told: Mapping[str, Any]) -> str:
+    """Say how waits change, for those half and 90 of 100 do not exceed."""
+    before, after = told.get('before') or {}, told.get('after') or {}
+    spans = [
+        f'{part} {span(before.get(part))} -> {span(after.get(part))}'
+        for part in ('p50', 'p90')
+    ]
+    count = wording.counted(told.get('requests_count', 0), 'request')
+    return f'{count}, {", ".join(spans)}'
+
+
+def _forecast(told: Mapping[str, Any]) -> str:
+    """Say in a few words where a request stands."""
+    position, estimate = told.get('position'), told.get('estimated_start')
+    if position is None:
+        return f'{told.get("state")} now'
+    at = f', starts about {estimate.get("p50")}' if estimate else ''
+    return f'{told.get("state")} at place {position}{at}'
 
 
 class Numbers(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -84,11 +287,12 @@ class Weights(columns.FormattableColumn):  # type: ignore[type-arg]
         )
 
 
-class Names(columns.FormattableColumn):  # type: ignore[type-arg]
+class Names(Text):
     """A list of names."""
 
-    def human_readable(self) -> str:
-        """Write them on one line."""
+    @property
+    def told(self) -> str:
+        """All of them."""
         return ', '.join(map(str, self._value or ()))
 
 
@@ -109,10 +313,38 @@ class WeightColumns(columns.FormattableColumn):  # type: ignore[type-arg]
         left = len(entries) - _MOST_ENTRIES
         lines = [f'... {left} before'] if left > 0 else []
         lines += [
-            f'{item.get("at", "-")} {_numbers(item.get("weights") or {})}'
+            f'{item.get("at", "")} {_numbers(item.get("weights") or {})}'
             for item in entries[-_MOST_ENTRIES:]
         ]
         return '\n'.join(lines)
+
+
+class Events(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Events by time."""
+
+    def human_readable(self) -> str:
+        """Write a line for each: begin, end, kind, and what is known."""
+        rows = [
+            [
+                str(each.get('at') or ''),
+                str(each.get('until') or ''),
+                str(each.get('kind') or ''),
+                _event(each),
+            ]
+            for each in self._value or ()
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return '\n'.join(
+            '  '.join(map(str.ljust, row, widths)).rstrip() for row in rows
+        )
+
+
+def _event(item: Mapping[str, Any]) -> str:
+    hosts = ', '.join(map(str, item.get('hosts') or ()))
+    told = (item.get('explanation'), hosts and f'hosts: {hosts}')
+    text = '; '.join(str(each) for each in told if each)
+    server = item.get('server')
+    return f'server {server}: {text}' if server else text
 
 
 class Stays(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -125,6 +357,16 @@ class Stays(columns.FormattableColumn):  # type: ignore[type-arg]
             f' {each.get("explanation")}'
             for each in self._value or ()
         )
+
+
+class Outcome(columns.FormattableColumn):  # type: ignore[type-arg]
+    """A thing after something was done with it."""
+
+    def human_readable(self) -> str:
+        """Write its state, and why it is so."""
+        found = self._value or {}
+        told = (found.get('state'), found.get('explanation'))
+        return ': '.join(str(each) for each in told if each)
 
 
 class ObjectTree(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -142,14 +384,19 @@ def _leaves(value: Any, path: str) -> list[str]:
             for key, inner in value.items()
             for line in _leaves(inner, f'{path}.{key}' if path else key)
         ]
+    if isinstance(value, list) and any(isinstance(e, dict) for e in value):
+        begin = f'{path}: ' if path else ''
+        return [begin + ', '.join(_leaves(each, '')) for each in value]
     if isinstance(value, list):
         value = ', '.join(map(str, value))
     if path.rpartition('.')[2] == _WALL_S:
         value = _time(value)
     if isinstance(value, float):
         value = number(value)
+    if isinstance(value, bool):
+        value = 'yes' if value else 'no'
     if value is None or value in ('', {}):
-        value = '-'
+        return []
     return [f'{path}={value}' if path else str(value)]
 
 
@@ -157,15 +404,64 @@ def _time(wall_s: Any) -> Any:
     """Write seconds since the epoch as a time."""
     if not isinstance(wall_s, int | float):
         return wall_s
-    at = dt.datetime.fromtimestamp(wall_s, dt.UTC)
-    return at.strftime('%Y-%m-%dT%H:%M:%SZ')
+    return moments.stamp(wall_s)
 
 
 def safe(value: Any) -> Any:
     """A value without anything that a terminal obeys; its form stays."""
+    if isinstance(value, Named):
+        return Named(
+            _safe(value.machine_readable()),
+            value.names,
+            is_short=value.is_short,
+        )
+    if isinstance(value, Forecasts | PastWaits):
+        return type(value)(_safe(value.machine_readable()), value.names)
     if isinstance(value, columns.FormattableColumn):
         return type(value)(_safe(value.machine_readable()))
     return _safe(value)
+
+
+def cell(value: Any) -> Any:
+    """A value as a cell of a table: empty if it is none, and no object."""
+    if value is None:
+        return ''
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, float):
+        return Number(value)
+    return ObjectTree(value) if isinstance(value, dict | list) else value
+
+
+def fitted(
+    titles: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Rows of cells whose texts are divided so that a line is short enough.
+
+    :param titles: of columns.
+    """
+    listed = [*zip(*rows, strict=True)]
+    texts = [any(isinstance(each, Text) for each in one) for one in listed]
+    taken = sum(
+        _EDGE + (0 if is_text else max(map(_width, (title, *cells))))
+        for title, cells, is_text in zip(titles, listed, texts, strict=False)
+    )
+    each = max(_LEAST, (WIDTH - 1 - taken) // max(sum(texts), 1))
+    return [
+        tuple(
+            type(value)(value.machine_readable(), each)
+            if isinstance(value, Text)
+            else value
+            for value in row
+        )
+        for row in rows
+    ]
+
+
+def _width(value: Any) -> int:
+    if isinstance(value, columns.FormattableColumn):
+        value = value.human_readable()
+    return max(map(len, str(value).splitlines()), default=0)
 
 
 def _safe(value: Any) -> Any:
@@ -178,11 +474,15 @@ def _safe(value: Any) -> Any:
     return value
 
 
+_PLAIN = (Number, Span, Truth, Named, Moment)
+"""Columns whose values are plain as they are."""
+
+
 def plain(value: Any) -> Any:
     """Write a value for ``-f value``: text, but numbers as they are."""
-    if isinstance(value, Number) or not isinstance(
-        value, columns.FormattableColumn
-    ):
+    if isinstance(value, _PLAIN):
+        return value.machine_readable()
+    if not isinstance(value, columns.FormattableColumn):
         return value
     return value.human_readable()
 

@@ -11,10 +11,10 @@ from nova_fairness.client import columns
 _FORMS = {'rate': columns.Number, 'server_rate': columns.Number}
 
 
-class ListGroup(base.Lister):
+class ListGroup(base.ThingLister):
     """List groups of servers, and what is spent for them"""
 
-    _columns = (
+    columns = (
         ('Name', 'name'),
         ('Project', 'project_id'),
         ('Rate', 'rate'),
@@ -40,22 +40,23 @@ class ListGroup(base.Lister):
         if parsed_args.all_projects:
             query['all_projects'] = 'true'
         listed = self.api.pages('groups', **query)
-        return base.table(self._columns, listed.items, _FORMS)
+        forms = {**_FORMS, 'project_id': self.named(parsed_args, 'projects')}
+        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
 class DeleteGroup(base.ShowOne):
     """Take a group away: its servers have the lowest rate"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a group."""
+        """Take groups."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            'group', metavar='<group>', help='name of the group'
+            'group', nargs='+', metavar='<group>', help='name of the group'
         )
         parser.add_argument(
             '--project',
-            metavar='<project-id>',
-            help='if it is not that of the token',
+            metavar='<project>',
+            help='name or id, if it is not that of the token',
         )
         return parser
 
@@ -70,13 +71,14 @@ class DeleteGroup(base.ShowOne):
         *,
         new: bool = False,
     ) -> base.Fields:
-        whole = {
-            'name': parsed_args.group,
-            'project_id': parsed_args.project,
-        }
-        whole = {key: value for key, value in whole.items() if value}
-        found = self.api.set_group({**whole, **wanted}, new=new)
-        return base.fields(found, _FORMS)
+        if given := parsed_args.project:
+            project = self.directory.owner('project', given)
+            wanted = {'project_id': project, **wanted}
+        return self.of_each(
+            parsed_args.group,
+            lambda name: self.api.set_group({'name': name, **wanted}, new=new),
+            _FORMS,
+        )
 
 
 class SetGroup(DeleteGroup):

@@ -27,24 +27,26 @@ _SORT_KEYS = (
 )
 
 
-class ListHost(base.Lister):
+class ListHost(base.ThingLister):
     """List hosts with an agent, and how they are"""
 
-    _columns = (
+    columns = (
         ('Name', 'name'),
         ('State', 'state'),
         ('Metric', 'metric'),
         ('Policy', 'policy'),
-        ('Epoch', 'epoch'),
         ('Paused', 'paused'),
         ('Enforce', 'enforce'),
         ('VMs', 'instances_count'),
         ('Users', 'users_count'),
+        ('Duration (s)', 'duration_s'),
+        ('Age (s)', 'age_s'),
+    )
+    more = (
+        ('Epoch', 'epoch'),
         ('Peers', 'peers_count'),
         ('Left Out', 'left_out_count'),
         ('Round', 'round'),
-        ('Duration (s)', 'duration_s'),
-        ('Age (s)', 'age_s'),
         ('Refused', 'refused'),
     )
 
@@ -65,7 +67,7 @@ class ListHost(base.Lister):
             {'name': name, 'state': 'down'}
             for name in sorted(listed.not_reached)
         ]
-        return base.table(self._columns, rows, forms)
+        return base.table(self.shown(parsed_args), rows, forms)
 
 
 class ShowHost(base.ShowOne):
@@ -92,26 +94,29 @@ def _formed(value: Any) -> Any:
     return columns.Number(value) if isinstance(value, float) else value
 
 
-class PreviewHost(base.Lister):
-    """Show who would gain or lose how much if a host enforced"""
+class PreviewHost(base.ThingLister):
+    """Show who would gain or lose how much if a host enforced
+
+    Numbers are means of the last five minutes; a change that is below its
+    spread is noise.
+    """
 
     _amounts = (
         ('Gets (CPU)', 'gets_cpus'),
         ('Wants', 'wants_cpus'),
         ('Would Get', 'would_get_cpus'),
         ('Change', 'change_cpus'),
+        ('Spread', 'change_spread_cpus'),
     )
     _users = (
         ('Metric', 'metric'),
         ('User', 'name'),
-        ('ID', 'id'),
         ('VMs', 'instances_here_count'),
         *_amounts,
     )
     _servers = (
         ('Metric', 'metric'),
         ('Name', 'name'),
-        ('ID', 'uuid'),
         ('User', 'user_name'),
         *_amounts,
         ('CPU Weight', 'weight_ratio'),
@@ -141,11 +146,13 @@ class PreviewHost(base.Lister):
             if parsed_args.metric in (None, told.get('metric'))
         ]
         self._warn(found, chosen)
-        shown, rows = (
-            (self._servers, _server_rows(chosen))
+        self.columns, key, rows = (
+            (self._servers, 'uuid', _server_rows(chosen))
             if parsed_args.servers
-            else (self._users, _user_rows(chosen))
+            else (self._users, 'id', _user_rows(chosen))
         )
+        self.more = (('ID', key),)
+        shown = self.shown(parsed_args)
         keys = (*(key for _, key in self._amounts), 'weight_ratio')
         return base.table(shown, rows, dict.fromkeys(keys, columns.Number))
 
@@ -206,14 +213,15 @@ class _Pause(base.HostCommand):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host or all."""
+        """Take hosts, or all."""
         parser = super().get_parser(prog_name)
         base.add_whom(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Do it."""
-        return self.act(base.whom(parsed_args), self.action)
+        hosts = [base.ALL] if parsed_args.all else parsed_args.hosts
+        return self.act_on_each(hosts, self.action)
 
 
 class PauseHost(_Pause):

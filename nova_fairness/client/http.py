@@ -2,26 +2,34 @@
 
 """Talks to the HTTP interface, which Nova's compute endpoint serves."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import re
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import adapter
 from osc_lib import exceptions
 import requests
 
+from nova_fairness.client import sdk
 from nova_fairness.model import plain
-
-_VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
-"""Some clouds register the compute service without its version."""
 
 _UNKNOWN_URL = 'The resource could not be found'
 """Nova's own answer to a URL that no extension serves."""
 
 Answer = Mapping[str, Any]
+
+
+class Refused(exceptions.CommandError):
+    """The interface refused a call.
+
+    :ivar status: of HTTP, 400 or more.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +50,16 @@ class HostAnswers:
 class FairnessApi:
     """The HTTP interface; every error is a CommandError with its reason.
 
-    :param session: of the compute service.
+    :param session: of the compute service, which knows its version.
     """
 
-    def __init__(self, session: adapter.Adapter) -> None:
+    def __init__(self, session: sdk.FairnessProxy) -> None:
         self._session = session
+
+    @property
+    def proxy(self) -> sdk.FairnessProxy:
+        """The same as a service of openstacksdk."""
+        return self._session
 
     def get(self, path: str, **query: Any) -> Answer:
         """Read something.
@@ -69,23 +82,28 @@ class FairnessApi:
         )
         return found
 
-    def set_share(self, account: str, share: float | None) -> Answer:
+    def set_share(
+        self, account: str, share: float | None, *, dry_run: bool = False
+    ) -> Answer:
         """Set the share of an account.
 
         :param share: ``None`` for what the file says.
+        :param dry_run: whether nothing is set, and the answer has the effect.
         """
         given = {'account': account, 'share': share}
-        return self._asked('PUT', '/shares', json=given)
+        return self._asked('PUT', '/shares', json=given | _dry(dry_run))
 
-    def set_limits(self, account: str, limits: Mapping[str, Any]) -> Answer:
+    def set_limits(
+        self, account: str, limits: Mapping[str, Any], *, dry_run: bool = False
+    ) -> Answer:
         """Set limits of an account.
 
         :param limits: by name, in the form of the API; ``None`` for what
             the file says.
+        :param dry_run: as of :meth:`set_share`.
         """
-        return self._asked(
-            'PUT', '/limits', json={'account': account, **limits}
-        )
+        given = {'account': account, **limits}
+        return self._asked('PUT', '/limits', json=given | _dry(dry_run))
 
     def border_hosts(
         self, limit: int | None = None, marker: str | None = None
@@ -164,16 +182,32 @@ class FairnessApi:
         items: list[Answer] = []
         partial = False
         not_reached: dict[str, str] = {}
-        more: Mapping[str, Any] | None = {**query, 'limit': limit}
-        while more is not None:
-            answer = self.get(f'{below}/{noun}', **more)
-            page = _found(answer, noun)
-            items.extend(page)
+        for answer in self._answers(noun, below, {**query, 'limit': limit}):
+            items.extend(_found(answer, noun))
             partial = partial or bool(answer.get('partial'))
             not_reached |= reasons(answer.get('not_reached'))
-            is_enough = limit is not None and len(items) >= limit
-            more = _next(answer, noun) if page and not is_enough else None
+            if limit is not None and len(items) >= limit:
+                break
         return HostAnswers(items[:limit], partial, not_reached)
+
+    def each(self, noun: str, page: int, **query: Any) -> Iterator[Answer]:
+        """Read a list as far as the caller goes through it.
+
+        :param noun: as of :meth:`pages`.
+        :param page: items that are read at once.
+        """
+        for answer in self._answers(noun, '', {**query, 'limit': page}):
+            yield from _found(answer, noun)
+
+    def _answers(
+        self, noun: str, below: str, query: Mapping[str, Any]
+    ) -> Iterator[Answer]:
+        """Pages of a list, up to the last one or one that is empty."""
+        more: Mapping[str, Any] | None = query
+        while more is not None:
+            answer = self.get(f'{below}/{noun}', **more)
+            yield answer
+            more = _next(answer, noun) if _found(answer, noun) else None
 
     def one(self, noun: str, path: str) -> Answer:
         """Read one thing.
@@ -185,7 +219,7 @@ class FairnessApi:
 
     def _asked(self, method: str, path: str, **given: Any) -> Answer:
         response = self._session.request(
-            f'{self._prefix()}/fairness{path}',
+            f'/fairness{path}',
             method,
             raise_exc=False,
             headers={'Accept': 'application/json'},
@@ -193,7 +227,7 @@ class FairnessApi:
         )
         content = _content(response)
         if response.status_code >= 400:
-            raise exceptions.CommandError(_fault(response, content))
+            raise Refused(response.status_code, _fault(response, content))
         if not isinstance(content, dict):
             raise exceptions.CommandError(
                 f'{response.url} answered {response.status_code} with '
@@ -201,9 +235,9 @@ class FairnessApi:
             )
         return content
 
-    def _prefix(self) -> str:
-        path = parse.urlsplit(self._session.get_endpoint() or '').path
-        return '' if _VERSIONED.search(path) else '/v2.1'
+
+def _dry(dry_run: bool) -> dict[str, Any]:
+    return {'dry_run': True} if dry_run else {}
 
 
 def quoted(name: str) -> str:
@@ -245,6 +279,8 @@ def _content(response: requests.Response) -> Any:
 def _fault(response: requests.Response, content: Any) -> str:
     """Say in one line what was wrong, and for which request."""
     message = _message(content) or response.reason or 'no reason given'
+    # Nova's own 404 has HTML in its message.
+    message = ' '.join(plain.untagged(message).split())
     if response.status_code == 404 and message.startswith(_UNKNOWN_URL):
         message += (
             ' Is the filter of nova-fairness in the api-paste.ini of this '

@@ -3,19 +3,13 @@
 """Users and projects: how heavy they are."""
 
 import argparse
-import re
 from typing import Any
-
-import requests
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
 
 _SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
-
-_ID = re.compile('[0-9a-f]{32}|[0-9a-f-]{36}|me')
-"""IDs as Keystone makes them, or ``me``: the owner of the token."""
 
 _FORMS = {
     'heaviness_quotas': columns.Number,
@@ -24,15 +18,15 @@ _FORMS = {
 }
 
 
-class _List(base.Lister):
+class _List(base.ThingLister):
     noun = ''
-    _columns = (
+    columns = (
         ('ID', 'id'),
         ('Heaviness', 'heaviness_quotas'),
         ('VMs', 'instances_count'),
         ('Usage', 'usage_quotas'),
-        ('Hosts', 'hosts'),
     )
+    more = (('Hosts', 'hosts'),)
 
     def get_parser(self, prog_name: str) -> Any:
         """Take how to sort."""
@@ -45,7 +39,8 @@ class _List(base.Lister):
         listed = self.api.pages(f'{self.noun}s', **base.page(parsed_args))
         self.miss('was not reached', listed.not_reached)
         self.is_complete = self.is_complete and not listed.partial
-        return base.table(self._columns, listed.items, _FORMS)
+        forms = {**_FORMS, 'id': self.named(parsed_args, f'{self.noun}s')}
+        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
 class ListUser(_List):
@@ -75,22 +70,10 @@ class _Show(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        path = f'/{self.noun}s/{http.quoted(self._id(parsed_args.id))}'
+        uuid = self.directory.owner(self.noun, parsed_args.id)
+        path = f'/{self.noun}s/{http.quoted(uuid)}'
         found = self.api.one(self.noun, path)
         return base.fields(found, _FORMS)
-
-    def _id(self, given: str) -> str:
-        """Find the id of a name; LDAP may know ids that look like names."""
-        if _ID.fullmatch(given):
-            return given
-        identity = self.app.client_manager.sdk_connection.identity
-        find = getattr(identity, f'find_{self.noun}')
-        try:
-            found = find(given, ignore_missing=True)
-        except requests.HTTPError:
-            # Who may not ask Keystone may still know an id.
-            return given
-        return given if found is None else str(found.id)
 
 
 class ShowUser(_Show):

@@ -20,6 +20,12 @@ _FORMS = {
     'history': columns.ObjectTree,
 }
 
+_LISTED = {
+    'explanation': columns.Text,
+    'since': columns.Moment,
+    'until': columns.Moment,
+}
+
 _DEMAND = 'demand'
 
 
@@ -32,19 +38,18 @@ def _add_host(parser: argparse.ArgumentParser, **more: Any) -> None:
     )
 
 
-class ListPartition(base.Lister):
+class ListPartition(base.ThingLister):
     """List hosts that move between batch and cloud"""
 
-    _columns = (
+    columns = (
         ('Host', 'name'),
         ('State', 'state'),
         ('Bound For', 'bound_for'),
         ('Since', 'since'),
         ('Until', 'until'),
-        ('Cause', 'cause'),
         ('Why', 'explanation'),
-        ('Fixed', 'fixed'),
     )
+    more = (('Cause', 'cause'), ('Fixed', 'fixed'))
 
     def get_parser(self, prog_name: str) -> Any:
         """Take how many."""
@@ -55,7 +60,7 @@ class ListPartition(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         listed = self.api.border_hosts(parsed_args.limit, parsed_args.marker)
-        return base.table(self._columns, listed.items, _FORMS)
+        return base.table(self.shown(parsed_args), listed.items, _LISTED)
 
 
 class ShowPartition(base.ShowOne):
@@ -83,15 +88,18 @@ class MovePartition(base.ShowOne):
     action = 'move'
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host."""
+        """Take hosts."""
         parser = super().get_parser(prog_name)
-        _add_host(parser)
+        _add_host(parser, nargs='+')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        found = self.api.act_on_border(parsed_args.host, self.action)
-        return base.fields(found, _FORMS)
+        return self.of_each(
+            parsed_args.host,
+            lambda host: self.api.act_on_border(host, self.action),
+            _FORMS,
+        )
 
 
 class CancelPartition(MovePartition):

@@ -18,19 +18,24 @@ _FORMS = {
 }
 
 
-class ListPlan(base.Lister):
+_LISTED = {'explanation': columns.Text, 'since': columns.Moment}
+
+_ENDS = ('done', 'partial')
+"""States of a plan whose moves have ended."""
+
+
+class ListPlan(base.ThingLister):
     """List plans of moves, the newest first"""
 
-    _columns = (
+    columns = (
         ('ID', 'uuid'),
         ('Goal', 'goal'),
-        ('Subject', 'subject'),
         ('State', 'state'),
-        ('Since', 'since'),
         ('Moves', 'moves_count'),
         ('Ended', 'ended_count'),
         ('Why', 'explanation'),
     )
+    more = (('Subject', 'subject'), ('Since', 'since'))
 
     def get_parser(self, prog_name: str) -> Any:
         """Take how many."""
@@ -42,7 +47,7 @@ class ListPlan(base.Lister):
         """Ask for them."""
         query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
         listed = self.api.pages('plans', **query)
-        return base.table(self._columns, listed.items, _FORMS)
+        return base.table(self.shown(parsed_args), listed.items, _LISTED)
 
 
 class ShowPlan(base.ShowOne):
@@ -51,29 +56,51 @@ class ShowPlan(base.ShowOne):
     action = ''
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a plan."""
+        """Take a plan, or several to act on."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            'plan', metavar='<plan>', help='ID of the plan; the list has it'
+            'plan',
+            metavar='<plan>',
+            nargs='+' if self.action else None,
+            help='ID of the plan; the list has it',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it, or act on it."""
-        path = f'/plans/{http.quoted(parsed_args.plan)}'
         if self.action:
-            found = self.api.ask_for_plan(
-                f'{path}/action', {self.action: None}
-            )
-        else:
-            found = self.api.one('plan', path)
+            return self.of_each(parsed_args.plan, self._acted, _FORMS)
+        found = self.api.one('plan', _path(parsed_args.plan))
         return base.fields(found, _FORMS)
+
+    def _acted(self, plan: str) -> http.Answer:
+        wanted = {self.action: None}
+        return self.api.ask_for_plan(f'{_path(plan)}/action', wanted)
 
 
 class ApprovePlan(ShowPlan):
     """Let a plan of moves begin"""
 
     action = 'approve'
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take plans, and whether to wait."""
+        parser = super().get_parser(prog_name)
+        base.add_wait(parser, f'Wait until it is {" or ".join(_ENDS)}')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it, and wait."""
+        self._is_waiting = parsed_args.wait
+        return super().take_action(parsed_args)
+
+    def _acted(self, plan: str) -> http.Answer:
+        found = super()._acted(plan)
+        if not self._is_waiting:
+            return found
+        proxy = self.api.proxy
+        base.waited(lambda: proxy.wait_for_plan(plan, _ENDS))
+        return self.api.one('plan', _path(plan))
 
 
 class StopPlan(ShowPlan):
@@ -103,3 +130,7 @@ class CreatePlan(base.ShowOne):
         """Ask for it."""
         wanted = {'empty': parsed_args.empty}
         return base.fields(self.api.ask_for_plan('/plans', wanted), _FORMS)
+
+
+def _path(plan: str) -> str:
+    return f'/plans/{http.quoted(plan)}'

@@ -8,9 +8,8 @@ The names in this module are those that it looks for.
 import argparse
 from typing import Any
 
-from keystoneauth1 import adapter
-
 from nova_fairness.client import http
+from nova_fairness.client import sdk
 
 DEFAULT_API_VERSION = '1'
 API_VERSION_OPTION = 'os_fairness_api_version'
@@ -23,15 +22,17 @@ def make_client(instance: Any) -> http.FairnessApi:
 
     :param instance: the ClientManager of the command line.
     """
-    return http.FairnessApi(
-        adapter.Adapter(
-            instance.session,
-            service_type='compute',
-            interface=instance.interface,
-            region_name=instance.region_name,
-            user_agent='nova-fairness',
-        )
+    cloud, service = instance.sdk_connection.config, 'compute'
+    made = sdk.FairnessProxy(
+        instance.session,
+        service_type=service,
+        interface=cloud.get_interface(service),
+        region_name=cloud.get_region_name(service),
+        endpoint_override=cloud.get_endpoint(service),
+        user_agent='nova-fairness',
     )
+    made.attach(instance.sdk_connection)
+    return http.FairnessApi(made)
 
 
 def build_option_parser(

@@ -9,13 +9,17 @@ from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
 
-_FORMS = {'price': columns.Number, 'capacity': columns.Number}
+_FORMS = {
+    'price': columns.Number,
+    'capacity': columns.Number,
+    'at': columns.Moment,
+}
 
 
-class ListPrice(base.Lister):
+class ListPrice(base.ThingLister):
     """List what all servers of each host spend"""
 
-    _columns = (
+    columns = (
         ('Host', 'host'),
         ('Class', 'resource_class'),
         ('Price', 'price'),
@@ -37,7 +41,7 @@ class ListPrice(base.Lister):
             below=self._below(parsed_args),
             marker=parsed_args.marker,
         )
-        return base.table(self._columns, listed.items, _FORMS)
+        return base.table(self.shown(parsed_args), listed.items, _FORMS)
 
     def _below(self, _parsed_args: argparse.Namespace) -> str:
         return ''

@@ -4,13 +4,16 @@
 
 import argparse
 from collections.abc import Mapping
+import functools
 import re
 from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
+from nova_fairness.client import dry_runs
 from nova_fairness.client import http
 from nova_fairness.model import duration
+from nova_fairness.model import waits
 
 _FORMS = {
     'servers': columns.Names,
@@ -22,6 +25,9 @@ _FORMS = {
     'estimates': columns.Numbers,
     'classes': columns.ObjectTree,
     'flavors': columns.ObjectTree,
+    'time_limit': columns.Span,
+    'longest_wait': columns.Span,
+    'extended': columns.Span,
     'share': columns.Number,
     'normalised_share': columns.Number,
     'used': columns.Numbers,
@@ -32,12 +38,25 @@ _FORMS = {
     'borrowing_limit': columns.Numbers,
     'lending_limit': columns.Numbers,
     'windows': columns.ObjectTree,
+    'events': columns.Events,
+    'budget_used': columns.Number,
+    'budget_committed': columns.Number,
     'budget_left': columns.Number,
     'funds_left': columns.Number,
     'leaving': columns.ObjectTree,
     'at_risk': columns.ObjectTree,
     'lost_vcpu_s': columns.Number,
+    'funds': columns.Number,
+    'status': columns.Text,
+    'fault': columns.Text,
+    'leaves_at': columns.Moment,
+    'chosen_at': columns.Moment,
+    'budget_until': columns.Moment,
+    'opens_at': columns.Moment,
 }
+
+
+_RUNS = 'active'
 
 
 def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
@@ -48,15 +67,6 @@ def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
         help=f'{what} of all projects, for those who may see them',
     )
     base.add_limit(parser)
-
-
-def _add_account(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'account',
-        metavar='<account>',
-        help='ID of a project, <project>/<user>, or another name of the'
-        ' share tree',
-    )
 
 
 def _seconds(text: str) -> float:
@@ -146,17 +156,46 @@ def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
     return query
 
 
-class ListRequest(base.Lister):
-    """List requests that have not ended, the oldest first"""
+_FILTERS = {
+    'state': 'Only those in this state, such as held, active or failed',
+    'project': 'Only those of this project (name or ID), for those who may'
+    ' see it',
+    'user': 'Only those of this user (name or ID)',
+    'host': 'Only those that were sent to this host, for operators',
+    'name': 'Only those of the server with this name or ID',
+    'since': 'Only those asked for since then, such as 2026-01-05T14:00, UTC',
+}
 
-    _columns = (
+_MORE = {
+    'running': 'Also those whose servers just run; --state, --name and --host'
+    ' find them anyway',
+    'ended': 'Also those that ended, as long as they are known',
+    'all': 'Both of these',
+}
+
+
+class ListRequest(base.ThingLister):
+    """List requests, the oldest first; those that run or ended on demand"""
+
+    columns = (
         ('ID', 'uuid'),
+        ('Server', 'servers'),
         ('Project', 'project_id'),
         ('State', 'state'),
+        ('Status', 'status'),
+    )
+    more = (
+        ('User', 'user_id'),
         ('Position', 'position'),
         ('Since', 'since'),
         ('Ends At', 'ends_at'),
-        ('Why', 'explanation'),
+        ('Origin', 'origin'),
+        ('Preemptible', 'preemptible'),
+        ('Resources', 'resources'),
+        ('Asked At', 'asked_at'),
+        ('Estimated Start', 'estimated_start'),
+        ('Expires At', 'expires_at'),
+        ('Time Limit', 'time_limit'),
     )
 
     def get_parser(self, prog_name: str) -> Any:
@@ -168,6 +207,10 @@ class ListRequest(base.Lister):
             action='store_true',
             help='Only those whose servers run in what others leave',
         )
+        for name, what in _FILTERS.items():
+            parser.add_argument(f'--{name}', metavar=f'<{name}>', help=what)
+        for name, what in _MORE.items():
+            parser.add_argument(f'--{name}', action='store_true', help=what)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
@@ -175,14 +218,91 @@ class ListRequest(base.Lister):
         query = _whose(parsed_args)
         if parsed_args.preemptible:
             query['preemptible'] = 'true'
+        query.update(self._filters(parsed_args))
         listed = self.api.pages('requests', **query)
-        return base.table(self._columns, listed.items)
+        whose = self.named(parsed_args, 'servers', 'projects', 'users')
+        forms = dict.fromkeys(('servers', 'project_id', 'user_id'), whose)
+        found = list(map(_with_status, listed.items))
+        return base.table(self.shown(parsed_args), found, {**_FORMS, **forms})
+
+    def _filters(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        """The part of the query that says which requests are meant."""
+        find = self.directory
+        found = {
+            'state': parsed_args.state,
+            'project_id': parsed_args.project
+            and find.owner('project', parsed_args.project),
+            'user_id': parsed_args.user
+            and find.owner('user', parsed_args.user),
+            'server': parsed_args.name
+            and find.server_of_request(parsed_args.name),
+            'host': parsed_args.host,
+            'since': parsed_args.since,
+        }
+        found |= {
+            name: 'true'
+            for name in ('running', 'ended')
+            if parsed_args.all or getattr(parsed_args, name)
+        }
+        return {key: each for key, each in found.items() if each is not None}
 
 
-class ShowRequest(base.ShowOne):
-    """Show where a request stands, and why"""
+class ListWait(base.ThingLister):
+    """List how long requests waited, by project, flavor or reason"""
 
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, since when, and by what they are grouped."""
+        parser = super().get_parser(prog_name)
+        _add_projects(parser, 'Waits')
+        parser.add_argument(
+            '--by',
+            choices=[each.value for each in waits.WaitKey],
+            default=waits.WaitKey.PROJECT.value,
+            help='One row for each of these (default: project)',
+        )
+        parser.add_argument(
+            '--project', metavar='<project>', help=_FILTERS['project']
+        )
+        parser.add_argument(
+            '--since',
+            metavar='<since>',
+            help='Only requests that were sent to Nova since then, such as'
+            ' 2026-01-05T14:00, UTC (default: seven days ago)',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        by, parts = parsed_args.by, waits.PERCENTILES
+        listed = self.api.pages('waits', **self._query(parsed_args))
+        shown = [(by.title(), 'name'), ('Requests', 'requests_count')]
+        shown += [(f'P{part}', f'p{part}') for part in parts]
+        forms: dict[str, Any] = {f'p{part}': columns.Span for part in parts}
+        forms['explanation'] = columns.Text
+        if by == waits.WaitKey.REASON.value:
+            shown.append(('Waited', 'explanation'))
+        if by == waits.WaitKey.PROJECT.value:
+            forms['name'] = self.named(parsed_args, 'projects')
+        return base.table(shown, listed.items, forms)
+
+    def _query(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        query = {**_whose(parsed_args), 'by': parsed_args.by}
+        if project := parsed_args.project:
+            query['project_id'] = self.directory.owner('project', project)
+        if parsed_args.since:
+            query['since'] = parsed_args.since
+        return query
+
+
+def _with_status(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A request with its status; older releases say only why."""
+    return {**item, 'status': item.get('status', item.get('explanation'))}
+
+
+class _OneRequest(base.ShowOne):
     action = ''
+    is_one = True
+    awaited: tuple[str, ...] = (_RUNS,)
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request."""
@@ -190,27 +310,91 @@ class ShowRequest(base.ShowOne):
         parser.add_argument(
             'request',
             metavar='<request>',
-            help='ID of the request; a build has that of its first server',
+            nargs=None if self.is_one else '+',
+            help='ID of the request, or name or ID of one of its servers',
         )
+        if self.awaited:
+            told = f'Wait until it is {" or ".join(self.awaited)}'
+            base.add_wait(parser, told)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it, or act on it."""
-        uuid = parsed_args.request
-        if self.action:
-            return base.fields(self.api.act_on(uuid, self.action), _FORMS)
-        path = f'/requests/{http.quoted(uuid)}'
-        return base.fields(self.api.one('request', path), _FORMS)
+        given = parsed_args.request
+        if not self.is_one:
+            order = self._order(parsed_args)
+            return self.of_each(
+                given,
+                lambda name: self._acted(parsed_args, name, order),
+                _FORMS,
+            )
+        uuid = self.directory.server_of_request(given)
+        found = self._shown(parsed_args, uuid)
+        whose = self.named(parsed_args, 'servers', 'projects', 'users')
+        forms = dict.fromkeys(('servers', 'project_id', 'user_id'), whose)
+        return base.fields(found, {**_FORMS, **forms})
+
+    def _order(self, _parsed_args: argparse.Namespace) -> Any:
+        """Argument of the action."""
+        return None
+
+    def _acted(
+        self, parsed_args: argparse.Namespace, given: str, order: Any
+    ) -> Mapping[str, Any]:
+        uuid = self.directory.server(given)
+        found = self.api.act_on(uuid, self.action, order)
+        is_waiting = self.awaited and parsed_args.wait
+        return self._shown(parsed_args, uuid) if is_waiting else found
+
+    def _shown(
+        self, parsed_args: argparse.Namespace, uuid: str
+    ) -> Mapping[str, Any]:
+        """A request, after the wait that was asked for."""
+        if parsed_args.wait:
+            proxy = self.api.proxy
+            base.waited(lambda: proxy.wait_for_request(uuid, self.awaited))
+        query = '?events=true' if self._with_events(parsed_args) else ''
+        path = f'/requests/{http.quoted(uuid)}{query}'
+        return self.api.one('request', path)
+
+    def _with_events(self, _parsed_args: argparse.Namespace) -> bool:
+        return False
 
 
-class CancelRequest(ShowRequest):
+class ShowRequest(_OneRequest):
+    """Show where a request stands, and why"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a request, and whether its history is shown."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--events',
+            action='store_true',
+            help='Show its history, too: a line for each event',
+        )
+        return parser
+
+    def _with_events(self, parsed_args: argparse.Namespace) -> bool:
+        return bool(parsed_args.events)
+
+
+class _ActOnRequest(_OneRequest):
+    is_one = False
+    awaited: tuple[str, ...] = ()
+
+
+class CancelRequest(_ActOnRequest):
     """Take back a build that waits, and delete its servers"""
 
     action = 'cancel'
+    awaited = ('cancelled', 'ended')
 
 
-class ReleaseRequest(ShowRequest):
+class ReleaseRequest(_ActOnRequest):
     """Start a request whatever the plan is, where there is room for it"""
+
+    action = 'release'
+    awaited = (_RUNS,)
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request, and whether it starts without room."""
@@ -223,27 +407,26 @@ class ReleaseRequest(ShowRequest):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
-        order = {'without_room': True} if parsed_args.without_room else None
-        told = self.api.act_on(parsed_args.request, 'release', order)
-        return base.fields(told, _FORMS)
+    def _order(self, parsed_args: argparse.Namespace) -> Any:
+        return {'without_room': True} if parsed_args.without_room else None
 
 
-class PutRequestFirst(ShowRequest):
+class PutRequestFirst(_ActOnRequest):
     """Let a request be next, before all others of its kind"""
 
     action = 'first'
 
 
-class PutRequestBack(ShowRequest):
+class PutRequestBack(_ActOnRequest):
     """Let a request that was put first stand where the order puts it"""
 
     action = 'unfirst'
 
 
-class HoldRequest(ShowRequest):
+class HoldRequest(_ActOnRequest):
     """Keep a request from starting until the hold ends"""
+
+    action = 'hold'
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request, and why."""
@@ -255,22 +438,21 @@ class HoldRequest(ShowRequest):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+    def _order(self, parsed_args: argparse.Namespace) -> Any:
         why = parsed_args.why
-        order = None if why is None else {'why': why}
-        told = self.api.act_on(parsed_args.request, 'hold', order)
-        return base.fields(told, _FORMS)
+        return None if why is None else {'why': why}
 
 
-class UnholdRequest(ShowRequest):
+class UnholdRequest(_ActOnRequest):
     """End the hold of a request: it starts in its turn"""
 
     action = 'unhold'
 
 
-class ExtendRequest(ShowRequest):
+class ExtendRequest(_ActOnRequest):
     """Let servers of a request run longer"""
+
+    action = 'extend'
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request and a span of time."""
@@ -280,25 +462,24 @@ class ExtendRequest(ShowRequest):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
-        order = {'seconds': parsed_args.span}
-        told = self.api.act_on(parsed_args.request, 'extend', order)
-        return base.fields(told, _FORMS)
+    def _order(self, parsed_args: argparse.Namespace) -> Any:
+        return {'seconds': parsed_args.span}
 
 
-class ListPreemption(base.Lister):
+class ListPreemption(base.ThingLister):
     """List when servers had to make room, the newest first"""
 
-    _columns = (
+    columns = (
         ('ID', 'uuid'),
         ('Server', 'server'),
         ('Project', 'project_id'),
-        ('For Project', 'for_project'),
-        ('Chosen At', 'chosen_at'),
         ('Leaves At', 'leaves_at'),
         ('Action', 'action'),
         ('State', 'state'),
+    )
+    more = (
+        ('For Project', 'for_project'),
+        ('Chosen At', 'chosen_at'),
         ('Lost VCPU Seconds', 'lost_vcpu_s'),
     )
 
@@ -311,7 +492,10 @@ class ListPreemption(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         listed = self.api.pages('preemptions', **_whose(parsed_args))
-        return base.table(self._columns, listed.items, _FORMS)
+        whose = self.named(parsed_args, 'servers', 'projects')
+        keys = ('server', 'project_id', 'for_project')
+        forms = {**_FORMS, **dict.fromkeys(keys, whose)}
+        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
 class ShowPreemption(base.ShowOne):
@@ -333,18 +517,18 @@ class ShowPreemption(base.ShowOne):
         return base.fields(self.api.one('preemption', path), _FORMS)
 
 
-class ListShare(base.Lister):
+class ListShare(base.ThingLister):
     """List who has which share and has used how much of it"""
 
-    _columns = (
+    columns = (
         ('Account', 'name'),
-        ('Parent', 'parent'),
         ('Share', 'share'),
         ('Normalised Share', 'normalised_share'),
         ('Used', 'used'),
         ('Fair Share', 'fair_share'),
         ('Vanished', 'vanished'),
     )
+    more = (('Parent', 'parent'),)
 
     def get_parser(self, prog_name: str) -> Any:
         """Take whose, and how many."""
@@ -355,28 +539,30 @@ class ListShare(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         listed = self.api.pages('shares', **_whose(parsed_args))
-        return base.table(self._columns, listed.items, _FORMS)
+        whose = self.named(parsed_args, 'projects', 'users')
+        forms = {**_FORMS, **dict.fromkeys(('name', 'parent'), whose)}
+        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
-class UnsetShare(base.ShowOne):
+class UnsetShare(dry_runs.AccountChange):
     """Take back the share of an account: the file of shares counts again"""
-
-    def get_parser(self, prog_name: str) -> Any:
-        """Take an account."""
-        parser = super().get_parser(prog_name)
-        _add_account(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        return base.fields(self.api.set_share(parsed_args.account, None), {})
+        return self._set(parsed_args, None)
+
+    def _set(
+        self, parsed_args: argparse.Namespace, share: float | None
+    ) -> base.Fields:
+        do = functools.partial(self.api.set_share, share=share)
+        return self.change_each(parsed_args, do, _FORMS)
 
 
 class SetShare(UnsetShare):
     """Set the share of an account beside those of the same parent"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take an account and its share."""
+        """Take accounts, and the share of each."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'share',
@@ -388,30 +574,33 @@ class SetShare(UnsetShare):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        account, share = parsed_args.account, parsed_args.share
-        return base.fields(self.api.set_share(account, share), _FORMS)
+        return self._set(parsed_args, parsed_args.share)
 
 
-class ListLimit(base.Lister):
+class ListLimit(base.ThingLister):
     """List how long accounts may wait and run, and what they may have"""
 
-    _columns = (
+    columns = (
         ('Account', 'account'),
-        ('Parent', 'parent'),
         ('Time Limit', 'time_limit'),
-        ('Longest Wait', 'longest_wait'),
         ('Budget', 'budget'),
+        ('Budget Used', 'budget_used'),
         ('Budget Left', 'budget_left'),
+        ('Ceiling', 'ceiling'),
+        ('Fault', 'fault'),
+    )
+    more = (
+        ('Parent', 'parent'),
+        ('Longest Wait', 'longest_wait'),
+        ('Budget Committed', 'budget_committed'),
         ('Until', 'budget_until'),
         ('Funds', 'funds'),
         ('Funds Left', 'funds_left'),
-        ('Ceiling', 'ceiling'),
         ('Nominal', 'nominal'),
         ('Borrowing Limit', 'borrowing_limit'),
         ('Lending Limit', 'lending_limit'),
         ('Windows', 'windows'),
         ('Opens At', 'opens_at'),
-        ('Fault', 'fault'),
     )
 
     def get_parser(self, prog_name: str) -> Any:
@@ -423,16 +612,17 @@ class ListLimit(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         listed = self.api.pages('limits', **_whose(parsed_args))
-        return base.table(self._columns, listed.items, _FORMS)
+        whose = self.named(parsed_args, 'projects', 'users')
+        forms = {**_FORMS, **dict.fromkeys(('account', 'parent'), whose)}
+        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
-class SetLimit(base.ShowOne):
+class SetLimit(dry_runs.AccountChange):
     """Set how long an account may wait and run, and what it may have"""
 
     def get_parser(self, prog_name: str) -> Any:
         """Take an account and its limits."""
         parser = super().get_parser(prog_name)
-        _add_account(parser)
         for name, (what, _) in _LIMITS.items():
             parser.add_argument(
                 _flag(name), dest=name, help=what, **self._takes(name)
@@ -445,10 +635,10 @@ class SetLimit(base.ShowOne):
         limits = {
             name: given[name] for name in _LIMITS if given[name] is not None
         }
-        return base.fields(
-            self.api.set_limits(parsed_args.account, self._wanted(limits)),
-            _FORMS,
+        do = functools.partial(
+            self.api.set_limits, limits=self._wanted(limits)
         )
+        return self.change_each(parsed_args, do, _FORMS)
 
     def _takes(self, name: str) -> Mapping[str, Any]:
         return _LIMITS[name][1]

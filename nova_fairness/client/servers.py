@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import itertools
 from typing import Any
-import uuid
 
 from osc_lib import exceptions
 
@@ -36,6 +35,7 @@ _FIRST = (
     'name',
     'uuid',
     'host',
+    'request_id',
     'user_name',
     'user_id',
     'project_name',
@@ -62,35 +62,23 @@ class ShowServer(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        found = self.api.one(
-            'instance', f'/instances/{self._id(parsed_args.server)}'
-        )
+        server = self.directory.server(parsed_args.server)
+        found = self.api.one('instance', f'/instances/{server}')
         order = _ordered(found, everything=parsed_args.long)
         return base.fields(order, _FORMS)
 
-    def _id(self, given: str) -> str:
-        """Find the id of a server by its name."""
-        try:
-            return str(uuid.UUID(given))
-        except ValueError:
-            compute = self.app.client_manager.sdk_connection.compute
-            server = compute.find_server(given, ignore_missing=True)
-        if server is None:
-            raise exceptions.CommandError(f'no server {given!r}')
-        return str(server.id)
 
-
-class ListServer(base.Lister):
+class ListServer(base.ThingLister):
     """List servers and how they fare"""
 
-    _columns = (
+    columns = (
         ('Name', 'name'),
         ('ID', 'id'),
         ('Status', 'status'),
         ('CPU', 'cpu'),
-        ('CPU Weight', 'weight'),
         ('Summary', 'summary'),
     )
+    more = (('CPU Weight', 'weight'),)
 
     def get_parser(self, prog_name: str) -> Any:
         """Take whose, and how many."""
@@ -111,8 +99,12 @@ class ListServer(base.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask Nova for servers, and for each how it fares."""
-        forms = dict.fromkeys(('cpu', 'weight'), columns.Number)
-        return base.table(self._columns, list(self._rows(parsed_args)), forms)
+        forms: dict[str, Any] = {
+            **dict.fromkeys(('cpu', 'weight'), columns.Number),
+            'summary': columns.Text,
+        }
+        rows = list(self._rows(parsed_args))
+        return base.table(self.shown(parsed_args), rows, forms)
 
     def _rows(self, parsed_args: argparse.Namespace) -> Iterator[Any]:
         compute = self.app.client_manager.sdk_connection.compute

@@ -20,6 +20,7 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import tenants
+from nova_fairness.model import wording
 from nova_fairness.runtime import lookup
 from nova_fairness.shares import measured as measured_module
 
@@ -66,7 +67,7 @@ class ReportedUse:
         self.outliers: dict[str, str] = {}
 
     def measured(self, hosts: int) -> measured_module.MeasuredUse | None:
-        """Use of this moment; ``None`` if too few say it, or say nonsense.
+        """Present use that most agents agree on; ``None`` if too few agree.
 
         :param hosts: of the cloud; of one or two, all agents are believed.
         """
@@ -129,8 +130,8 @@ class ReportedUse:
         self._note(wrong if len(answers) > 1 else {})
         if len(alike) < needed:
             raise exception.BadArgument(
-                f'agents of {len(alike)} hosts say it, expected {needed}:'
-                ' fewer could say anything'
+                f'agents of {wording.counted(len(alike), "host")} agree,'
+                f' expected {needed}: fewer could say anything'
             )
         return found
 
@@ -141,7 +142,7 @@ class ReportedUse:
 
 
 def _host_of(answer: Any, number: int) -> str:
-    """The host that answered; else a name that no other answer has."""
+    """Name of the host that answered; a unique number if it has none."""
     host = answer.get('host') if isinstance(answer, dict) else None
     return host[:255] if isinstance(host, str) else f'#{number}'
 
@@ -255,7 +256,7 @@ class _Asked(Generic[_T]):
     They are asked on a thread that begins with the first caller, and keeps no
     process from ending.
 
-    :param what: is asked for, for people.
+    :param what: subject of the question, in words.
     :param ask: asks the agent of a host; may block, and raise anything.
     :param believed: reads its answer; raises BadArgument if it is none.
     :param again_s: after which it is asked again.
@@ -310,7 +311,7 @@ class _Asked(Generic[_T]):
         return _Heard(self._clock(), told)
 
 
-class Idle:
+class Idle(_Asked[Mapping[str, float]]):
     """Servers that the agents of their hosts see idle.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -322,15 +323,11 @@ class Idle:
         ask: Callable[[str], Any],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._asked = _Asked('idle servers', ask, _idle, AGAIN_S, clock)
-
-    def stop(self) -> None:
-        """End asking."""
-        self._asked.stop()
+        super().__init__('idle servers', ask, _idle, AGAIN_S, clock)
 
     def known(self, hosts: Collection[str]) -> dict[str, Mapping[str, float]]:
         """Seconds of idleness by UUID, by host; of hosts that told of late."""
-        return self._asked.told(hosts)
+        return self.told(hosts)
 
 
 def _idle(host: str, told: Any) -> Mapping[str, float]:
@@ -365,7 +362,7 @@ class _Host:
     wants: Mapping[str, tenants.ServerWant]
 
 
-class ServerShortfall:
+class ServerShortfall(_Asked[_Host]):
     """CPU that servers want and get, as the agents of their hosts say.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -377,13 +374,9 @@ class ServerShortfall:
         ask: Callable[[str], Any],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._asked = _Asked(
+        super().__init__(
             'servers that lack CPUs', ask, _lacking, LACKING_S, clock
         )
-
-    def stop(self) -> None:
-        """End asking."""
-        self._asked.stop()
 
     def tenants(
         self,
@@ -399,7 +392,7 @@ class ServerShortfall:
         :param moved_at: seconds of the epoch, by UUID of servers that moved.
         :param shares: by owner.
         """
-        told = self._asked.told([each.name for each in cloud.providers])
+        told = self.told([each.name for each in cloud.providers])
         kinds = collections.Counter(each.entity for each in told.values())
         usual = min(kinds, key=lambda kind: (-kinds[kind], kind), default='')
         counted = {

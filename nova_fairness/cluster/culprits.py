@@ -44,16 +44,16 @@ class SearchBudget:
         return self._tries <= 0 or self._monotonic() >= self._until_s
 
 
-def found(
+def find(
     items: Sequence[T], fails: Fails[T], budget: SearchBudget
 ) -> tuple[list[T], list[T]]:
-    """Inputs without which it does not fail.
+    """Find the inputs that make a work fail.
 
-    :param items: on which it fails; on none of them it does not.
-    :param fails: tries it.
+    :param items: inputs with which it fails; without all of them it works.
+    :param fails: tries the work with some inputs.
     :param budget: of tries.
-    :returns: culprits; and, if the budget was too small, others that could
-        not be told from some.
+    :returns: culprits; and inputs that may be culprits too, because the
+        budget was too small.
     """
     if len(items) <= 1:
         return list(items), []
@@ -69,7 +69,7 @@ def found(
             fail_alone = True
         elif fails(half):
             fail_alone = True
-            more, left = found(half, fails, budget)
+            more, left = find(half, fails, budget)
             blamed += more
             unsure += left
     if not fail_alone:
@@ -78,7 +78,7 @@ def found(
     known = {id(each) for each in (*blamed, *unsure)}
     rest = [each for each in items if id(each) not in known]
     if rest and budget.take() and fails(rest):
-        more, left = found(rest, fails, budget)
+        more, left = find(rest, fails, budget)
         return blamed + more, unsure + left
     # With no try left it is not known whether the rest works.
     return blamed, unsure + (rest if budget.is_spent() else [])

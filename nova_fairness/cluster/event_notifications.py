@@ -10,6 +10,7 @@ import dataclasses
 from nova_fairness import exception
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.border import controller
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.move_plans import host_power
 from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.store import store as store_module
@@ -173,6 +174,7 @@ class RequestWatch:
         self._post = post
         self._host = host
         self._audience = audience
+        self._channels = notice_channels.after_steps(post, host, audience)
         self._waited_s = 0.0
         self._entered: collections.Counter[str] = collections.Counter(
             dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
@@ -227,7 +229,7 @@ class RequestWatch:
             at_risk=len(self._service.chores.warnings.told),
             failures=self._service.quarantine.failures(),
             quarantined=self._service.quarantine.counts(),
-            set_aside=self._service.quarantine.told(),
+            set_aside=self._service.quarantine.entries(),
             accounts_set_aside=self._service.accounts.set_aside,
             agents_unlike=dict(self._service.charging.outliers()),
             delayed=len(last.snapshot.in_vain) if last else 0,
@@ -239,15 +241,11 @@ class RequestWatch:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in eviction.PREEMPTIONS:
             self._count(leave)
-        self._post(
-            [queue_observe.leave_notice(leave, self._host, self._audience)]
-        )
+        self._channels.tell(leave)
 
     def _warned(self, known: risk.Risk) -> None:
         self._warnings[known.state.value] += 1
-        self._post(
-            [queue_observe.risk_notice(known, self._host, self._audience)]
-        )
+        self._channels.warn(known)
 
     def _count(self, leave: eviction.Eviction) -> None:
         if (

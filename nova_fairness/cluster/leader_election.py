@@ -16,6 +16,7 @@ import threading
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 
 LOG = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ class Election:
     :param lease_s: after which a silent leader is deposed.
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
+
+    :ivar leads_since: when it took over from another process last, seconds of
+        the epoch of time.
+    :ivar beat: called whenever long work says that it goes on.
     """
 
     def __init__(
@@ -48,11 +53,14 @@ class Election:
         self._clock = clock
         self._monotonic = monotonic
         self._epoch = 0
+        self.leads_since = 0.0
+        self.beat: Callable[[], None] = lambda: None
         self._since = 0.0
         self._taken_at_s = self._renewed_at_s = 0.0
         self._seen: tuple[int, float] | None = None
         self._seen_at_s = 0.0
         self._resigned = False
+        self._awaited = ''
         self._works: int | None = None
 
     def lead(self) -> int | None:
@@ -72,6 +80,7 @@ class Election:
                 if now_s - self._taken_at_s < self._part_s:
                     return leader.epoch
             elif now_s - self._seen_at_s < self._lease_s:
+                self._wait_for(leader)
                 return None
         return self._take_over(leader.epoch, now_s)
 
@@ -86,10 +95,27 @@ class Election:
             taken = self._store.take_over(epoch, self._holder, self._since)
         except exception.Deposed:
             return None
+        if not self._epoch or epoch != self._epoch:
+            LOG.info('process %s: leads since epoch %d', self._holder, taken)
+            self.leads_since = self._since
+        self._awaited = ''
         self._epoch = taken
         self._seen = taken, self._since
         self._seen_at_s = self._taken_at_s = self._renewed_at_s = now_s
         return taken
+
+    def _wait_for(self, leader: records.Leader) -> None:
+        """Log once whose lease this process waits for."""
+        if leader.holder != self._awaited:
+            LOG.info(
+                'process %s: waits: %s leads since epoch %d; it takes over'
+                ' if that is silent for %g s',
+                self._holder,
+                leader.host or leader.holder,
+                leader.epoch,
+                self._lease_s,
+            )
+        self._awaited = leader.holder
 
     def begin(self) -> None:
         """Say that this thread works under the lease from now on."""
@@ -111,6 +137,7 @@ class Election:
         now_s = self._monotonic()
         if self._works != threading.get_ident() or self._resigned:
             return
+        self.beat()
         if now_s - self._renewed_at_s < self._part_s:
             return
         # The clock may have gone back, and others look for a change.

@@ -24,14 +24,9 @@ from nova_fairness import exception
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.runtime import quiet_log
+from nova_fairness.runtime import retry_pauses
 
 LOG = logging.getLogger(__name__)
-
-FIRST_S = 60.0
-"""Pause after which what failed once is tried again."""
-
-LONGEST_S = 3600.0
-"""The longest pause."""
 
 MOST = 10_000
 """Names that are remembered; beyond it those that are due first are let go."""
@@ -83,7 +78,7 @@ class QuarantineEntry:
     @property
     def pause_s(self) -> float:
         """Seconds from the last failure to the next try."""
-        return _pause_s(self.times)
+        return retry_pauses.pause_s(self.times)
 
     @property
     def why(self) -> reason.Why:
@@ -125,13 +120,13 @@ class Quarantine:
             if before and now < before.until and before.cause == cause:
                 return
             times = before.times + 1 if before else 1
-            until = now + _pause_s(times)
+            until = now + retry_pauses.pause_s(times)
             made = QuarantineEntry(kind, name, cause, times, until)
             self._entries[kind, name] = made
             self._prune(now)
             # One that names can be invented for fills no log.
             shown = self._shown.get((kind, cause))
-            is_news = shown is None or now - shown >= LONGEST_S
+            is_news = shown is None or now - shown >= retry_pauses.LONGEST_S
             if is_news:
                 self._shown[kind, cause] = now
         text = (
@@ -170,8 +165,8 @@ class Quarantine:
         """How many are set aside now, by kind."""
         return {each.value: len(self._held(each)) for each in InputKind}
 
-    def told(self) -> list[queue.SetAside]:
-        """Entries of now, for operators; those that fail most first."""
+    def entries(self) -> list[queue.SetAside]:
+        """Present entries, for operators; the most frequent failure first."""
         now = self._monotonic()
         held = [each for kind in InputKind for each in self._held(kind)]
         held.sort(key=lambda each: (-each.times, each.kind.value, each.name))
@@ -202,14 +197,10 @@ class Quarantine:
         over = [
             key
             for key, each in self._entries.items()
-            if now - each.until > 2 * each.pause_s
+            if not retry_pauses.is_relapse(each.times, now - each.until)
         ]
         for key in over:
             del self._entries[key]
         while len(self._entries) > MOST:
             first = min(self._entries, key=lambda k: self._entries[k].until)
             del self._entries[first]
-
-
-def _pause_s(times: int) -> float:
-    return min(FIRST_S * 2.0 ** min(times - 1, 16), LONGEST_S)

@@ -5,53 +5,44 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 import functools
 import threading
-from typing import TypeVar
 
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import clocks as clocks_module
-from nova_fairness.cluster import culprits
-from nova_fairness.cluster import leader_election
+from nova_fairness.cluster import collaborators
+from nova_fairness.cluster import cycle_parts
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster import snapshot as snapshot_module
-from nova_fairness.cluster.accounts import accounts as accounts_module
-from nova_fairness.cluster.admission import dispatcher
 from nova_fairness.cluster.admission import intake
 from nova_fairness.cluster.admission import interventions
 from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.admission import sent_requests
 from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import cycle_tasks
-from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import preemption
 from nova_fairness.cluster.eviction import time_limits
-from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import records
-from nova_fairness.cluster.store import store as store_module
-from nova_fairness.cluster.usage import charging as charging_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.model import wording
 from nova_fairness.rpc import protocol
 from nova_fairness.runtime import heap
+from nova_fairness.runtime import quiet_log
+from nova_fairness.runtime import supervision
 
 LOG = logging.getLogger(__name__)
 
 _S = request_model.State
 _RELEASED = frozenset({_S.SENDING, *request_model.UNSENT})
 _K = quarantine_module.InputKind
-_T = TypeVar('_T')
-_Seen = tuple[records.RequestRecord, list[nova_module.Server]]
-"""A request, and those of its servers that are there."""
 
 _OF_CYCLE = 'cycle'
-_TRIES = 100
-"""How often a part of a cycle is done to find who makes it fail."""
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
@@ -61,26 +52,8 @@ _DELETED_AT_ONCE = 100
 _DELETED_OF_ONE = 20
 """Servers of one request before others have their turn."""
 
-_SENT_AT_ONCE = 200
-"""Requests: the calls for one do not depend on its servers."""
-
 _EXPIRED_AT_ONCE = 500
 """Requests: each is a write to the database."""
-
-_ASKED_AT_ONCE = 200
-"""Servers that lists lack."""
-
-_ASKS_AGAIN_S = 60.0
-"""After it was asked about a request in doubt in vain."""
-
-_ENOUGH = 20
-"""Servers of one request that say how it is."""
-
-_CALLS_OF_ONE = 5
-"""For sending one request."""
-
-_WORKS_S = 10.0
-"""Each kind of work of a cycle ends after that, and goes on in the next."""
 
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
@@ -110,93 +83,81 @@ class ServiceOptions:
 class Service:
     """One process of the cluster tier; others may ask it while it works.
 
-    :param store: of messages and requests.
-    :param election: says whether this process acts.
-    :param accounts: the share tree of the moment.
-    :param reader: of the cloud.
-    :param charging: keeps what accounts used.
-    :param executor: of plans.
-    :param nova: see :attr:`nova`.
-    :param ends: says whose time is up.
-    :param chores: see :attr:`chores`.
-    :param leaving: lets servers leave.
-    :param making: makes room.
-    :param plan: the planner.
-    :param clock: seconds of the epoch.
-    :param monotonic: seconds that never go back.
+    :param given: all that it works with.
     :param rules: what operators chose.
-    :param clocks: see :attr:`clocks`; ``None`` makes them of these two.
-    :param quarantine: see :attr:`quarantine`; ``None`` makes an empty one.
 
     :ivar clocks: say the time, and whether it may be wrong.
     :ivar nova: where servers are looked at.
-    :ivar accounts: as given.
-    :ivar charging: as given.
+    :ivar accounts: the share tree of the moment.
+    :ivar charging: keeps what accounts used.
     :ivar chores: what is done beside requests.
     :ivar cycles: number of those that were begun.
     :ivar cycles_failed: number of those that ended early, or left a part out.
     :ivar quarantine: of what made it fail.
+    :ivar trouble: why the last cycle was aborted or late; '' if it was not.
     """
 
     def __init__(
         self,
-        store: store_module.Store,
-        election: leader_election.Election,
-        accounts: accounts_module.Accounts,
-        reader: snapshot_module.CloudReader,
-        charging: charging_module.LedgerKeeper,
-        executor: dispatcher.Executor,
-        nova: nova_module.Nova,
-        ends: time_limits.TimeLimits,
-        chores: cycle_tasks.CycleTasks,
-        leaving: evictor.Evictor,
-        making: preemption.PreemptionController,
-        plan: scheduler.Planner,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
+        given: collaborators.Collaborators,
         rules: ServiceOptions,
-        clocks: clocks_module.Clocks | None = None,
-        quarantine: quarantine_module.Quarantine | None = None,
     ) -> None:
-        self._store = store
-        self._election = election
-        self.accounts = accounts
-        self._reader = reader
-        self.charging = charging
-        self._executor = executor
-        self.nova = nova
-        self.chores = chores
-        self._ends, self._leaving, self._making = ends, leaving, making
-        self.quarantine = quarantine or quarantine_module.Quarantine(monotonic)
-        self._planning = scheduler.Scheduler(plan, self.quarantine, monotonic)
-        self.clocks = clocks or clocks_module.Clocks(
-            clock, monotonic, store.time
+        self.accounts, self.charging = given.accounts, given.charging
+        self.nova, self.chores = given.nova, given.chores
+        self.clocks, self.quarantine = given.clocks, given.quarantine
+        self._store, self._election = given.store, given.election
+        self._reader, self._executor = given.reader, given.executor
+        self._ends, self._leaving = given.ends, given.leaving
+        self._making, self._rules = given.making, rules
+        self._clock, self._monotonic = given.clocks.now, given.monotonic
+        self._planning = scheduler.Scheduler(
+            given.plan, given.quarantine, given.monotonic
         )
-        self._clock, self._said = self.clocks.now, ''
-        self._monotonic, self._rules = monotonic, rules
         self._estimating = start_estimates.StartEstimates(
-            store, plan, charging.kept, monotonic
+            given.store, given.plan, given.charging.kept, given.monotonic
         )
-        self._doubted: dict[str, float] = {}
+        self._said = self._aborted = ''
+        self.trouble = ''
+        self._is_ready = False
+        self._quiet = quiet_log.QuietLog(LOG.logger, given.monotonic)
+        self._parts = cycle_parts.CycleParts(
+            given.quarantine,
+            given.election.renew,
+            given.monotonic,
+            given.nova.named,
+        )
+        self._sent = sent_requests.SentRequests(
+            given, self._parts, rules.doubt_s
+        )
+        self._beat: supervision.Beat = lambda: None
         self._swept = self._turn = 0
         self._last: start_estimates.LastCycle | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
         self._charged: cluster.ClusterSnapshot | None = None
-        self._left_out = False
         self._unread: frozenset[snapshot_module.Named] = frozenset()
         self._unpaid: frozenset[str] = frozenset()
         self.cycles = self.cycles_failed = 0
 
-    def run(self, stopped: threading.Event, interval_s: float) -> None:
-        """Do a cycle every so many seconds until stopped; sooner at hints."""
+    def run(
+        self,
+        stopped: threading.Event,
+        interval_s: float,
+        manager: supervision.ServiceManager,
+    ) -> None:
+        """Do a cycle every so many seconds until stopped; sooner at hints.
+
+        :param manager: hears of each cycle, and of progress within a long one.
+        """
+        self._beat = self._election.beat = manager.loop()
         while not stopped.is_set():
             self.cycles += 1
             self._hinted.clear()
-            pause_s = interval_s
+            begin_s, pause_s, aborted = self._monotonic(), interval_s, ''
             try:
-                self.cycle()
+                leads, took_s = self.cycle(), self._monotonic() - begin_s
                 pause_s -= self.estimate(interval_s)
+                self._note_cycle(leads, took_s, interval_s)
             except exception.Deposed as error:
                 LOG.warning('another process leads now: %s', error)
             except (
@@ -204,13 +165,51 @@ class Service:
                 exception.PluginMisbehaved,
             ) as error:
                 self.cycles_failed += 1
-                LOG.warning('cycle aborted: %s', error)
+                aborted = self._note_abort(error)
             except Exception as error:  # noqa: BLE001 - no input ends the loop
                 self.cycles_failed += 1
                 self.quarantine.put(_K.PART, _OF_CYCLE, error)
             else:
-                self.cycles_failed += self._left_out
+                self.cycles_failed += self._parts.left_out
+            self._aborted = aborted
+            manager.say(self._status())
             self._rest(stopped, max(pause_s, 0.0))
+
+    def _status(self) -> str:
+        """Write the status of this process for ``systemctl status``."""
+        last = self._last
+        if self.trouble or last is None:
+            return self.trouble or 'waits: another process leads'
+        count = len(last.plan.waiting)
+        waits = wording.counted(count, 'request waits', 'requests wait')
+        return f'leads: {waits}'
+
+    def _note_abort(self, error: exception.FairnessError) -> str:
+        """Log that cycles are aborted, once for each kind of cause."""
+        kind = type(error).__name__
+        self.trouble = f'cycles: aborted: {error}; each is tried again'
+        if kind != self._aborted:
+            LOG.warning(
+                'cycles: aborted: %s; nothing is lost, each is tried again',
+                error,
+            )
+        return kind
+
+    def _note_cycle(
+        self, leads: bool, took_s: float, interval_s: float
+    ) -> None:
+        """Log that cycles are complete again, or take too long."""
+        if self._aborted:
+            LOG.info('cycles: complete again')
+        if leads and not self._is_ready:
+            LOG.info('ready: the first cycle took %.1f s', took_s)
+        self._is_ready, self.trouble = leads, ''
+        if took_s > interval_s:
+            self.trouble = (
+                f'cycles: late: this one took {took_s:.1f} s, longer than'
+                f' [fairness_cluster] interval, {interval_s:g} s'
+            )
+            self._quiet.warning('late', _OF_CYCLE, self.trouble)
 
     def hint(self) -> None:
         """Say that the cloud may have changed.
@@ -222,7 +221,9 @@ class Service:
     def _rest(self, stopped: threading.Event, pause_s: float) -> None:
         """Wait for the next cycle; many hints begin no more than a few."""
         left_s = pause_s
+        self._beat()
         while not stopped.wait(min(left_s, _HEEDS_EVERY_S)):
+            self._beat()
             left_s -= _HEEDS_EVERY_S
             if left_s <= 0 or self._hinted.is_set():
                 return
@@ -277,7 +278,7 @@ class Service:
             except exception.PluginMisbehaved:
                 raise
             except Exception as error:  # noqa: BLE001 - requests start without
-                self._note('estimates', error)
+                self._parts.note('estimates', error)
         return self._monotonic() - begin_s
 
     def last(self) -> start_estimates.LastCycle:
@@ -295,6 +296,10 @@ class Service:
         with self._acting:
             return self._election.lead()
 
+    def leads_since(self) -> float:
+        """When this process took over, seconds of the epoch of time."""
+        return self._election.leads_since
+
     def cancel(self, uuid: str, why: reason.Why) -> None:
         """Take a build back that waits; the next cycle deletes its servers.
 
@@ -310,6 +315,7 @@ class Service:
                 raise exception.IllegalStep(
                     f'request {uuid} unshelves, which Nova cannot take back'
                 )
+            interventions.check_cancellable(record)
             event = request_model.Event.CANCEL
             self._store.step(request, event, epoch, why, self._clock())
 
@@ -342,8 +348,12 @@ class Service:
         last, now = self._last, self._clock()
         found = self._store.requests(_OPEN)
         known = time_limits.ends(found, now)
-        view = self._view(found, now, self._ends.known(known), is_whole=True)
-        view = self._making.seen(view, found, now)
+        store, names = self._store.leaves, preemption.victims(found)
+        names |= known.keys()
+        with cycle_evictions.followed(store, names, now) as leaves:
+            ends = self._ends.known(known, leaves)
+            view = self._view(found, now, ends, is_whole=True)
+            view = self._making.seen(view, found, leaves, now)
         record, _ = self._asked_about(uuid)
         waiting = dict(last.plan.waiting) if last else {}
         hosts = interventions.room(record, view.snapshot, waiting, found)
@@ -402,7 +412,10 @@ class Service:
         with self._acting:
             record, epoch = self._asked_about(uuid)
             last, now = self.last(), self._clock()
-            left = self._ends.extended(record, by_s, last.snapshot, now)
+            leaves = self._store.leaves.of(record.request.servers).values()
+            left = self._ends.extended(
+                record, by_s, last.snapshot, leaves, now
+            )
             self._store.extend(record.request, by_s, epoch)
             self._last = dataclasses.replace(last, snapshot=left)
 
@@ -431,7 +444,7 @@ class Service:
         with self._acting:
             epoch = self._election.lead()
             for record in self._store.requests({_S.HELD}):
-                self._try(
+                self._parts.of_one(
                     record, self._executor.send_unplanned, record, why, epoch
                 )
         return self._store.requests({_S.SENDING, *request_model.UNSENT})
@@ -444,41 +457,62 @@ class Service:
         return record, epoch
 
     def _not_leading(self) -> exception.NotLeading:
-        holder = self._store.leader().holder
         # Who gave the lease back is not to be asked.
-        return exception.NotLeading(
-            holder.rpartition(':')[0] or protocol.NOBODY
-        )
+        host = self._store.leader().host
+        return exception.NotLeading(host or protocol.NOBODY)
 
     def _act(self, epoch: int) -> None:
         holds = self._holds()
         self._turn += 1
         now = self._clock()
-        self._left_out = False
-        self._part('messages', self._take_in, now)
+        self._parts.begin()
+        self._parts.do('messages', self._take_in, now)
         found = self._put_back(epoch)
         self._sweep(found)
         waiting = sum(each.request.state is _S.HELD for each in found)
         is_whole = self._planning.begin(waiting, now)
-        ends = self._of_all(found, lambda some: time_limits.ends(some, now))
-        known = self._part('ends', self._ends.known, ends) or {}
+        ends = self._parts.of_all(
+            found, lambda some: time_limits.ends(some, now)
+        )
+        store, names = (
+            self._store.leaves,
+            self._parts.of_all(found, preemption.victims),
+        )
+        with cycle_evictions.followed(store, names | ends.keys(), now) as left:
+            self._go_on(found, ends, left, now, epoch, holds, is_whole)
+
+    def _go_on(
+        self,
+        found: list[records.RequestRecord],
+        ends: Mapping[str, time_limits.TimeLimit],
+        leaves: cycle_evictions.CycleEvictions,
+        now: float,
+        epoch: int,
+        holds: bool,
+        is_whole: bool,
+    ) -> None:
+        """Look, plan and act, with all that is read of the store."""
+        known = self._parts.do('ends', self._ends.known, ends, leaves) or {}
         view = self._view(found, now, known, is_whole)
-        view = self._of_all(
-            found, lambda some: self._making.seen(view, some, now)
+        view = self._parts.of_all(
+            found, lambda some: self._making.seen(view, some, leaves, now)
         )
         view = snapshot_module.closed(view, _unknown_hosts(found))
         self._note_unread(found)
-        self._watch(found, view, epoch, is_whole)
-        self._part('builds', self._estimating.see, found, view.servers, now)
+        self._sent.watch(found, view.servers, epoch, is_whole)
+        self._parts.do(
+            'builds', self._estimating.see, found, view.servers, now
+        )
         snapshot = self._charge(view, now, epoch, holds)
         planned = self._planning.plan(snapshot, now)
         snapshot = self._planning.sound(snapshot)
         self._last = self._seen(snapshot, planned, found, now, epoch)
         self._do(planned, found, view, epoch, holds)
         if not holds:
-            self._do_beside(ends, planned, found, snapshot, view, now, epoch)
-            self._part('history', self._forget_old, now)
-        self._part('left over', self._clean, epoch, holds)
+            look = (snapshot, planned, found, view.servers, leaves, now, epoch)
+            self._do_beside(ends, cycle_tasks.CycleState(*look))
+            self._parts.do('history', self._forget_old, now)
+        self._parts.do('left over', self._clean, epoch, holds)
 
     def _note_unread(self, found: list[records.RequestRecord]) -> None:
         """Set aside what could not be read in this cycle."""
@@ -524,8 +558,8 @@ class Service:
     ) -> start_estimates.LastCycle:
         """State and plan of this cycle, with estimates of starts."""
         judge, waiting = self._estimating.judge, planned.waiting
-        calibrated = self._part('promises', judge, found, waiting, epoch)
-        made = self._part('estimates', self._estimating.made, now) or {}
+        calibrated = self._parts.do('promises', judge, found, waiting, epoch)
+        made = self._parts.do('estimates', self._estimating.made, now) or {}
         return start_estimates.LastCycle(
             snapshot, planned, now, tuple(found), made, calibrated
         )
@@ -533,20 +567,16 @@ class Service:
     def _do_beside(
         self,
         ends: Mapping[str, time_limits.TimeLimit],
-        planned: cluster.Plan,
-        found: list[records.RequestRecord],
-        snapshot: cluster.ClusterSnapshot,
-        view: snapshot_module.CloudView,
-        now: float,
-        epoch: int,
+        look: cycle_tasks.CycleState,
     ) -> None:
         """Do all that no start waits for; each part that fails is left out."""
-        servers = view.servers
-        look = (snapshot, planned, found, servers, now, epoch)
-        self._part('ends', self._ends.apply, ends, servers, now, epoch)
-        self._part('chores', self.chores.apply, cycle_tasks.CycleState(*look))
-        self._part('room', self._making.work, found, servers, epoch)
-        self._part('leaving', self._leaving.work, servers, epoch)
+        beside, epoch = (look.servers, look.leaves), look.epoch
+        self._parts.do(
+            'ends', self._ends.apply, ends, *beside, look.now, epoch
+        )
+        self._parts.do('chores', self.chores.apply, look)
+        self._parts.do('room', self._making.work, look.found, *beside, epoch)
+        self._parts.do('leaving', self._leaving.work, *beside, epoch)
 
     def _holds(self) -> bool:
         """Whether clocks disagree, so that nothing irreversible is done."""
@@ -571,11 +601,13 @@ class Service:
             for record in self._store.left_over(_CLEANED_AT_ONCE, self._turn)
             if not (holds and record.request.state is _S.EXPIRED)
         ]
-        budget = self._budget(_DELETED_AT_ONCE)
+        budget = self._parts.budget(_DELETED_AT_ONCE)
         while left and budget.left:
             unfinished: list[records.RequestRecord] = []
             for record in left:
-                self._try(record, self._clean_some, record, budget, unfinished)
+                self._parts.of_one(
+                    record, self._clean_some, record, budget, unfinished
+                )
             left = unfinished
 
     def _forget_old(self, now: float) -> None:
@@ -583,54 +615,6 @@ class Service:
         self._store.remove_ended(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
         self._store.charges.remove(before)
-
-    def _part(
-        self, name: str, do: Callable[..., _T], *arguments: object
-    ) -> _T | None:
-        """Do a part of a cycle; its failure keeps no other part back.
-
-        :returns: what it gives; ``None`` if it failed.
-        """
-        try:
-            return do(*arguments)
-        except quarantine_module.PASSES:
-            raise
-        except exception.CloudError:
-            # Nova or Placement is away: other parts would fare no better.
-            raise
-        except Exception as error:  # noqa: BLE001 - all others are done
-            self._note(name, error)
-            return None
-
-    def _note(self, name: str, error: Exception) -> None:
-        """Take note of a part of a cycle that failed."""
-        self._left_out = True
-        self.quarantine.put(_K.PART, name, error)
-
-    def _of_all(
-        self,
-        found: list[records.RequestRecord],
-        do: Callable[[Sequence[records.RequestRecord]], _T],
-    ) -> _T:
-        """Do something with all requests but those that it fails on."""
-        try:
-            return do(found)
-        except (*quarantine_module.PASSES, exception.CloudError):
-            raise
-        except Exception as error:
-            if _fails(do, ()):
-                # No request is to blame.
-                raise
-            budget = culprits.SearchBudget(
-                _TRIES, self._monotonic, self._monotonic() + 5.0
-            )
-            blamed, unsure = culprits.found(
-                found, lambda some: _fails(do, some), budget
-            )
-            for record in blamed:
-                self.quarantine.put(_K.REQUEST, record.request.uuid, error)
-            known = {each.request.uuid for each in (*blamed, *unsure)}
-            return do([e for e in found if e.request.uuid not in known])
 
     def _charge(
         self,
@@ -645,7 +629,7 @@ class Service:
         nothing is known yet, nothing of accounts with a budget starts.
         """
         charge = functools.partial(self.charging.charge, holds=holds)
-        charged = self._part('charges', charge, view, now, epoch)
+        charged = self._parts.do('charges', charge, view, now, epoch)
         if charged is not None:
             self._charged = charged
             self._stop_paying(())
@@ -688,15 +672,12 @@ class Service:
         if not is_done:
             unfinished.append(record)
 
-    def _budget(self, most: int) -> pace.WorkBudget:
-        return pace.WorkBudget(most, _WORKS_S, self._monotonic)
-
     def _put_back(self, epoch: int) -> list[records.RequestRecord]:
         """Let wait what was reserved and not sent; say what there is."""
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
         for record in left:
-            self._try(record, self._executor.put_back, record, epoch)
+            self._parts.of_one(record, self._executor.put_back, record, epoch)
         return self._store.requests(_OPEN) if left else found
 
     def _sweep(self, found: list[records.RequestRecord]) -> None:
@@ -708,7 +689,9 @@ class Service:
             some = [each for each in found if each.request.state in states]
             for n in range(min(len(some), _SWEPT_AT_ONCE)):
                 record = some[(self._swept + n) % len(some)]
-                self._try(record, self._executor.forget_room, record.request)
+                self._parts.of_one(
+                    record, self._executor.forget_room, record.request
+                )
         self._swept += _SWEPT_AT_ONCE
 
     def _view(
@@ -731,156 +714,6 @@ class Service:
         }
         return self._reader.read(requests, given, now, ends, is_whole)
 
-    def _watch(
-        self,
-        found: list[records.RequestRecord],
-        view: snapshot_module.CloudView,
-        epoch: int,
-        is_whole: bool,
-    ) -> None:
-        """Look up how dispatched requests went on, and deleted servers."""
-        servers = view.servers
-        seen: list[_Seen] = []
-        absent = []
-        for record in found:
-            request = record.request
-            there = [
-                servers[uuid] for uuid in request.servers if uuid in servers
-            ]
-            if there:
-                seen.append((record, there))
-            elif request.state not in request_model.UNSENT or (
-                is_whole
-                and request.state is _S.HELD
-                and not record.fault
-                and record.why.reason is not _UNREADABLE
-            ):
-                absent.append(record)
-        self._follow(seen, epoch)
-        self._look_for(absent, epoch)
-
-    def _follow(self, seen: list[_Seen], epoch: int) -> None:
-        """Look how requests are whose servers are there, as many as in time.
-
-        The others follow in the next cycle.
-        """
-        sends, asks = self._budget(_SENT_AT_ONCE), self._budget(_ASKED_AT_ONCE)
-        why = reason.why(reason.Reason.SENT)
-        for record, there in pace.in_turn(
-            seen, lambda each: _project(each[0]), self._turn
-        ):
-            request = record.request
-            if not asks.is_in_time:
-                return
-            if request.state not in request_model.UNSENT:
-                self._try(record, self._judge, record, there, asks, epoch)
-            elif _is_decided(request, there) and sends.take():
-                # Nova has it, as after an old backup was restored: it is not
-                # sent, and followed from now on.
-                send = self._executor.send_unplanned
-                self._try(record, send, record, why, epoch)
-
-    def _look_for(
-        self, absent: list[records.RequestRecord], epoch: int
-    ) -> None:
-        """Ask for servers that lists lack, some in each cycle.
-
-        A list may be old or partial: a server is gone only if it was asked
-        for, or was listed as deleted. A server that Nova said to be gone is
-        not asked for again, so that large requests end, too.
-        """
-        begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
-        budget = self._budget(_ASKED_AT_ONCE)
-        for record in pace.in_turn(
-            absent[begin:] + absent[:begin], _project, self._turn
-        ):
-            self._try(record, self._look_for_one, record, budget, epoch)
-
-    def _look_for_one(
-        self,
-        record: records.RequestRecord,
-        budget: pace.WorkBudget,
-        epoch: int,
-    ) -> None:
-        is_held = record.request.state is _S.HELD
-        there: list[nova_module.Server] = []
-        for uuid in record.request.servers:
-            if self.nova.is_gone(uuid):
-                continue
-            if not budget.take():
-                return
-            found = self.nova.server(uuid)
-            if found:
-                there.append(found)
-                if is_held or len(there) == _ENOUGH:
-                    break
-        if not is_held:
-            self._judge(record, there, budget, epoch)
-        elif not there and budget.take(_CALLS_OF_ONE):
-            why = reason.why(reason.Reason.SERVER_DELETED)
-            self._executor.send_unplanned(record, why, epoch, is_gone=True)
-
-    def _judge(
-        self,
-        record: records.RequestRecord,
-        there: list[nova_module.Server],
-        budget: pace.WorkBudget,
-        epoch: int,
-    ) -> None:
-        request = record.request
-        if request.state is _S.SENDING:
-            self._executor.forget_room(request)
-        happened = dispatcher.judged(record, there)
-        if happened is not None:
-            event, why = happened
-            self._store.step(request, event, epoch, why, self._clock())
-        elif request.state is not _S.ACTIVE and not any(
-            each.is_settled for each in there
-        ):
-            # One that runs is not settled while it is to be unshelved.
-            self._doubt(record, there, budget, epoch)
-            return
-        self._doubted.pop(request.uuid, None)
-
-    def _doubt(
-        self,
-        record: records.RequestRecord,
-        there: list[nova_module.Server],
-        budget: pace.WorkBudget,
-        epoch: int,
-    ) -> None:
-        """Resolve a request in doubt: it is not known whether Nova has it.
-
-        :param budget: of servers that are asked for.
-        """
-        request = record.request
-        if not there:
-            # With servers that are gone it only cleans up; those of what
-            # cannot be read are unknown.
-            if not request.is_unread:
-                self._executor.return_unsent(record, epoch)
-            return
-        now_s = self._monotonic()
-        since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
-        is_due = since_s >= self._rules.doubt_s
-        if not is_due or not budget.take(len(request.servers)):
-            return
-        there = self._executor.present(request)
-        if any(each.is_settled for each in there) or (
-            not self._executor.take_back(record, epoch)
-        ):
-            why = reason.why(
-                reason.Reason.IN_DOUBT,
-                since_s=max(self._clock() - record.changed_at, 0),
-            )
-            if why.reason is not record.why.reason:
-                self._store.tell([(request, why)], epoch)
-            # Others are asked about meanwhile.
-            pause_s = min(_ASKS_AGAIN_S, self._rules.doubt_s)
-            self._doubted[request.uuid] += pause_s
-            return
-        del self._doubted[request.uuid]
-
     def _do(
         self,
         planned: cluster.Plan,
@@ -892,10 +725,10 @@ class Service:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
         others = self._executor.apart(planned, listed, view)
-        sends = self._budget(_SENT_AT_ONCE)
-        ends = self._budget(_EXPIRED_AT_ONCE)
+        sends = self._parts.budget(sent_requests.SENT_AT_ONCE)
+        ends = self._parts.budget(_EXPIRED_AT_ONCE)
         for action in pace.in_turn(
-            planned.actions, lambda each: _project(found[each.request])
+            planned.actions, lambda each: found[each.request].request.project
         ):
             record, verb = found[action.request], action.verb
             expires = verb is cluster.Verb.EXPIRE
@@ -909,10 +742,14 @@ class Service:
             if not (ends if expires else sends).take():
                 continue
             if verb is cluster.Verb.MAKE_ROOM:
-                self._try(record, self._making.promise, action, record, epoch)
+                self._parts.of_one(
+                    record, self._making.promise, action, record, epoch
+                )
                 continue
-            self._try(record, do, action, record, view, others(action), epoch)
-        self._part('reasons', self._tell, planned, found, epoch)
+            self._parts.of_one(
+                record, do, action, record, view, others(action), epoch
+            )
+        self._parts.do('reasons', self._tell, planned, found, epoch)
 
     def _tell(
         self,
@@ -920,35 +757,8 @@ class Service:
         found: Mapping[str, records.RequestRecord],
         epoch: int,
     ) -> None:
-        self._store.tell(self._planning.news(planned, found), epoch)
-
-    def _try(
-        self,
-        record: records.RequestRecord,
-        do: Callable[..., None],
-        *arguments: object,
-    ) -> None:
-        """Do something for one request; its failure keeps no other back."""
-        self._election.renew()
-        try:
-            do(*arguments)
-        except quarantine_module.PASSES:
-            raise
-        except exception.ClusterError as error:
-            LOG.warning('request %s: %s', record.request.uuid, error)
-        except Exception as error:  # noqa: BLE001 - others go on
-            self.quarantine.put(_K.REQUEST, record.request.uuid, error)
-
-
-def _is_decided(
-    request: request_model.Request, there: list[nova_module.Server]
-) -> bool:
-    """Whether Nova has decided on a build that waits."""
-    return (
-        request.state is _S.HELD
-        and request.origin is request_model.Origin.BUILD
-        and any(each.is_settled for each in there)
-    )
+        news = self._planning.news(planned, found)
+        self._store.tell(news, epoch, self._clock())
 
 
 def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:
@@ -959,18 +769,3 @@ def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:
         if each.fault and each.request.state in (_S.SENDING, _S.STARTING)
         for host in each.hosts
     )
-
-
-def _fails(
-    do: Callable[[Sequence[records.RequestRecord]], object],
-    some: Sequence[records.RequestRecord],
-) -> bool:
-    try:
-        do(some)
-    except Exception:  # noqa: BLE001 - that it raises is what is asked
-        return True
-    return False
-
-
-def _project(record: records.RequestRecord) -> str:
-    return record.request.project

@@ -511,7 +511,7 @@ def _as_they_lie(
     trees: Mapping[str, placement_module.ProviderTree],
     shared: Collection[str],
 ) -> Collection[request_model.Request]:
-    """Requests, those that lie on hosts with the way that these hold them.
+    """Requests; those on hosts have the demand that their hosts hold.
 
     :param shared: classes that hosts have of providers that they share, which
         no plan looks at: Nova does.
@@ -634,7 +634,7 @@ def _since(server: nova_module.Server, now: float) -> float:
         LOG.warning(
             'server %s begins to run %.0f s from now by the clock of host %s:'
             ' it counts as new, and makes no room until then',
-            server.uuid,
+            server.named,
             server.launched_at - now,
             server.host,
         )

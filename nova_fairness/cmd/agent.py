@@ -2,9 +2,14 @@
 
 """``nova-fairness``: the agent of one node, and what is done without it."""
 
+import contextlib
+import importlib
 import os
 import sys
+from typing import Any
 import warnings
+
+from nova_fairness.nova_service import presence
 
 # Libraries import eventlet where it is installed; this program never runs it.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
@@ -14,10 +19,11 @@ os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 # The backend must be chosen before anything else of oslo is imported. Where
 # Nova is installed it chooses, or it would choose another one when imported;
 # it refuses to where somebody has imported eventlet before.
-try:
-    from nova import monkey_patch
-except ImportError:
-    monkey_patch = None
+# A release that is not supported is not imported at all.
+monkey_patch: Any = None
+if not presence.release_fault():
+    with contextlib.suppress(ImportError):
+        monkey_patch = importlib.import_module('nova.monkey_patch')
 if monkey_patch is None or 'eventlet' in sys.modules:
     from oslo_service import backend
 
@@ -50,7 +56,7 @@ from nova_fairness.agent.steering import controls  # noqa: E402
 from nova_fairness.cmd import known_options  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
-from nova_fairness.nova_service import presence  # noqa: E402
+from nova_fairness.model import wording  # noqa: E402
 from nova_fairness.runtime import heap  # noqa: E402
 from nova_fairness.runtime import safe_log  # noqa: E402
 
@@ -111,10 +117,10 @@ def _cloud(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
     # Only here it is known that there is a Nova to be imported.
     from nova_fairness.nova_service import service as nova_service
 
-    source = None
-    if options.quota_weights:
+    source, resource = None, conf.fairness.quota_source
+    if resource in {'instances', 'cores', 'ram'}:
         source = nova_service.QuotaSource(
-            resource=options.quota_weights,
+            resource=resource,
             entity=conf.fairness.entity,
             section=options.quota_section,
             region=options.region_name,
@@ -212,7 +218,8 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     restored = sum(item.written for item in done.outcomes)
     sys.stdout.write(
         plain.lines(
-            f'{restored} controls restored, {len(done.errors)} failed\n'
+            f'{wording.counted(restored, "control")} restored,'
+            f' {len(done.errors)} failed\n'
         )
     )
     return 0 if done.is_whole and not done.errors else 1

@@ -2,7 +2,6 @@
 
 """``nova-fairness-cluster``: says which requests start next."""
 
-import os
 import sys
 import warnings
 
@@ -13,66 +12,41 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
-from collections.abc import Callable  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
-from collections.abc import Mapping  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import threading  # noqa: E402
-import time  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
-from nova_fairness import plugins  # noqa: E402
-from nova_fairness.cluster import clocks  # noqa: E402
 from nova_fairness.cluster import event_notifications  # noqa: E402
-from nova_fairness.cluster import leader_election  # noqa: E402
-from nova_fairness.cluster import quarantine  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
-from nova_fairness.cluster import snapshot  # noqa: E402
-from nova_fairness.cluster.accounts import accounts as accounts_module  # noqa: E402
-from nova_fairness.cluster.accounts import limits_file  # noqa: E402
-from nova_fairness.cluster.accounts import share_file  # noqa: E402
 from nova_fairness.cluster.admission import dispatcher  # noqa: E402
-from nova_fairness.cluster.admission import intake  # noqa: E402
-from nova_fairness.cluster.admission import plugin_fallbacks  # noqa: E402
-from nova_fairness.cluster.admission import scheduler  # noqa: E402
 from nova_fairness.cluster.api import requests as requests_module  # noqa: E402
+from nova_fairness.cluster.assembly import border as border_assembly  # noqa: E402
+from nova_fairness.cluster.assembly import move_plans  # noqa: E402
+from nova_fairness.cluster.assembly import planner  # noqa: E402
+from nova_fairness.cluster.assembly import queue_service  # noqa: E402
+from nova_fairness.cluster.assembly import storage  # noqa: E402
 from nova_fairness.cluster.border import controller  # noqa: E402
-from nova_fairness.cluster.eviction import preemption  # noqa: E402
-from nova_fairness.cluster.eviction import time_limits  # noqa: E402
-from nova_fairness.cluster.messages import parser  # noqa: E402
 from nova_fairness.cluster.move_plans import plan_controller  # noqa: E402
-from nova_fairness.cluster.openstack import clients  # noqa: E402
-from nova_fairness.cluster.openstack import keystone  # noqa: E402
-from nova_fairness.cluster.openstack import nova as nova_module  # noqa: E402
-from nova_fairness.cluster.openstack import placement  # noqa: E402
-from nova_fairness.cluster.openstack import tokens  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
-from nova_fairness.cmd import idle_rules  # noqa: E402
-from nova_fairness.cmd import leave_rules  # noqa: E402
 from nova_fairness.cmd import ledger  # noqa: E402
-from nova_fairness.cmd import partition  # noqa: E402
-from nova_fairness.cmd import plans  # noqa: E402
 from nova_fairness.cmd import queue_commands  # noqa: E402
+from nova_fairness.cmd import repeated_checks  # noqa: E402
+from nova_fairness.cmd import withdrawal  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
-from nova_fairness.model import cluster  # noqa: E402
-from nova_fairness.model import eviction  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifications  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
-from nova_fairness.planners import weighers  # noqa: E402
-from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
-from nova_fairness.planners.fairqueue import planner  # noqa: E402
-from nova_fairness.planners.preemption import watermark  # noqa: E402
 from nova_fairness.relay import hints  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -82,14 +56,12 @@ from nova_fairness.rpc import protocol  # noqa: E402
 from nova_fairness.rpc import requests  # noqa: E402
 from nova_fairness.rpc import server  # noqa: E402
 from nova_fairness.runtime import signatures  # noqa: E402
+from nova_fairness.runtime import supervision  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
 
 _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
-_FALLBACK_ORDERS = ('fair_tree', 'fifo')
-"""Orders that replace one in quarantine; the last one needs no shares."""
-
 _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
 
@@ -120,7 +92,7 @@ class ConductorSender(dispatcher.Sender):
         unheard = self._link.settle()
         self._close()
         if unheard:
-            raise exception.NobodyListens('conductor does not listen')
+            raise exception.NoListener('conductor does not listen')
 
     def is_drained(self) -> bool:
         """Look at the queues of conductor and of the services that it asks."""
@@ -155,7 +127,7 @@ def _new_key(conf: cfg.ConfigOpts) -> None:
 
 
 def _reseal(conf: cfg.ConfigOpts) -> None:
-    store, last = queue_commands.open_store(conf), ''
+    store, last = storage.open_store(conf), ''
     while (end := store.reseal(last, _RESEALED_AT_ONCE)) is not None:
         last = end
     path = pathlib.Path(conf.fairness_cluster.key_file)
@@ -165,214 +137,14 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     )
 
 
-def _order(
-    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
-) -> order_module.Order:
-    """The order that says who is next, and those that replace it if it fails.
-
-    :raises ConfigurationError: if there is no such order, or it has no such
-        numbers.
-    """
-    options = conf.fairness_cluster
-    try:
-        wanted = plugins.load_order(options.order, options.order_parameters)
-        found = {options.order: wanted}
-        for name in _FALLBACK_ORDERS:
-            if name not in found:
-                found[name] = plugins.load_order(name)
-    except exception.PluginError as error:
-        raise exception.ConfigurationError(
-            f'[fairness_cluster] order, order_parameters: {error}'
-        ) from error
-    return plugin_fallbacks.OrderFallbacks(found, set_aside)
-
-
-def _mirrored(
-    conf: cfg.ConfigOpts,
-    cloud: clients.CloudClients,
-    store: store_module.Store,
-    written: Callable[[], tuple[cluster.Account, ...]],
-) -> Callable[[], tuple[cluster.Account, ...]]:
-    """The same accounts, with those of Keystone if these are wanted."""
-    if not conf.fairness_cluster.keystone_tree:
-        return written
-    return keystone.Mirror(
-        keystone.Keystone(cloud.keystone),
-        written,
-        lambda: store.used().parts,
-        time.monotonic,
-    ).accounts
-
-
-def _accounts(
-    conf: cfg.ConfigOpts,
-) -> Callable[[], tuple[cluster.Account, ...]]:
-    """Make the reader of the share tree.
-
-    :raises ConfigurationError: if the file cannot be used.
-    """
-    path = conf.fairness_cluster.shares_file
-    try:
-        return (
-            share_file.ShareFile(pathlib.Path(path)).accounts
-            if path
-            else tuple
-        )
-    except exception.BadShares as error:
-        raise exception.ConfigurationError(
-            f'[fairness_cluster] shares_file: {error}'
-        ) from error
-
-
-def _terms(conf: cfg.ConfigOpts) -> intake.AdmissionTerms:
-    options = conf.fairness_cluster
-    return intake.AdmissionTerms(
-        options.longest_wait or None,
-        parser.PreemptibleRules(
-            options.preemptible_marks,
-            frozenset(options.preemptible_projects),
-            frozenset(options.preemptible_flavors),
-            frozenset(
-                map(eviction.EvictionAction, options.room_owner_actions)
-            ),
-        ),
-    )
-
-
-def _plan(
-    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
-) -> scheduler.Planner:
-    options, queued = conf.fairness_cluster, _queue_plan(conf, set_aside)
-    if not options.make_room:
-        return queued
-    queued = functools.partial(
-        watermark.plan, queue=queued, upper=leave_rules.marks(options).upper
-    )
-    try:
-        victims = {
-            name: plugins.load_victims(name)
-            for name in dict.fromkeys((options.room_victims, 'least'))
-        }
-    except exception.PluginError as error:
-        raise exception.ConfigurationError(
-            f'[fairness_cluster] room_victims: {error}'
-        ) from error
-    return preemption.Planner(
-        queued,
-        plugin_fallbacks.VictimFallbacks(victims, set_aside),
-        leave_rules.preempting(options),
-    )
-
-
-def _queue_plan(
-    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
-) -> scheduler.Planner:
-    options = conf.fairness_cluster
-    return functools.partial(
-        planner.plan,
-        order=_order(conf, set_aside),
-        backfill=planner.Backfill(
-            options.backfill_depth, options.backfill_patience
-        ),
-        rule=weighers.RULES[options.placement],
-    )
-
-
-def _limits(
-    options: cfg.ConfigOpts.GroupAttr,
-) -> Mapping[str, cluster.Limits]:
-    path = options.limits_file
-    return limits_file.read(pathlib.Path(path)) if path else {}
-
-
-def _elected(
-    options: cfg.ConfigOpts.GroupAttr,
-    store: store_module.Store,
-    cloud: clients.CloudClients,
-) -> leader_election.Election:
-    """Takes part for this process; calls of the cloud renew the lease."""
-    holder = f'{socket.gethostname()}:{os.getpid()}'
-    elected = leader_election.Election(
-        store, holder, options.lease, time.time, time.monotonic
-    )
-    for api in cloud:
-        api.before = elected.renew
-    return elected
-
-
-def _clocks(
-    options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
-) -> clocks.Clocks:
-    """The clocks of this host and of the database."""
-    return clocks.Clocks(
-        time.time, clocks.uptime_s, store.time, options.clock_settles
-    )
-
-
-def _rules(conf: cfg.ConfigOpts) -> service.ServiceOptions:
-    options = conf.fairness_cluster
-    passes = options.unreadable == 'pass'
-    return service.ServiceOptions(
-        _terms(conf), passes, options.doubt, options.history
-    )
-
-
-def _accepted_tokens(
-    options: cfg.ConfigOpts.GroupAttr, cloud: clients.CloudClients
-) -> tokens.Tokens:
-    past_end = options.expired_tokens == 'start'
-    return tokens.Tokens(cloud.keystone, past_end=past_end)
-
-
 def _service(
-    conf: cfg.ConfigOpts, closing: plans.ClosedHosts
+    conf: cfg.ConfigOpts, closing: move_plans.ClosedHosts
 ) -> tuple[service.Service, store_module.Store]:
-    options = conf.fairness_cluster
-    url, places = queue_commands.broker(conf), queue_commands.places(conf)
-    # Before anything is opened: choices are checked when they are read.
-    set_aside = quarantine.Quarantine()
-    given, written, rules = _limits(options), _accounts(conf), _rules(conf)
-    plan = _plan(conf, set_aside)
-    patience, most = leave_rules.patience(options), options.project_accounts
-    rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
-    beside = leave_rules.chores_of(options, idle_rules.chosen(conf))
-    store = queue_commands.open_store(conf)
-    cloud = clients.connect(options.cloud, options.region_name)
-    room = placement.Placement(cloud.placement)
-    nova = nova_module.Nova(cloud.nova)
-    accepted = _accepted_tokens(options, cloud)
-    accounted = _mirrored(conf, cloud, store, written)
-    accounts = accounts_module.Accounts(store, accounted, most)
+    broker, places = queue_commands.broker(conf), queue_commands.places(conf)
+    sender = ConductorSender(broker, places)
+    made, store = queue_service.assemble(conf, sender, closing)
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
-    reader = snapshot.CloudReader(room, nova, given, accounts.present, closing)
-    reader.falls_back = options.pinned_fallback
-    seen = _clocks(options, store)
-    leaves = leave_rules.leaving(patience, store, nova, room, cloud, seen.now)
-    sender, binds = ConductorSender(url, places), options.placement_binds
-    made = service.Service(
-        store,
-        _elected(options, store, cloud),
-        accounts,
-        reader,
-        ledger.charging(conf, store, reader),
-        dispatcher.Executor(
-            store, room, nova, accepted, sender, seen.now, binds=binds
-        ),
-        nova,
-        time_limits.TimeLimits(
-            store.leaves, leaves, at_end, options.end_notice
-        ),
-        beside(store, nova, leaves),
-        leaves,
-        preemption.PreemptionController(store, nova, leaves, seen.now, rooms),
-        plan,
-        seen.now,
-        time.monotonic,
-        rules,
-        seen,
-        set_aside,
-    )
     return made, store
 
 
@@ -384,6 +156,7 @@ def _answering(
     signs: signatures.Signatures | None,
     moving: controller.BorderController | None,
     planned: plan_controller.PlanController | None,
+    checks: repeated_checks.RepeatedChecks,
 ) -> Iterator[None]:
     """Answer nova-api meanwhile, if it is said how it reaches this."""
     if not conf.transport_url:
@@ -395,6 +168,8 @@ def _answering(
         signs,
         moving,
         planned,
+        lambda: checks.warnings,
+        functools.partial(planner.trial, conf, made.quarantine),
     )
     serving = server.FairnessServer(
         transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
@@ -420,10 +195,8 @@ def _watched(
     planned: plan_controller.PlanController | None,
 ) -> Iterator[None]:
     """Count and tell meanwhile what happens to requests."""
-    host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
-    postman = notifications.postman(
-        conf, f'{queue_commands.PROJECT}.{host}', most
-    )
+    host = socket.gethostname()
+    postman = notifications.postman(conf, f'{queue_commands.PROJECT}.{host}')
     post = postman.post if postman else lambda _: None
     readers = {
         'project': reason.Audience.MEMBER,
@@ -460,22 +233,29 @@ def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
 
 def _run(conf: cfg.ConfigOpts) -> None:
     signs = _signs(conf)
-    closing = plans.ClosedHosts()
+    closing = move_plans.ClosedHosts()
     made, store = _service(conf, closing)
     stopped = queue_commands.until_signalled()
-    relay = queue_commands.relay(conf, stopped) if conf.with_relay else None
+    manager = supervision.ServiceManager()
+    relay = (
+        queue_commands.relay(conf, stopped, manager)
+        if conf.with_relay
+        else None
+    )
     listener = hints.HintListener(
         queue_commands.broker(conf),
         queue_commands.places(conf),
         stopped,
         made.hint,
     )
-    moving = partition.partitioning(conf, store, made, stopped)
-    planned = plans.moving(conf, store, made, stopped)
+    moving = border_assembly.partitioning(conf, store, made, stopped)
+    planned = move_plans.moving(conf, store, made, stopped)
     if planned:
         closing.add(planned.closing)
+    checks = repeated_checks.RepeatedChecks(conf, stopped)
     work = [
         listener,
+        checks,
         *(relay.work if relay else ()),
         *([moving] if moving else ()),
         *([planned] if planned else ()),
@@ -484,9 +264,10 @@ def _run(conf: cfg.ConfigOpts) -> None:
         _leading(made),
         _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
-        _answering(conf, made, store, signs, moving, planned),
+        _answering(conf, made, store, signs, moving, planned, checks),
+        manager.serving(),
     ):
-        made.run(stopped, conf.fairness_cluster.interval)
+        made.run(stopped, conf.fairness_cluster.interval, manager)
 
 
 @contextlib.contextmanager
@@ -502,7 +283,7 @@ def _leading(made: service.Service) -> Iterator[None]:
 
 
 def _drain(conf: cfg.ConfigOpts) -> None:
-    made, store = _service(conf, plans.ClosedHosts())
+    made, store = _service(conf, move_plans.ClosedHosts())
     stopped = queue_commands.until_signalled()
     with _leading(made):
         _drain_until(stopped, conf, made, store)
@@ -577,6 +358,7 @@ def main(arguments: list[str] | None = None) -> int:
                 ledger.check,
                 'compute the ledger again from all charges, and compare',
             ),
+            'withdraw': (withdrawal.withdraw, withdrawal.DESCRIPTION),
         },
         arguments,
         [

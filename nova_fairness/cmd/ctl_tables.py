@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import math
 from typing import Any
 
 from nova_fairness.model import wording
@@ -297,11 +298,12 @@ def _short(amount: float | None) -> str | None:
     return f'{amount:.2f}'
 
 
-_PREVIEW = ('GETS', 'WANTS', 'WOULD GET', 'CHANGE')
+_PREVIEW = ('GETS', 'WANTS', 'WOULD GET', 'CHANGE', 'SPREAD')
 _AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
+_SPREAD = 'change_spread_cpus'
 _FORESEEN = (
-    'CPUs, from the newest round of each host, with the policy in force. '
-    'Nothing was changed.'
+    'CPUs on average in the last minutes, with the policy in force. A change '
+    'below its spread is noise. Nothing was changed.'
 )
 
 
@@ -339,12 +341,18 @@ def _previewed_users(answers: Answers) -> Rows:
     rows: dict[tuple[str, str], list[Any]] = {}
     for _, one in _previewed(answers):
         for user, told in one['users'].items():
-            new = [one['metric'], told['name'], 0, 0.0, 0.0, 0.0, 0.0]
+            new = [one['metric'], told['name'], 0, *(0.0,) * len(_PREVIEW)]
             row = rows.setdefault((one['metric'], user), new)
             row[2] += told['instances_here_count']
             for place, key in enumerate(_AMOUNTS, 3):
                 row[place] += told[key]
-    return sorted(rows.values(), key=lambda row: (row[0], row[-1]))
+            row[-1] = _sum_of_spreads(row[-1], told.get(_SPREAD))
+    return sorted(rows.values(), key=lambda row: (row[0], row[-2]))
+
+
+def _sum_of_spreads(one: float | None, other: float | None) -> float | None:
+    """Spread of a sum over hosts, which vary apart from each other."""
+    return None if one is None or other is None else math.hypot(one, other)
 
 
 def _previewed_instances(answers: Answers) -> Rows:
@@ -356,12 +364,13 @@ def _previewed_instances(answers: Answers) -> Rows:
             vm['uuid'],
             vm['user_name'],
             *(vm[key] for key in _AMOUNTS),
+            vm.get(_SPREAD),
             vm['weight_ratio'],
         ]
         for host, one in _previewed(answers)
         for vm in one['instances']
     ]
-    return sorted(rows, key=lambda row: (row[0], row[-2]))
+    return sorted(rows, key=lambda row: (row[0], row[-3]))
 
 
 def _preview_notes(answers: Answers) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nova_fairness.cmd import ctl_tables
 from nova_fairness.model import plain
+from nova_fairness.model import wording
 
 Answers = Mapping[str, Any]
 Told = tuple[Answers, Answers, Mapping[str, str]]
@@ -96,7 +97,14 @@ def picture(
     ]
     rows.sort(key=lambda row: -row[1])
     count = sum(map(len, vms.values()))
-    head = f'{len(users)} hosts, {len(rows)} users, {count} VMs'
+    head = ', '.join(
+        wording.counted(n, what)
+        for n, what in (
+            (len(users), 'host'),
+            (len(rows), 'user'),
+            (count, 'VM'),
+        )
+    )
     lines = [head, *(f'{host}: {why}' for host, why in silent.items()), '']
     return '\n'.join(
         [*lines, ctl_tables.aligned(_TITLES, rows) + _EXPLAINED, '']

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import pathlib
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from oslo_log import log
 from nova_fairness import exception
 from nova_fairness import version
 from nova_fairness.cluster.admission import message_store_client
-from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.assembly import storage
 from nova_fairness.cmd import known_options
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import plain
@@ -31,10 +30,17 @@ from nova_fairness.relay import link
 from nova_fairness.relay import service_heartbeat
 from nova_fairness.relay import topology
 from nova_fairness.runtime import safe_log
+from nova_fairness.runtime import supervision
 
 LOG = log.getLogger(__name__)
 
 PROJECT = 'nova-fairness-cluster'
+
+AWAY_LEASES = 10
+"""Leases without a leader after which the service counts as away."""
+
+LEAST_AWAY_S = 60.0
+"""In which a database may start again without builds that pass."""
 
 _SCHEMES = ('amqp', 'amqps')
 
@@ -175,17 +181,6 @@ def _url(option: str, url: str) -> str:
     return url
 
 
-def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
-    """Open the store of requests.
-
-    :raises StoreError: if it cannot be used.
-    """
-    options = conf.fairness_cluster
-    return store_module.open_store(
-        options.database, pathlib.Path(options.key_file)
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Relay:
     """The relay on all brokers.
@@ -208,15 +203,20 @@ class Relay:
         return jobs_module.counted(self.jobs), is_open
 
 
-def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
+def relay(
+    conf: cfg.ConfigOpts,
+    stopped: threading.Event,
+    manager: supervision.ServiceManager,
+) -> Relay:
     """The relay, ready to begin.
 
+    :param manager: hears of the progress of each job.
     :raises ConfigurationError: if an option is wrong.
     :raises StoreError: if the store answers and cannot be used.
     """
     found = brokers(conf)
     hold = message_store_client.StoreClient(
-        lambda: open_store(conf), settles_s=conf.fairness_cluster.clock_settles
+        lambda: storage.open_store(conf)
     ).hold
     lookout = _lookout(conf, stopped)
     for each in found:
@@ -227,6 +227,8 @@ def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
         for url, names in found
         for job in jobs_module.of_broker(url, names, stopped, hold, is_open)
     ]
+    for job in made:
+        job.beat = manager.loop()
     return Relay(made, lookout)
 
 
@@ -236,13 +238,11 @@ def _lookout(
     options = conf.fairness_cluster
     if options.fail_mode == 'hold':
         return None
-    if options.fail_after <= 2 * options.lease:
-        raise exception.ConfigurationError(
-            '[fairness_cluster] fail_after must be more than twice lease,'
-            f' {2 * options.lease:g} s; it is {options.fail_after:g} s'
-        )
-    pulse = message_store_client.StoreClient(lambda: open_store(conf)).epoch
-    return service_heartbeat.Lookout(pulse, options.fail_after, stopped)
+    pulse = message_store_client.StoreClient(
+        lambda: storage.open_store(conf)
+    ).epoch
+    away_s = max(LEAST_AWAY_S, AWAY_LEASES * options.lease)
+    return service_heartbeat.Lookout(pulse, away_s, stopped)
 
 
 @contextlib.contextmanager
@@ -253,16 +253,13 @@ def observed(
 
     :raises ConfigurationError: if it cannot listen there.
     """
-    options = conf.fairness_cluster
-    if not options[option]:
+    section = cluster_conf.GROUP.name
+    served = endpoint.opened(
+        conf.fairness_observe, conf[section][option], collector, section
+    )
+    if served is None:
         yield
         return
-    served = endpoint.HttpEndpoint(
-        options.prometheus_host,
-        options[option],
-        collector,
-        cluster_conf.GROUP.name,
-    )
     served.start()
     try:
         yield

@@ -13,26 +13,25 @@ from oslo_service import backend  # noqa: E402
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402
-from oslo_log import log as logging  # noqa: E402
 
 from nova_fairness.cmd import queue_commands  # noqa: E402
 from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
-
-LOG = logging.getLogger(__name__)
+from nova_fairness.runtime import supervision  # noqa: E402
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
     stopped = queue_commands.until_signalled()
-    relay = queue_commands.relay(conf, stopped)
+    manager = supervision.ServiceManager()
+    relay = queue_commands.relay(conf, stopped, manager)
     collector = queue.QueueCollector(None, relay.told)
     with (
         queue_commands.observed(conf, 'relay_prometheus_port', collector),
         jobs.running(relay.work, stopped),
+        manager.serving(),
     ):
-        LOG.info('the relay takes messages now')
         stopped.wait()
 
 

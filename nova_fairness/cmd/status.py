@@ -5,6 +5,7 @@
 
 ``nova-fairness-status upgrade check`` looks at what the agent and the HTTP
 interface need, changes nothing, and says of each what it found.
+``nova-fairness-status effect`` measures whether CPU weights work here.
 """
 
 import warnings
@@ -14,14 +15,18 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 warnings.filterwarnings('ignore', message='eventletutils module is deprecated')
 
 from collections.abc import Callable  # noqa: E402
+import functools  # noqa: E402
 import logging  # noqa: E402
 import pathlib  # noqa: E402
 import sys  # noqa: E402
+from typing import Any  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
 from oslo_upgradecheck import upgradecheck  # noqa: E402
 
+from nova_fairness import exception  # noqa: E402
 from nova_fairness.cmd import status_cloud  # noqa: E402
+from nova_fairness.cmd import status_effect  # noqa: E402
 from nova_fairness.cmd import status_node  # noqa: E402
 from nova_fairness.cmd import status_results  # noqa: E402
 from nova_fairness.conf import cluster as cluster_conf  # noqa: E402
@@ -33,6 +38,9 @@ PROJECT = 'nova-fairness'
 
 BROKEN = 255
 """As oslo.upgradecheck ends when a check itself does not work."""
+
+INTERRUPTED = 130
+"""As shells name a program that Ctrl-C ended."""
 
 _OPTIONS = [
     cfg.BoolOpt(
@@ -115,27 +123,61 @@ class Checks(upgradecheck.UpgradeCommands):
         return lambda _: status_results.run(check, self._conf)
 
 
+def _add_commands(checks: Checks, commands: Any) -> None:
+    upgrade = commands.add_parser('upgrade', help='check what is needed')
+    upgrade.add_argument('check')
+    upgrade.add_argument(
+        '--json', action='store_true', help='print the results as JSON'
+    )
+    upgrade.set_defaults(action_fn=checks.check)
+    effect = commands.add_parser(
+        'effect',
+        help='measure for five seconds whether CPU weights work; needs root',
+    )
+    effect.set_defaults(action_fn=_effect)
+
+
+def _effect() -> int:
+    try:
+        return status_effect.run()
+    except (exception.FairnessError, OSError, ValueError) as error:
+        sys.stderr.write(
+            plain.lines(
+                f'{PROGRAM}: effect: CPU weights cannot be measured: '
+                f'{error}; run it as root, once at a time\n'
+            )
+        )
+        return BROKEN
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Run the checks.
+    """Run the checks, or measure the effect of weights.
 
     :param arguments: without the program; ``None`` for those of the process.
     :returns: 0 if all is well, 1 if something should be looked at, 2 if
-        something will not work, 255 if the checks could not be run.
+        something will not work, 130 after Ctrl-C, 255 if the checks could
+        not be run.
     """
     given = sys.argv[1:] if arguments is None else arguments
     logging.basicConfig(level=logging.CRITICAL)
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)
     conf.register_cli_opts(_OPTIONS)
+    add = functools.partial(_add_commands, Checks(conf))
+    conf.register_cli_opt(cfg.SubCommandOpt('command', handler=add))
     try:
-        code = upgradecheck.main(conf, PROJECT, Checks(conf), argv=given)
+        conf(given, project=PROJECT)
+        # oslo.upgradecheck looks there for --json.
+        upgradecheck.CONF = conf
+        return int(upgradecheck.run(conf))
     except cfg.Error as error:
         sys.stderr.write(plain.lines(f'{PROGRAM}: {error}\n'))
         return BROKEN
     except SystemExit as ended:
         # The parser's own code for a wrong command line is 2.
         return BROKEN if ended.code else 0
-    return int(code)
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == '__main__':

@@ -14,6 +14,7 @@ from nova_fairness import exception
 from nova_fairness.cmd import known_options
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import file_faults
+from nova_fairness.nova_service import presence
 from nova_fairness.runtime import transport
 from oslo_messaging_zmq import options
 from oslo_messaging_zmq.keys import allow_list
@@ -72,6 +73,21 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return _of_ring(keyring.Keyring(settings.keys_path), conf.fairness.host)
 
 
+def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether the Nova in this Python environment is supported."""
+    del conf
+    if fault := presence.release_fault():
+        return results.failure(fault)
+    if not (found := presence.release()):
+        return results.success('Nova is not in this Python environment')
+    if int(found.partition('.')[0]) > presence.NEWEST:
+        return results.warning(
+            f'Nova {found} is newer than all that the tests ran with, '
+            f'{presence.OLDEST} to {presence.NEWEST}'
+        )
+    return results.success(f'Nova {found} is supported')
+
+
 def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Look for the filter of the HTTP interface, where nova-api is."""
     path = pathlib.Path(conf.api_paste)
@@ -103,6 +119,7 @@ def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 CHECKS: tuple[results.Named, ...] = (
     ('Options', option_names),
+    ('Nova release', nova_release),
     ('Message transport', message_transport),
     ('Keys', keys),
     ('HTTP interface', api_paste),

@@ -32,13 +32,17 @@ from nova_fairness.collect import hypervisor
 from nova_fairness.collect import parse
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
+from nova_fairness.model import kernel as kernel_model
 from nova_fairness.model import pressure
 from nova_fairness.model import resources
+from nova_fairness.model import wording
 from nova_fairness.nova_service import presence
 
 _MOUNTINFO = '/proc/self/mountinfo'
+_SCHED_EXT = pathlib.Path('/sys/kernel/sched_ext')
 _PATIENCE_S = 10.0
 _SHOWN = 5
+_MEASURE = 'to measure it: nova-fairness-status effect'
 _CONTROLS: Mapping[
     resources.ResourceControl, Callable[..., control.Control]
 ] = {
@@ -79,7 +83,8 @@ def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
         count = len(connection.active())
-    return results.success(f'{uri} answers; {count} domains run')
+    runs = wording.counted(count, 'domain runs', 'domains run')
+    return results.success(f'{uri} answers; {runs}')
 
 
 def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -102,11 +107,12 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             'into the domain nor does [fairness] owners_file name one; all '
             f'of them count as one user, {instance.UNOWNED!r}'
         )
-    return results.success(f'the owners of all {count} domains are known')
+    owned = wording.counted(count, 'domain')
+    return results.success(f'all owners of {owned} are known')
 
 
 def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether what is to be steered can be steered here."""
+    """Check whether this node can steer the configured controls."""
     found: list[str] = []
     missing: list[str] = []
     for kind in _steered(conf):
@@ -125,6 +131,25 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     if missing:
         return results.warning(f'{said}; not steered: {"; ".join(missing)}')
     return results.success(said)
+
+
+def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether this kernel follows CPU weights."""
+    if resources.ResourceControl.CPU not in _steered(conf):
+        return results.success('[fairness] controls does not name cpu')
+    release = os.uname().release
+    scheduler = kernel_model.scheduler_fault(
+        _text(_SCHED_EXT / 'state'), _text(_SCHED_EXT / 'root' / 'ops')
+    )
+    faults = filter(None, (kernel_model.placement_fault(release), scheduler))
+    if told := '; '.join(faults):
+        return results.warning(f'{told}; {_MEASURE}')
+    if kernel_model.may_have_fault(release):
+        return results.success(
+            f'Linux {release}: some kernels of this series place a running '
+            f'group wrongly when its CPU weight changes; {_MEASURE}'
+        )
+    return results.success(f'Linux {release}: no fault of weights is known')
 
 
 def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -175,6 +200,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('libvirt', libvirt),
     ('Owners of VMs', owners),
     ('Control groups', control_groups),
+    ('Kernel', kernel),
     ('Privileges', privileges),
     ('Traffic control', traffic_control),
     ('Service of Nova', nova_service),
@@ -226,6 +252,14 @@ def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
 
 def _mounts() -> dict[str, cgroup.Mount]:
     return dict(cgroup.mounts(pathlib.Path(_MOUNTINFO).read_bytes()))
+
+
+def _text(path: pathlib.Path) -> str:
+    """Content of a file, empty where the kernel has no such file."""
+    try:
+        return path.read_text('utf-8', 'replace')
+    except OSError:
+        return ''
 
 
 def _versions() -> str:

@@ -21,6 +21,7 @@ from nova_fairness.cluster.store import sealing
 from nova_fairness.cmd import queue_commands
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import cluster as cluster_conf
+from nova_fairness.model import wording
 from nova_fairness.relay import link
 from nova_fairness.runtime import signatures
 
@@ -87,7 +88,9 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
     count = len(placement.Placement(rooms).trees())
-    return results.success(f'Placement answers, with {count} hosts')
+    return results.success(
+        f'Placement answers, with {wording.counted(count, "host")}'
+    )
 
 
 class _Sends(NamedTuple):

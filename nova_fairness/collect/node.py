@@ -19,8 +19,8 @@ from nova_fairness.model import cpus as cpus_model
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
-# Below the root: without and with systemd.
-_MACHINE = ('machine', 'machine.slice')
+# Below the root: with and without systemd.
+_MACHINE = ('machine.slice', 'machine')
 _CPUS = (
     'cpuset.cpus.effective',
     'cpuset.effective_cpus',
@@ -33,8 +33,9 @@ def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
     """The CPUs that VMs may use.
 
     :param proc: where the process file system is mounted.
-    :returns: those of the machine partition if it exists, else of this
-        process's own group; ascending, empty if no cpuset tells.
+    :returns: those of the machine partition if it exists, the one that holds
+        VMs if there are two, else of this process's own group; ascending,
+        empty if no cpuset tells.
     """
     places = [*_machine(proc, 'cpuset'), *_own(proc, 'cpuset')]
     for text in _texts(places, _CPUS):
@@ -73,10 +74,19 @@ def _roots(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
             yield pathlib.Path(mounts[name].path)
 
 
-def _machine(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
-    for root in _roots(proc, controller):
-        for name in _MACHINE:
-            yield root / name
+def _machine(proc: pathlib.Path, controller: str) -> list[pathlib.Path]:
+    """Machine partitions that hold VMs; all if none does."""
+    roots = _roots(proc, controller)
+    places = [root / name for root in roots for name in _MACHINE]
+    # libvirt leaves the other one behind when systemd takes over.
+    return [place for place in places if _holds_vms(place)] or places
+
+
+def _holds_vms(place: pathlib.Path) -> bool:
+    try:
+        return any(cgroup.is_private(path.name) for path in place.iterdir())
+    except OSError:
+        return False
 
 
 def _own(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:

@@ -14,6 +14,7 @@ from nova_fairness.collect import hypervisor
 from nova_fairness.collect import parse
 from nova_fairness.collect import processes
 from nova_fairness.model import instance
+from nova_fairness.model import wording
 
 LOG = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ class Roster:
         if not self._unseen:
             return ''
         why = '; '.join(sorted(set(self._unseen.values())))
-        return f'{len(self._unseen)} VMs cannot be looked at: {why}'
+        count = wording.counted(len(self._unseen), 'VM')
+        return f'{count} cannot be looked at: {why}'
 
     def outdate(self, uuid: str) -> None:
         """Read the XML of a domain again at the next refresh."""

@@ -26,31 +26,8 @@ OPTS = [
         advanced=True,
         help="""
 Seconds in which an agent must answer; one that does not counts as not reached.
-Up to ``parallel_calls`` agents are asked at once. Raise it for slow hosts, but
-keep it below the timeout of the proxy in front of nova-api.
-""",
-    ),
-    cfg.IntOpt(
-        'parallel_calls',
-        default=64,
-        min=1,
-        max=1024,
-        advanced=True,
-        help="""
-Number of agents that one request asks at the same time. If the domain has
-more, they are asked in groups, and each group can take ``rpc_timeout``. Raise
-it for a domain of hundreds of hosts.
-""",
-    ),
-    cfg.IntOpt(
-        'max_limit',
-        default=1000,
-        min=1,
-        max=100_000,
-        advanced=True,
-        help="""
-Largest number of items in one page of a list, whatever ``limit`` asks for.
-Lower it to keep answers small.
+Up to 64 agents are asked at once. Raise it for slow hosts, but keep it below
+the timeout of the proxy in front of nova-api.
 """,
     ),
     cfg.FloatOpt(
@@ -64,20 +41,6 @@ Seconds for which a process of nova-api uses the agents' answers about hosts,
 users and projects again. It bounds how often users can make it ask all agents.
 0: each request asks. Raise it if many users ask; up to ``[fairness] interval``
 users see no difference.
-""",
-    ),
-    cfg.FloatOpt(
-        'silence_kept',
-        default=10.0,
-        min=0.0,
-        max=600.0,
-        advanced=True,
-        help="""
-Seconds for which lists leave out a host that did not answer, instead of
-waiting ``rpc_timeout`` for it again. The answer names such hosts. Actions, and
-requests about that one host, still ask it. The cluster service, where it did
-not answer, is not asked for as long either. 0: lists ask each time. Lower it
-to see hosts sooner after they come back.
 """,
     ),
     cfg.IntOpt(
@@ -122,7 +85,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register what nova-api needs, on Nova's configuration."""
     for group, options in _GROUPS:
         opts.register_group(conf, group, options)
-    transport.register_what_watches(conf)
+    transport.register_watchers(conf)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:

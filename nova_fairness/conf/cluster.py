@@ -12,6 +12,7 @@ from oslo_config import types
 from nova_fairness.conf import cluster_ends
 from nova_fairness.conf import cluster_room
 from nova_fairness.conf import exchange
+from nova_fairness.conf import observe
 from nova_fairness.conf import opts
 from nova_fairness.conf import partition
 from nova_fairness.conf import plans
@@ -255,27 +256,28 @@ Placement are busy with answering.
 """,
     ),
     cfg.FloatOpt(
+        'hosts_interval',
+        default=30.0,
+        min=1.0,
+        advanced=True,
+        help="""
+Seconds between two looks at hosts; at least 1. One is for migration plans, at
+hosts, servers and live migrations; the other at both sides of hosts between
+batch and cloud. Every tenth time use of both sides is told to the other, and
+shares of groups are adjusted in the batch system; Slurm reckons with them at
+its own times (``PriorityCalcPeriod``, usually 300 s). Raise it if Nova or the
+batch system is busy with answering; lower it if ``half_life`` is minutes.
+""",
+    ),
+    cfg.FloatOpt(
         'lease',
         default=30.0,
         min=1.0,
         advanced=True,
         help="""
 Seconds of silence after which another process takes over; at least 1. Lower it
-to go on sooner after a crash. It must be well above the longest cycle.
-""",
-    ),
-    cfg.FloatOpt(
-        'clock_settles',
-        default=3600.0,
-        min=60.0,
-        advanced=True,
-        help="""
-Seconds after which the service accepts that the clock of its host was set by
-more than a minute; at least 60. Until then time goes on as before, and nothing
-expires, leaves, or is deleted or charged. The clock of the database must agree
-all the while, if the database has one. Lower it where clocks are set on
-purpose. A service that is started again goes by the clock of the database at
-once.
+to go on sooner after a crash. It must be well above the longest cycle. After
+ten times as long, and at least a minute, ``fail_mode`` counts.
 """,
     ),
     cfg.FloatOpt(
@@ -295,9 +297,10 @@ unshelving is never given up: Nova knows no way to take it back.
         advanced=True,
         help="""
 Whether requests are preemptible that say ``fairness:preemptible=true`` in the
-metadata of the server, in a scheduler hint or in an extra spec of the flavor.
-It is read when the request comes; later changes have no effect. Preemptible
-servers run in room that others leave. Set it if users may use idle room.
+metadata of the server or in a scheduler hint. Those of flavors with that extra
+spec are in any case. It is read when the request comes; later changes have no
+effect. Preemptible servers run in room that others leave. Set it if users may
+use idle room.
 """,
     ),
     cfg.ListOpt(
@@ -307,15 +310,6 @@ servers run in room that others leave. Set it if users may use idle room.
         help="""
 IDs of projects whose requests are all preemptible, marked or not, separated by
 commas. Set it for projects that are to run only in room that others leave.
-""",
-    ),
-    cfg.ListOpt(
-        'preemptible_flavors',
-        default=[],
-        advanced=True,
-        help="""
-Names of flavors whose requests are all preemptible, marked or not, separated
-by commas. Set it to sell flavors of servers that may be evicted.
 """,
     ),
     cfg.StrOpt(
@@ -388,9 +382,11 @@ wait for it.
         min=172800.0,
         advanced=True,
         help="""
-Seconds for which requests that ended are remembered; at least 172800 (two
-days), by default 30 days. A message that the broker delivers again meanwhile
-is known, and does nothing. Lower it if the database must stay small.
+Seconds for which requests that ended and prices of hosts are remembered; at
+least 172800 (two days), by default 30 days. A thousand hosts whose prices
+change all the time need four million rows in 30 days. A message that the
+broker delivers again meanwhile is known, and does nothing. Lower it if the
+database must stay small.
 """,
     ),
     cfg.StrOpt(
@@ -403,30 +399,10 @@ is known, and does nothing. Lower it if the database must stay small.
         advanced=True,
         help="""
 Action of the relay on new builds while the cluster service is away for longer
-than ``fail_after``. Queued requests go on waiting. Use ``pass`` if users would
-rather be refused than wait for an operator. The log of the relay says when
-builds begin to pass, and when they are held again.
-""",
-    ),
-    cfg.FloatOpt(
-        'fail_after',
-        default=300.0,
-        min=60.0,
-        advanced=True,
-        help="""
-Seconds after which the service counts as away; at least 60, and more than
-twice ``lease``. It is away if no process of it leads, or if the database does
-not answer. Lower it to let builds pass sooner.
-""",
-    ),
-    cfg.HostAddressOpt(
-        'prometheus_host',
-        default='127.0.0.1',
-        advanced=True,
-        help="""
-Address on which the service and the relay serve ``/metrics`` over HTTP. Set it
-to the address at which Prometheus reaches this host. Labels name projects, so
-use a management network.
+than ten times ``lease``, and at least a minute. It is away if no process of it
+leads, or if the database does not answer. Queued requests go on waiting. Use
+``pass`` if users would rather be refused than wait for an operator. The log of
+the relay says when builds begin to pass, and when they are held again.
 """,
     ),
     cfg.PortOpt(
@@ -435,7 +411,8 @@ use a management network.
         advanced=True,
         help="""
 TCP port of the service's Prometheus endpoint, such as 9584, from 0 to 65535;
-0: no endpoint. Set it to have the alerts.
+0: no endpoint. Its address and certificate are in ``[fairness_observe]``. Set
+it to have the alerts.
 """,
     ),
     cfg.PortOpt(
@@ -464,18 +441,6 @@ Readers of notifications about requests and servers. With ``project`` they name
 no other project, no request of another project and no host, so that an event
 store may show them to the project that they name. Set ``operator`` if only
 programs of operators read them, and need the preemptor of each victim.
-""",
-    ),
-    cfg.IntOpt(
-        'notification_queue',
-        default=10000,
-        min=1,
-        advanced=True,
-        help="""
-Largest number of notifications that wait to be sent; at least 1. Nothing waits
-for them: further ones are dropped, and the log says so. They are sent if
-``[oslo_messaging_notifications] driver`` is set. Raise it if the log says so
-often.
 """,
     ),
     cfg.StrOpt(
@@ -519,6 +484,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     opts.register_group(conf, partition.GROUP, partition.OPTS)
     opts.register_group(conf, plans.GROUP, plans.OPTS)
     opts.register_group(conf, exchange.GROUP, DOMAIN)
+    opts.register_group(conf, observe.GROUP, observe.SHARED)
     transport.register_opts(conf)
 
 

@@ -35,31 +35,6 @@ do not count. A budget is a number of such units times hours, so by default of
 VCPU-hours. Set it if memory or other devices cost something as well.
 """,
     ),
-    cfg.IntOpt(
-        'project_accounts',
-        default=1000,
-        min=1,
-        max=100_000,
-        advanced=True,
-        help="""
-Largest number of users of one project whose share or limits can be set while
-the service runs, from 1 to 100000; the next one is refused (409). Accounts of
-shares_file do not count. Raise it if a project has more users, lower it if
-managers are to set few.
-""",
-    ),
-    cfg.IntOpt(
-        'project_groups',
-        default=1000,
-        min=1,
-        max=100_000,
-        advanced=True,
-        help="""
-Largest number of groups with spending rates that one project may have, from 1
-to 100000; the next one is refused (409). Those that are there stay. Raise it
-if a project divides its servers more finely.
-""",
-    ),
     cfg.FloatOpt(
         'lowest_rate',
         default=1.0,
@@ -73,19 +48,6 @@ server has less. Raise it if those who spend little get too little beside
 others. All processes of the service must have the same value.
 """,
     ),
-    cfg.FloatOpt(
-        'price_history',
-        default=30 * 86400.0,
-        min=3600.0,
-        max=366 * 86400.0,
-        advanced=True,
-        help="""
-For how long prices of hosts are kept, in seconds, from an hour to a year. A
-price is written where it changed, at most every ten minutes. Set it lower if
-the database grows too large: a thousand hosts whose prices change all the
-time need four million rows in 30 days.
-""",
-    ),
     cfg.ListOpt(
         'end_actions',
         default=['shelve', 'stop'],
@@ -94,11 +56,12 @@ time need four million rows in 30 days.
             choices=cluster_room.ACTIONS, ignore_case=False
         ),
         help="""
-Actions on a server whose time limit is over, one after the other until
-Placement shows that its room is free: ``stop``, ``suspend``, ``shelve``,
-``snapshot_delete``, ``delete``. Stopping and suspending free no room; shelving
-fails for some images. Use ``shelve,delete`` if the room must be free, even if
-work is lost. Only servers with a time limit are affected.
+Actions on a server whose time limit is over, or that was idle for
+``idle_after``, one after the other until Placement shows that its room is
+free: ``stop``, ``suspend``, ``shelve``, ``snapshot_delete``, ``delete``.
+Stopping and suspending free no room; shelving fails for some images. Use
+``shelve,delete`` if the room must be free, even if work is lost, and ``stop``
+if servers are to keep their room. Other servers are not affected.
 """,
     ),
     cfg.FloatOpt(
@@ -133,32 +96,9 @@ Seconds for which a server must have done next to nothing before it is told
 that it leaves, such as 604800 for a week; 0: none leaves for that. Agents see
 who is idle (``[fairness] idle_cpus``, ``idle_rate``), and are asked by
 ``transport_url``. Owners over their shares are told up to four times sooner.
-Preemptible servers stay: they make room as it is. Set it if users forget
-servers.
-""",
-    ),
-    cfg.FloatOpt(
-        'idle_notice',
-        default=86400.0,
-        min=120.0,
-        advanced=True,
-        help="""
-Seconds from telling the owner of an idle server to the first of
-``idle_actions``. At least 120. The server stays if it is used meanwhile. Raise
-it if owners are away for longer.
-""",
-    ),
-    cfg.ListOpt(
-        'idle_actions',
-        default=['shelve', 'stop'],
-        advanced=True,
-        item_type=types.String(
-            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
-        ),
-        help="""
-Actions on an idle server, one after the other until Placement shows that its
-room is free, as ``end_actions``. Set it to ``stop`` if the server is to keep
-its room and only its use of the node is to end.
+From then to the first of ``end_actions`` it is a seventh of this, and at least
+``end_notice``; a server that is used meanwhile stays. Preemptible servers
+stay: they make room as it is. Set it if users forget servers.
 """,
     ),
     cfg.ListOpt(

@@ -49,16 +49,6 @@ scheduler asks for them. Set it to ``false`` exactly if ``nova.conf`` of the
 scheduler has ``[workarounds] disable_fallback_pcpu_query = true``.
 """,
     ),
-    cfg.BoolOpt(
-        'make_room',
-        default=False,
-        advanced=True,
-        help="""
-Whether preemptible servers leave for requests that find no room. Off, such
-requests wait until servers end. Set it once users know that their preemptible
-servers may have to leave.
-""",
-    ),
     cfg.StrOpt(
         'room_victims',
         default='least',
@@ -92,14 +82,17 @@ work shorter than that is lost too often.
     ),
     cfg.IntOpt(
         'room_per_hour',
-        default=1000,
+        default=0,
         min=0,
         advanced=True,
         help="""
-Largest number of servers that are preempted in an hour. Lower it if users are
-to get used to it. A request that needs more victims waits until there was no
-preemption for an hour. Then all its victims leave at once, and there is no
-further preemption for as many hours as this limit would have taken.
+Largest number of preemptible servers that leave in an hour for requests that
+find no room; 0: none, and such requests wait until servers end. Set it once
+users know that their preemptible servers may have to leave: to a small number
+if they are to get used to it, to 1000 otherwise. A request that needs more
+victims waits until there was no preemption for an hour. Then all its victims
+leave at once, and there is no further preemption for as many hours as this
+limit would have taken.
 """,
     ),
     cfg.FloatOpt(
@@ -118,35 +111,15 @@ servers are usual.
 """,
     ),
     cfg.FloatOpt(
-        'room_step',
-        default=3600.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Seconds of lost work that count as much as being twice as far over the share,
-when victims are chosen. 0: lost work alone counts. Lower it if less work
-should be lost, whatever the shares.
-""",
-    ),
-    cfg.BoolOpt(
-        'room_by_shares',
-        default=True,
-        advanced=True,
-        help="""
-Whether preemptible servers leave for preemptible requests of those who are
-further below their shares. Off, they leave for normal requests alone: set it
-so if too many leave.
-""",
-    ),
-    cfg.FloatOpt(
         'room_margin',
         default=2.0,
-        min=1.0,
+        min=0.0,
         advanced=True,
         help="""
 How many times further over its share an account must be than another for which
 its preemptible servers leave, if both have preemptible ones. No unit. At 1 any
-difference counts, and more work is lost. Raise it if too many leave.
+difference counts, and more work is lost; 0: they leave for normal requests
+alone. Raise it if too many leave.
 """,
     ),
     cfg.ListOpt(
@@ -189,16 +162,6 @@ room next. Metadata ``fairness:at_risk`` and a notification say so, and again
 when it is no longer so. 0: none are told, and only who has to leave is. Raise
 it if servers need more time than a notice to save their work; each is a call
 of Nova.
-""",
-    ),
-    cfg.FloatOpt(
-        'room_at_risk_hold',
-        default=900.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Seconds for which a server that was told that it is at risk, or no longer, is
-told nothing else. Raise it if servers are told one and the other in turns.
 """,
     ),
     cfg.FloatOpt(

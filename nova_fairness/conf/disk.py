@@ -26,16 +26,4 @@ weights (bfq) or the kernel's cost model (``io.cost.qos``); use this where
 neither can be had.
 """,
     ),
-    cfg.FloatOpt(
-        'throttle_headroom',
-        default=0.05,
-        min=0.0,
-        max=1.0,
-        advanced=True,
-        help="""
-Part by which the limits together exceed what the device just delivered, from 0
-to 1. No unit. With 0 a device that was slow for one interval stays slow. Raise
-it if limits follow too slowly when a device becomes faster.
-""",
-    ),
 ]

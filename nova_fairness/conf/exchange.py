@@ -38,29 +38,6 @@ out longer gaps; lower it to notice a dead node sooner.
 """,
     ),
     cfg.IntOpt(
-        'max_users',
-        default=10_000,
-        min=1,
-        max=1_000_000,
-        advanced=True,
-        help="""
-Largest number of users in one report; a report with more is refused whole.
-Lower it to what one node can have at most, if nodes are not trusted.
-""",
-    ),
-    cfg.IntOpt(
-        'max_total_users',
-        default=1_000_000,
-        min=1,
-        max=100_000_000,
-        advanced=True,
-        help="""
-Largest number of users in the newest reports of all nodes together; a user on
-ten nodes counts ten times. It bounds the memory, at about 300 bytes each.
-Raise it if the log says that there is no room for a report.
-""",
-    ),
-    cfg.IntOpt(
         'max_peers',
         default=2_000,
         min=1,
@@ -68,21 +45,10 @@ Raise it if the log says that there is no room for a report.
         advanced=True,
         help="""
 Largest number of nodes that are remembered. It bounds the memory if a peer
-invents nodes. Raise it for a domain with more.
-""",
-    ),
-    cfg.DictOpt(
-        'max_peer_capacity',
-        default={},
-        advanced=True,
-        help="""
-Largest capacity of a node that is believed, by resource, such as
-``cpu_time:600000,memory:2e12``; a node that claims more is left out whole.
-The unit of ``cpu_time`` is weighted seconds per second (CPUs times speed
-factor), of disk and network bytes per second, of memory bytes; all are above
-0. Resources that are not named have a bound above any machine built so far.
-Set it a little above your largest node, if nodes are not trusted: a node that
-claims too much makes everybody's quota grow.
+invents nodes, and the number of users in the newest reports of all nodes
+together: 500 for each, where a user on ten nodes counts ten times, at about
+300 bytes each. Raise it for a domain with more nodes, or if the log says that
+there is no room for a report.
 """,
     ),
     cfg.StrOpt(
@@ -90,13 +56,15 @@ claims too much makes everybody's quota grow.
         default='',
         advanced=True,
         help="""
-JSON file with the same for single nodes, by host name or pattern: ``{"gpu-*":
-{"memory": 4e12}, "compute-?": {"cpu_time": 200000, "memory": 5e11}}``. The
-first pattern that matches counts; resources that it does not name have the
-bound of ``max_peer_capacity``. ``*``, ``?`` and ``[...]`` match as in a shell,
-and case matters. The agent reads it when it starts. Empty: no file. Use it
-where nodes differ and are not trusted, so that none can claim more than it
-has.
+JSON file with the largest capacity that is believed of nodes, by host name or
+pattern: ``{"gpu-*": {"memory": 4e12}, "*": {"cpu_time": 200000, "memory":
+5e11}}``. A node that claims more is left out whole. The unit of ``cpu_time``
+is weighted seconds per second (CPUs times speed factor), of disk and network
+bytes per second, of memory bytes; all are above 0. The first pattern that
+matches counts; resources that it does not name have a bound above any machine
+built so far. ``*``, ``?`` and ``[...]`` match as in a shell, and case matters.
+The agent reads it when it starts. Empty: no file. Use it where nodes are not
+trusted: one that claims too much makes everybody's quota grow.
 """,
     ),
     cfg.FloatOpt(
@@ -108,29 +76,6 @@ has.
 Largest heaviness of a user on one node that is believed, without its sign, in
 quotas; at least 1. A report with more is refused whole. A user who alone uses
 a whole cloud of N users has about N. Lower it if nodes are not trusted.
-""",
-    ),
-    cfg.FloatOpt(
-        'forget_peer_after',
-        default=3600.0,
-        min=60.0,
-        max=604800.0,
-        advanced=True,
-        help="""
-Seconds of silence after which the status no longer lists a node as left out.
-Raise it if nodes are often down for longer and should stay visible.
-""",
-    ),
-    cfg.FloatOpt(
-        'desired_state_poll',
-        default=10.0,
-        min=1.0,
-        max=3600.0,
-        advanced=True,
-        help="""
-Seconds between two looks into Redis at the metric and policy that were chosen
-for the domain. Changes mostly arrive sooner, with the reports of other nodes;
-this bounds how long a lost one is missed. Lower it if nodes follow too late.
 """,
     ),
 ]

@@ -18,13 +18,6 @@ GROUP = cfg.OptGroup(
     help='Measurements, decisions and actions of the agent.',
 )
 
-_EXEMPT = """
-The VMs keep the values that they were found with. Their use still counts for
-their owner's heaviness. Use it for VMs that must never be slowed down.
-Identifiers are matched whole: the ids of Keystone and the UUIDs of instances.
-Can be changed while the agent runs (SIGHUP); a VM that becomes exempt gets
-back the values that it was found with.
-"""
 
 CONTROLS = tuple(control.value for control in resources.ResourceControl)
 
@@ -70,8 +63,8 @@ class ByControl(types.ConfigType):
 
 BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
     'max_weight_ratio': {None: defaults.MAX_WEIGHT_RATIO},
-    'weight_tolerance': {None: 0.01, 'memory': 0.05},
     'largest_step': {None: 4.0},
+    'overcommit': {None: 1.0},
 }
 """Defaults of the options that have a number for each control."""
 
@@ -88,7 +81,7 @@ def by_control(
     return {None: default[None], **(default if said is None else said)}
 
 
-def _by_control(
+def option(
     name: str,
     bounds: tuple[float, float],
     help_text: str,
@@ -211,7 +204,7 @@ changed while the agent runs (SIGHUP); a control that is left out gets back the
 values that it was found with.
 """,
     ),
-    _by_control(
+    option(
         'max_weight_ratio',
         (1.0, 1000.0),
         """
@@ -223,18 +216,7 @@ thread slows down, and calls of Nova for a heavy VM take seconds. The policy
 ``thesis`` does not use it.
 """,
     ),
-    _by_control(
-        'weight_tolerance',
-        (0.0, 0.5),
-        """
-Smallest relative change that is written to the kernel. No unit. A number holds
-for all controls; ``0.01,memory:0.05`` has another for one of them. Raise it to
-save writes; sharing becomes coarser. Memory has more by default, because what
-a VM holds of it changes all the time.
-""",
-        advanced=True,
-    ),
-    _by_control(
+    option(
         'largest_step',
         (1.01, 1000.0),
         """
@@ -253,8 +235,9 @@ The policy ``thesis`` does not use it.
         advanced=True,
         help="""
 Seconds that a metric or a policy may take in a round. One that takes longer is
-put into quarantine: the weights stay as they are, log and status say so, and
-setting it again ends it. Time in which a busy host gives the plugin no CPU
+put into quarantine: the weights stay as they are, and log and status say so.
+It is tried again after a minute, then ever more seldom, up to an hour; setting
+it again tries it at once. Time in which a busy host gives the plugin no CPU
 does not count, up to ten times the deadline. Raise it for a slow plugin on a
 node with many VMs.
 """,
@@ -301,23 +284,17 @@ and round. Set it for evaluations only.
 """,
     ),
     cfg.ListOpt(
-        'exempt_users',
+        'exempt',
         default=[],
         mutable=True,
-        help='Ids of users whose VMs are never steered.' + _EXEMPT,
-    ),
-    cfg.ListOpt(
-        'exempt_projects',
-        default=[],
-        mutable=True,
-        help='Ids of projects whose VMs are never steered.' + _EXEMPT,
-    ),
-    cfg.ListOpt(
-        'exempt_instances',
-        default=[],
-        mutable=True,
-        advanced=True,
-        help='UUIDs of VMs that are never steered.' + _EXEMPT,
+        help="""
+IDs of users, projects and servers whose VMs are never steered. The VMs keep
+the values that they were found with. Their use still counts for their owner's
+heaviness. Use it for VMs that must never be slowed down. Identifiers are
+matched whole: the IDs of Keystone and the UUIDs of servers. Can be changed
+while the agent runs (SIGHUP); a VM that becomes exempt gets back the values
+that it was found with.
+""",
     ),
     cfg.StrOpt(
         'owners_file',
@@ -344,22 +321,29 @@ for different parts. Can be changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
-        'cluster_shares',
+        'quota_source',
         default='',
         choices=[
-            ('', 'shares of the queue do not count'),
-            ('shares', 'they count'),
-            ('history', 'they count, and what was used before, too'),
+            ('', 'all are entitled to the same'),
+            ('shares', 'shares of the queue'),
+            ('history', 'these, and what was used before, too'),
+            ('instances', 'quota in Nova: number of servers'),
+            ('cores', 'quota in Nova: number of vCPUs'),
+            ('ram', 'quota in Nova: memory'),
         ],
         help="""
-Whether the shares by which the queue orders requests (``[fairness_cluster]
-shares_file``) also divide the hosts on which users' VMs run. The cluster
-service is asked in every round, by ``[DEFAULT] transport_url``. Its last
-answer counts while it is away. Shares count among the users (or projects, see
-``entity``) that have VMs; those outside the tree have the average weight. With
-``history``, users who used more than their share before have less. Weights in
-``quota_weights`` count before these. Set it if the queue runs and its shares
-are to hold for running VMs. All nodes must have the same value.
+Source of how much a user (or project, see ``entity``) is entitled to. With
+``shares`` the shares by which the queue orders requests (``[fairness_cluster]
+shares_file``) also divide the hosts on which VMs run. The cluster service is
+asked in every round, by ``[DEFAULT] transport_url``; its last answer counts
+while it is away. Shares count among those that have VMs; those outside the
+tree have the average weight. With ``history``, those who used more than their
+share before have less. With ``instances``, ``cores`` or ``ram`` twice the
+default limit entitles to twice as much: limits of Nova and unified limits of
+Keystone both count, and unlimited weighs 1. It needs ``[fairness_nova]
+service``. Weights in ``quota_weights`` count before these. Set it if the queue
+runs and its shares are to hold for running VMs, or if quotas say what users
+pay for. All nodes must have the same value.
 """,
     ),
     cfg.BoolOpt(
@@ -428,17 +412,20 @@ users. The file is read again when it changes. Values set by
 preferences in one place.
 """,
     ),
-    cfg.BoolOpt(
-        'cluster_rates',
-        default=False,
+    cfg.StrOpt(
+        'rates',
+        default='',
         advanced=True,
         help="""
-Whether the agent asks the cluster service for the rates of VMs: users set them
-for groups with ``openstack fairness group``. It asks in every round, by
-``[DEFAULT] transport_url``, and reports the CPU time of VMs, which the service
-charges. The last answer counts while the service is away. Only the metric
-``SpendingRate`` looks at rates. Set it where owners pay for parts of their
-nodes. All nodes must have the same value.
+Source of the rates spent for VMs. Only the metric ``SpendingRate`` reads
+them. ``cluster``: the cluster service, in which users set rates for groups
+with ``openstack fairness group``. It is asked in every round, by ``[DEFAULT]
+transport_url``, and hears the CPU time of VMs, which it charges; its last
+answer counts while it is away. Anything else is the path of a JSON file: an
+object with a VM's UUID as key and a rate from 0.001 to 1000000 as value, as in
+``{"53a7...": 90}``. Other VMs have 1. The file is read again when it changes.
+Empty: all VMs have the same rate. Set it where owners pay for parts of their
+nodes; all nodes ask the service, or none.
 """,
     ),
     cfg.BoolOpt(
@@ -464,18 +451,6 @@ only if it has more of them than the host has CPUs. VMs that Nova or another
 program pinned, those with dedicated CPUs, best-effort and exempt VMs are left
 alone. Unlike weights, pins can leave a CPU unused while others wait: set it
 where owners pay for parts of their nodes and VMs are always busy.
-""",
-    ),
-    cfg.StrOpt(
-        'rates_file',
-        default='',
-        advanced=True,
-        help="""
-JSON file that says what is spent for VMs: an object with a VM's UUID as key
-and a spending rate from 0.001 to 1000000 as value, as in ``{"53a7...": 90}``.
-Other VMs have 1. Only the metric ``SpendingRate`` looks at it. The file is
-read again when it changes. Empty: all VMs have the same rate. Use it where
-owners pay for parts of their nodes.
 """,
     ),
 ]

@@ -89,7 +89,7 @@ def invalid(files: Iterable[str], listed: Listed) -> list[str]:
 
 
 def _names(listed: Listed) -> dict[str, dict[str, str]]:
-    """Names of options by section; as files may write them."""
+    """Names of options that a file may use, by section."""
     known: dict[str, dict[str, str]] = {}
     for group, options in listed:
         section = str(getattr(group, 'name', group) or 'DEFAULT')
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def _written(path: str) -> Mapping[str, Iterable[str]]:
-    """Options of a file, by section, which oslo.config reads as if small."""
+    """Options of a file, by section in lower case, as oslo.config reads."""
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(path, sections).parse()

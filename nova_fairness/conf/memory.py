@@ -11,17 +11,6 @@ GROUP = cfg.OptGroup(
 )
 
 OPTS = [
-    cfg.IntOpt(
-        'minimum',
-        default=128 * 1024 * 1024,
-        min=0,
-        advanced=True,
-        help="""
-Bytes of each VM that are protected however heavy its user is; 0 or more. A VM
-that holds less is protected as a whole. Raise it if VMs of heavy users no
-longer answer while the node is short of memory.
-""",
-    ),
     cfg.FloatOpt(
         'floor_part',
         default=0.25,
@@ -29,21 +18,11 @@ longer answer while the node is short of memory.
         max=1.0,
         advanced=True,
         help="""
-Protected part of the flavor's memory, from 0 to 1. No unit. The larger of this
-and ``minimum`` counts. Raise it to promise VMs more of their flavor; with 1
-users are equal only in what the node has on top.
-""",
-    ),
-    cfg.FloatOpt(
-        'headroom',
-        default=0.125,
-        min=0.0,
-        max=1.0,
-        advanced=True,
-        help="""
-Part of what a VM holds that is protected on top, from 0 to 1, so that it can
-grow until the next round. No unit. Raise it together with ``[fairness]
-interval``.
+Part of the flavor's memory that is protected however heavy the user of a VM
+is, from 0 to 1. No unit. At least 128 MiB are. A VM that holds less is
+protected as a whole. Raise it to promise VMs more of their flavor, or if VMs
+of heavy users no longer answer while the node is short of memory; with 1 users
+are equal only in what the node has on top.
 """,
     ),
     cfg.FloatOpt(

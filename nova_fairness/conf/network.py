@@ -38,22 +38,11 @@ tunnels. A queueing discipline that another program made is never replaced.
         default='',
         help="""
 Interface through which VMs reach the network, such as ``eth1`` or ``bond0``.
-Empty: the physical port of the bridge. Set it where bridges have several
-ports, or where the port is not physical. With ``layout = auto`` it means
-``uplink``; with ``layout = tap`` what VMs send is divided there.
-""",
-    ),
-    cfg.FloatOpt(
-        'link_part',
-        default=0.98,
-        min=0.1,
-        max=1.0,
-        advanced=True,
-        help="""
-Part of ``[fairness_node] network_bandwidth`` that is divided, from 0.1 to 1.
-No unit. It is kept below the link rate so that queues build up in the host,
-where they can be divided, and not in the switch. Lower it if the network is
-not divided although VMs compete for it.
+Its link speed is the bandwidth of the node, unless ``[fairness_node]
+network_bandwidth`` is set. Empty: the physical port of the bridge, and the
+link speed of the default route. Set it where bridges have several ports, or
+where the port is not physical. With ``layout = auto`` it means ``uplink``;
+with ``layout = tap`` what VMs send is divided there.
 """,
     ),
     cfg.FloatOpt(

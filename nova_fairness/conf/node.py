@@ -4,6 +4,8 @@
 
 from oslo_config import cfg
 
+from nova_fairness.conf import fairness
+
 GROUP = cfg.OptGroup(
     'fairness_node',
     title='Capacity of a node',
@@ -18,12 +20,6 @@ know the device: with too small a value, users of the device look heavier than
 they are.
 """
 
-_OVERCOMMIT = """
-Virtual {what} that the cloud sells per physical {what}. No unit. Heaviness
-counts the supply this many times, so a higher ratio makes the resource weigh
-less. Set it to the allocation ratio of Placement if heaviness shall compare
-with that; 1 treats all resources alike.
-"""
 
 OPTS = [
     cfg.StrOpt(
@@ -62,16 +58,6 @@ BogoMIPS compare badly.
         help='Rate at which all VMs together can send, and the same to '
         'receive.' + _BANDWIDTH,
     ),
-    cfg.StrOpt(
-        'network_interface',
-        default='',
-        advanced=True,
-        help="""
-Interface whose link speed is the network bandwidth. Empty: the one of the
-default route. Set it if VMs use another one. Not used when
-``network_bandwidth`` is set.
-""",
-    ),
     cfg.IntOpt(
         'reserved_memory',
         default=0,
@@ -81,25 +67,16 @@ Bytes of memory that VMs cannot use, because the host needs them. Set it to
 Nova's ``reserved_host_memory_mb``, times 1048576.
 """,
     ),
-    cfg.FloatOpt(
-        'cpu_overcommit',
-        default=1.0,
-        min=0.01,
+    fairness.option(
+        'overcommit',
+        (0.01, 1000.0),
+        """
+Virtual resources that the cloud sells per physical one. No unit. A number
+holds for all controls; ``1,cpu:16,memory:1.5`` has others for some of them.
+Heaviness counts the supply this many times, so a higher ratio makes the
+resource weigh less. Set it to the allocation ratios of Placement if heaviness
+shall compare with these; 1 treats all resources alike.
+""",
         advanced=True,
-        help=_OVERCOMMIT.format(what='CPUs'),
-    ),
-    cfg.FloatOpt(
-        'disk_overcommit',
-        default=1.0,
-        min=0.01,
-        advanced=True,
-        help=_OVERCOMMIT.format(what='disk bandwidth'),
-    ),
-    cfg.FloatOpt(
-        'memory_overcommit',
-        default=1.0,
-        min=0.01,
-        advanced=True,
-        help=_OVERCOMMIT.format(what='memory'),
     ),
 ]

@@ -40,23 +40,6 @@ node. They must name its ``transport_url``, and their ``host`` must be that of
 """,
     ),
     cfg.StrOpt(
-        'quota_weights',
-        default='',
-        choices=[
-            ('', 'only the weights in [fairness] quota_weights count'),
-            ('instances', 'number of servers'),
-            ('cores', 'number of vCPUs'),
-            ('ram', 'memory'),
-        ],
-        help="""
-Resource whose quota in Nova says how much a user (or project, see ``[fairness]
-entity``) is entitled to: twice the default limit entitles to twice as much.
-Limits of Nova and unified limits of Keystone both count. Unlimited weighs 1.
-Weights in ``[fairness] quota_weights`` count before these. Use it if your
-quotas say what users pay for. All nodes must have the same value.
-""",
-    ),
-    cfg.StrOpt(
         'quota_section',
         default='service_user',
         advanced=True,

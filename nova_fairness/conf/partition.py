@@ -67,28 +67,6 @@ Set it if it lies elsewhere. All processes of the service must have the same.
 """,
     ),
     cfg.FloatOpt(
-        'interval',
-        default=30.0,
-        min=1.0,
-        advanced=True,
-        help="""
-Seconds between two looks at both sides; at least 1. Raise it if the batch
-system is busy with answering.
-""",
-    ),
-    cfg.FloatOpt(
-        'adjust_interval',
-        default=300.0,
-        min=1.0,
-        advanced=True,
-        help="""
-Seconds between two times that use of both sides is told to the other and
-shares of groups are adjusted in the batch system; at least 1. Slurm reckons
-with them at its own times (``PriorityCalcPeriod``, usually 300 s). Lower it if
-``half_life`` is minutes.
-""",
-    ),
-    cfg.FloatOpt(
         'patience',
         default=300.0,
         min=0.0,

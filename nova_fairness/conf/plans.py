@@ -5,6 +5,8 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_fairness.model import plans
+
 GROUP = cfg.OptGroup(
     'fairness_plans',
     title='Plans of moves',
@@ -36,10 +38,7 @@ and see what it would do. All processes of the service must have the same.
         default=['rescue'],
         advanced=True,
         item_type=types.String(
-            choices=[
-                *('consolidate', 'repack', 'balance', 'rescue', 'help'),
-                'market',
-            ],
+            choices=[each.value for each in plans.CHOICES],
             ignore_case=False,
         ),
         help="""
@@ -55,23 +54,14 @@ empty a host whatever goals are set. Set it to what the cloud is run for.
 """,
     ),
     cfg.FloatOpt(
-        'interval',
-        default=30.0,
-        min=1.0,
-        advanced=True,
-        help="""
-Seconds between two looks at hosts, servers and live migrations; at least 1.
-Raise it if Nova is busy with answering.
-""",
-    ),
-    cfg.FloatOpt(
         'hold',
         default=300.0,
         min=0.0,
         advanced=True,
         help="""
-Seconds for which moves must have been worth it before they are proposed.
-Raise it if plans follow what lasts only a short time.
+Seconds for which moves must have been worth it before they are proposed, and a
+host empty before it is disabled. Raise it if plans follow what lasts only a
+short time, or hosts come back too often.
 """,
     ),
     cfg.FloatOpt(
@@ -227,16 +217,6 @@ again when a request lacks room, or fewer than ``spare`` are left. Set it if
 hosts without servers are to use less power.
 """,
     ),
-    cfg.FloatOpt(
-        'empty_for',
-        default=600.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Seconds for which a host must have been empty before it is disabled. Raise it
-if hosts come back too often.
-""",
-    ),
     cfg.ListOpt(
         'power_command',
         default=[],
@@ -244,18 +224,9 @@ if hosts come back too often.
         help="""
 Program and arguments, with commas between them, that power a host down or up,
 such as ``/usr/local/bin/host-power,--quiet``. ``down`` or ``up`` and the name
-of the host are added; no shell runs it. Empty: hosts stay powered. Set it
-together with ``disable_empty``.
-""",
-    ),
-    cfg.FloatOpt(
-        'power_timeout',
-        default=60.0,
-        min=1.0,
-        advanced=True,
-        help="""
-Seconds after which ``power_command`` is killed; at least 1. Plans wait for it
-meanwhile. Raise it if the command takes longer; it need not wait for the host.
+of the host are added; no shell runs it. It is killed after 60 seconds; it need
+not wait for the host. Empty: hosts stay powered. Set it together with
+``disable_empty``.
 """,
     ),
 ]

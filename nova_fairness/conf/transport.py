@@ -39,11 +39,11 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     # Likewise those of notifications; this transport is never used.
     oslo_messaging.get_notification_transport(conf, 'fake:')
     conf.set_default('transport_url', '')
-    register_what_watches(conf)
+    register_watchers(conf)
 
 
-def register_what_watches(conf: cfg.ConfigOpts) -> None:
-    """Register what newer releases register on the global object only."""
+def register_watchers(conf: cfg.ConfigOpts) -> None:
+    """Register options that newer releases put on the global object only."""
     for path, options in (
         ('_metrics', 'oslo_messaging_metrics'),
         ('_tracing', 'oslo_messaging_tracing'),

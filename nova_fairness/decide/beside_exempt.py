@@ -23,6 +23,9 @@ TURNS = 40
 """Turns after which no test moved a user by more than 0.1 %."""
 
 DAMPED = 0.7
+"""Part of the step to the weight that would be right: exempt VMs make steps
+too long, and the whole step goes past the end."""
+
 _NEXT_TO_NOTHING = 1e-9
 
 

@@ -19,9 +19,9 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting as waiting_module
 
 RIVAL = 0.05
-"""Part of what the only VM that wants more uses, from which the others, all
-that they use together, are its rivals: below it, there is nothing to be had
-from them."""
+"""Part of what the only VM that wants more uses. Other VMs that together use
+less are no rivals: it can gain nothing from them. The case is one VM of 8
+vCPUs against 40 that want 0.3 CPUs each."""
 
 Judged = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""

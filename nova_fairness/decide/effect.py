@@ -16,7 +16,8 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import filling
 
 TELLING = 0.1
-"""Part of the CPU time that the two divisions must give to different VMs."""
+"""Part of the CPU time that two divisions must give to different VMs. Where
+both are alike, they tell nothing of the kernel."""
 
 NEWEST = 0.2
 """Part that the newest interval has in what was seen lately."""
@@ -25,8 +26,9 @@ ENOUGH = 5
 """Intervals that must have told something."""
 
 FOLLOWED = 0.3
-"""How far VMs must follow their weights, 1 being wholly. Few CPUs and many
-threads divide coarsely, so that less than 1 is usual."""
+"""Part of the effect that weights should have. Below it, the kernel ignores
+weights, as with a scheduler that was replaced. Few CPUs and many threads
+divide coarsely, so that less than 1 is usual."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,7 +91,7 @@ class Evidence:
 
     @property
     def told(self) -> float | None:
-        """The mean; ``None`` until anything was seen."""
+        """Mean of the evidence; ``None`` before the first interval."""
         return self.mean if self.count else None
 
     @property

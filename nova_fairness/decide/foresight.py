@@ -23,19 +23,22 @@ from nova_fairness.shares import maxmin
 from nova_fairness.shares import waiting
 
 SHORT = 1.01
-"""A node is short of what is wanted so many times what it has or more, ..."""
+"""Part of what a node has, above which wants are a shortage. On small nodes,
+0.05 CPUs are more than 1 %."""
 
 LACKING = 0.05
-"""... or so many CPUs more than it has: however large it is, one vCPU that
-lacks more than noise counts, ..."""
+"""The other limit, in CPUs: one vCPU that lacks more than noise counts,
+however large the node is. The case is four users of one vCPU on a full node of
+256 CPUs."""
 
 UNMET = 1.1
-"""... or so many times the use of its users, where they have nearly all that
-there is: users cannot have what the host itself needs."""
+"""Part of what users of a node have, above which wants are a shortage where
+users have nearly all that there is: users cannot have what the host itself
+needs."""
 
 SHARP = 0.05
-"""Where what was worked out leaves users further apart than this (part of
-their heaviness, by a natural logarithm of weights), feedback decides."""
+"""Part of their heaviness, by a natural logarithm of weights. If users would
+differ by more, feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
@@ -61,7 +64,7 @@ _AGAIN = 4
 went: most of them are where they should be."""
 
 _MORE = 1e-3
-"""Part of the usage by which it is probed how much heavier more makes."""
+"""Part of the usage of a user by which the slope of a metric is probed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,27 +139,18 @@ class Course:
         return Course(found, last)
 
 
-def end(
-    knowledge: foresight_model.CpuKnowledge, ratio: float
-) -> foresight_model.CpuTarget:
-    """Work out the weighted max-min allocation that weights can reach.
-
-    With a metric that is no share it is the one in which users who compete
-    are equally heavy.
-
-    :param ratio: largest by smallest weight of a node, >= 1.
-    """
-    return searched(knowledge, ratio, None, STEPS).end
-
-
 def searched(
     knowledge: foresight_model.CpuKnowledge,
     ratio: float,
-    before: ForesightSearch | None,
-    steps: int,
+    before: ForesightSearch | None = None,
+    steps: int = STEPS,
 ) -> ForesightSearch:
-    """Work out the same in several calls, of some steps each.
+    """Work out the weighted max-min allocation that weights can reach.
 
+    With a metric that is no share it is the one in which users who compete
+    are equally heavy. Several calls can share the work.
+
+    :param ratio: largest by smallest weight of a node, >= 1.
     :param before: the call before, ``None`` for the first. Users, nodes and
         what is wanted may have changed since: the search goes on from where
         it is.

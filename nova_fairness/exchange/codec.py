@@ -123,10 +123,10 @@ class StaticContent(NamedTuple):
     def report_of(
         self, head: Head, users: report.UserTable
     ) -> report.NodeReport:
-        """The report of a message.
+        """Build the report of a message.
 
-        :param head: of it.
-        :param users: what its numbers are.
+        :param head: head of the message.
+        :param users: table of its numbers.
         """
         return report.NodeReport(
             host=head.host,
@@ -234,10 +234,10 @@ def head(message: object) -> Head:
 
 
 def shorten(message: object, new: Head, before: StaticContent) -> Short | None:
-    """A message but for its numbers, if nothing else has changed.
+    """Take only the numbers of a message if nothing else has changed.
 
     :param new: what :func:`head` made of it.
-    :param before: what the host's last message said.
+    :param before: other fields of the host's last message.
     :returns: ``None`` if it must be read by :func:`decode`.
     """
     if not isinstance(message, dict) or not _says_again(message, before):
@@ -319,7 +319,7 @@ def _check_count(users: object, limits: bounds.Bounds) -> None:
         raise exception.ReportRefused(
             'malformed',
             f'{_WHAT} is of {len(users)} users; expected at most '
-            f'{limits.max_users} ([fairness_exchange] max_users)',
+            f'{limits.max_users}',
         )
 
 

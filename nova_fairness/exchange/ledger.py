@@ -17,6 +17,7 @@ from nova_fairness.exchange import codec
 from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import tables
 from nova_fairness.model import report
+from nova_fairness.model import wording
 
 
 class PendingMessage(NamedTuple):
@@ -205,9 +206,9 @@ class ReportLedger:
         return self._waiting.setdefault(short.head.host, waiting) is waiting
 
     def settle(self, host: str = '') -> MessageResults:
-        """Look at the numbers that were postponed.
+        """Check the postponed numbers of messages.
 
-        :param host: whose; empty: everybody's.
+        :param host: sender; empty for all.
         """
         if host:
             found = self._waiting.pop(host, None)
@@ -381,9 +382,10 @@ class ReportLedger:
         if more > 0 and self._rows + more > most:
             raise exception.ReportRefused(
                 'full',
-                f'there is no room for {more} more users of {host}: at most '
+                f'there is no room for {wording.counted(more, "more user")}'
+                f' of {host}: at most '
                 f'{most} of all hosts are kept ([fairness_exchange] '
-                'max_total_users)',
+                'max_peers)',
             )
 
     def _forget(self, now_s: float) -> None:

@@ -26,6 +26,9 @@ LARGEST_CAPACITY: Mapping[str, float] = {
 }
 """Of one node, unless configured; above anything built so far."""
 
+MEAN_USERS = 500
+"""Users of a peer on average for which there is room, at 300 bytes each."""
+
 HUGE = 1e300
 """Numbers below it can be added up without becoming infinite."""
 
@@ -59,7 +62,7 @@ class Bounds:
 
     :ivar domain: nodes of one domain exchange reports.
     :ivar view_max_age: intervals after which a report is too old.
-    :ivar max_users: in one report.
+    :ivar max_users: in one report; more than any node has VMs.
     :ivar max_total_users: rows of all kept reports together.
     :ivar max_peers: hosts that are remembered.
     :ivar capacity: (r,) largest of one node; per second where time-shared.
@@ -68,13 +71,13 @@ class Bounds:
     :ivar max_heaviness: largest magnitude of a user's heaviness on a node,
         norm units.
     :ivar forget_after_s: a peer that was silent that long is not known any
-        more.
+        more; an hour is longer than a node takes to start again.
     """
 
     domain: str = 'nova-fairness'
     view_max_age: float = 3.0
     max_users: int = 10_000
-    max_total_users: int = 1_000_000
+    max_total_users: int = MEAN_USERS * 2_000
     max_peers: int = 2_000
     capacity: resources.Vector = dataclasses.field(
         default_factory=lambda: resources.RESOURCES.vector(**LARGEST_CAPACITY)
@@ -102,7 +105,7 @@ class Bounds:
         for pattern, capacity in self.capacities:
             if fnmatch.fnmatchcase(host, pattern):
                 return capacity, f'{CAPACITY_FILE}: {pattern}'
-        return self.capacity, 'max_peer_capacity'
+        return self.capacity, f'{CAPACITY_FILE} names no other'
 
 
 def converted(value: object, kind: type[_Kind], what: str) -> _Kind:

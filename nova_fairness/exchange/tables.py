@@ -23,6 +23,7 @@ from nova_fairness.exchange import limits as bounds
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from nova_fairness.model import wording
 
 FIRST = 2
 """Columns before the resources."""
@@ -50,9 +51,9 @@ SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
-    """Put everything but the ids side by side: (u, 2 + 3r + 2g).
+    """Join all columns but the ids to one array, (u, 2 + 3r + 2g).
 
-    The numbers of vCPUs are 0 if the wants are not told.
+    Grades of vCPUs are 0 if the table has none.
     """
     untold = np.zeros((len(table), 2 * report.GRADES))
     return np.column_stack(
@@ -265,7 +266,7 @@ def _block(written: object, rows: int) -> resources.Vector:
         raise exception.ReportRefused(
             'malformed',
             f'the report: table holds {len(octets)} bytes; expected {size} '
-            f'for {rows} users',
+            f'for {wording.counted(rows, "user")}',
         )
     block = np.frombuffer(octets, WRITTEN).reshape(rows, COLUMNS)
     return block.astype(np.float64, copy=False)

@@ -90,7 +90,8 @@ class Metric(abc.ABC):
     Only :meth:`instances` must be written. Implementations are pure: they
     return new arrays, never change their arguments and keep no state. A
     metric that raises, returns the wrong shape or something not finite, or
-    exceeds its deadline is quarantined; the weights stay as they are.
+    exceeds its deadline is quarantined; the weights stay as they are until
+    it works again.
     """
 
     description: ClassVar[str]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from nova_fairness import exception
 from nova_fairness.measure import metric as metric_base
+from nova_fairness.model import wording
 
 _Array = TypeVar('_Array', bound=npt.NDArray[Any])
 
@@ -124,7 +125,8 @@ def _checked(name: str, returned: object, rows: int) -> metric_base.Heaviness:
     if bad.size:
         raise exception.PluginMisbehaved(
             f'{name} returned {heaviness[bad[0]]} in row {bad[0]} '
-            f'({bad.size} of {rows} rows), expected finite numbers'
+            f'({bad.size} of {wording.counted(rows, "row")}), expected finite'
+            ' numbers'
         )
     return heaviness
 

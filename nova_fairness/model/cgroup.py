@@ -23,6 +23,7 @@ _OF_LIBVIRT = re.compile(r'(^|-)(qemu|lxc)(-|\\x2d)\d+(-|\\x2d)')
 _OCTAL = re.compile(r'\\([0-3][0-7]{2})')
 _OF_VMS = ('machine', 'machine.slice')
 _INNER = re.compile(r'(/libvirt)?/(emulator|vcpu\d+|iothread\d+)$')
+_BELOW_SCOPE = '/libvirt'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,8 +61,12 @@ def group_of_vm(process_group: str) -> str:
 
     >>> group_of_vm('/machine/qemu-1-a.libvirt-qemu/emulator')
     '/machine/qemu-1-a.libvirt-qemu'
+    >>> group_of_vm('/machine.slice/machine-qemu-1-a.scope/libvirt')
+    '/machine.slice/machine-qemu-1-a.scope'
     """
-    return _INNER.sub('', process_group) or '/'
+    outer = _INNER.sub('', process_group)
+    scope = outer.removesuffix(_BELOW_SCOPE)
+    return (scope if is_private(scope) else outer) or '/'
 
 
 def is_private(vm_group: str) -> bool:
@@ -95,11 +100,7 @@ def is_for_vms(group: str) -> bool:
     parts = group.strip('/').split('/')
     if '..' in parts:
         return False
-    return (
-        parts[0] in _OF_VMS
-        or is_private(group_of_vm(group))
-        or (parts[-1] == 'libvirt' and is_private('/'.join(parts[:-1])))
-    )
+    return parts[0] in _OF_VMS or is_private(group_of_vm(group))
 
 
 def relative(process_group: str, level: int) -> str:
@@ -123,8 +124,8 @@ def relative(process_group: str, level: int) -> str:
         above = process_group.rpartition('/')[0]
         return f'{above}/vcpu{FIRST_VCPU - level}'
     if level < 0:
-        inner = f'{own}/libvirt'
-        if level == -1 and process_group.startswith(f'{inner}/'):
+        inner = f'{own}{_BELOW_SCOPE}'
+        if level == -1 and f'{process_group}/'.startswith(f'{inner}/'):
             return inner
         raise ValueError(f'{own} has no group of level {level}')
     parts = own.strip('/').split('/')

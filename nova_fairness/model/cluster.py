@@ -177,6 +177,8 @@ class Budgets:
         taken by running servers until the end of the period, by account that
         has a budget; below 0 if an account has more servers than the budget
         lasts for.
+    :ivar used: unit-seconds of this period that were used up to ``at``, by
+        the same accounts.
     """
 
     weights: Mapping[str, float]
@@ -184,6 +186,7 @@ class Budgets:
     at: float
     ends: tuple[float, float]
     left: Mapping[str, tuple[float, float]]
+    used: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

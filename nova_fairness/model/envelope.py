@@ -2,11 +2,13 @@
 
 """The form that oslo.messaging gives to a message: JSON that holds JSON."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import json
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.model import plain
 
 _VERSION = '2.'
 
@@ -26,6 +28,33 @@ def with_message(body: bytes, inner: Mapping[str, Any]) -> bytes:
     return json.dumps({**envelope, 'oslo.message': json.dumps(inner)}).encode()
 
 
+def named_servers(arguments: Any) -> list[str]:
+    """Servers of a build or an unshelve, by name and UUID, for the log.
+
+    :param arguments: of the method; servers of another form are left out.
+    """
+    given = _mapping(arguments)
+    builds = given.get('build_requests')
+    found = [
+        _fields(each).get('instance')
+        for each in (builds if isinstance(builds, list) else ())
+    ]
+    servers = map(_fields, (*found, given.get('instance')))
+    return [_named(each) for each in servers if each.get('uuid')]
+
+
+def scheduler_hints(arguments: Any) -> Iterator[dict[str, Any]]:
+    """Hints of each request of a build or an unshelve.
+
+    :param arguments: of the method; none come of those of another form.
+    """
+    given = _mapping(arguments)
+    listed = given.get('request_specs')
+    specs = listed if isinstance(listed, list) else []
+    for spec in (*specs, given.get('request_spec')):
+        yield _mapping(_fields(spec).get('scheduler_hints'))
+
+
 def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     try:
         envelope = json.loads(body)
@@ -41,3 +70,17 @@ def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             f'a message must be of version {_VERSION}x and an object'
         )
     return envelope, inner
+
+
+def _named(server: Mapping[str, Any]) -> str:
+    name, uuid = server.get('display_name'), server['uuid']
+    return plain.line(f'{name} ({uuid})' if name else uuid)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Fields of an object of Nova; none of anything else."""
+    return _mapping(_mapping(value).get('nova_object.data'))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -14,6 +14,7 @@ import math
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
+from nova_fairness.model import plans
 from nova_fairness.model import request
 
 
@@ -25,8 +26,8 @@ class Bid:
     :ivar vcpus: of the server, >= 1.
     :ivar demand: what a host must have to hold it, beside the amounts that it
         has; ``None`` if it may not be moved.
-    :ivar cost: of moving it, > 0, in any unit that all have in common; 1 for
-        all makes the moves the fewest.
+    :ivar cost: of moving it, > 0, MB of memory that is sent; 1 for all makes
+        the moves the fewest. Moves tell it in whole MB.
     :ivar moved_at: when it was moved last, seconds of the epoch.
     :raises BadSnapshot: if a number is none of these.
     """
@@ -89,25 +90,6 @@ class MarketState:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MarketMove:
-    """A server goes from one host to another while it runs.
-
-    :ivar server: UUID.
-    :ivar source: name of the host that it leaves.
-    :ivar target: name of its new host.
-    :ivar wave: moves of one wave have room at the same time, once those of
-        the waves before are done; 1 is first.
-    :ivar cost: as in its bid.
-    """
-
-    server: str
-    source: str
-    target: str
-    wave: int
-    cost: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Stand:
     """Share and cores of a server on its host.
 
@@ -138,7 +120,7 @@ class MarketPlan:
         is moved; '' if all did.
     """
 
-    moves: tuple[MarketMove, ...]
+    moves: tuple[plans.Move, ...]
     stands: Mapping[str, Stand]
     prices: Mapping[str, Mapping[str, float]]
     level: tuple[float, float]
@@ -146,9 +128,9 @@ class MarketPlan:
     homeless: str = ''
 
     @property
-    def cost(self) -> float:
-        """Of all moves together."""
-        return sum(each.cost for each in self.moves)
+    def cost_mb(self) -> int:
+        """Memory that all moves send, MB."""
+        return sum(each.cost_mb for each in self.moves)
 
 
 SMALLEST = 0.001

@@ -8,6 +8,22 @@ sequences that a terminal obeys, marks that turn the direction of writing, and
 halves of characters that cannot be encoded.
 """
 
+import re
+
+_TAGS = re.compile(
+    r'\s*<[/!]?(?:a|address|b|body|br|center|div|doctype|h[1-6]|head|hr|html'
+    r'|meta|p|pre|span|style|title)\b[^<>]*>\s*',
+    re.IGNORECASE,
+)
+"""Tags of pages that proxies and services answer to programs, too."""
+
+
+def untagged(text: str) -> str:
+    """The same without tags of HTML."""
+    if '<' not in text:
+        return text
+    return _TAGS.sub(' ', text).strip()
+
 
 def line(text: object) -> str:
     """One line: what cannot be printed is written as an escape sequence."""

@@ -22,6 +22,9 @@ class Goal(enum.Enum):
     CONSOLIDATE = 'consolidate'
     """Fewer hosts are in use."""
 
+    REPACK = 'repack'
+    """All servers are packed again, on fewer hosts."""
+
     BALANCE = 'balance'
     """No host is much fuller than others."""
 
@@ -34,11 +37,13 @@ class Goal(enum.Enum):
     MARKET = 'market'
     """A rate buys as much of every host."""
 
-    REPACK = 'repack'
-    """All servers are packed again, on fewer hosts."""
-
     EMPTY = 'empty'
     """A host that an operator named has nothing left on it."""
+
+
+CHOICES = tuple(each for each in Goal if each is not Goal.EMPTY)
+"""Goals that the configuration names; a host is emptied when it is asked for.
+"""
 
 
 class PlanState(enum.Enum):
@@ -280,7 +285,7 @@ _SENTENCES: Mapping[PlanCause, str] = types.MappingProxyType(
         ),
         PlanCause.LATE: 'its time is over',
         PlanCause.NO_USE: 'what it was for, or one of its servers, changed',
-        PlanCause.REPLACED: 'a plan took its place that matters more',
+        PlanCause.REPLACED: 'a plan that matters more replaced it',
         PlanCause.MANY_FAILED: 'its moves failed',
         PlanCause.ASKED: 'Nova was asked for it',
         PlanCause.NOT_ASKED: 'Nova knows nothing of it: it is asked for again',
@@ -394,7 +399,7 @@ class Stay:
 
     @property
     def sentence(self) -> str:
-        """Name and cause."""
+        """Sentence with the name of the server and the cause."""
         return f'{self.name or self.server}: {sentence(self.cause, self.text)}'
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import datetime as dt
 from typing import Any
 
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
+from nova_fairness.model import moments
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
+from nova_fairness.model import wording
 
 _HELD = request_model.State.HELD
 
@@ -178,10 +179,11 @@ def summary(
     if request.first is not None and request.state is _HELD:
         told.append('An operator put it before all others of its kind.')
     if place:
-        told += _uses(request, place.factors)
+        told += _uses(place.factors)
         before = place.position - 1
         told.append(
-            f'{_counted(before, "request")} before it.'
+            f'{wording.counted(before, "request is", "requests are")}'
+            ' before it.'
             if before
             else 'It is next.'
         )
@@ -190,8 +192,8 @@ def summary(
             told.append(_reserved(place.reserved))
         if estimate:
             told.append(
-                f'It starts at about {_time(estimate.p50)}, and by'
-                f' {_time(estimate.p90)} nine times of ten.'
+                f'It starts at about {moments.sentence(estimate.p50)}, and by'
+                f' {moments.sentence(estimate.p90)} nine times of ten.'
             )
     return [*told, f'{read.sentence[0].upper()}{read.sentence[1:]}.']
 
@@ -214,7 +216,7 @@ def leave_facts(
         'cause': leave.cause.value,
         'for_request': (leave.request or None) if sees_request else None,
         'action': leave.action.value,
-        'leaves_at': _exact(leave.at),
+        'leaves_at': moments.answer(leave.at),
         **_reason_facts(leave.why, audience, project),
     }
 
@@ -229,7 +231,7 @@ def risk_facts(
     return {
         'server': known.server,
         'state': known.state.value,
-        'since': _exact(known.since),
+        'since': moments.answer(known.since),
         **_reason_facts(known.why, audience, known.project),
     }
 
@@ -259,11 +261,11 @@ def turn_facts(
         'server': leave.server if sees_server else None,
         'for_project': (leave.for_project or None) if sees_other else None,
         'outcome': leave.outcome,
-        'chosen_at': _exact(leave.chosen_at),
-        'told_at': _maybe(leave.told_at),
-        'acted_at': _maybe(leave.acted_at),
-        'freed_at': _maybe(leave.gone_at),
-        'returned_at': _maybe(leave.returned_at),
+        'chosen_at': moments.answer(leave.chosen_at),
+        'told_at': moments.answer(leave.told_at),
+        'acted_at': moments.answer(leave.acted_at),
+        'freed_at': moments.answer(leave.gone_at),
+        'returned_at': moments.answer(leave.returned_at),
         'answered': leave.answered,
         'notice_s': leave.notice_s,
         'lost_vcpu_s': leave.lost_vcpu_s,
@@ -304,10 +306,10 @@ def ending(
     """
     told = []
     if ends_at is not None:
-        told.append(f'It may run until {_time(ends_at)}.')
+        told.append(f'It may run until {moments.sentence(ends_at)}.')
     for each in leaves:
         if each.state in _LEAVING:
-            how = _LEAVING[each.state].format(at=_time(each.at))
+            how = _LEAVING[each.state].format(at=moments.sentence(each.at))
             why = reason.told(each.why, audience, each.project).sentence
             told.append(f'Server {each.server} {how}: {why}.')
             if each.state in eviction.GOING:
@@ -329,16 +331,14 @@ def risking(
     return told
 
 
-def _uses(
-    request: request_model.Request, factors: cluster.Factors
-) -> list[str]:
+def _uses(factors: cluster.Factors) -> list[str]:
     project = factors.get(cluster.PROJECT_USE)
     if project is None:
         return []
-    text = f'Project {request.project} has used {_times(project)} its share'
+    text = f'Its project has used {project:.0%} of its share'
     user = factors.get(cluster.USER_USE)
     if user is not None:
-        text += f', user {request.user} {_times(user)} theirs'
+        text += f', its user {user:.0%} of theirs'
     return [f'{text}.']
 
 
@@ -347,7 +347,8 @@ def _missing(told: reason.ReadableReason) -> list[str]:
     if 'asked' not in numbers or 'free' not in numbers:
         return []
     amount = numbers['asked'] - numbers['free']
-    return [f'{_counted(amount, told.subject, "")} missing.']
+    what = told.subject
+    return [f'{wording.counted(amount, f"{what} is", f"{what} are")} missing.']
 
 
 def _reserved(reservation: cluster.Reservation) -> str:
@@ -355,29 +356,5 @@ def _reserved(reservation: cluster.Reservation) -> str:
         return 'Room is kept for it as servers end.'
     return (
         'Room is reserved for it, expected to be free at'
-        f' {_time(reservation.at)}.'
+        f' {moments.sentence(reservation.at)}.'
     )
-
-
-def _exact(at_s: float) -> str:
-    return dt.datetime.fromtimestamp(at_s, dt.UTC).isoformat(
-        timespec='seconds'
-    )
-
-
-def _maybe(at_s: float | None) -> str | None:
-    return None if at_s is None else _exact(at_s)
-
-
-def _time(at_s: float) -> str:
-    return f'{dt.datetime.fromtimestamp(at_s, dt.UTC):%Y-%m-%d %H:%M} UTC'
-
-
-def _counted(amount: float, what: str, plural: str = 's') -> str:
-    if amount == 1:
-        return f'1 {what} is'
-    return f'{amount:g} {what}{plural} are'
-
-
-def _times(factor: float) -> str:
-    return f'{factor:.{1 if factor >= 1 else 2}f} times'

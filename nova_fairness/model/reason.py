@@ -14,6 +14,7 @@ import dataclasses
 import enum
 
 from nova_fairness import exception
+from nova_fairness.model import wording
 
 
 class Reason(enum.Enum):
@@ -43,6 +44,7 @@ class Reason(enum.Enum):
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
+    GROUP_IS_FULL = 'group_is_full'
     ROOM_IN_VAIN = 'room_in_vain'
     LEAVING_IS_LIMITED = 'leaving_is_limited'
     ROOM_IS_MADE = 'room_is_made'
@@ -81,22 +83,23 @@ _SENTENCES = {
         ' after they end the hold'
     ),
     Reason.NO_HOST_MATCHES: (
-        'none of {hosts:g} hosts has the zone, aggregates and traits asked for'
+        'none of {hosts:host|hosts} has the zone, aggregates and traits asked'
+        ' for'
     ),
     Reason.TOO_LARGE: (
-        'a server needs {asked:g} {subject}, the host that comes closest'
-        ' gives {most:g} when it is empty'
+        'a server needs {asked:g} {subject}, and no host gives one server'
+        ' more than {most:g}, even when it is empty'
     ),
     Reason.GROUP_TOO_LARGE: (
-        '{asked:g} servers are to start together {subject}, the hosts that'
-        ' match take {most:g} when they are empty'
+        '{asked:server is|servers are} to start together {subject}, the hosts'
+        ' that match take {most:g} when they are empty'
     ),
     Reason.OVER_CEILING: (
         'the project may have {ceiling:g} {subject} and has {used:g};'
-        ' {asked:g} more are asked for'
+        ' it asks for {asked:g} more'
     ),
     Reason.OVER_ACCOUNT_CEILING: (
-        '{asked:g} {subject} are asked for, it has {used:g} and may have'
+        'it asks for {asked:g} {subject}, which has {used:g} and may have'
         ' {ceiling:g}'
     ),
     Reason.OVER_BORROWING_LIMIT: (
@@ -104,8 +107,8 @@ _SENTENCES = {
         ' {limit:g} may be'
     ),
     Reason.BUDGET_SPENT: (
-        'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
-        ' {subject} are left'
+        'it may use up to {asked:unit-hour|unit-hours}, and the budget of'
+        ' {subject} has {left:g} left'
     ),
     Reason.ACCOUNT_SET_ASIDE: (
         'a limit of {subject} cannot be used, so nothing below it starts;'
@@ -115,41 +118,48 @@ _SENTENCES = {
         'requests of {subject} start at certain times, next in {opens_h:g} h'
     ),
     Reason.OVER_SHARED_PART: (
-        '{asked:g} {subject} beyond the guaranteed part are asked for, all'
-        ' that projects share is {shared:g}'
+        'it needs {asked:g} {subject} of what all projects share, and that'
+        ' is {shared:g} in all'
     ),
     Reason.LEFT_TO_NOVA: 'no host has {subject}; Nova judges it',
     Reason.NOMINAL_IS_LENT: (
-        '{asked:g} {subject} are asked for, which it owns and others use;'
-        ' {free:g} are left, and it comes before those who borrow'
+        'it asks for {asked:g} {subject}, which owns them while others use'
+        ' them; {free:g} can be had now, and it comes before those who borrow'
     ),
     Reason.SHARED_PART_TAKEN: (
-        '{asked:g} {subject} beyond the guaranteed part are asked for,'
-        ' {free:g} of the shared {shared:g} are left'
+        'it needs {asked:g} {subject} of what all projects share: {free:g} of'
+        ' {shared:g} are free'
     ),
     Reason.NO_ROOM: (
         'a server needs {asked:g} {subject}, the host that comes closest has'
         ' {free:g} left'
     ),
     Reason.GROUP_HAS_NO_ROOM: (
-        '{asked:g} servers start together, {fit:g} of them fit now'
+        '{asked:server starts|servers start} together, room now is for {fit:g}'
+    ),
+    Reason.GROUP_IS_FULL: (
+        '{asked:server of the group waits|servers of the group wait}, the'
+        ' hosts that match take {most:g} beside those of the group that run'
     ),
     Reason.ROOM_IN_VAIN: (
         'servers left for requests of the project that did not use their room;'
         ' none leave for it for {again_h:g} h'
     ),
     Reason.LEAVING_IS_LIMITED: (
-        '{servers:g} servers would leave for it, {left:g} more may now, and'
-        ' {limit:g} in an hour'
+        '{servers:server|servers} would leave for it, {left:g} more may now,'
+        ' and {limit:g} in an hour'
     ),
     Reason.ROOM_IS_MADE: (
-        'room is promised to it, {servers:g} servers leave for it'
+        'room is reserved for it: it starts after {servers:server|servers}'
+        ' made room'
     ),
     Reason.BEHIND_OTHERS: (
-        'what is left is kept for the first of {before:g} requests before it'
+        'what is left is kept for the first of {before:request|requests}'
+        ' before it'
     ),
     Reason.BEYOND_DEPTH: (
-        '{before:g} requests are before it, and {depth:g} are tried at once'
+        '{before:request is|requests are} before it, and {depth:g} are tried'
+        ' at once'
     ),
     Reason.ROOM_KEPT: 'room is kept for it',
     Reason.ROOM_LOST: 'the room that was kept for it is gone',
@@ -176,12 +186,12 @@ _SENTENCES = {
         ' {ran_s:.0f} s'
     ),
     Reason.AT_RISK: (
-        'its owner uses {times:.1f} times their share, and {waiting:g}'
-        ' requests wait for room'
+        'its owner uses {times:.1f} times their share, and'
+        ' {waiting:request waits|requests wait} for room'
     ),
     Reason.RETIRES: (
         'it is done, its owner uses {times:.1f} times their share, and'
-        ' {waiting:g} requests wait for room'
+        ' {waiting:request waits|requests wait} for room'
     ),
     Reason.KEEPS_FREE: (
         '{kept:.1f} % of all {subject} are to be free, {free:.1f} % are'
@@ -206,6 +216,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
+    Reason.GROUP_IS_FULL: ('asked', 'most'),
     Reason.ROOM_IN_VAIN: ('again_h',),
     Reason.LEAVING_IS_LIMITED: ('servers', 'left', 'limit'),
     Reason.ROOM_IS_MADE: ('servers',),
@@ -313,6 +324,7 @@ AUDIENCES: dict[Reason, Mapping[str, FieldAudience]] = {
         'asked': _ALL,
         'fit': _ALL,
     },
+    Reason.GROUP_IS_FULL: {_SUBJECT: _UNUSED, 'asked': _ALL, 'most': _ALL},
     Reason.ROOM_IN_VAIN: {_SUBJECT: _UNUSED, 'again_h': _ALL},
     Reason.LEAVING_IS_LIMITED: {
         _SUBJECT: _UNUSED,
@@ -349,19 +361,17 @@ by operators alone: others read its token."""
 
 _WITHHELD: dict[Reason, str] = {
     Reason.OVER_CEILING: (
-        '{asked:g} {subject} are asked for, more than its project may still'
-        ' have'
+        'it asks for {asked:g} {subject}, more than its project may still have'
     ),
     Reason.OVER_ACCOUNT_CEILING: (
-        '{asked:g} {resource} are asked for, more than {account} may still'
-        ' have'
+        'it asks for {asked:g} {resource}, more than {account} may still have'
     ),
     Reason.OVER_BORROWING_LIMIT: (
         'with it more {resource} would be borrowed than {account} may'
     ),
     Reason.BUDGET_SPENT: (
-        'it may use up to {asked:g} unit-hours, more than is left of the'
-        ' budget of {account}'
+        'it may use up to {asked:unit-hour|unit-hours}, more than is left of'
+        ' the budget of {account}'
     ),
     Reason.ACCOUNT_SET_ASIDE: (
         'a limit of {account} cannot be used, so nothing below it starts;'
@@ -371,8 +381,8 @@ _WITHHELD: dict[Reason, str] = {
         'requests of {account} start at certain times, next in {opens_h:g} h'
     ),
     Reason.NOMINAL_IS_LENT: (
-        '{asked:g} {resource} are asked for, which {account} owns and others'
-        ' use, and it comes before those who borrow'
+        'it asks for {asked:g} {resource}, which {account} owns and others use'
+        ', and it comes before those who borrow'
     ),
     Reason.MAKES_ROOM: (
         'it makes room for a request of another project, and has run for'
@@ -397,6 +407,20 @@ _CLASS_AND_ACCOUNT = frozenset(
 HOLDS = frozenset({Reason.HELD_BY_OPERATOR, Reason.HELD_BY_OWNER})
 """Reasons that end only if a person ends the hold."""
 
+LIMITED = HOLDS | {
+    Reason.NO_HOST_MATCHES,
+    Reason.TOO_LARGE,
+    Reason.GROUP_TOO_LARGE,
+    Reason.OVER_CEILING,
+    Reason.OVER_ACCOUNT_CEILING,
+    Reason.OVER_BORROWING_LIMIT,
+    Reason.BUDGET_SPENT,
+    Reason.ACCOUNT_SET_ASIDE,
+    Reason.WINDOW_CLOSED,
+    Reason.OVER_SHARED_PART,
+}
+"""Reasons that no room on hosts ends."""
+
 LACKS_ROOM = frozenset(
     {
         Reason.NO_ROOM,
@@ -411,6 +435,7 @@ ROOM_HELPS = LACKS_ROOM | {
     Reason.NO_HOST_MATCHES,
     Reason.TOO_LARGE,
     Reason.GROUP_TOO_LARGE,
+    Reason.GROUP_IS_FULL,
     Reason.OVER_SHARED_PART,
     Reason.NOMINAL_IS_LENT,
     Reason.SHARED_PART_TAKEN,
@@ -449,8 +474,9 @@ class Why:
 
         For operators and their log; others are told what :func:`told` gives.
         """
-        return _SENTENCES[self.reason].format(
-            subject=self.subject, **dict(self.numbers)
+        return wording.filled(
+            _SENTENCES[self.reason],
+            {'subject': self.subject, **dict(self.numbers)},
         )
 
 
@@ -505,12 +531,12 @@ def told(why: Why, audience: Audience, project: str) -> ReadableReason:
     if len(sees) == 1 + len(why.numbers):
         return ReadableReason(why.reason, why.sentence, subject, numbers)
     text = _WITHHELD.get(why.reason, why.reason.value.replace('_', ' '))
-    sentence = text.format(
-        subject=subject,
-        resource=resource,
-        account=account if _SUBJECT in sees and account else _ABOVE,
-        **numbers,
-    )
+    names = {
+        'subject': subject,
+        'resource': resource,
+        'account': account if _SUBJECT in sees and account else _ABOVE,
+    }
+    sentence = wording.filled(text, {**names, **numbers})
     return ReadableReason(why.reason, sentence, subject, numbers)
 
 

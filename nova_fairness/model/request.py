@@ -328,6 +328,8 @@ class Request:
     :ivar hold: keeps it from starting; ``None`` without.
     :ivar first: number among those that operators put before all others of
         their band, the smallest is next; ``None`` if it is none of them.
+    :ivar flavor: name of the flavor of its servers; '' if it is not known, or
+        they have their room already.
     :ivar state: where it is on its way.
     :ivar version: number of writes to its row; a write names the version
         that it was decided on.
@@ -348,6 +350,7 @@ class Request:
     extended_s: float = 0.0
     hold: Hold | None = None
     first: int | None = None
+    flavor: str = ''
     state: State = State.HELD
     version: int = 0
 
@@ -383,6 +386,32 @@ class Request:
         if self.time_limit_s is None:
             return None
         return since + self.time_limit_s + self.extended_s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """Requests that are looked for.
+
+    :ivar states: in one of these.
+    :ivar user: who asked; ``None`` for all.
+    :ivar since: when they were asked for, seconds of the epoch, or later;
+        ``None`` for any time.
+    :ivar server: UUID of one of their servers; ``None`` for any.
+    :ivar host: name of one to which they were sent; ``None`` for any.
+    :ivar preemptible: whether they are; ``None`` for both.
+    :ivar unsettled: whether requests whose servers just run are left out.
+    :ivar running: UUIDs of those that are found though they run; ``None`` for
+        all.
+    """
+
+    states: frozenset[State] = frozenset(State) - FINAL
+    user: str | None = None
+    since: float | None = None
+    server: str | None = None
+    host: str | None = None
+    preemptible: bool | None = None
+    unsettled: bool = False
+    running: frozenset[str] | None = None
 
 
 def newest(found: Iterable[Request]) -> dict[str, Request]:

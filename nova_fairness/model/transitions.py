@@ -60,9 +60,14 @@ class TransitionTable(Generic[_State, _Event]):
             machine.initialize(start_state=state.value)
             machine.process_event(event.value)
         except automaton_exceptions.AutomatonException as error:
-            raise exception.IllegalStep(
-                f'a {self._noun} that is {state.value} cannot take the step'
-                f' {event.value}; it can take '
-                + (', '.join(e.value for e in self._steps[state]) or 'none')
-            ) from error
+            raise exception.IllegalStep(self._refusal(state, event)) from error
         return self._steps[state][event]
+
+    def _refusal(self, state: _State, event: _Event) -> str:
+        begun = f'this {self._noun} is {state.value}'
+        possible = ', '.join(each.value for each in self._steps[state])
+        if not possible:
+            return f'{begun} already: {event.value} is not possible any more'
+        return (
+            f'{begun}: {event.value} is not possible; possible now: {possible}'
+        )

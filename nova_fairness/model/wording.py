@@ -5,6 +5,8 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import string
+from typing import Any
 
 from nova_fairness.model import plain
 
@@ -53,6 +55,31 @@ def matters(name: str, value: float | None) -> bool:
         return False
     least = {_CPU: 0.005, _MEMORY: 2.0**20}.get(name, 1e3)
     return abs(value) >= least
+
+
+def counted(count: float, one: str, many: str = '') -> str:
+    """Write a number of things: ``1 server``, ``2 servers``.
+
+    :param one: what follows the number 1.
+    :param many: what follows all others; without it ``one`` and an s.
+    """
+    text = f'{count:g}' if count % 1 else f'{count:.0f}'
+    return f'{text} {one if count == 1 else many or one + "s"}'
+
+
+def filled(text: str, parts: Mapping[str, str | float]) -> str:
+    """Fill in a sentence; ``{n:server|servers}`` is as :func:`counted`."""
+    return _Sentence().vformat(text, (), parts)
+
+
+class _Sentence(string.Formatter):
+    """Fields with one word for one thing, and another one for several."""
+
+    def format_field(self, value: Any, form: str) -> str:
+        one, bar, many = form.partition('|')
+        if bar:
+            return counted(value, one, many)
+        return str(super().format_field(value, form))
 
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:

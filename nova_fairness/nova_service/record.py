@@ -103,7 +103,7 @@ class ServiceRecord:
 
     def _report(self) -> None:
         if self._row is None:
-            self._row = self._found_or_made()
+            self._row = self._find_or_create()
         self._row.report_count += 1
         try:
             self._row.save()
@@ -112,8 +112,8 @@ class ServiceRecord:
             self._row = None
             raise
 
-    def _found_or_made(self) -> Any:
-        """Row.
+    def _find_or_create(self) -> Any:
+        """Find the row of this host, or create it.
 
         :raises NotFound: of Nova, if it cannot be made.
         """

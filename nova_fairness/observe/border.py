@@ -4,9 +4,9 @@
 
 from collections.abc import Mapping
 import dataclasses
-import datetime as dt
 
 from nova_fairness.model import border as border_module
+from nova_fairness.model import moments
 from nova_fairness.observe import families
 from nova_fairness.observe import notices
 
@@ -53,52 +53,25 @@ class BorderStatus:
 
 def metrics(border: BorderStatus) -> families.Metrics:
     """Make the numbers; without those that only who acts knows."""
-    yield families.counter(
-        'partition_steps',
-        'Steps of hosts between batch and cloud.',
-        sorted(border.steps.items()),
-        ('event', 'cause'),
-    )
+    yield families.metric('partition_steps', sorted(border.steps.items()))
     if border.seen_at is None:
         return
-    yield families.gauge(
+    yield families.metric(
         'partition_hosts',
-        'Hosts between batch and cloud by where they stand.',
-        ('state',),
         [
             ((each.value,), border.states.get(each.value, 0))
             for each in border_module.HostState
         ],
     )
-    yield families.gauge(
-        'partition_cores',
-        'Cores of both sides.',
-        ('side', 'kind'),
-        sorted(border.cores.items()),
-    )
-    yield families.gauge(
+    yield families.metric('partition_cores', sorted(border.cores.items()))
+    yield families.metric(
         'partition_group_pledge',
-        'Part of both sides that a group was pledged, 0 to 1.',
-        ('account',),
         [((name,), part) for name, part in sorted(border.pledges.items())],
     )
-    yield families.gauge(
-        'partition_group_used',
-        'Decayed part of the hosts of both sides that a group used.',
-        ('account', 'side'),
-        sorted(border.parts.items()),
-    )
-    yield families.gauge(
-        'partition_faults',
-        'Reasons that keep hosts from moving.',
-        (),
-        [((), border.faults)],
-    )
-    yield families.gauge(
-        'partition_snapshot_timestamp_seconds',
-        'When both sides were looked at last, seconds since the epoch.',
-        (),
-        [((), border.seen_at)],
+    yield families.metric('partition_group_used', sorted(border.parts.items()))
+    yield families.metric('partition_faults', [((), border.faults)])
+    yield families.metric(
+        'partition_snapshot_timestamp_seconds', [((), border.seen_at)]
     )
 
 
@@ -115,7 +88,7 @@ def notice(node: border_module.BorderHost, host: str) -> notices.Notice:
         {
             'version': VERSION,
             'host': host,
-            'at': _time(step.at),
+            'at': moments.stamp(step.at),
             'name': node.host.name,
             'batch_name': node.host.batch,
             'cloud_name': node.host.cloud,
@@ -123,11 +96,6 @@ def notice(node: border_module.BorderHost, host: str) -> notices.Notice:
             'bound_for': bound.value if bound else None,
             'cause': step.cause.value,
             'explanation': step.text,
-            'until': None if node.until is None else _time(node.until),
+            'until': None if node.until is None else moments.stamp(node.until),
         },
     )
-
-
-def _time(at_s: float) -> str:
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
-    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

@@ -4,9 +4,12 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import json
 import logging
+import ssl
 import threading
 from typing import Any
 from typing import Protocol
@@ -27,6 +30,10 @@ AT_ONCE = 500
 """Connections that are served at a time; each has a thread."""
 
 
+SECTION = 'fairness_observe'
+"""The section with the address and the certificate of endpoints."""
+
+
 class Collector(Protocol):
     """The source of the endpoint's answers."""
 
@@ -35,6 +42,15 @@ class Collector(Protocol):
 
     def status(self) -> Mapping[str, Any] | None:
         """The answer of ``/status``, JSON types; ``None`` for nothing yet."""
+
+
+class EndpointOptions(Protocol):
+    """The group of options of an endpoint."""
+
+    prometheus_host: str
+    prometheus_certificate: str
+    prometheus_key: str
+    prometheus_client_ca: str
 
 
 class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
@@ -53,9 +69,24 @@ class _BoundedServer(exposition.ThreadingWSGIServer):
     request_queue_size = 128
     """Connections that may come at the same time without a wait."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(
+        self, place: tuple[str, int], tls: ssl.SSLContext | None
+    ) -> None:
         self._free = threading.BoundedSemaphore(AT_ONCE)
-        super().__init__(*args)
+        self._tls = tls
+        super().__init__(place, _QuietHandler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        connection, client = super().get_request()
+        if self._tls is None:
+            return connection, client
+        # The handshake comes with the first read, on the client's own thread
+        # and under its timeout. Here, and in prometheus_client's own server,
+        # a silent client would hold up all.
+        wrapped = self._tls.wrap_socket(
+            connection, server_side=True, do_handshake_on_connect=False
+        )
+        return wrapped, client
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
@@ -82,7 +113,8 @@ class HttpEndpoint:
     :param host: address to listen on.
     :param port: TCP port; 0 takes any free one, see :attr:`port`.
     :param collector: what to tell.
-    :param section: of the configuration that names host and port.
+    :param section: of the configuration that names the port.
+    :param tls: for HTTPS; ``None`` for HTTP.
     :raises ConfigurationError: if it cannot listen there.
     """
 
@@ -91,7 +123,8 @@ class HttpEndpoint:
         host: str,
         port: int,
         collector: Collector,
-        section: str = 'fairness_observe',
+        section: str = SECTION,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._collector = collector
         numbers = registry.CollectorRegistry()
@@ -101,7 +134,7 @@ class HttpEndpoint:
         )
         self._metrics = exposition.make_wsgi_app(numbers)
         try:
-            self._server = _BoundedServer((host, port), _QuietHandler)
+            self._server = _BoundedServer((host, port), tls)
         except OSError as error:
             raise exception.ConfigurationError(
                 f'[{section}] cannot listen on {host}:{port}: '
@@ -144,3 +177,70 @@ class HttpEndpoint:
             return [b'no round has been finished yet\n']
         start_response('200 OK', [('Content-Type', 'application/json')])
         return [json.dumps(told).encode()]
+
+
+def opened(
+    options: EndpointOptions,
+    port: int,
+    collector: Collector,
+    section: str = SECTION,
+) -> HttpEndpoint | None:
+    """Open the endpoint that a group of options describes.
+
+    The program goes on without one if its files for TLS cannot be used. It
+    is never served in the clear then.
+
+    :param port: TCP port; 0: no endpoint.
+    :param section: see :class:`HttpEndpoint`.
+    :returns: ``None`` without an endpoint; the log says why.
+    :raises ConfigurationError: if it cannot listen there.
+    """
+    if not port:
+        return None
+    try:
+        tls = _tls(options)
+    except exception.UnusableCertificate as error:
+        LOG.error(
+            'metrics are not served: %s; correct the file and restart', error
+        )
+        return None
+    return HttpEndpoint(options.prometheus_host, port, collector, section, tls)
+
+
+def _tls(options: EndpointOptions) -> ssl.SSLContext | None:
+    """Read the files for TLS; ``None`` if none are named.
+
+    :raises UnusableCertificate: if one cannot be used.
+    """
+    certificate = options.prometheus_certificate
+    key, issuers = options.prometheus_key, options.prometheus_client_ca
+    if not certificate:
+        if key or issuers:
+            raise exception.UnusableCertificate(
+                f'[{SECTION}] prometheus_certificate is empty; expected the'
+                ' certificate of this host, since prometheus_key or'
+                ' prometheus_client_ca is set'
+            )
+        return None
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with _fault_of('prometheus_certificate', certificate, key):
+        # A key with a password would be asked for on the terminal.
+        tls.load_cert_chain(certificate, key or None, password='')
+    if issuers:
+        tls.verify_mode = ssl.CERT_REQUIRED
+        with _fault_of('prometheus_client_ca', issuers):
+            tls.load_verify_locations(issuers)
+    return tls
+
+
+@contextlib.contextmanager
+def _fault_of(option: str, path: str, key: str = '') -> Iterator[None]:
+    """Name option and files in what OpenSSL says of a file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        why = getattr(error, 'reason', None) or error.args[-1]
+        beside = f' with prometheus_key {key}' if key else ''
+        raise exception.UnusableCertificate(
+            f'[{SECTION}] {option} {path}{beside} cannot be used: {why}'
+        ) from error

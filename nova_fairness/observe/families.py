@@ -1,19 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes metrics in the form of the Prometheus library."""
+"""Makes metrics in the form of the Prometheus library, within their bounds."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import re
 
 from prometheus_client import core
 
+from nova_fairness.observe import metric_definitions
+
 PREFIX = 'nova_fairness_'
+
+OTHERS = 'others'
+"""The value of a label for the sum of those beyond its bound."""
+
+_LARGEST_FIRST = frozenset({'account', 'project', 'user'})
+"""Labels whose largest values are kept; of others, the first by name."""
 
 _HALF = re.compile('[\ud800-\udfff]')
 
 Metrics = Iterator[core.Metric]
 Labels = tuple[str, ...]
+Samples = Iterable[tuple[Labels, float]]
+
+
+def bounded(labels: Labels, samples: Samples, *, sums: bool) -> Samples:
+    """Keep the series within the bounds of their labels.
+
+    :param sums: whether those beyond are summed up as :data:`OTHERS`; else
+        they are left out.
+    """
+    kept = list(samples)
+    for label in metric_definitions.bounded_labels(labels):
+        place, most = (
+            labels.index(label),
+            metric_definitions.MOST_VALUES[label],
+        )
+        if len(kept) > most:
+            names = _kept_names(kept, place, most, label in _LARGEST_FIRST)
+            kept = _within(kept, place, names, sums)
+    return kept
+
+
+def _kept_names(
+    samples: Sequence[tuple[Labels, float]],
+    place: int,
+    most: int,
+    largest: bool,
+) -> frozenset[str]:
+    totals: dict[str, float] = {}
+    for values, number in samples:
+        before = totals.get(values[place], 0.0)
+        totals[values[place]] = before + (number if largest else 0.0)
+    # One that is called so is summed up with them: no series comes twice.
+    totals.pop(OTHERS, None)
+    ordered = sorted(totals, key=lambda name: (-totals[name], name))
+    return frozenset(ordered[:most])
+
+
+def _within(
+    samples: Sequence[tuple[Labels, float]],
+    place: int,
+    names: frozenset[str],
+    sums: bool,
+) -> list[tuple[Labels, float]]:
+    kept = [each for each in samples if each[0][place] in names]
+    if not sums:
+        return kept
+    rest: dict[Labels, float] = {}
+    for values, number in samples:
+        if values[place] not in names:
+            told = (*values[:place], OTHERS, *values[place + 1 :])
+            rest[told] = rest.get(told, 0.0) + number
+    return kept + sorted(rest.items())
 
 
 def _printable(values: Labels) -> Labels:
@@ -25,27 +87,23 @@ def _printable(values: Labels) -> Labels:
     return tuple(_HALF.sub('\ufffd', str(value)) for value in values)
 
 
-def gauge(
-    name: str,
-    text: str,
-    labels: Labels,
-    samples: Iterable[tuple[Labels, float]],
-) -> core.Metric:
-    """Make a number that goes up and down; its name ends with its unit."""
-    family = core.GaugeMetricFamily(PREFIX + name, text, labels=labels)
-    for values, number in samples:
+def metric(name: str, samples: Samples) -> core.Metric:
+    """Make a metric with its samples.
+
+    :param name: of a definition.
+    :param samples: values of the labels, and a number, of each series.
+    """
+    found = metric_definitions.DEFINITIONS[name]
+    make = _FAMILIES[found.kind]
+    family = make(PREFIX + name, found.help, labels=found.labels)
+    for values, number in bounded(found.labels, samples, sums=found.sums):
         family.add_metric(_printable(values), float(number))
     return family
 
 
-def counter(
-    name: str,
-    text: str,
-    samples: Iterable[tuple[Labels, float]],
-    labels: Labels = (),
-) -> core.Metric:
-    """Make a number that only grows."""
-    family = core.CounterMetricFamily(PREFIX + name, text, labels=labels)
-    for values, number in samples:
-        family.add_metric(_printable(values), float(number))
-    return family
+_FAMILIES: Mapping[
+    str, type[core.CounterMetricFamily] | type[core.GaugeMetricFamily]
+] = {
+    'counter': core.CounterMetricFamily,
+    'gauge': core.GaugeMetricFamily,
+}

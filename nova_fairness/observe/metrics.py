@@ -78,7 +78,7 @@ class RoundCollector(registry.Collector):
     def collect(self) -> families.Metrics:
         """All metrics; called by the Prometheus library."""
         for name, total in self._sums.items():
-            yield families.counter(name, _SUMS[name], [((), total)])
+            yield families.metric(name, [((), total)])
         statistics = self._statistics()
         yield from peers.of_statistics(statistics)
         yield from _notifications(statistics.get('notifications', {}))
@@ -100,42 +100,17 @@ class RoundCollector(registry.Collector):
 
 
 def _notifications(counts: Mapping[str, int]) -> families.Metrics:
-    yield families.counter(
-        'notifications_sent',
-        'Notifications handed to oslo.messaging.',
-        [((), counts.get('sent', 0))],
-    )
-    yield families.counter(
-        'notifications_dropped',
-        'Notifications dropped because too many waited, or sending failed.',
-        [((), counts.get('dropped', 0))],
+    yield families.metric('notifications_sent', [((), counts.get('sent', 0))])
+    yield families.metric(
+        'notifications_dropped', [((), counts.get('dropped', 0))]
     )
 
 
 def _notices(counts: Mapping[str, int]) -> families.Metrics:
-    yield families.counter(
-        'guest_notices_sent',
-        'Times that guests were told by their agent who leaves or stays.',
-        [((), counts.get('sent', 0))],
+    yield families.metric('guest_notices_sent', [((), counts.get('sent', 0))])
+    yield families.metric(
+        'guest_notices_failed', [((), counts.get('failed', 0))]
     )
-    yield families.counter(
-        'guest_notices_failed',
-        'Times that guests could not be told so by their agent.',
-        [((), counts.get('failed', 0))],
-    )
-
-
-_SUMS = {
-    'rounds': 'Rounds since the agent started.',
-    'rounds_missed': 'Rounds left out because the one before ran late.',
-    'round_duration_seconds': 'Time spent in rounds.',
-    'controls_changed': 'Kernel controls that were written.',
-    'controls_failed': 'Writes of kernel controls that were refused.',
-    'controls_drifted': 'Controls that another program had changed.',
-    'controls_restored': 'Controls that got back their base value.',
-    'round_errors': 'Errors in rounds.',
-    'neutral_returns': 'Times that CPU weights did harm and became neutral.',
-}
 
 
 _NO_NET = round_model.SafetyVerdict(0.0, 0, returned=False)
@@ -147,54 +122,19 @@ def _net(done: round_model.Round) -> round_model.SafetyVerdict:
 
 
 def _state(done: round_model.Round) -> families.Metrics:
-    yield families.gauge(
-        'round_timestamp_seconds',
-        'When the newest round began, seconds since the epoch.',
-        (),
-        [((), done.wall_s)],
+    yield families.metric('round_timestamp_seconds', [((), done.wall_s)])
+    yield families.metric('enforced_bool', [((), done.enforced)])
+    yield families.metric(
+        'metric_in_force_bool', [((done.metric, done.policy), 1)]
     )
-    yield families.gauge(
-        'enforced_bool',
-        'Whether the kernel is written (1) or only watched (0).',
-        (),
-        [((), done.enforced)],
-    )
-    yield families.gauge(
-        'metric_in_force_bool',
-        'The metric and policy in force.',
-        ('metric', 'policy'),
-        [((done.metric, done.policy), 1)],
-    )
-    yield families.gauge(
+    yield families.metric(
         'plugin_quarantined_bool',
-        'A plugin that misbehaved and is not run until it is set again.',
-        ('plugin',),
         [((name,), 1) for name in sorted(done.quarantined)],
     )
-    yield families.gauge(
-        'state_unsaved_files',
-        'Files of state that are out of date, because writing failed.',
-        (),
-        [((), len(done.unsaved))],
-    )
-    yield families.gauge(
-        'neutral_bool',
-        'Whether CPU weights are neutral because they did harm.',
-        (),
-        [((), _net(done).rest > 0)],
-    )
-    yield families.gauge(
-        'harm_ratio',
-        'Part that a user has less with CPU weights than without, at most.',
-        (),
-        [((), _net(done).harm)],
-    )
-    yield families.gauge(
-        'instances',
-        'VMs on this node.',
-        (),
-        [((), len(done.incarnations))],
-    )
+    yield families.metric('state_unsaved_files', [((), len(done.unsaved))])
+    yield families.metric('neutral_bool', [((), _net(done).rest > 0)])
+    yield families.metric('harm_ratio', [((), _net(done).harm)])
+    yield families.metric('instances', [((), len(done.incarnations))])
 
 
 def _vm(done: round_model.Round, row: int) -> families.Labels:
@@ -202,34 +142,24 @@ def _vm(done: round_model.Round, row: int) -> families.Labels:
     return (vm.uuid, vm.user_id, vm.project_id)
 
 
-# Prometheus keeps the label "instance" for itself.
-_VM_LABELS = ('instance_uuid', 'user', 'project')
-
-
 def _applied(done: round_model.Round) -> families.Metrics:
-    yield families.gauge(
+    yield families.metric(
         'control_works_bool',
-        'Whether VMs are steered by a control on this node.',
-        ('control',),
         [((kind.value,), item.works) for kind, item in done.controls.items()],
     )
     labels = {
         item.key: _vm(done, row) for row, item in enumerate(done.incarnations)
     }
-    yield families.gauge(
+    yield families.metric(
         'instance_control_units',
-        'Values in the kernel, in its own units.',
-        (*_VM_LABELS, 'control'),
         [
             ((*labels[knob.incarnation], knob.control.value), value)
             for knob, value in done.applied.items()
             if knob.incarnation in labels
         ],
     )
-    yield families.gauge(
+    yield families.metric(
         'instance_cpu_shares',
-        'CPU shares (cgroup v1) or cpu.weight (v2) that the kernel holds.',
-        _VM_LABELS,
         [
             (labels[knob.incarnation], value)
             for knob, value in done.applied.items()
@@ -241,10 +171,8 @@ def _applied(done: round_model.Round) -> families.Metrics:
 
 def _idle(done: round_model.Round) -> core.Metric:
     vms = [vm.instance.uuid for vm in done.incarnations]
-    return families.gauge(
+    return families.metric(
         'instance_idle_seconds',
-        'Seconds for which a VM has done next to nothing.',
-        _VM_LABELS,
         [
             (_vm(done, row), max(done.wall_s - done.idle_since[uuid], 0.0))
             for row, uuid in enumerate(vms)
@@ -257,25 +185,16 @@ def _effect(
     done: round_model.Round, effect: round_model.Effect
 ) -> families.Metrics:
     rows = np.flatnonzero(np.isfinite(effect.expected))
-    for name, what, parts in (
-        (
-            'instance_cpu_expected_ratio',
-            'should have by its weight',
-            effect.expected,
-        ),
-        ('instance_cpu_received_ratio', 'had', effect.received),
+    for name, parts in (
+        ('instance_cpu_expected_ratio', effect.expected),
+        ('instance_cpu_received_ratio', effect.received),
     ):
-        yield families.gauge(
-            name,
-            f'Part of the CPU time of steered VMs that a VM {what}.',
-            _VM_LABELS,
-            [(_vm(done, row), parts[row]) for row in rows.tolist()],
+        yield families.metric(
+            name, [(_vm(done, row), parts[row]) for row in rows.tolist()]
         )
     cpu = (resources.ResourceControl.CPU.value,)
-    yield families.gauge(
+    yield families.metric(
         'control_effect_ratio',
-        'How far VMs follow the weights of a control; 1 is wholly.',
-        ('control',),
         [] if effect.followed is None else [(cpu, effect.followed)],
     )
 
@@ -283,10 +202,8 @@ def _effect(
 def _heaviness(
     done: round_model.Round, measured: round_model.MeasuredRound
 ) -> families.Metrics:
-    yield families.gauge(
+    yield families.metric(
         'user_heaviness_quotas',
-        'Heaviness of a user; 1 is a whole quota.',
-        ('user',),
         [
             ((user,), heaviness)
             for user, heaviness in zip(
@@ -297,16 +214,12 @@ def _heaviness(
         ],
     )
     rows = range(len(done.incarnations))
-    yield families.gauge(
+    yield families.metric(
         'instance_heaviness_quotas',
-        'Heaviness by which a VM is treated; 1 is a whole quota.',
-        _VM_LABELS,
         [(_vm(done, row), measured.heaviness[row]) for row in rows],
     )
-    yield families.gauge(
+    yield families.metric(
         'instance_cpu_stall_ratio',
-        'Part of the interval in which a VM waited for a CPU.',
-        _VM_LABELS,
         [
             (_vm(done, row), measured.usage.cpu_stall[row])
             for row in rows
@@ -326,10 +239,8 @@ def _usage(
         out=np.zeros_like(measured.usage.amounts),
         where=supply > 0,
     )
-    return families.gauge(
+    return families.metric(
         'instance_usage_ratio',
-        'Part of what the node has that a VM used, by resource.',
-        (*_VM_LABELS, 'resource'),
         [
             ((*_vm(done, row), name), parts[row, place])
             for row in range(len(done.incarnations))
@@ -341,19 +252,15 @@ def _usage(
 def _weights(
     done: round_model.Round, decided: round_model.DecidedRound
 ) -> families.Metrics:
-    yield families.gauge(
+    yield families.metric(
         'contended_bool',
-        'Whether VMs of this node compete for what a control steers.',
-        ('control',),
         [
             ((control.value,), decided.contended[place])
             for place, control in enumerate(resources.CONTROLS)
         ],
     )
-    yield families.gauge(
+    yield families.metric(
         'instance_weight_ratio',
-        'Weight of a VM; 1 is neutral, more is more service.',
-        (*_VM_LABELS, 'control'),
         [
             ((*_vm(done, row), control.value), decided.weights[row, place])
             for row in range(len(done.incarnations))

@@ -8,13 +8,13 @@ The payloads are documented and versioned; see the page of notifications.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import datetime as dt
 from typing import Any
 
 import numpy as np
 
 from nova_fairness.model import allocation
 from nova_fairness.model import caller
+from nova_fairness.model import moments
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -26,6 +26,13 @@ VERSION = '1.1'
 
 MOST_PEERS = 500
 """Names of peers in one notification."""
+
+THROTTLED = 0.25
+"""Weight from which down a VM counts as throttled; 1 is neutral.
+
+A VM has then a quarter of the service of a usual one, which users notice. The
+smallest weight that is allowed counts in any case.
+"""
 
 RELIEF = 1.1
 """Times the level to which a weight has to rise to be relieved: one that
@@ -49,14 +56,9 @@ class Notice:
 
 
 class RoundWatch:
-    """Compares each round with the one before; the first says nothing.
+    """Compares each round with the one before; the first says nothing."""
 
-    :param level: weight from which down a VM counts as throttled, >= 0; the
-        smallest weight that is allowed counts in any case.
-    """
-
-    def __init__(self, level: float) -> None:
-        self._level = level
+    def __init__(self) -> None:
         self._before: round_model.Round | None = None
         self._peers: frozenset[str] | None = None
         self._throttled: frozenset[allocation.Knob] = frozenset()
@@ -133,7 +135,7 @@ class RoundWatch:
         before, is_first = self._throttled, self._before is None
         if done.decided is None:
             return
-        level = np.maximum(self._level, smallest)
+        level = np.maximum(THROTTLED, smallest)
         weights = done.decided.weights if done.enforced else None
         now = _below(done, weights, level)
         # What rose a little only is neither told as relieved nor told anew.
@@ -222,10 +224,9 @@ def _lost(hosts: list[str], view: report.View) -> Mapping[str, Any]:
 
 
 def _common(done: round_model.Round) -> Mapping[str, Any]:
-    at = dt.datetime.fromtimestamp(done.wall_s, dt.UTC)
     return {
         'version': VERSION,
         'host': done.node.host,
         'round': done.number,
-        'at': at.strftime('%Y-%m-%dT%H:%M:%SZ'),
+        'at': moments.stamp(done.wall_s),
     }

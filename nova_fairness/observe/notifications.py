@@ -150,27 +150,30 @@ class MessageNotifying(Notifying):
         self._postman.stop()
 
 
+MOST_WAITING = 10_000
+"""Notifications that wait to be sent; a surplus is dropped and counted.
+
+It rides out minutes of a broker that is away, in a few MB.
+"""
+
+
 def connect(conf: cfg.ConfigOpts) -> Notifying:
     """Prepare what an agent tells.
 
     :raises ConfigurationError: if it cannot be used.
     """
-    observe = conf.fairness_observe
-    made = postman(
-        conf, f'nova-fairness.{conf.fairness.host}', observe.notification_queue
-    )
+    made = postman(conf, f'nova-fairness.{conf.fairness.host}')
     if made is None:
         return Notifying()
-    return MessageNotifying(notices.RoundWatch(observe.throttled_weight), made)
+    return MessageNotifying(notices.RoundWatch(), made)
 
 
-def postman(conf: cfg.ConfigOpts, publisher: str, most: int) -> Postman | None:
+def postman(conf: cfg.ConfigOpts, publisher: str) -> Postman | None:
     """Prepare the sender of ``[oslo_messaging_notifications]``.
 
     Nothing is started, and no connection made.
 
     :param publisher: who tells.
-    :param most: notifications that wait at most.
     :returns: ``None`` if none are wanted.
     :raises ConfigurationError: if it cannot be used.
     """
@@ -194,7 +197,7 @@ def postman(conf: cfg.ConfigOpts, publisher: str, most: int) -> Postman | None:
             f'[oslo_messaging_notifications] cannot be used: {error}'
         ) from error
     LOG.info('Notifications are sent with %s', ', '.join(drivers))
-    return Postman(lambda item: _send(notifier, item), most)
+    return Postman(lambda item: _send(notifier, item), MOST_WAITING)
 
 
 def _send(notifier: oslo_messaging.Notifier, item: notices.Notice) -> None:

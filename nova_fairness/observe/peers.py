@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from nova_fairness.model import report
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import families
+from nova_fairness.observe import metric_definitions
 
-MOST_HOSTS = 500
+MOST_HOSTS = metric_definitions.MOST_VALUES['host']
 """Series by host; a larger domain shows its oldest reports only."""
 
 _KINDS = (
@@ -33,40 +34,18 @@ def kind(why: str) -> str:
 
 def of_round(done: round_model.Round) -> families.Metrics:
     """Tell what does not need a measured round."""
-    yield families.gauge(
-        'desired_epoch',
-        'Epoch of the metric and policy in force; 0: the configuration.',
-        (),
-        [((), done.epoch)],
-    )
-    yield families.gauge(
-        'paused_bool',
-        'Whether an operator paused enforcement on this node.',
-        (),
-        [((), done.paused)],
-    )
+    yield families.metric('desired_epoch', [((), done.epoch)])
+    yield families.metric('paused_bool', [((), done.paused)])
 
 
 def of_view(view: report.View, own_host: str) -> families.Metrics:
     """Tell which nodes are known, and how well."""
     usable = set(view.reports) - {own_host}
     left_out = {host: kind(why) for host, why in view.left_out.items()}
-    yield families.gauge(
-        'peers_known',
-        'Other nodes that were heard of.',
-        (),
-        [((), len(usable | set(left_out)))],
-    )
-    yield families.gauge(
-        'peers_usable',
-        'Other nodes whose newest report is used.',
-        (),
-        [((), len(usable))],
-    )
-    yield families.gauge(
+    yield families.metric('peers_known', [((), len(usable | set(left_out)))])
+    yield families.metric('peers_usable', [((), len(usable))])
+    yield families.metric(
         'peers_left_out',
-        'Other nodes whose report is not used, by reason.',
-        ('reason',),
         [
             ((reason,), count)
             for reason, count in sorted(
@@ -74,16 +53,12 @@ def of_view(view: report.View, own_host: str) -> families.Metrics:
             )
         ],
     )
-    yield families.gauge(
+    yield families.metric(
         'report_age_seconds',
-        'Age of the newest report of a node.',
-        ('host',),
         [((host,), age_s) for host, age_s in _oldest(view.age_s)],
     )
-    yield families.gauge(
+    yield families.metric(
         'node_left_out_bool',
-        'A known node whose report is not used.',
-        ('host', 'reason'),
         [
             ((host, reason), 1)
             for host, reason in sorted(left_out.items())[:MOST_HOSTS]
@@ -93,17 +68,11 @@ def of_view(view: report.View, own_host: str) -> families.Metrics:
 
 def of_statistics(statistics: Statistics) -> families.Metrics:
     """Tell what the exchange and the transport counted."""
-    yield families.gauge(
-        'exchange_statistics',
-        'Counters of the exchange of reports, by name.',
-        ('name',),
-        _counted(statistics.get('exchange', {})),
+    yield families.metric(
+        'exchange_statistics', _counted(statistics.get('exchange', {}))
     )
-    yield families.gauge(
-        'transport_statistics',
-        'Counters of the messaging driver, by name; drops among them.',
-        ('name',),
-        _counted(statistics.get('transport', {})),
+    yield families.metric(
+        'transport_statistics', _counted(statistics.get('transport', {}))
     )
 
 

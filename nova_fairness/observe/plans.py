@@ -5,9 +5,9 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import datetime as dt
 from typing import Any
 
+from nova_fairness.model import moments
 from nova_fairness.model import plans as model
 from nova_fairness.observe import families
 from nova_fairness.observe import notices
@@ -39,37 +39,14 @@ class PlansStatus:
 
 def metrics(plans: PlansStatus) -> families.Metrics:
     """Make the numbers; without those that only who acts knows."""
-    yield families.counter(
-        'plan_entered_plans',
-        'Plans of moves that came into a state.',
-        sorted(plans.entered.items()),
-        ('goal', 'state'),
-    )
-    yield families.counter(
-        'plan_entered_moves',
-        'Moves of plans that came into a state.',
-        sorted(plans.moves.items()),
-        ('state', 'cause'),
-    )
+    yield families.metric('plan_entered_plans', sorted(plans.entered.items()))
+    yield families.metric('plan_entered_moves', sorted(plans.moves.items()))
     if plans.seen_at is None:
         return
-    yield families.gauge(
-        'plan_moving_servers',
-        'Servers that move for a plan.',
-        (),
-        [((), plans.moving)],
-    )
-    yield families.gauge(
-        'plan_resting_hosts',
-        'Hosts that are disabled because they are not needed.',
-        (),
-        [((), plans.resting)],
-    )
-    yield families.gauge(
-        'plan_snapshot_timestamp_seconds',
-        'When hosts and servers were looked at last, seconds since the epoch.',
-        (),
-        [((), plans.seen_at)],
+    yield families.metric('plan_moving_servers', [((), plans.moving)])
+    yield families.metric('plan_resting_hosts', [((), plans.resting)])
+    yield families.metric(
+        'plan_snapshot_timestamp_seconds', [((), plans.seen_at)]
     )
 
 
@@ -141,11 +118,10 @@ def _payload(
     at_s: float,
     move: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
     return {
         'version': VERSION,
         'host': host,
-        'at': at.strftime('%Y-%m-%dT%H:%M:%SZ'),
+        'at': moments.stamp(at_s),
         'plan': plan.uuid,
         'goal': plan.goal.value,
         'subject': plan.subject,

@@ -5,13 +5,13 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
-import datetime as dt
 from typing import Any
 
 from prometheus_client import registry
 
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
+from nova_fairness.model import moments
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -91,190 +91,80 @@ class QueueCollector(registry.Collector):
             yield from plans_module.metrics(self._plans())
 
 
-def _numbers(*told: tuple[str, str, float]) -> families.Metrics:
-    """A gauge without labels for each name, text and amount."""
-    for name, text, amount in told:
-        yield families.gauge(f'queue_{name}', text, (), [((), amount)])
+def _numbers(**amounts: float) -> families.Metrics:
+    """A metric without labels for each amount."""
+    for name, amount in amounts.items():
+        yield families.metric(f'queue_{name}', [((), amount)])
 
 
 def _of_queue(queue: queue_model.Queue) -> families.Metrics:
-    for name, text, amount in (
-        ('cycles', 'Cycles of the cluster service.', queue.cycles),
-        (
-            'cycles_failed',
-            'Cycles that ended early or left a part out.',
-            queue.cycles_failed,
-        ),
-        ('waited_seconds', 'Waits of released requests.', queue.waited_s),
-    ):
-        yield families.counter(f'queue_{name}', text, [((), amount)])
-    for name, text, states in (
-        ('requests', 'Requests that came into a state.', queue.entered),
-        (
-            'leaving_servers',
-            'Servers that came into a state on their way out.',
-            queue.left,
-        ),
-        (
-            'warned_servers',
-            'Servers that were told that they are at risk, or no longer.',
-            queue.warned,
-        ),
-    ):
-        rows = [((state,), n) for state, n in sorted(states.items())]
-        yield families.counter(f'queue_{name}', text, rows, ('state',))
-    yield from _of_failures(queue)
     yield from _numbers(
-        (
-            'leads_bool',
-            'Whether this process decides what starts.',
-            queue.leads,
-        ),
-        (
-            'clocks_disagree_bool',
-            'Whether clocks disagree, so that nothing expires or leaves.',
-            queue.clocks_disagree,
-        ),
+        cycles=queue.cycles,
+        cycles_failed=queue.cycles_failed,
+        waited_seconds=queue.waited_s,
+        leads_bool=queue.leads,
+        clocks_disagree_bool=queue.clocks_disagree,
     )
+    for name, counts in (
+        ('requests', queue.entered),
+        ('leaving_servers', queue.left),
+        ('warned_servers', queue.warned),
+        ('failures', queue.failures),
+        ('quarantined', queue.quarantined),
+    ):
+        rows = [((label,), n) for label, n in sorted(counts.items())]
+        yield families.metric(f'queue_{name}', rows)
     if queue.leads:
         yield from _of_leader(queue)
 
 
-def _of_failures(queue: queue_model.Queue) -> families.Metrics:
-    yield families.counter(
-        'queue_failures',
-        'Inputs on which the service failed, by what they are.',
-        sorted(((kind,), n) for kind, n in queue.failures.items()),
-        ('kind',),
-    )
-    yield families.gauge(
-        'queue_quarantined',
-        'Inputs that are set aside, since the service failed on them.',
-        ('kind',),
-        sorted(((kind,), n) for kind, n in queue.quarantined.items()),
-    )
-
-
 def _of_leader(queue: queue_model.Queue) -> families.Metrics:
-    yield families.gauge(
-        'queue_waiting_requests',
-        'Requests that wait, by project and reason.',
-        ('project', 'reason'),
-        sorted(queue.waiting.items()),
+    yield families.metric(
+        'queue_waiting_requests', sorted(queue.waiting.items())
     )
     yield from _numbers(
-        (
-            'doubtful_requests',
-            'Requests in doubt: it is not known whether Nova has them.',
-            queue.doubtful,
-        ),
-        (
-            'idle_servers',
-            'Servers that did next to nothing for as long as they may.',
-            queue.idle,
-        ),
-        (
-            'accounts_set_aside',
-            'Accounts with a setting that cannot be used.',
-            len(queue.accounts_set_aside),
-        ),
-        (
-            'agents_unlike',
-            'Agents that say of use what others do not say.',
-            len(queue.agents_unlike),
-        ),
-        (
-            'at_risk_servers',
-            'Servers that are told that they are among the next to make room.',
-            queue.at_risk,
-        ),
-        (
-            'delayed_projects',
-            'Projects for which no servers leave now: others left in vain.',
-            queue.delayed,
-        ),
+        doubtful_requests=queue.doubtful,
+        idle_servers=queue.idle,
+        accounts_set_aside=len(queue.accounts_set_aside),
+        agents_unlike=len(queue.agents_unlike),
+        at_risk_servers=queue.at_risk,
+        delayed_projects=queue.delayed,
     )
-    for name, text, at in (
-        ('snapshot', 'When the cloud was looked at last.', queue.seen_at),
-        ('oldest', 'Since when the oldest one waits.', queue.oldest_at),
-    ):
-        yield families.gauge(
-            f'queue_{name}_timestamp_seconds',
-            f'{text[:-1]}, seconds since the epoch.',
-            (),
-            [] if at is None else [((), at)],
+    for name, at in (('snapshot', queue.seen_at), ('oldest', queue.oldest_at)):
+        yield families.metric(
+            f'queue_{name}_timestamp_seconds', [] if at is None else [((), at)]
         )
 
 
 def _of_preempted(
     preempted: queue_model.PreemptionOutcomes,
 ) -> families.Metrics:
-    yield families.counter(
-        'queue_preemptions',
-        'Victims of preemptions, by outcome.',
-        sorted(preempted.ended.items()),
-        ('reason', 'outcome'),
+    yield families.metric('queue_preemptions', sorted(preempted.ended.items()))
+    yield from _numbers(
+        preemptions_notice_seconds=preempted.notice_s,
+        preemptions_lost_vcpu_seconds=preempted.lost_vcpu_s,
+        served_by_room_requests=preempted.served,
+        served_by_room_seconds=preempted.served_s,
     )
-    for name, text, amount in (
-        (
-            'preemptions_notice_seconds',
-            'Notices of those that were not spared.',
-            preempted.notice_s,
-        ),
-        (
-            'preemptions_lost_vcpu_seconds',
-            'VCPUs times seconds that they had run.',
-            preempted.lost_vcpu_s,
-        ),
-        (
-            'served_by_room_requests',
-            'Requests that room was made for and that are active.',
-            preempted.served,
-        ),
-        (
-            'served_by_room_seconds',
-            'Times from the choice of who leaves until they were.',
-            preempted.served_s,
-        ),
-    ):
-        yield families.counter(f'queue_{name}', text, [((), amount)])
 
 
 def _of_estimates(judged: cluster.EstimateQuality) -> families.Metrics:
-    yield families.gauge(
-        'queue_estimates_judged',
-        'Estimates of starts whose outcome is known.',
-        (),
-        [((), judged.count)],
-    )
-    yield families.gauge(
+    yield from _numbers(estimates_judged=judged.count)
+    yield families.metric(
         'queue_estimates_kept_ratio',
-        'Part of these requests that started by their p50 or p90.',
-        ('estimate',),
         [(('p50',), judged.by_p50), (('p90',), judged.by_p90)],
     )
-    yield families.gauge(
+    yield families.metric(
         'queue_estimates_late_seconds',
-        'How long after p50 they started (median), and after p90 (ninth'
-        ' decile).',
-        ('estimate',),
         [(('p50',), judged.off_s), (('p90',), judged.late_s)],
     )
 
 
 def _of_relay(counts: Mapping[str, int], is_open: bool) -> families.Metrics:
-    yield families.counter(
-        'relay_messages',
-        'Messages of nova-api, by outcome.',
-        [((name,), n) for name, n in sorted(counts.items())],
-        ('outcome',),
+    yield families.metric(
+        'relay_messages', [((name,), n) for name, n in sorted(counts.items())]
     )
-    yield families.gauge(
-        'relay_lets_through_bool',
-        'Whether builds pass unheld: the cluster service is away.',
-        (),
-        [((), is_open)],
-    )
+    yield families.metric('relay_lets_through_bool', [((), is_open)])
 
 
 _MEMBER = reason.Audience.MEMBER
@@ -303,9 +193,9 @@ def notice(
         {
             'version': VERSION,
             'host': host,
-            'at': _time(now),
+            'at': moments.stamp(now),
             **queue_model.facts(request, why, audience),
-            'asked_at': _time(request.asked_at),
+            'asked_at': moments.stamp(request.asked_at),
         },
     )
 
@@ -326,7 +216,7 @@ def leave_notice(
             **queue_model.turn_facts(leave, audience),
             'version': VERSION,
             'host': host,
-            'at': _time(leave.changed_at),
+            'at': moments.stamp(leave.changed_at),
         },
     )
 
@@ -345,14 +235,9 @@ def risk_notice(
         {
             'version': VERSION,
             'host': host,
-            'at': _time(known.changed_at),
+            'at': moments.stamp(known.changed_at),
             'project_id': known.project,
             'user_id': known.user,
             **queue_model.risk_facts(known, audience),
         },
     )
-
-
-def _time(at_s: float) -> str:
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
-    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

@@ -8,22 +8,46 @@ are.
 """
 
 from collections.abc import Collection
+import dataclasses
+from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.model import envelope
+from nova_fairness.model import plans
+
+_RESERVED = '_nova_'
+"""Begins the hints by which services of Nova tell each other something. A
+user who sets one makes Nova place a server without asking Placement
+(CVE-2026-46448)."""
 
 
-def cast_to_hold(
-    body: bytes, methods: Collection[str]
-) -> tuple[str, str] | None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeldCast:
+    """A cast that is to wait.
+
+    :ivar uuid: the same at each delivery.
+    :ivar method: of conductor.
+    :ivar arguments: of the method, as they came.
+    """
+
+    uuid: str
+    method: str
+    arguments: Any = dataclasses.field(repr=False)
+
+    @property
+    def named(self) -> str:
+        """Names and UUIDs of its first servers, for the log; '' without."""
+        return plans.listed(envelope.named_servers(self.arguments))
+
+
+def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
     """Tell whether a message is a cast of one of some methods.
 
     A call is not: its sender waits for an answer.
 
     :param body: as it came.
     :param methods: names.
-    :returns: its UUID, which stays the same when it comes twice, and its
-        method; ``None`` for any other message.
+    :returns: ``None`` for any other message.
     :raises Unreadable: if it seems to be one and is not of the form known.
     """
     # Most messages are told apart without reading them.
@@ -37,4 +61,24 @@ def cast_to_hold(
         raise exception.Unreadable(
             f'a cast of {method} must have a _unique_id of 1 to 64 characters'
         )
-    return uuid, str(method)
+    return HeldCast(uuid, str(method), message.get('args'))
+
+
+def without_reserved_hints(body: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Remove the hints that only Nova may set, and never sets in casts held.
+
+    :param body: of a cast that takes room.
+    :returns: the same body if it has none, and the names of those removed.
+    :raises Unreadable: if it is not of the form known.
+    """
+    if _RESERVED.encode() not in body:
+        return body, ()
+    message = envelope.message(body)
+    removed = set()
+    for hints in envelope.scheduler_hints(message.get('args')):
+        for name in [each for each in hints if each.startswith(_RESERVED)]:
+            del hints[name]
+            removed.add(name)
+    if not removed:
+        return body, ()
+    return envelope.with_message(body, message), tuple(sorted(removed))

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import threading
 import time
 from typing import Protocol
@@ -40,6 +41,8 @@ from nova_fairness.model import cast as cast_module
 from nova_fairness.relay import envelope
 from nova_fairness.relay import link as link_module
 from nova_fairness.relay import topology
+from nova_fairness.runtime import outages
+from nova_fairness.runtime import supervision
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +54,8 @@ Hold = Callable[[Sequence[cast_module.Cast]], Sequence[bool]]
 were known. It raises ``StoreAway`` if waiting may mend it, another
 ``StoreError`` if one of them cannot be stored."""
 
-_Came = tuple[cast_module.Cast, link_module.Delivery]
+_Came = tuple[cast_module.Cast, link_module.Delivery, str]
+"""A message, how it came, and names of its servers for the log."""
 
 _NOBODY = 'no consumer for topic %s on exchange %s: the message is dropped'
 
@@ -97,6 +101,7 @@ class QueueJob(abc.ABC):
 
     :ivar prefetch: messages that come before they are acknowledged.
     :ivar counts: of messages by outcome.
+    :ivar beat: called whenever the job goes on, with or without messages.
     """
 
     prefetch = 50
@@ -108,7 +113,9 @@ class QueueJob(abc.ABC):
         self._places = places
         self._stopped = stopped
         self._pause_s = _FIRST_PAUSE_S
+        self._is_ready = False
         self.counts: collections.Counter[str] = collections.Counter()
+        self.beat: supervision.Beat = lambda: None
 
     @property
     def name(self) -> str:
@@ -155,10 +162,14 @@ class QueueJob(abc.ABC):
         message is lost by that.
         """
         while not self._stopped.is_set():
+            self.beat()
             try:
                 self._connected()
             except (exception.BrokerAway, exception.StoreAway) as error:
-                LOG.warning('the queue %s waits: %s', self.queue, error)
+                is_broker = isinstance(error, exception.BrokerAway)
+                server = outages.BROKER if is_broker else outages.DATABASE
+                outages.SERVERS.lost(server, error)
+                LOG.debug('the queue %s waits: %s', self.queue, error)
                 self._stopped.wait(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
@@ -166,7 +177,11 @@ class QueueJob(abc.ABC):
         link = link_module.Link(self._url, self._places)
         try:
             self.begin(link)
+            if not self._is_ready:
+                LOG.info('queue %s: ready: its messages are taken', self.queue)
+            self._is_ready = True
             while not self._stopped.is_set():
+                self.beat()
                 came = link.receive(_RECEIVE_S)
                 for delivery in came:
                     self.see_to(link, delivery)
@@ -202,7 +217,7 @@ class QueueJob(abc.ABC):
 
     def _identity(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
-    ) -> tuple[str, str] | None:
+    ) -> envelope.HeldCast | None:
         """Say which cast is to wait; ``None`` if it cannot be read."""
         try:
             return envelope.cast_to_hold(delivery.body, methods)
@@ -242,10 +257,13 @@ class Sorter(QueueJob):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Send one message on."""
-        if not self._identity(delivery, self._methods):
+        found = self._identity(delivery, self._methods)
+        if not found:
             self.counts['passed'] += 1
             link.publish(self._places.target, delivery)
-        elif self._is_open and self._is_open() and not delivery.again:
+            return
+        delivery = _without_reserved_hints(delivery, found)
+        if self._is_open and self._is_open() and not delivery.again:
             self.counts['unheld'] += 1
             link.publish(self._places.target, delivery)
         else:
@@ -264,6 +282,22 @@ class Sorter(QueueJob):
             headers = delivery.properties.get('application_headers') or {}
             kept['application_headers'] = {**headers, cast_module.DOUBTFUL: 1}
         return kept
+
+
+def _without_reserved_hints(
+    delivery: link_module.Delivery, found: envelope.HeldCast
+) -> link_module.Delivery:
+    body, removed = envelope.without_reserved_hints(delivery.body)
+    if not removed:
+        return delivery
+    LOG.warning(
+        'message %s: server %s: scheduler hint %s removed: only Nova may set'
+        ' it (CVE-2026-46448)',
+        found.uuid,
+        found.named,
+        ', '.join(removed),
+    )
+    return dataclasses.replace(delivery, body=body)
 
 
 class Keeper(QueueJob):
@@ -297,19 +331,19 @@ class Keeper(QueueJob):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Take one message; :meth:`settle` stores it."""
-        identity = self._identity(delivery, self._methods)
-        if not identity:
+        found = self._identity(delivery, self._methods)
+        if not found:
             link.publish(self._places.target, delivery)
             return
         cast = cast_module.Cast(
-            uuid=identity[0],
-            method=identity[1],
+            uuid=found.uuid,
+            method=found.method,
             received_at=self._clock(),
             key=delivery.key,
             body=delivery.body,
             properties=dict(delivery.properties),
         )
-        self._came.append((cast, delivery))
+        self._came.append((cast, delivery, found.named))
 
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
@@ -328,7 +362,7 @@ class Keeper(QueueJob):
         except Exception:  # noqa: BLE001 - each is tried alone, and told of
             refused = [each for each in came if self._is_refused(each)]
             # Only now: had the store gone away before, all would come again.
-            for _, delivery in refused:
+            for _, delivery, _ in refused:
                 self.counts['refused'] += 1
                 link.publish(self._places.target, delivery)
         super().settle(link)
@@ -341,23 +375,31 @@ class Keeper(QueueJob):
     def _store(self, came: list[_Came]) -> None:
         if not came:
             return
-        casts = [cast for cast, _ in came]
-        for cast, new in zip(casts, self._hold(casts), strict=True):
+        stored = self._hold([cast for cast, *_ in came])
+        for (cast, _, named), new in zip(came, stored, strict=True):
             said = 'waits' if new else 'came before'
             self.counts['held' if new else 'known'] += 1
-            LOG.info('message %s %s', cast.uuid, said)
+            LOG.info('message %s %s: server %s', cast.uuid, said, named)
 
     def _is_refused(self, came: _Came) -> bool:
         """Store one alone; whether it starts rather at once than never."""
+        cast, _, named = came
         try:
             self._store([came])
         except exception.StoreAway:
             raise
         except exception.StoreError as error:
-            LOG.error('message %s starts at once: %s', came[0].uuid, error)
+            LOG.error(
+                'message %s starts at once: server %s: %s',
+                cast.uuid,
+                named,
+                error,
+            )
             return True
         except Exception:
-            LOG.exception('message %s starts at once', came[0].uuid)
+            LOG.exception(
+                'message %s starts at once: server %s', cast.uuid, named
+            )
             return True
         return False
 

@@ -14,6 +14,7 @@ from kombu import exceptions as kombu_exceptions
 
 from nova_fairness import exception
 from nova_fairness.relay import topology
+from nova_fairness.runtime import outages
 
 PERSISTENT = 2
 
@@ -105,6 +106,7 @@ class Link:
             except BaseException:
                 self._connection.close()
                 raise
+        outages.SERVERS.restored(outages.BROKER)
 
     def consume(self, queue: str, prefetch: int) -> None:
         """Begin to receive from a queue.
@@ -232,7 +234,7 @@ class Link:
 
     def close(self) -> None:
         """Leave; messages without an acknowledgement stay with the broker."""
-        with contextlib.suppress(exception.BrokerAway), self._failures():
+        with contextlib.suppress(exception.BrokerAway), self._failures(False):
             self._connection.close()
 
     def _opened(self) -> Any:
@@ -263,7 +265,7 @@ class Link:
         self._unheard.append((exchange, key))
 
     @contextlib.contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failures(self, is_told: bool = True) -> Iterator[None]:
         known = self._connection
         try:
             yield
@@ -277,6 +279,8 @@ class Link:
             *known.channel_errors,
             kombu_exceptions.OperationalError,
         ) as error:
+            if is_told:
+                outages.SERVERS.lost(outages.BROKER, type(error).__name__)
             raise exception.BrokerAway(
                 f'the broker does not answer: {type(error).__name__}'
             ) from error

@@ -3,12 +3,15 @@
 """Judges the arguments of calls: whatever came over the wire."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import inspect
 import math
 from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.model import waits
 from nova_fairness.rpc import protocol
 
 
@@ -112,6 +115,20 @@ def numbers(value: Any) -> dict[str, float | None]:
     return dict(value)
 
 
+def finite_numbers(value: Any) -> dict[str, float]:
+    """Take an object of finite numbers by name; it may be empty.
+
+    :raises BadArgument: if it is anything else.
+    """
+    found = {
+        key: optional_number(key, each)
+        for key, each in (by_name(value) if value else {}).items()
+    }
+    if None in found.values():
+        raise exception.BadArgument('expected numbers by name, got null')
+    return {key: each for key, each in found.items() if each is not None}
+
+
 def by_name(value: Any) -> dict[str, Any]:
     """Take an object of whatever has names.
 
@@ -127,6 +144,58 @@ def by_name(value: Any) -> dict[str, Any]:
     for key in value:
         name('name', key)
     return dict(value)
+
+
+def request_filter(value: Any) -> request.RequestFilter | None:
+    """Take what requests are looked for.
+
+    :param value: object with any of ``state``, ``user``, ``since`` (seconds of
+        the epoch), ``server`` and ``host``, ``ended``: whether those that
+        ended are meant, too, and ``unsettled``: whether requests whose servers
+        just run are left out.
+    :raises BadArgument: if it is anything else.
+    """
+    if value is None:
+        return None
+    given = by_name(value)
+    known = (
+        *('state', 'user', 'since', 'server', 'host', 'ended'),
+        'unsettled',
+    )
+    if not given.keys() <= set(known):
+        raise exception.BadArgument(f'filters are {", ".join(known)}')
+    return request.RequestFilter(
+        _states(given),
+        user=optional_name('user', given.get('user')),
+        since=optional_number('since', given.get('since')),
+        server=optional_name('server', given.get('server')),
+        host=optional_name('host', given.get('host')),
+        unsettled=bool(optional_truth('unsettled', given.get('unsettled'))),
+    )
+
+
+def _states(given: Mapping[str, Any]) -> frozenset[request.State]:
+    every = {each.value: each for each in request.State}
+    if (state := given.get('state')) is not None:
+        if state not in every:
+            raise exception.BadArgument(
+                f'state must be one of {", ".join(every)}'
+            )
+        return frozenset({every[state]})
+    whole = frozenset(every.values())
+    with_ended = optional_truth('ended', given.get('ended'))
+    return whole if with_ended else whole - request.FINAL
+
+
+def wait_key(value: Any) -> waits.WaitKey:
+    """Take by what waits are grouped.
+
+    :raises BadArgument: if it is anything else.
+    """
+    known = {each.value: each for each in waits.WaitKey}
+    if not isinstance(value, str) or value not in known:
+        raise exception.BadArgument(f'by must be one of {", ".join(known)}')
+    return known[value]
 
 
 def audience(value: Any) -> reason.Audience:

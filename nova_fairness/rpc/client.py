@@ -26,6 +26,7 @@ import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.model import plain
+from nova_fairness.model import wording
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import request_ids
 
@@ -132,21 +133,28 @@ class FairnessClient:
             hosts,
             lambda host: self._call(host, method, arguments),
             self._at_once,
-            self._timeout_s,
+            self._patience_s(method),
         )
+
+    def _patience_s(self, method: str) -> float:
+        """Seconds to wait for the answer of a host."""
+        return max(self._timeout_s, protocol.ANSWERED_IN_S.get(method, 0.0))
 
     def _call(
         self, host: str, method: str, arguments: Mapping[str, Any]
     ) -> Any:
         whom: dict[str, str] = {'server': host} if host else {}
+        patience_s = self._patience_s(method)
         asked = self._client.prepare(
-            version=protocol.SINCE.get(method, protocol.FIRST), **whom
+            version=protocol.SINCE.get(method, protocol.FIRST),
+            timeout=patience_s,
+            **whom,
         )
         try:
             return asked.call(dict(self.context), method, **arguments)
         except oslo_messaging.MessagingTimeout as error:
             raise exception.HostNotReached(
-                f'no answer within {self._timeout_s:g} s'
+                f'no answer within {patience_s:g} s'
             ) from error
         except oslo_messaging.RemoteError as error:
             raise exception.RpcError(_remote(error)) from error
@@ -170,7 +178,7 @@ class FairnessClient:
         It takes the timeout at most, times the number of hosts that do not
         answer divided by ``at_once``, rounded up.
         """
-        return _sorted_out(*self._ask(hosts, method, arguments))
+        return _by_outcome(*self._ask(hosts, method, arguments))
 
     def find_instance(self, hosts: Iterable[str], uuid: str) -> Answers:
         """Ask many agents about a VM that is on one of them.
@@ -185,7 +193,7 @@ class FairnessClient:
                 for host, error in errors.items()
                 if not isinstance(error, exception.UnknownInstance)
             }
-        return _sorted_out(answers, errors)
+        return _by_outcome(answers, errors)
 
     def known_hosts(self) -> tuple[str, ...]:
         """Ask some agents, chosen by the transport, which hosts they know.
@@ -206,7 +214,7 @@ class FairnessClient:
         if not said:
             odd = 'the status of an agent cannot be understood'
             failures = [exception.RpcError(odd) for _ in answers]
-            raise self._nobody([*errors.values(), *failures])
+            raise self._no_hosts_error([*errors.values(), *failures])
         known = set[str]().union(*said.values())
         doubtful = {
             name
@@ -244,17 +252,20 @@ class FairnessClient:
         }
         if invented:
             LOG.warning(
-                '%d hosts that an agent names, such as %.100s, are left out:'
-                ' no two agents that answer name them',
-                len(invented),
+                '%s, such as %.100s: no two agents that answer name them',
+                wording.counted(
+                    len(invented),
+                    'host that an agent names is left out',
+                    'hosts that an agent names are left out',
+                ),
                 plain.line(min(invented)),
             )
         return invented
 
-    def _nobody(
+    def _no_hosts_error(
         self, failures: Sequence[exception.FairnessError]
     ) -> exception.FairnessError:
-        """Say why it is not known which hosts there are."""
+        """Error if no agent names the hosts of the domain."""
         for failure in failures:
             if not isinstance(failure, exception.HostNotReached):
                 return failure
@@ -284,11 +295,11 @@ def _some(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
     return list(names)[:_MOST_DOUBTFUL]
 
 
-def _sorted_out(
+def _by_outcome(
     answers: Mapping[str, Any],
     errors: Mapping[str, exception.FairnessError],
 ) -> Answers:
-    """Tell hosts that were not reached from those that refused."""
+    """Answers by outcome: answered, not reached, refused."""
     return Answers(
         answers,
         not_reached={

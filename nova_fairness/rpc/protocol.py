@@ -14,6 +14,9 @@ REQUESTS_TOPIC = 'fairness-requests'
 MOST_REQUESTS = 1000
 """Requests in one answer."""
 
+MOST_DRY_RUN = 50
+"""Requests that the answer of a dry run names."""
+
 VERSION = '1.8'
 """Version of the calls. Minor: methods, arguments or answers were added."""
 
@@ -34,6 +37,10 @@ SINCE: Mapping[str, str] = types.MappingProxyType(
 )
 """Version in which a call appeared. It is asked for with that one, so that
 agents of an older release answer all that they know."""
+
+ANSWERED_IN_S: Mapping[str, float] = types.MappingProxyType({'dry_run': 30.0})
+"""Seconds that callers wait at least for the answer to a call that computes
+for long."""
 
 DEFAULT_DOMAIN = 'nova-fairness'
 """Exchange of a fairness domain without a name."""

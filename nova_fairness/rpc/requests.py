@@ -7,6 +7,7 @@ interface.
 import abc
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 from typing import Self
 
@@ -14,6 +15,8 @@ import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.model import waits
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import client
@@ -26,6 +29,20 @@ Answer = calls.Answer
 Context = calls.Context
 
 OPERATOR = reason.Audience.OPERATOR
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DryRunReader:
+    """The reader of a dry run.
+
+    :ivar project: whose requests are named; ``None`` for all.
+    :ivar most: number of requests that are named, >= 0.
+    :ivar audience: of the reader.
+    """
+
+    project: str | None
+    most: int
+    audience: reason.Audience
 
 
 class ClusterCalls(plans.PlanCalls):
@@ -43,24 +60,43 @@ class ClusterCalls(plans.PlanCalls):
         limit: int,
         preemptible: bool | None = None,
         audience: reason.Audience = OPERATOR,
+        wanted: request.RequestFilter | None = None,
     ) -> Answer:
-        """Requests that have not ended, the oldest first.
+        """Requests that have not ended, or others, the oldest first.
 
         :param project: owner of the requests; ``None`` for all projects.
         :param marker: UUID of the last one of the page before.
         :param preemptible: those that are, or are not; ``None`` for both.
         :param audience: of the reader of the answer.
+        :param wanted: others than those that have not ended; ``None`` for
+            these.
         :raises UnknownRequest: if there is no such request.
         """
 
     @abc.abstractmethod
     def request(
-        self, uuid: str, audience: reason.Audience = OPERATOR
+        self,
+        uuid: str,
+        audience: reason.Audience = OPERATOR,
+        events: bool = False,
     ) -> Answer:
         """One request.
 
         :param audience: of the reader of the answer.
+        :param events: whether its history is told, too.
         :raises UnknownRequest: if there is no such request.
+        """
+
+    @abc.abstractmethod
+    def waits(
+        self, wanted: waits.WaitFilter, marker: str | None, limit: int
+    ) -> Answer:
+        """Percentiles of waits by project, flavor or reason, by name.
+
+        :param wanted: of the last :data:`waits.USUAL_S` if it has no begin.
+        :param marker: name of the last one of the page before.
+        :returns: ``waits``: ``name``, ``requests_count``, and seconds ``p50``,
+            ``p90`` and ``p95`` of each; of reasons ``explanation``, too.
         """
 
     @abc.abstractmethod
@@ -123,6 +159,10 @@ class ClusterCalls(plans.PlanCalls):
         """
 
     @abc.abstractmethod
+    def status(self) -> Answer:
+        """Leader, waits, leaving servers, plans, border and warnings."""
+
+    @abc.abstractmethod
     def shares(
         self, project: str | None, marker: str | None, limit: int
     ) -> Answer:
@@ -140,7 +180,9 @@ class ClusterCalls(plans.PlanCalls):
         :param share: ``None`` for what the file says.
         :returns: ``account`` and ``share``, as given.
         :raises BadShares: if it is no share.
-        :raises UnknownAccount: if none was set that could be taken back.
+        :raises UnknownAccount: if there is no such project, user of one, or
+            account of the file; or if none was set that could be taken back.
+        :raises AccountUnchecked: if Keystone cannot be asked.
         """
 
     @abc.abstractmethod
@@ -173,7 +215,37 @@ class ClusterCalls(plans.PlanCalls):
         :returns: ``account`` and the limits, as given.
         :raises BadArgument: if there is no such limit.
         :raises BadShares: if one is out of its range.
-        :raises UnknownAccount: if none was set that could be taken back.
+        :raises UnknownAccount: if there is no such project, user of one, or
+            account of the file; or if none was set that could be taken back.
+        :raises AccountUnchecked: if Keystone cannot be asked.
+        """
+
+    @abc.abstractmethod
+    def try_account(
+        self, name: str, values: Mapping[str, Any], reader: DryRunReader
+    ) -> Answer:
+        """Tell the effect of a change of an account; nothing is set.
+
+        :param values: ``share``, and limits as of :meth:`set_limits`.
+        :returns: ``dry_run``: numbers of requests, and ``requests``: where
+            each stands ``before`` and ``after``.
+        :raises Busy: if another dry run goes on, or ended just now.
+        :raises IllegalStep: if it failed, or took too long.
+        :raises FairnessError: as :meth:`set_share` and :meth:`set_limits`.
+        """
+
+    @abc.abstractmethod
+    def try_order(
+        self,
+        name: str,
+        parameters: Mapping[str, float],
+        reader: DryRunReader,
+    ) -> Answer:
+        """Tell the effect of another order; see :meth:`try_account`.
+
+        :param name: of the order.
+        :param parameters: numbers of it, by name.
+        :raises BadArgument: if it cannot be used.
         """
 
     @abc.abstractmethod
@@ -309,22 +381,46 @@ class RequestsEndpoint(plans.PlansEndpoint):
         limit: Any = protocol.MOST_REQUESTS,
         preemptible: Any = None,
         audience: Any = None,
+        filters: Any = None,
     ) -> Answer:
-        """Requests that have not ended."""
+        """Requests that have not ended, or others."""
         return self._operations.requests(
             *arguments.page(project, marker, limit),
             arguments.optional_truth('preemptible', preemptible),
             arguments.audience(audience),
+            arguments.request_filter(filters),
         )
 
     @_OVERSEE
     def get_request(
-        self, ctxt: Context, uuid: Any, audience: Any = None
+        self,
+        ctxt: Context,
+        uuid: Any,
+        audience: Any = None,
+        events: Any = False,
     ) -> Answer:
         """One request."""
         return self._operations.request(
-            arguments.name('uuid', uuid), arguments.audience(audience)
+            arguments.name('uuid', uuid),
+            arguments.audience(audience),
+            events is True,
         )
+
+    @_OVERSEE
+    def list_waits(
+        self,
+        ctxt: Context,
+        by: Any,
+        project: Any = None,
+        since: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Percentiles of waits by project, flavor or reason."""
+        project, marker, limit = arguments.page(project, marker, limit)
+        since = arguments.optional_number('since', since)
+        wanted = waits.WaitFilter(arguments.wait_key(by), project, since)
+        return self._operations.waits(wanted, marker, limit)
 
     @_CHANGE
     def cancel(
@@ -429,6 +525,36 @@ class RequestsEndpoint(plans.PlansEndpoint):
         )
 
     @_OVERSEE
+    def dry_run(
+        self,
+        ctxt: Context,
+        account: Any = None,
+        values: Any = None,
+        order: Any = None,
+        parameters: Any = None,
+        project: Any = None,
+        most: Any = 0,
+        audience: Any = None,
+    ) -> Answer:
+        """Tell the effect of a change."""
+        reader = DryRunReader(
+            arguments.optional_name('project', project),
+            arguments.count('most', most, protocol.MOST_DRY_RUN, 0),
+            arguments.audience(audience),
+        )
+        if order is None:
+            return self._operations.try_account(
+                arguments.name('account', account),
+                arguments.by_name(values),
+                reader,
+            )
+        return self._operations.try_order(
+            arguments.name('order', order),
+            arguments.finite_numbers(parameters or {}),
+            reader,
+        )
+
+    @_OVERSEE
     def list_preemptions(
         self,
         ctxt: Context,
@@ -513,6 +639,11 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def get_notices(self, ctxt: Context, servers: Any) -> Answer:
         """Say what guests of some servers are told of leaving."""
         return self._operations.notices(arguments.names('server', servers))
+
+    @_OVERSEE
+    def get_status(self, ctxt: Context) -> Answer:
+        """State of the whole service."""
+        return self._operations.status()
 
     @_OVERSEE
     def get_capacity(

@@ -15,6 +15,7 @@ from typing import Any
 from typing import TypeVar
 
 from nova_fairness import exception
+from nova_fairness.runtime import retry_pauses
 
 LOG = logging.getLogger(__name__)
 
@@ -101,10 +102,10 @@ class _Worker:
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(
+        self.thread = threading.Thread(
             target=self._serve, name='plugin', daemon=True
         )
-        self._thread.start()
+        self.thread.start()
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -117,7 +118,7 @@ class _Worker:
     def run(
         self, function: Callable[[], T], deadline_s: float, turns: _ReadTurns
     ) -> T:
-        thread_id, ran_s = self._thread.native_id or 0, self._ran_s()
+        thread_id, ran_s = self.thread.native_id or 0, self._ran_s()
         patience = _Patience(deadline_s, lambda: turns(thread_id))
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.put((function, answers))
@@ -141,7 +142,7 @@ class _Worker:
 
     def _ran_s(self) -> float:
         """CPU time of the thread, which must be alive, seconds."""
-        clock = time.pthread_getcpuclockid(self._thread.ident or 0)
+        clock = time.pthread_getcpuclockid(self.thread.ident or 0)
         return time.clock_gettime(clock)
 
     def _interrupt(self) -> None:
@@ -152,7 +153,7 @@ class _Worker:
         one lets CPython 3.11 loop where a tracer is set.
         """
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(self._thread.ident or 0),
+            ctypes.c_ulong(self.thread.ident or 0),
             ctypes.py_object(SystemExit),
         )
 
@@ -187,17 +188,21 @@ class Runner:
         self.deadline_s = deadline_s
         self._turns = turns
         self._worker: _Worker | None = None
+        self.left_behind: threading.Thread | None = None
+        """In which the last call still runs, if it exceeded its deadline."""
 
     def run(self, function: Callable[[], T]) -> T:
         """Run a function, and raise what it raises.
 
         :raises PluginTooSlow: if it exceeds the deadline.
         """
+        self.left_behind = None
         if self._worker is None:
             self._worker = _Worker()
         try:
             return self._worker.run(function, self.deadline_s, self._turns)
         except exception.PluginTooSlow:
+            self.left_behind = self._worker.thread
             self.stop()
             raise
 
@@ -208,23 +213,52 @@ class Runner:
             self._worker = None
 
 
+@dataclasses.dataclass(frozen=True)
+class _Failure:
+    """A plugin that misbehaved.
+
+    :ivar why: what it did.
+    :ivar times: how often, >= 1.
+    :ivar until: when it may be tried again, monotonic seconds.
+    :ivar thread: in which it may still run.
+    :ivar held: whether it did not work since.
+    """
+
+    why: str
+    times: int
+    until: float
+    thread: threading.Thread | None
+    held: bool = True
+
+    def refuses(self, now: float) -> bool:
+        """Whether it must not run, monotonic seconds given."""
+        runs = self.thread is not None and self.thread.is_alive()
+        return self.held and (now < self.until or runs)
+
+
 class Guard:
     """Lets no plugin harm a round.
 
-    A plugin that misbehaves once is quarantined: until :meth:`release` every
-    call of it is refused at once. A call that exceeds its deadline is left
-    behind, see :class:`Runner`.
+    A plugin that misbehaves is quarantined: every call of it is refused at
+    once, until it is tried again after a pause, or until :meth:`release`. A
+    call that exceeds its deadline is left behind, see :class:`Runner`; while
+    its thread lives, the plugin is not tried again.
 
     :param deadline_s: seconds that one call may take, > 0; those for which
         the host gave it no CPU do not count, up to ten deadlines.
     :param turns: tells what a thread got of the CPU.
+    :param monotonic: seconds that never go back.
     """
 
     def __init__(
-        self, deadline_s: float, turns: _ReadTurns = turns_of
+        self,
+        deadline_s: float,
+        turns: _ReadTurns = turns_of,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner = Runner(deadline_s, turns)
-        self._quarantined: dict[str, str] = {}
+        self._monotonic = monotonic
+        self._failures: dict[str, _Failure] = {}
 
     @property
     def deadline_s(self) -> float:
@@ -237,12 +271,16 @@ class Guard:
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Why each quarantined plugin is refused, by name."""
-        return dict(self._quarantined)
+        """Why each plugin in quarantine is refused, by name."""
+        return {
+            name: failure.why
+            for name, failure in self._failures.items()
+            if failure.held
+        }
 
     def release(self, name: str) -> None:
         """Let a plugin run again."""
-        self._quarantined.pop(name, None)
+        self._failures.pop(name, None)
 
     def call(self, name: str, function: Callable[[], T]) -> T:
         """Run a plugin's function.
@@ -250,22 +288,48 @@ class Guard:
         :raises PluginMisbehaved: if it raised, took too long, or is in
             quarantine.
         """
-        if name in self._quarantined:
+        failure = self._failures.get(name)
+        if failure is not None and failure.refuses(self._monotonic()):
             raise exception.PluginMisbehaved(
-                f'{name} is in quarantine: {self._quarantined[name]}'
+                f'{name} is in quarantine: {failure.why}'
             )
         try:
-            return self._runner.run(function)
+            result = self._runner.run(function)
         except exception.PluginMisbehaved as error:
             why = str(error)
         except BaseException as error:  # noqa: BLE001 - plugins raise anything
             why = f'raised {type(error).__name__}: {error}'
-        self._quarantined[name] = why
-        LOG.error(
-            '%s is put into quarantine until it is set again: %s', name, why
-        )
+        else:
+            self._readmit(name)
+            return result
+        self._set_aside(name, why)
         raise exception.PluginMisbehaved(f'{name}: {why}')
 
     def stop(self) -> None:
         """End the thread; may be called twice."""
         self._runner.stop()
+
+    def _readmit(self, name: str) -> None:
+        failure = self._failures.get(name)
+        if failure is not None and failure.held:
+            self._failures[name] = dataclasses.replace(failure, held=False)
+            LOG.info('Plugin %s: works again; quarantine ends', name)
+
+    def _set_aside(self, name: str, why: str) -> None:
+        now, before = self._monotonic(), self._failures.get(name)
+        times = 1
+        if before is not None and retry_pauses.is_relapse(
+            before.times, now - before.until
+        ):
+            times += before.times
+        pause_s = retry_pauses.pause_s(times)
+        self._failures[name] = _Failure(
+            why, times, now + pause_s, self._runner.left_behind
+        )
+        LOG.error(
+            'Plugin %s: in quarantine for %.0f s: %s; weights stay meanwhile;'
+            ' to try it earlier, set it again',
+            name,
+            pause_s,
+            why,
+        )

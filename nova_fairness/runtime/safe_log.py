@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The door of the log: every message of ours is one line of plain text.
+"""The door of the log: every message of ours is one line of plain text,
+without HTML.
 
 All log messages pass here, with all names that others chose, so that no module
 has to think of it.
@@ -40,5 +41,6 @@ def make_plain(record: _Record) -> None:
     except Exception:  # noqa: BLE001
         # Whatever formatting raises is reported by the handlers of the log.
         return
-    if not said.isprintable():
-        record.msg, record.args = plain.line(said), None
+    told = plain.untagged(said)
+    if told != said or not told.isprintable():
+        record.msg, record.args = plain.line(told), None

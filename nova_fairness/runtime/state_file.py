@@ -2,6 +2,7 @@
 
 """Files that a restart finds whole, and what policies remember in one."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import json
 import logging
@@ -9,12 +10,23 @@ import os
 import pathlib
 import threading
 from typing import Any
+from typing import TypeVar
 
 from nova_fairness import exception
 
 LOG = logging.getLogger(__name__)
 
 VERSION = 1
+
+_Content = TypeVar('_Content')
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    exception.FairnessError,
+)
 
 
 class StateFile:
@@ -31,6 +43,27 @@ class StateFile:
         self._durable = durable
         self._waiting = ''
         self._writing = threading.Lock()
+
+    def kept(
+        self,
+        read: Callable[[Any], _Content],
+        nothing: _Content,
+        effect: str,
+    ) -> _Content:
+        """Content from before a restart.
+
+        :param read: makes something of its JSON; raises an error of this
+            package, or one of wrong types and values, if it cannot.
+        :param nothing: content if there is no file, or none that can be read.
+        :param effect: follows from a file that cannot be read, for the log.
+        """
+        try:
+            return read(json.loads(self.path.read_text('utf-8')))
+        except FileNotFoundError:
+            return nothing
+        except _UNREADABLE as error:
+            LOG.warning('%s cannot be read: %s: %s', self.path, effect, error)
+            return nothing
 
     def write(self, content: str) -> str:
         """Replace the file.

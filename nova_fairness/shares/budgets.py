@@ -103,8 +103,9 @@ def opened(
     if not hours:
         return None
     begin, second, third = terms.period.around(now)
+    used = {name: spent.get(name, 0.0) for name in hours}
     left = {
-        name: (HOUR_S * much - spent.get(name, 0.0), HOUR_S * much)
+        name: (HOUR_S * much - used[name], HOUR_S * much)
         for name, much in hours.items()
     }
     full = cluster.Budgets(
@@ -113,10 +114,38 @@ def opened(
         max(at, begin),
         (second, third),
         left,
+        used,
     )
     spending = BudgetUse(full, snapshot.accounts)
     spending.take_running(snapshot.running)
     return spending.left()
+
+
+class BudgetParts(NamedTuple):
+    """A budget of this period, divided.
+
+    :ivar used_s: unit-seconds that were used.
+    :ivar committed_s: that running servers will use until their ends, or
+        until the end of the period.
+    :ivar left_s: that are neither, >= 0.
+    """
+
+    used_s: float
+    committed_s: float
+    left_s: float
+
+
+def divided(
+    account: cluster.Account, found: cluster.Budgets | None
+) -> BudgetParts | None:
+    """Divide the budget of an account; ``None`` if it has none."""
+    if found is None or account.budget_hours is None:
+        return None
+    if account.name not in found.left:
+        return None
+    used, left = found.used[account.name], found.left[account.name][0]
+    committed = HOUR_S * account.budget_hours - used - left
+    return BudgetParts(used, max(committed, 0.0), max(left, 0.0))
 
 
 class BudgetLack(NamedTuple):

@@ -103,30 +103,6 @@ class UseRecord:
     part: Floats
 
 
-def recomputed(
-    records: Iterable[UseRecord], now: float, half_life_s: float
-) -> UseLedger:
-    """The ledger that advancing through all records would have given.
-
-    Each record counts ``0.5^((now - end) / h) - 0.5^((now - start) / h)`` of
-    its part: the sum of the steps within it.
-
-    :param records: in any order; the time after ``now`` does not count.
-    :param now: seconds of the epoch.
-    :param half_life_s: seconds after which use counts half, > 0.
-    :raises BadLedger: see :class:`UseLedger`; or if a record ends before it
-        begins.
-    """
-    empty = UseLedger(half_life_s, now)
-    use: dict[str, Floats] = {}
-    for each in records:
-        _check_times(each)
-        start, end = min(each.start, now), min(each.end, now)
-        weight = empty.kept(now - end) - empty.kept(now - start)
-        use[each.account] = use.get(each.account, 0) + weight * each.part
-    return dataclasses.replace(empty, use=use)
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PeriodCharge:
     """Amounts that all accounts are charged for a while.

@@ -26,29 +26,31 @@ MOVED = 0.05
 noise."""
 
 LARGEST = 0.02
-"""Larger squares of a change count no more than this: one says little, whether
-of what was used or of what was waited, ..."""
+"""Largest square of a change that counts: one change says little, whether of
+what was used or of what was waited."""
 
 FEW = 2 * LARGEST
 """... two may be chance, ..."""
 
 BELIEF = 0.02
-"""... and a sum that is larger by this counts as much as the belief in closed
-loops."""
+"""Sum of such squares that counts as much as the belief in closed loops. It is
+the evidence needed before open loops are believed."""
 
 DOUBT = 4.0
 """How much more the unexplained part of a slope counts against it: a VM that
 wants something else all the time shows no slope."""
 
 FORGETTING = 1 / 8
-"""Part of the changes that is forgotten with each new one."""
+"""Part of the changes that is forgotten with each new one: a program that
+changes is judged by its new behaviour within eight intervals."""
 
 ALWAYS = 0.95
 """A VM that runs or waits for this part of the time has work left: it lacks
 the time that it waits for, whatever its slope."""
 
 NEVER = 0.999
-"""Longer stalls than this tell nothing."""
+"""Longer stalls than this part of the time tell nothing: a VM that always
+waits has no rest to compare."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -59,6 +59,8 @@ _STEPS = 12
 _LARGEST_MOVE = 2.0
 _HALVINGS = 3
 _SOLVED = 0.2
+"""Part of the width of a stage, from which the next stage may begin."""
+
 _NEXT_TO_NOTHING = 1e-9
 
 
@@ -90,7 +92,8 @@ class DemandRows:
 
 NEARLY = 0.95
 """Part of the owners that must be as near to their heaviness as is said of a
-solution that is begun elsewhere and not finished."""
+solution that is begun elsewhere and not finished: one owner of a thousand may
+not be there yet."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -51,12 +51,12 @@ def transport(
     room: npt.NDArray[np.int64],
     allowed: Marks,
 ) -> npt.NDArray[np.int64]:
-    """Send as many as can be to where there is room for them.
+    """Assign as many items as possible to places with room.
 
-    :param supply: (n,) how many there are of each kind, >= 0.
-    :param room: (m,) how many each place takes, >= 0.
+    :param supply: (n,) items of each kind, >= 0.
+    :param room: (m,) items that each place takes, >= 0.
     :param allowed: (n, m) kinds that may go to a place.
-    :returns: (n, m) how many go.
+    :returns: (n, m) items of a kind that go to a place.
     """
     from scipy import sparse
     from scipy.sparse import csgraph
@@ -108,11 +108,6 @@ class ProgramSolution:
     chosen: npt.NDArray[np.int64]
     cost: float
     bound: float
-
-    @property
-    def is_best(self) -> bool:
-        """Whether nothing costs less."""
-        return self.cost <= self.bound + _TOLERANCE * max(1.0, abs(self.bound))
 
 
 def choose(

@@ -29,8 +29,8 @@ Indices = usage_model.Indices
 Mask = resources.Mask
 
 NOISE = 0.02
-"""Stall of VMs that lack nothing on a busy node, as long as nothing else was
-measured there ..."""
+"""Stall, as part of the time, of VMs that lack nothing on a busy node where no
+noise was measured yet. It was measured on 4 CPUs."""
 
 DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
 """... and its standard deviation. A lone busy VM waits 1-3 % for its own
@@ -43,18 +43,21 @@ SIGNIFICANT = 3.0
 One interval of 740 passes that by chance, two in a row one of 500,000."""
 
 LEAST = 0.03
-"""However quiet a node is, a VM that waits for less of the time than this has
-nearly all it wants, ..."""
+"""Part of the time. A VM that waits for less has nearly all it wants, however
+quiet its node is: a busy VM with a CPU of its own waits 1 to 3 % for the
+emulator."""
 
 NOTHING = 0.01
-"""... and one that waited goes on doing so until it has all but this."""
+"""Part of the time. A VM that waited goes on doing so until it lacks less than
+this."""
 
 PRIOR = 8.0
 """Intervals of measured noise that count as much as what is known before: of
 a node against the numbers above, of a VM against its node."""
 
 FORGETTING = 1 / 32
-"""Part of what is known of the noise that is forgotten in an interval."""
+"""Part of what is known of the noise that is forgotten in an interval: noise
+changes with the programs on the host, in minutes."""
 
 RUNNABLE = 0.7
 """Part of an interval for which a VM ran or waited for a CPU, from which it is
@@ -75,13 +78,13 @@ BUSY_WITHOUT_STALL = 0.9
 sign; higher, because a node can be that busy while no VM waits."""
 
 SHORT = 0.01
-"""Part of a node's CPUs that VMs must lack beyond what is idle: less than
-that no weight could give them, ..."""
+"""Part of a node's CPUs that VMs must lack beyond what is idle: weights cannot
+divide a smaller amount."""
 
 SHORT_CPUS = 0.05
-"""... but never more than so many CPUs: one vCPU that lacks more than noise
-counts, however large the node is. Half of it is enough where they lacked it
-before: what is nearly made good shall become so."""
+"""Most CPUs that VMs must lack: one vCPU that lacks more than noise counts,
+however large the node is. Half of it is enough where they lacked it before:
+what is nearly made good shall become so."""
 
 CROWD = 0.04
 """Part of a node's CPUs that its VMs lack together, beyond what is idle and
@@ -90,13 +93,15 @@ the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
 3 %."""
 
 SATISFIED = 0.95
-"""Part of what its vCPUs could use from which a VM has what it wants ..."""
+"""Part of what its vCPUs could use, from which a VM has what it wants, where
+the kernel tells no stalls."""
 
 IDLE = 0.01
-"""... and below which it wants nothing, where the kernel tells no stalls."""
+"""Part of what its vCPUs could use, below which a VM wants nothing, where the
+kernel tells no stalls."""
 
 ALL = 0.999
-"""Part of the time; a VM that waits for more may want anything."""
+"""Part of the time. A VM that waits for longer may want anything."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -273,9 +278,17 @@ def judge(
     least = np.where(before, least / 2, least)
     _, short = _short(now, waits, blind, least)
     # What may be a lack is not learned as noise, however long it lasts.
-    unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
+    deviation = _deviation(steady)
+    unusual = stall > NOISE + SIGNIFICANT * deviation
     busy, suspect = _short(now, waits | late | unusual, blind, least)
     quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
+    # A lack that lasts would hide itself and larger ones. Noise comes and
+    # goes: if all of its longer stalls were left out, the rest would stand
+    # out of what was learned.
+    doubt = NOISE + deviation
+    lasts = (stall > doubt) & (past.changes.stall > doubt)
+    _, lacks = _short(now, waits | lasts, blind, least)
+    quiet &= ~(lasts & lacks[now.node])
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
     lacking = np.where(told, stall, np.nan)

@@ -33,13 +33,13 @@ def fault(begins: str, lasts_s: float) -> str | None:
 def begun(
     begins: str, lasts_s: float, zone: dt.tzinfo, now: float
 ) -> float | None:
-    """When the window began that is going on, seconds of the epoch.
+    """Begin of the current window, seconds of the epoch.
 
     :param begins: cron line of its begins.
     :param lasts_s: seconds, > 0.
     :param zone: of the times in ``begins``.
     :param now: seconds of the epoch.
-    :returns: ``None`` outside of it, and of a line that has a :func:`fault`.
+    :returns: ``None`` outside of a window, or if the line has a :func:`fault`.
     """
     line = _line(begins)
     at = line.last(zone, now) if line else None

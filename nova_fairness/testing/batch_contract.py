@@ -87,7 +87,7 @@ class BatchContract(abc.ABC):
             _eventually(lambda: batch.look().places[host].takes)
             _assert(not batch.look().places[host].ours, host)
 
-    def test_what_another_hand_closed_stays_as_it_is(self) -> None:
+    def test_a_host_closed_by_others_stays_closed(self) -> None:
         """Neither taken over nor opened; the reason stays."""
         batch = self.make()
         host = _hosts(batch)[0]
@@ -143,7 +143,7 @@ class BatchContract(abc.ABC):
         _assert(batch.shares() == before, before)
         _refuses(lambda: batch.give('nobody', 1), 'nobody')
 
-    def test_what_a_job_had_is_told(self) -> None:
+    def test_the_allocation_of_a_job_is_told(self) -> None:
         """While it runs, and for as long afterwards as is asked for."""
         batch, names = self.make(), self.accounts()
         if names is None:

@@ -209,7 +209,7 @@ class OrderContract:
                     err_msg=f'factors of {uuid} change with names',
                 )
 
-    def test_no_plan_fills_a_host_beyond_what_it_has(self) -> None:
+    def test_no_plan_fills_a_host_beyond_its_capacity(self) -> None:
         """The planner holds, whatever request is next."""
         for snapshot in clouds():
             plan = planner.plan(snapshot, NOW, self.order)

@@ -112,7 +112,7 @@ class PolicyContract(abc.ABC):
         _require((weights > 0).all(), 'weights are above zero')
         return weights, kept
 
-    def test_it_says_what_it_does(self) -> None:
+    def test_it_describes_itself(self) -> None:
         policy = self.make_policy()
         _require(policy.description.strip(), 'a policy has a description')
         _require(isinstance(policy.preset, policy_base.Preset), 'its preset')

@@ -93,7 +93,7 @@ class VictimsContract:
         if not text or '\n' in text:
             raise AssertionError(f'description is {text!r}')
 
-    def test_whoever_is_chosen_may_leave_and_makes_room(self) -> None:
+    def test_victims_may_leave_and_make_room(self) -> None:
         """One after the other, as they were chosen; no victim leaves twice."""
         for needs, field in cases():
             pool = candidates.FreeCapacity(field)
@@ -133,7 +133,7 @@ def _check(
         pool.leave(party)
     for piece, rows in zip(need.pieces, choice.rows, strict=True):
         if len(rows) != piece.count:
-            raise AssertionError(f'{len(rows)} hosts for {piece.count}')
+            raise AssertionError(f'hosts: {len(rows)} for {piece.count}')
         for row in rows:
             if row not in pool.fits(piece, piece.rows):
                 raise AssertionError(f'host {row} has no room')

@@ -44,6 +44,12 @@ everybody else wait no longer than this for each peer that floods.
 BURST_S = 10.0
 """Seconds whose messages may come at once."""
 
+FANOUT_PART = 1 / 20
+"""Part of ``request_rate`` in which fanouts of one peer are taken.
+
+One of them goes to all peers, so no peer needs to send as many.
+"""
+
 _MOST_PEERS = 10_000
 _SIZE = 64 * 1024
 """Bytes of a message that count as one message more."""
@@ -281,7 +287,7 @@ class Port:
         self.descriptor = self.socket.fileno()
         limit, rate = settings.requests_in_work, settings.request_rate
         if is_fanout:
-            limit, rate = settings.fanouts_in_work, settings.fanout_rate
+            limit, rate = settings.fanouts_in_work, rate * FANOUT_PART
         self.credit = turns.Credit(limit, wake)
         self._limiter = Limiter(rate)
 

@@ -82,7 +82,9 @@ class Notices:
         self._signatures = signatures
         self._clock = clock
         self._here: Mapping[str, str] = {}
-        self._told = _kept(file.path)
+        self._told: Mapping[str, Notice] = file.kept(
+            _read, {}, 'guests get the notices of their servers again'
+        )
         self._silent: dict[str, Notice] = {}
         self._counts = {'sent': 0, 'failed': 0}
         self._lookup = lookup.Lookup[object](_WHAT, self._look, again_s)
@@ -168,20 +170,8 @@ class Notices:
         return notices
 
 
-def _kept(path: pathlib.Path) -> Mapping[str, Notice]:
-    try:
-        told = {'notices': json.loads(path.read_text('utf-8'))}
-        return limits.converted(told, _Told, _WHAT).notices
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, exception.ReportRefused) as error:
-        LOG.warning(
-            '%s cannot be read: guests get the notices of their servers '
-            'again: %s',
-            path,
-            error,
-        )
-        return {}
+def _read(told: object) -> Mapping[str, Notice]:
+    return limits.converted({'notices': told}, _Told, _WHAT).notices
 
 
 def connect(

@@ -20,6 +20,7 @@ from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import mesh as mesh_module
+from nova_fairness.model import wording
 from nova_fairness.rpc import client
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import protocol
@@ -31,6 +32,12 @@ from nova_fairness.runtime import transport as transport_module
 from oslo_messaging_zmq.redis import client as redis_client
 
 LOG = logging.getLogger(__name__)
+
+POLL_S = 10.0
+"""Between two looks into Redis at what was chosen for the domain.
+
+Reports of other nodes mostly tell it sooner; this finds what was lost.
+"""
 
 _REDIS_S = 3.0
 """Longest wait for the store of the desired state."""
@@ -190,7 +197,7 @@ def connect(
         host,
         desired_store.FileStore(state_path / 'desired.json'),
         _store(conf, limits.domain),
-        conf.fairness_exchange.desired_state_poll,
+        POLL_S,
         signatures.of(conf, limits.domain),
     )
     exchange = mesh_module.MeshExchange(
@@ -217,7 +224,9 @@ def check_answer(
     """
     if strange := set(answer).difference(asked):
         raise exception.ReportRefused(
-            'malformed', f'{len(strange)} servers were not asked for'
+            'malformed',
+            wording.counted(len(strange), 'server was', 'servers were')
+            + ' not asked for',
         )
     if judge and isinstance(told, dict):
         judge.check_answer(told, what, asked, answer)

@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import datetime as dt
 from typing import Any
 
 from nova_fairness.agent import settings as settings_module
@@ -15,6 +14,7 @@ from nova_fairness.agent.explain import standing
 from nova_fairness.agent.explain import summary
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import instance
+from nova_fairness.model import moments
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 
@@ -70,7 +70,10 @@ def explain(asked: AskedVm) -> Mapping[str, Any]:
         **_amounts(asked),
         **_competition(asked),
         'weights_last_hour': [
-            {'at': _time(item.wall_s), 'weights': _by_control(item.weights)}
+            {
+                'at': moments.stamp(item.wall_s),
+                'weights': _by_control(item.weights),
+            }
             for item in asked.history
         ],
     }
@@ -178,8 +181,3 @@ def _by_control(weights: Any) -> dict[str, float]:
             resources.CONTROLS, weights.tolist(), strict=True
         )
     }
-
-
-def _time(wall_s: float) -> str:
-    at = dt.datetime.fromtimestamp(wall_s, dt.UTC)
-    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

@@ -8,7 +8,8 @@ import dataclasses
 import enum
 
 DIFFERS = 0.1
-"""A part differs from the fair one if it does by more than this part."""
+"""Part of the fair part of a user. If it has less by more than this, it has
+"less than its fair part"."""
 
 
 class HeavinessStanding(enum.Enum):

@@ -8,12 +8,17 @@ it speaks about the owner and not to the owner.
 """
 
 from collections.abc import Iterator
+import dataclasses
 
 from nova_fairness.agent.explain import situation
 from nova_fairness.model import wording
 
 FULL = 0.95
-"""Part of what it can use from which a VM uses all of it."""
+"""Part of what a VM can use, from which "it uses all it can"."""
+
+NEXT_TO_NOTHING = 0.01
+"""CPUs below which a VM wants none, and says nothing about how it is slowed
+down: amounts are told with two digits."""
 
 HOST_BUSY = 0.1
 """Part of a node's CPUs from which what the host itself uses is told."""
@@ -51,7 +56,7 @@ NOT_ENFORCED = (
 
 def text(facts: situation.SituationFacts) -> str:
     """Say how a VM fares, why, and what would change it, in short."""
-    return ' '.join(_first(facts))
+    return ' '.join(_first(_noticeable(facts)))
 
 
 def sentences(facts: situation.SituationFacts) -> list[str]:
@@ -59,6 +64,7 @@ def sentences(facts: situation.SituationFacts) -> list[str]:
 
     :returns: at least one sentence.
     """
+    facts = _noticeable(facts)
     found = list(_first(facts))
     if facts.sharing and not (facts.exempt or facts.paused):
         for more in facts.sharing[1:]:
@@ -66,6 +72,17 @@ def sentences(facts: situation.SituationFacts) -> list[str]:
         if facts.waits:
             found.append(_held(facts))
     return list(dict.fromkeys(found))
+
+
+def _noticeable(facts: situation.SituationFacts) -> situation.SituationFacts:
+    """The same, without a CPU that a VM waits for and hardly wants."""
+    if facts.cpu.wants >= NEXT_TO_NOTHING:
+        return facts
+    return dataclasses.replace(
+        facts,
+        sharing=[e for e in facts.sharing if e.resource != 'cpu_time'],
+        waits=[each for each in facts.waits if each != 'cpu_time'],
+    )
 
 
 def _first(facts: situation.SituationFacts) -> Iterator[str]:
@@ -94,6 +111,8 @@ def _free(facts: situation.SituationFacts) -> Iterator[str]:
     cpu = facts.cpu
     if facts.waits:
         yield _held(facts)
+    elif cpu.wants < NEXT_TO_NOTHING:
+        yield 'This VM is idle, and nothing slows it down.'
     elif cpu.gets >= FULL * cpu.most:
         yield (
             f'This VM uses all that its vCPUs can do ({_amount(cpu.gets)}), '

@@ -19,7 +19,6 @@ from typing import Protocol
 
 from oslo_config import cfg
 
-from nova_fairness import exception
 from nova_fairness.agent.comms import peering as peering_module
 from nova_fairness.exchange import limits
 from nova_fairness.runtime import lookup
@@ -49,8 +48,8 @@ class BestEffort(Protocol):
         """Those of some VMs, as far as it is known; never blocks."""
 
 
-class Nobody:
-    """No VM is treated so."""
+class NoBestEffort:
+    """Stands in where the option is off: no VM is best effort."""
 
     def start(self) -> None:
         """Do nothing."""
@@ -89,7 +88,11 @@ class PreemptibleVms:
         self._file = file
         self._signatures = signatures
         self._here: tuple[str, ...] = ()
-        self._known = _kept(file.path)
+        self._known: frozenset[str] = file.kept(
+            _read,
+            frozenset(),
+            'VMs are best effort once the cluster service says so',
+        )
         self._lookup = lookup.Lookup(_WHAT, self._look, again_s)
 
     def start(self) -> None:
@@ -129,20 +132,8 @@ class PreemptibleVms:
         return frozenset(servers)
 
 
-def _kept(path: pathlib.Path) -> frozenset[str]:
-    try:
-        told = json.loads(path.read_text('utf-8'))
-        return frozenset(limits.converted(told, _Told, _WHAT).servers)
-    except FileNotFoundError:
-        return frozenset()
-    except (OSError, ValueError, exception.ReportRefused) as error:
-        LOG.warning(
-            '%s cannot be read: VMs are best effort once the cluster service'
-            ' says so: %s',
-            path,
-            error,
-        )
-        return frozenset()
+def _read(told: object) -> frozenset[str]:
+    return frozenset(limits.converted(told, _Told, _WHAT).servers)
 
 
 def connect(
@@ -155,7 +146,7 @@ def connect(
     :raises ConfigurationError: if there is no cluster service to ask.
     """
     if not conf.fairness.best_effort:
-        return Nobody()
+        return NoBestEffort()
     client = peering.cluster(_TIMEOUT_S)
     return PreemptibleVms(
         lambda servers: client.call('get_preemptible', servers=list(servers)),

@@ -25,6 +25,7 @@ from nova_fairness.agent.comms import peering as peering_module
 from nova_fairness.agent.inputs import nova_facts
 from nova_fairness.exchange import limits
 from nova_fairness.model import cluster
+from nova_fairness.model import wording
 from nova_fairness.runtime import lookup
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.runtime import state_file
@@ -120,7 +121,7 @@ Ask = Callable[[str | None], object]
 """Asks for the tree if it is not of this version."""
 
 
-class ClusterShares(nova_facts.Around):
+class ClusterShares(nova_facts.AroundLookup):
     """A cloud whose shares are those of the queue.
 
     :param others: the cloud that knows all else.
@@ -142,25 +143,16 @@ class ClusterShares(nova_facts.Around):
         with_history: bool,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
-        super().__init__(others)
+        super().__init__(
+            others, lookup.Lookup('shares of the queue', self._look, again_s)
+        )
         self._signatures = signatures
         self._ask = ask
         self._file = file
         self._with_history = with_history
-        self._shares = _kept(file.path)
-        self._lookup = lookup.Lookup(
-            'shares of the queue', self._look, again_s
+        self._shares: Shares | None = file.kept(
+            Shares, None, 'shares count when the cluster service says them'
         )
-
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to ask; returns at once."""
-        super().start(look_again)
-        self._lookup.start()
-
-    def stop(self) -> None:
-        """End all of it, in bounded time."""
-        self._lookup.stop()
-        super().stop()
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
         """Weights by what the service said last; never blocks."""
@@ -182,26 +174,11 @@ class ClusterShares(nova_facts.Around):
         self._file.write(json.dumps(told))
         self._shares = shares
         LOG.info(
-            'The shares of %d accounts count now: version %s of the tree',
-            len(shares),
+            'The shares of %s count now: version %s of the tree',
+            wording.counted(len(shares), 'account'),
             shares.version[:8],
         )
         return shares.version
-
-
-def _kept(path: pathlib.Path) -> Shares | None:
-    try:
-        return Shares(json.loads(path.read_text('utf-8')))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, exception.ReportRefused) as error:
-        LOG.warning(
-            '%s cannot be read: shares count when the cluster service says'
-            ' them: %s',
-            path,
-            error,
-        )
-        return None
 
 
 def connect(
@@ -210,20 +187,14 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> nova_facts.CloudFacts:
-    """The cloud with what ``[fairness] cluster_shares`` says.
+    """The cloud with shares of the queue, if ``quota_source`` says so.
 
     :param others: the cloud without it.
-    :raises ConfigurationError: if there is no cluster service to ask, or
-        quotas are to be the weights, too.
+    :raises ConfigurationError: if there is no cluster service to ask.
     """
-    wanted = conf.fairness.cluster_shares
-    if not wanted:
+    wanted = conf.fairness.quota_source
+    if wanted not in {'shares', 'history'}:
         return others
-    if conf.fairness_nova.quota_weights:
-        raise exception.ConfigurationError(
-            '[fairness] cluster_shares and [fairness_nova] quota_weights both'
-            ' say what users are entitled to; expected one of them'
-        )
     client = peering.cluster(_TIMEOUT_S)
     return ClusterShares(
         others,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from nova_fairness.model import instance
+from nova_fairness.runtime import lookup
 
 
 class CloudFacts(Protocol):
@@ -26,10 +27,10 @@ class CloudFacts(Protocol):
         """End all of it."""
 
     def withdraw(self) -> bool:
-        """End to be known; tells whether this node was."""
+        """Withdraw this node from Nova; tells whether Nova knew it."""
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Say whose a VM is whose domain does not, if it is known by now."""
+        """Describe a VM whose domain names no owner, if it is known by now."""
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
         """Weights of users or projects that are known by now.
@@ -78,13 +79,35 @@ class Around:
         self._others.stop()
 
     def withdraw(self) -> bool:
-        """End to be known; tells whether this node was."""
+        """Withdraw this node from Nova; tells whether Nova knew it."""
         return self._others.withdraw()
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Say whose a VM is whose domain does not, if it is known by now."""
+        """Describe a VM whose domain names no owner, if it is known by now."""
         return self._others.describe(uuid)
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
         """Weights of users or projects that are known by now."""
         return self._others.weights(owners)
+
+
+class AroundLookup(Around):
+    """A cloud that asks for something more beside the rounds.
+
+    :param others: the cloud that knows all else.
+    :param asked: asks for it.
+    """
+
+    def __init__(self, others: CloudFacts, asked: lookup.Lookup[str]) -> None:
+        super().__init__(others)
+        self._lookup = asked
+
+    def start(self, look_again: Callable[[str], None]) -> None:
+        """Begin to ask; returns at once."""
+        super().start(look_again)
+        self._lookup.start()
+
+    def stop(self) -> None:
+        """End all of it, in bounded time."""
+        self._lookup.stop()
+        super().stop()

@@ -10,7 +10,7 @@ import pathlib
 import threading
 
 from nova_fairness import exception
-from nova_fairness.agent.inputs import watched_file
+from nova_fairness.agent.inputs import json_file
 from nova_fairness.decide import preferences
 from nova_fairness.runtime import state_file as state
 
@@ -33,8 +33,9 @@ class Preferences:
 
     def __init__(self, path: pathlib.Path, file: str = '') -> None:
         self.state_file = state.StateFile(path)
-        self._file = watched_file.WatchedFile[Mapping[str, float]](
-            '[fairness] preferences_file', file, _read, {}
+        nothing: Mapping[str, float] = {}
+        self._file = json_file.watched(
+            '[fairness] preferences_file', file, _read, nothing
         )
         self._lock = threading.Lock()
         self._by_call = _kept(path)

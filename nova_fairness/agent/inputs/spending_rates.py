@@ -18,12 +18,13 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness.agent.comms import peering as peering_module
+from nova_fairness.agent.inputs import json_file
 from nova_fairness.agent.inputs import nova_facts
-from nova_fairness.agent.inputs import watched_file
 from nova_fairness.agent.round import measurement
 from nova_fairness.model import market
 from nova_fairness.model import resources
 from nova_fairness.model import sample as sample_model
+from nova_fairness.model import wording
 from nova_fairness.runtime import lookup
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.runtime import state_file
@@ -34,7 +35,10 @@ LOG = logging.getLogger(__name__)
 MOST = 100_000
 """Largest number of VMs with a rate."""
 
-OPTION = '[fairness] rates_file'
+OPTION = '[fairness] rates'
+
+CLUSTER = 'cluster'
+"""In the place of a path: the cluster service says the rates."""
 
 _TIMEOUT_S = 10.0
 _ALL = 'the rates'
@@ -76,7 +80,7 @@ def checked(uuid: object, rate: object) -> float:
     )
 
 
-class ClusterRates(nova_facts.Around):
+class ClusterRates(nova_facts.AroundLookup):
     """A cloud whose service says what is spent for VMs.
 
     :param others: the cloud that knows all else.
@@ -95,23 +99,16 @@ class ClusterRates(nova_facts.Around):
         again_s: float,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
-        super().__init__(others)
+        super().__init__(
+            others, lookup.Lookup('spending rates', self._look, again_s)
+        )
         self._ask = ask
         self._file = file
         self._signatures = signatures
         self._meters: Meters = {}
-        self._rates = _kept(file.path)
-        self._lookup = lookup.Lookup('spending rates', self._look, again_s)
-
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to ask; returns at once."""
-        super().start(look_again)
-        self._lookup.start()
-
-    def stop(self) -> None:
-        """End all of it, in bounded time."""
-        self._lookup.stop()
-        super().stop()
+        self._rates: Mapping[str, float] = file.kept(
+            read, {}, 'rates count when the cluster service says them'
+        )
 
     def of(self, sample: sample_model.Sample) -> Mapping[str, float]:
         """Rates by what the service said last; never blocks.
@@ -145,23 +142,8 @@ class ClusterRates(nova_facts.Around):
             self._signatures.check_tree(told, version)
         self._file.write(json.dumps(rates))
         self._rates = rates
-        LOG.debug('Rates of %d VMs are known', len(rates))
+        LOG.debug('Rates are known of %s', wording.counted(len(rates), 'VM'))
         return version
-
-
-def _kept(path: pathlib.Path) -> Mapping[str, float]:
-    try:
-        return read(json.loads(path.read_text('utf-8')))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, exception.BadArgument) as error:
-        LOG.warning(
-            '%s cannot be read: rates count when the cluster service says'
-            ' them: %s',
-            path,
-            error,
-        )
-        return {}
 
 
 def _asking(call: Callable[..., object], host: str) -> Ask:
@@ -191,23 +173,16 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> tuple[nova_facts.CloudFacts, measurement.Rates]:
-    """The cloud with what ``[fairness] cluster_rates`` says, and the rates.
+    """The cloud with what ``[fairness] rates`` says, and the rates.
 
     :param others: the cloud without it.
-    :raises ConfigurationError: if there is no cluster service to ask, or a
-        file says rates, too.
+    :raises ConfigurationError: if there is no cluster service to ask.
     """
-    path = conf.fairness.rates_file
-    if not conf.fairness.cluster_rates:
-        file = watched_file.WatchedFile[Mapping[str, float]](
-            OPTION, path, read, {}
-        )
+    path = conf.fairness.rates
+    if path != CLUSTER:
+        nothing: Mapping[str, float] = {}
+        file = json_file.watched(OPTION, path, read, nothing)
         return others, lambda _: file.content()
-    if path:
-        raise exception.ConfigurationError(
-            '[fairness] cluster_rates and rates_file both say what is spent'
-            ' for VMs; expected one of them'
-        )
     client = peering.cluster(_TIMEOUT_S)
     made = ClusterRates(
         others,

@@ -158,8 +158,8 @@ class AppliedState:
             changes.changes(
                 wanted,
                 present,
-                settings.weight_tolerance,
-                tolerances=settings.weight_tolerances,
+                settings_module.TOLERANCE,
+                tolerances=settings_module.TOLERANCES,
             )
         )
 

@@ -3,14 +3,14 @@
 """Forecast of a node's VMs with weights in force, by metric.
 
 The rounds of measure and decide run one after the other, from neutral weights
-on, on a model of the node's CPUs. VMs want as much as in the newest round.
-They share by their kernel units the CPU time that they have in all. Nothing is
-written. Only the CPU is forecast: for other resources the wants of VMs are not
-known.
+on, on a model of the node's CPUs. VMs want as much as on average in the last
+minutes. They share by their kernel units the CPU time that they have in all.
+The units in the end divide the CPU time of each of the rounds of these
+minutes: that gives a mean, and how far rounds are from it. Nothing is written.
+Only the CPU is forecast: for other resources the wants of VMs are not known.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -25,7 +25,6 @@ from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import parts
-from nova_fairness.agent.explain import standing
 from nova_fairness.agent.round import application
 from nova_fairness.agent.round import decision
 from nova_fairness.agent.round import foresight
@@ -38,6 +37,7 @@ from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
 from nova_fairness.model import allocation
+from nova_fairness.model import instance as instance_model
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
@@ -49,13 +49,21 @@ ROUNDS = 100
 """After which nothing is waited for any more."""
 
 SETTLED = 0.01
-"""Part by which a weight moves at most in each of the last rounds ..."""
+"""Part by which a weight moves at most in each of the last rounds of a preview
+that is at its end."""
 
 STILL = 3
 """... and so many of these there are."""
 
 CONTENT = 0.99
 """Part of what it wants from which a VM waits for nothing more."""
+
+KEPT_S = 300.0
+"""Age of the oldest round that counts. Two previews within seconds have nearly
+the same rounds, and so nearly the same result."""
+
+STEP_S = 10.0
+"""Between two rounds that count, at least: cycles may be of a second."""
 
 AGAIN_S = 60.0
 """Seconds after which a metric that failed is tried again."""
@@ -67,7 +75,41 @@ UNKNOWN = 'the newest round does not tell what VMs want'
 _CONTROL = resources.ResourceControl.CPU
 _COLUMN = resources.CONTROLS.index(_CONTROL)
 _TIME = resources.RESOURCES.index('cpu_time')
-_AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CpuSample:
+    """CPU time of a node's VMs in a round.
+
+    :ivar wall_s: end of the round, since the epoch.
+    :ivar rates: amounts a second that each VM had, and wanted at least, by
+        key.
+    :ivar short: whether more was wanted of the node than it has, (1,).
+    """
+
+    wall_s: float
+    rates: Mapping[str, tuple[float, float]]
+    short: resources.Mask
+
+    @classmethod
+    def of(cls, done: round_model.Round) -> 'CpuSample | None':
+        """Take it from a round; ``None`` if that does not tell."""
+        measured = done.measured
+        if measured is None:
+            return None
+        if measured.wanted is None or measured.waiting is None:
+            return None
+        usage = measured.usage
+        had = usage.newest[:, _TIME]
+        wanted = np.fmax(measured.wanted[:, _TIME], had)
+        pairs = zip(
+            (had / usage.interval_s).tolist(),
+            (wanted / usage.interval_s).tolist(),
+            strict=True,
+        )
+        keys = (vm.key for vm in usage.incarnations)
+        rates = dict(zip(keys, pairs, strict=True))
+        return cls(done.wall_s, rates, measured.waiting.nodes)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,6 +120,7 @@ class PreviewInput:
     :ivar settings: in force.
     :ivar scales: how each control counts that the node can steer.
     :ivar preferences: of owners among their own VMs, by UUID.
+    :ivar samples: of earlier rounds, or of this one.
     """
 
     done: round_model.Round
@@ -85,13 +128,16 @@ class PreviewInput:
     settings: settings_module.Settings
     scales: scale_module.Scales
     preferences: Mapping[str, float]
+    samples: Sequence[CpuSample]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preview:
     """Forecast of the VMs of a round, with one metric.
 
-    :ivar gets: (n,) CPUs that each would get.
+    :ivar gets: (k, n) CPUs that each has in each of the rounds.
+    :ivar wants: (k, n) that it wants.
+    :ivar would_get: (k, n) that it would get.
     :ivar weights: (n,) of the CPU.
     :ivar units: kernel units of each; ``None`` where it is not steered.
     :ivar rounds: that were run.
@@ -99,6 +145,8 @@ class Preview:
     """
 
     gets: usage_model.Scalars
+    wants: usage_model.Scalars
+    would_get: usage_model.Scalars
     weights: usage_model.Scalars
     units: Sequence[int | None]
     rounds: int
@@ -140,7 +188,9 @@ def preview(
         still = still + 1 if moved <= SETTLED else 0
         number += 1
     return Preview(
-        gets=model.cpus(got),
+        gets=model.cpus(model.had),
+        wants=model.cpus(model.wanted),
+        would_get=model.cpus(model.divided_in_each(held)),
         weights=np.exp(log),
         units=[held.get(knob) for knob in model.knobs],
         rounds=number,
@@ -149,9 +199,12 @@ def preview(
 
 
 class _Model:
-    """The CPUs of a node on which all want what the newest round found.
+    """The CPUs of a node on which all want what the last rounds found.
 
-    :ivar newest: (n,) amounts of CPU time that VMs had.
+    :ivar had: (k, n) amounts of CPU time that VMs had in each of the rounds,
+        as long as the newest.
+    :ivar wanted: (k, n) that they wanted.
+    :ivar newest: (n,) that they had on average.
     :ivar knobs: of the CPU, of each VM.
     :raises StateError: if the round does not tell enough.
     """
@@ -163,16 +216,18 @@ class _Model:
         metric: metric_base.Metric,
         guard: guard_module.Guard,
     ) -> None:
-        given = parts.given_to(start.measured)
-        waiting, wanted = start.measured.waiting, start.measured.wanted
-        if given is None or waiting is None or wanted is None:
+        given, now = parts.given_to(start.measured), CpuSample.of(start.done)
+        if given is None or now is None:
             raise exception.StateError(UNKNOWN)
+        samples = start.samples or (now,)
         self._start = start
         self._metric = metric
         self._given = given
-        self._short = waiting.nodes
-        self.newest = start.measured.usage.newest[:, _TIME]
-        self._wanted = np.maximum(wanted[:, _TIME], self.newest)
+        # Weights that moved in one of the rounds are at work in all of them.
+        self._short = np.any([each.short for each in samples], axis=0)
+        self.had, self.wanted = _amounts(start.measured.usage, samples, now)
+        self.newest = self.had.mean(axis=0)
+        self._wanted = self.wanted.mean(axis=0)
         self._weigh = functools.partial(guard.call, f'the preview with {name}')
         vms = start.measured.usage.incarnations
         self.knobs = [allocation.Knob(vm.key, _CONTROL) for vm in vms]
@@ -182,8 +237,8 @@ class _Model:
             [scale.is_steered(vm.instance) for vm in vms]
         )
         self._sizes = self._kernel_units()
-        now = start.done.decided
-        self._best_effort = now.best_effort if now else frozenset[str]()
+        decided = start.done.decided
+        self._best_effort = decided.best_effort if decided else frozenset()
         self._elsewhere = (
             _told_elsewhere(start, given)
             if name == start.done.metric
@@ -191,7 +246,7 @@ class _Model:
         )
 
     def cpus(self, amounts: usage_model.Scalars) -> usage_model.Scalars:
-        """Turn CPU time of the interval into CPUs, (n,)."""
+        """Turn CPU time of the interval into CPUs."""
         usage = self._start.measured.usage
         speed = self._start.done.node.speed_factor
         return np.asarray(amounts / (usage.interval_s * speed))
@@ -211,16 +266,35 @@ class _Model:
 
     def divided(self, held: allocation.Allocation) -> usage_model.Scalars:
         """CPUs of VMs if kernel units divide all that they have, (n,)."""
+        return self._divided(held, self.newest, self._wanted)
+
+    def divided_in_each(
+        self, held: allocation.Allocation
+    ) -> usage_model.Scalars:
+        """The same in each of the rounds, (k, n)."""
+        return np.array(
+            [
+                self._divided(held, *each)
+                for each in zip(self.had, self.wanted, strict=True)
+            ]
+        )
+
+    def _divided(
+        self,
+        held: allocation.Allocation,
+        had: usage_model.Scalars,
+        wanted: usage_model.Scalars,
+    ) -> usage_model.Scalars:
         rows, part = self._sharing, self._start.scales[_CONTROL].part
         units = [
             part(held[knob]) if knob in held else size
             for knob, size in zip(self.knobs, self._sizes, strict=True)
         ]
-        got = self.newest.copy()
+        got = had.copy()
         got[rows], _ = filling.fill(
-            np.array([self.newest[rows].sum()]),
+            np.array([had[rows].sum()]),
             np.zeros(len(rows), dtype=np.intp),
-            self._wanted[rows],
+            wanted[rows],
             np.array(units, dtype=np.float64)[rows],
         )
         return got
@@ -302,6 +376,24 @@ class _Model:
         ]
 
 
+def _amounts(
+    usage: usage_model.Usage, samples: Sequence[CpuSample], now: CpuSample
+) -> tuple[usage_model.Scalars, usage_model.Scalars]:
+    """CPU time that VMs had and wanted in each round, (k, n) each.
+
+    A VM that was not there yet counts as it is now.
+    """
+    keys = [vm.key for vm in usage.incarnations]
+    rates = np.array(
+        [
+            [each.rates.get(key, now.rates[key]) for key in keys]
+            for each in samples
+        ]
+    ).reshape(len(samples), len(keys), 2)
+    had, wanted = np.moveaxis(rates * usage.interval_s, -1, 0)
+    return had, wanted
+
+
 def _using(
     usage: usage_model.Usage, got: usage_model.Scalars
 ) -> usage_model.Usage:
@@ -343,7 +435,7 @@ def _like_elsewhere(
 
 
 class Previewer:
-    """Previews of the newest round, with each metric that is installed.
+    """Previews of the last rounds, with each metric that is installed.
 
     Rounds never wait for it, and a metric or policy that fails here is not
     taken from them.
@@ -364,6 +456,23 @@ class Previewer:
         self._lock = threading.Lock()
         self._guard = guard_module.Guard(deadline_s)
         self._failed: dict[str, tuple[float, str]] = {}
+        self._samples: tuple[CpuSample, ...] = ()
+
+    def see(self, done: round_model.Round) -> None:
+        """Let a round count; never waits for a preview."""
+        last = self._samples[-1].wall_s if self._samples else -np.inf
+        if last <= done.wall_s < last + STEP_S:
+            return
+        if (sample := CpuSample.of(done)) is not None:
+            # A clock that went back leaves no samples of the future.
+            self._samples = (
+                *(
+                    each
+                    for each in self._samples
+                    if 0 <= done.wall_s - each.wall_s < KEPT_S
+                ),
+                sample,
+            )
 
     def told(
         self,
@@ -406,7 +515,12 @@ class Previewer:
         # What is in force may be newer than the newest round.
         known = dataclasses.replace(settings, metric=done.metric)
         start = PreviewInput(
-            done, done.measured, known, self._scales, preferences
+            done,
+            done.measured,
+            known,
+            self._scales,
+            preferences,
+            self._samples,
         )
         try:
             return _of_node(start, self._preview(name, start))
@@ -446,6 +560,7 @@ def _nothing(problem: str) -> Mapping[str, Any]:
         'problem': problem,
         'settled': False,
         'rounds_count': 0,
+        'sampled_rounds_count': 0,
         'users': {},
         'instances': [],
     }
@@ -453,58 +568,73 @@ def _nothing(problem: str) -> Mapping[str, Any]:
 
 def _of_node(start: PreviewInput, found: Preview) -> Mapping[str, Any]:
     """Gains and losses of each VM and of each owner here, as JSON types."""
-    instances = list(_instances(start, found))
-    owners, users = start.measured.ownership, dict[str, dict[str, Any]]()
-    for owner, vm in zip(owners.user_index, instances, strict=True):
-        told = users.setdefault(
-            owners.users[owner],
-            {
-                'name': vm[f'{start.settings.entity}_name'],
-                'instances_here_count': 0,
-                **dict.fromkeys(_AMOUNTS, 0.0),
-            },
-        )
-        told['instances_here_count'] += 1
-        for key in _AMOUNTS:
-            told[key] += vm[key]
+    owners = start.measured.ownership
+    here = np.unique(owners.user_index)
     return {
         'problem': '',
         'settled': found.settled,
         'rounds_count': found.rounds,
-        'users': dict(sorted(users.items())),
-        'instances': instances,
+        'sampled_rounds_count': len(found.gets),
+        'users': {
+            owners.users[owner]: _of_owner(
+                start, found, np.flatnonzero(owners.user_index == owner)
+            )
+            for owner in here
+        },
+        'instances': [
+            _of_instance(start, found, row)
+            for row in range(len(start.measured.usage.incarnations))
+        ],
     }
 
 
-def _instances(
-    start: PreviewInput, found: Preview
-) -> Iterator[Mapping[str, Any]]:
-    gets, wants = _now(start)
-    for row, item in enumerate(start.measured.usage.incarnations):
-        vm = item.instance
-        yield {
-            'uuid': vm.uuid,
-            'name': vm.display_name or vm.domain_name,
-            'user': vm.user_id,
-            'user_name': vm.user_name or vm.user_id,
-            'project': vm.project_id,
-            'project_name': vm.project_name or vm.project_id,
-            'gets_cpus': float(gets[row]),
-            'wants_cpus': float(wants[row]),
-            'would_get_cpus': float(found.gets[row]),
-            'change_cpus': float(found.gets[row] - gets[row]),
-            'weight_ratio': float(found.weights[row]),
-            'cpu_units': found.units[row],
-        }
+def _of_owner(
+    start: PreviewInput, found: Preview, rows: usage_model.Indices
+) -> dict[str, Any]:
+    vm = start.measured.usage.incarnations[rows[0]].instance
+    return {
+        'name': _names(vm)[f'{start.settings.entity}_name'],
+        'instances_here_count': len(rows),
+        **_together(found, rows),
+    }
 
 
-def _now(
-    start: PreviewInput,
-) -> tuple[usage_model.Scalars, usage_model.Scalars]:
-    """CPUs that VMs get and want, (n,) each."""
-    measured = start.measured
-    newest = standing.in_units(start.done, measured, measured.usage.newest)
-    if measured.wanted is None:
-        return newest[:, _TIME], newest[:, _TIME]
-    wanted = standing.in_units(start.done, measured, measured.wanted)
-    return newest[:, _TIME], np.fmax(wanted, newest)[:, _TIME]
+def _of_instance(
+    start: PreviewInput, found: Preview, row: int
+) -> dict[str, Any]:
+    vm = start.measured.usage.incarnations[row].instance
+    return {
+        'uuid': vm.uuid,
+        'name': vm.display_name or vm.domain_name,
+        **_names(vm),
+        **_together(found, np.array([row])),
+        'weight_ratio': float(found.weights[row]),
+        'cpu_units': found.units[row],
+    }
+
+
+def _names(vm: instance_model.Instance) -> dict[str, str]:
+    return {
+        'user': vm.user_id,
+        'user_name': vm.user_name or vm.user_id,
+        'project': vm.project_id,
+        'project_name': vm.project_name or vm.project_id,
+    }
+
+
+def _together(
+    found: Preview, rows: usage_model.Indices
+) -> dict[str, float | None]:
+    """CPUs of some VMs on average, and how far rounds are from that."""
+    gets, wants, would_get = (
+        each[:, rows].sum(axis=1)
+        for each in (found.gets, found.wants, found.would_get)
+    )
+    change = would_get - gets
+    return {
+        'gets_cpus': float(gets.mean()),
+        'wants_cpus': float(wants.mean()),
+        'would_get_cpus': float(would_get.mean()),
+        'change_cpus': float(change.mean()),
+        'change_spread_cpus': float(change.std()) if len(change) > 1 else None,
+    }

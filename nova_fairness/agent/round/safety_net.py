@@ -19,6 +19,7 @@ from nova_fairness.measure import stages
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.model import wording
 from nova_fairness.runtime import guard as guard_module
 from nova_fairness.shares import grouping
 
@@ -75,11 +76,11 @@ class SafetyNet:
         )
         if told.returned:
             LOG.warning(
-                'node %s: returned to neutral CPU weights for %d rounds: user'
+                'node %s: returned to neutral CPU weights for %s: user'
                 ' %s has %.0f %% less with the weights of policy %s than'
                 ' without; if this comes again, set another policy',
                 settings.host,
-                told.rest,
+                wording.counted(told.rest, 'round'),
                 measured.ownership.users[found.harmed[0]],
                 100 * told.harm,
                 settings.policy,
@@ -181,7 +182,7 @@ def judged(
         return controls
     why = (
         'returned to neutral: users had less with the weights than without;'
-        f' the policy decides again in {found.rest} rounds'
+        f' the policy decides again in {wording.counted(found.rest, "round")}'
     )
     return {
         **controls,

@@ -206,10 +206,7 @@ def _memory(site: Site, made: Controls) -> Built:
     )
     capacity = site.node.capacity[resources.RESOURCES.index('memory')]
     rules = memory_scale.MemoryRules(
-        minimum_bytes=options.minimum,
-        floor_part=options.floor_part,
-        headroom=options.headroom,
-        unspared_part=options.unspared_part,
+        floor_part=options.floor_part, unspared_part=options.unspared_part
     )
     return item, memory_scale.MemoryScale(float(capacity), rules)
 
@@ -220,7 +217,7 @@ def _disk(site: Site, made: Controls) -> Built:
     options = site.conf.fairness_disk
     made.throttling = throttling_module.Throttling(
         throttle.DiskThrottle(made.record(site.state_path / 'limits.json')),
-        options.throttle_headroom if options.throttle else None,
+        is_on=options.throttle,
     )
     return item, disk_scale.DiskScale(item.file_of)
 
@@ -231,14 +228,13 @@ def _network(site: Site, _made: Controls) -> Built:
     bandwidth = node.network_bandwidth or link_speed.of_link(
         pathlib.Path('/proc'),
         pathlib.Path('/sys'),
-        options.uplink or node.network_interface or None,
+        options.uplink or None,
     )
     item = network.NetworkClasses(
         settings.NetworkSettings(
             layout=settings.SteeringKind(options.layout),
             uplink=options.uplink,
             bandwidth=bandwidth,
-            link_part=options.link_part,
             host_rate=options.host_rate,
         ),
         site.inventory.incarnations,

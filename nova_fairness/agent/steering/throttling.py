@@ -28,14 +28,14 @@ class Throttling:
     configured now.
 
     :param throttle: writes the limits.
-    :param headroom: see :func:`disk.throttles`; ``None`` if throttling is off.
+    :param is_on: whether anything is limited.
     """
 
     def __init__(
-        self, throttle: throttle_module.DiskThrottle, headroom: float | None
+        self, throttle: throttle_module.DiskThrottle, *, is_on: bool
     ) -> None:
         self._throttle = throttle
-        self._headroom = headroom
+        self._is_on = is_on
         for problem in throttle.lift():
             LOG.error('%s', problem)
 
@@ -56,7 +56,7 @@ class Throttling:
         :param exempt: keys of VMs that are left alone.
         :returns: what went wrong.
         """
-        if self._headroom is None or pressure is None or devices is None:
+        if not self._is_on or pressure is None or devices is None:
             return self._throttle.lift()
         if pressure.incarnations != usage.incarnations:
             return self._throttle.lift()
@@ -89,9 +89,7 @@ class Throttling:
         for number, rows in disk.rivals(pressure, moved):
             if _keeps_weights(devices, number):
                 continue
-            rates = disk.throttles(
-                weights, traffic, rows, self._headroom or 0.0
-            )
+            rates = disk.throttles(weights, traffic, rows)
             for row, pair in rates.items():
                 for top in _tops(pressure.disks[row], number):
                     limits[usage.incarnations[row].key, top] = pair

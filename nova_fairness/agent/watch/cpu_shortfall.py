@@ -18,7 +18,8 @@ HALF_LIFE_S = 900.0
 """After which an interval counts half as much."""
 
 _MUCH = 0.05
-"""Of all that VMs used: if those that are gone used more, others have more."""
+"""Part of all that VMs used. If VMs that ended used more, the others have
+room, and their history begins again."""
 
 _CPU = resources.RESOURCES.index('cpu_time')
 

@@ -55,7 +55,9 @@ class IdleMemory:
         self._limits = limits
         self._speed = speed_factor
         self._clock = clock
-        self._quiet = _kept(file)
+        self._quiet: dict[str, idleness.Quiet] = file.kept(
+            _quiet, {}, 'all VMs count as busy until now'
+        )
         self._vms: tuple[instance.Incarnation, ...] = ()
         self._work = np.zeros((2, 0))
         self._known = np.zeros(0, dtype=np.bool_)
@@ -131,19 +133,8 @@ class IdleMemory:
         }
 
 
-def _kept(file: state_file.StateFile) -> dict[str, idleness.Quiet]:
-    try:
-        told = json.loads(file.path.read_text('utf-8'))
-        return {str(uuid): _read(each) for uuid, each in told.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        LOG.warning(
-            '%s cannot be read: all VMs count as busy until now: %s',
-            file.path,
-            error,
-        )
-        return {}
+def _quiet(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
+    return {str(uuid): _read(each) for uuid, each in told.items()}
 
 
 def _read(told: Mapping[str, Any]) -> idleness.Quiet:

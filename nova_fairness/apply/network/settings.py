@@ -25,7 +25,8 @@ class NetworkSettings:
     :ivar bandwidth: of the uplink, bytes per second in one direction, > 0;
         ``None`` if not known. Then no VM is steered, since a guess that is too
         low would leave bandwidth unused.
-    :ivar link_part: part of the bandwidth that is divided, above 0 to 1.
+    :ivar link_part: part of the bandwidth that is divided, above 0 to 1; it
+        is below 1 so that queues build up here and not in the switch.
     :ivar host_rate: bytes per second that the host itself gets in any case;
         ``None`` for :data:`HOST_PART` of the link where its traffic is seen.
     """

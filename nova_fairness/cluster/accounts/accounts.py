@@ -15,6 +15,7 @@ from nova_fairness.cluster.messages import times as times_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
+from nova_fairness.model import wording
 from nova_fairness.shares import tree as tree_module
 
 EVERY = 'all that were set'
@@ -27,7 +28,12 @@ SET_ASIDE = (
     ' %s; set it again'
 )
 
+UNCHECKED = (
+    'account %s: nothing was set: Keystone was not asked whether it exists: %s'
+)
+
 _Fields = dict[str, dict[str, Any]]
+_Settings = Mapping[str, Mapping[str, Any]]
 _LONGEST = 500
 
 MOST = 1000
@@ -44,6 +50,8 @@ class Accounts:
     :param store: of settings.
     :param written: says what the file has.
     :param most: users of one project that may have settings.
+    :param exists: asks Keystone whether there is a project, or a user of one;
+        raises CloudError.
     """
 
     def __init__(
@@ -51,7 +59,9 @@ class Accounts:
         store: store_module.Store,
         written: Callable[[], tuple[cluster.Account, ...]] = tuple,
         most: int = MOST,
+        exists: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        self._exists = exists
         self._store = store
         self._written = written
         self._unreadable: dict[str, Exception] = {}
@@ -125,6 +135,38 @@ class Accounts:
 
         return granted
 
+    def require(self, name: str, values: Mapping[str, Any]) -> None:
+        """Go on if fields of an account may be set.
+
+        Settings of any account may be taken back, also those of an account
+        that is deleted.
+
+        :param values: as :meth:`change` takes them.
+        :raises UnknownAccount: if nothing would ever be below it.
+        :raises AccountUnchecked: if Keystone cannot be asked.
+        :raises StoreError: if it cannot be read what accounts used.
+        """
+        if not any(value is not None for value in values.values()):
+            return
+        try:
+            if (
+                name in {each.name for each in self._written()}
+                or name in self._store.used().parts
+                or self._exists(name)
+            ):
+                return
+        except exception.CloudError as error:
+            LOG.warning(UNCHECKED, name, error)
+            raise exception.AccountUnchecked(
+                f'account {name}: nothing was set: Keystone cannot be asked'
+                ' whether it exists; try again'
+            ) from error
+        raise exception.UnknownAccount(
+            f'account {name}: nothing was set: it is no project, no user with'
+            ' a role in one and no account of the file of shares; projects'
+            ' and users are named by their ids'
+        )
+
     def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:
         """Set fields of an account; they count from the next cycle on.
 
@@ -137,6 +179,31 @@ class Accounts:
         :raises UnknownAccount: if none was set that could be taken back.
         :raises StoreError: if it cannot be done now.
         """
+        before, accounts = self._changed(name, values)
+        self._store.give(
+            records.AccountSettings(accounts, before.version), epoch
+        )
+
+    def tried(
+        self, name: str, values: Mapping[str, Any]
+    ) -> tuple[tuple[cluster.Account, ...], tuple[cluster.Account, ...]]:
+        """All that are named, and all as a change would make them.
+
+        Nothing is set. Parameters and errors: :meth:`change`.
+        """
+        before, accounts = self._changed(name, values)
+        return self._named(before.accounts), self._named(accounts)
+
+    def _named(
+        self, given: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[cluster.Account, ...]:
+        usable = {name: _judged(name, own) for name, own in given.items()}
+        return tree_module.overlaid(self._written(), usable)
+
+    def _changed(
+        self, name: str, values: Mapping[str, Any]
+    ) -> tuple[records.AccountSettings, _Settings]:
+        """Settings as they are, and all of them as they would be."""
         before = self._store.given()
         stored = before.accounts.get(name)
         # What is no object at all is replaced.
@@ -160,18 +227,16 @@ class Accounts:
             raise exception.BadShares(fault)
         if name not in before.accounts:
             self._check_room(name, before.accounts)
-        self._store.give(
-            records.AccountSettings(accounts, before.version), epoch
-        )
+        return before, accounts
 
     def _check_room(self, name: str, others: Iterable[str]) -> None:
         project, slash, _ = name.partition('/')
         there = sum(each.startswith(f'{project}/') for each in others)
         if slash and there >= self._most:
             raise exception.IllegalStep(
-                f'project {project}: limits or shares of {there} users are'
-                f' set, which is the most ([fairness_cluster]'
-                ' project_accounts); unset those of others first'
+                f'project {project}: limits or shares are set of'
+                f' {wording.counted(there, "user")}, which is the most; unset'
+                ' those of others first'
             )
 
 

@@ -10,23 +10,19 @@ import pathlib
 import re
 from typing import Any
 
-from oslo_log import log as logging
 import yaml
 
 from nova_fairness import exception
 from nova_fairness.cluster.accounts import fields
-from nova_fairness.cluster.accounts import yaml_lines
 from nova_fairness.model import cluster
 from nova_fairness.model import duration
+from nova_fairness.model import wording
+from nova_fairness.runtime import watched_file
+from nova_fairness.runtime import yaml_file
 from nova_fairness.shares import tree
-
-LOG = logging.getLogger(__name__)
 
 MOST = 100_000
 """Largest number of accounts."""
-
-NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
-TAKEN_OVER = 'shares_file %s has %d accounts now'
 
 
 def _number(text: str) -> float:
@@ -51,31 +47,27 @@ _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
 _WINDOW = ('begins', 'lasts', 'zone')
 
 
-class ShareFile:
-    """Reads the file again whenever it changed.
+def watched(
+    path: pathlib.Path,
+) -> watched_file.WatchedFile[tuple[cluster.Account, ...]]:
+    """The share tree of a file that is read again whenever it changes.
 
     :param path: of the file.
     :raises BadShares: if it cannot be used.
     """
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
-        self._seen = yaml_lines.stamp(path)
-        self._accounts = read(path)
-
-    def accounts(self) -> tuple[cluster.Account, ...]:
-        """The share tree; a file that cannot be used leaves what it was."""
-        seen = yaml_lines.stamp(self._path)
-        if seen == self._seen:
-            return self._accounts
-        self._seen = seen
-        try:
-            self._accounts = read(self._path)
-        except exception.BadShares as error:
-            LOG.error(NOT_TAKEN_OVER, error)
-        else:
-            LOG.info(TAKEN_OVER, self._path, len(self._accounts))
-        return self._accounts
+    made = watched_file.WatchedFile[tuple[cluster.Account, ...]](
+        path,
+        read,
+        (),
+        (exception.BadShares,),
+        'shares_file is not taken over, shares stay as they are',
+        lambda accounts: (
+            f'shares_file {path} has'
+            f' {wording.counted(len(accounts), "account")} now'
+        ),
+    )
+    made.load()
+    return made
 
 
 def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
@@ -87,7 +79,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
         ``lending_limit``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
-    file = yaml_lines.File(path, exception.BadShares)
+    file = yaml_file.YamlFile(path, exception.BadShares)
     node = file.root()
     listed = file.section(node, ('accounts',)).get('accounts')
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
@@ -105,7 +97,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     return accounts
 
 
-def _account(file: yaml_lines.File, node: yaml.Node) -> cluster.Account:
+def _account(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Account:
     given = file.section(node, _KEYS)
     windows = given.get('windows')
     parts = {
@@ -140,7 +132,7 @@ def _account(file: yaml_lines.File, node: yaml.Node) -> cluster.Account:
 
 
 def _amounts(
-    file: yaml_lines.File, what: str, node: yaml.Node
+    file: yaml_file.YamlFile, what: str, node: yaml.Node
 ) -> tuple[tuple[str, int], ...]:
     """Whole amounts by resource class of Placement, each class once."""
     found: dict[str, int] = {}
@@ -163,14 +155,14 @@ def _amounts(
 
 
 def _windows(
-    file: yaml_lines.File, node: yaml.Node
+    file: yaml_file.YamlFile, node: yaml.Node
 ) -> tuple[cluster.Window, ...]:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise file.wrong(node, 'windows must be a list of at least one')
     return tuple(_window(file, each) for each in node.value)
 
 
-def _window(file: yaml_lines.File, node: yaml.Node) -> cluster.Window:
+def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     parts = {
         key: file.text(each)
         for key, each in file.section(node, _WINDOW).items()

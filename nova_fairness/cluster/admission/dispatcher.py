@@ -33,6 +33,7 @@ from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import cluster
+from nova_fairness.model import plans
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -41,7 +42,14 @@ LOG = logging.getLogger(__name__)
 _ONE_BY_ONE = 20
 """Servers of one request."""
 
+_RUNS_ALREADY = 'request %s runs already: it is not sent: server %s'
+_CLEANS_UP = (
+    'request %s ends: server %s: it was deleted while the request waited; Nova'
+    ' gets the message to clean up'
+)
+
 _E, _S, _R = request_model.Event, request_model.State, reason.Reason
+_SENT = reason.why(_R.SENT)
 
 
 class Sender(abc.ABC):
@@ -58,7 +66,7 @@ class Sender(abc.ABC):
     def send(self, cast: cast_module.Cast) -> None:
         """Send a message as it came, and wait until the broker has it.
 
-        :raises NobodyListens: if it is known that it did not arrive.
+        :raises NoListener: if it is known that it did not arrive.
         :raises BrokerAway: if it is not known whether it left.
         """
 
@@ -126,6 +134,12 @@ class Executor:
             self._store.step(
                 record.request, _E.EXPIRE, epoch, action.why, self._clock()
             )
+            LOG.info(
+                'request %s expires: server %s: %s',
+                record.request.uuid,
+                self._named(record.request),
+                action.why.sentence,
+            )
             return
         if action.verb is cluster.Verb.PASS:
             self.send_unplanned(record, action.why, epoch)
@@ -137,7 +151,7 @@ class Executor:
         if reserved is not None:
             without = functools.partial(parser.without, hosts=others)
             self._send(
-                reserved, record.cast_uuid, action.hosts, epoch, without
+                reserved, record.cast_uuid, action.hosts, epoch, without, _SENT
             )
 
     def apart(
@@ -244,7 +258,8 @@ class Executor:
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
         changed = parser.nowhere if is_gone else _as_it_is
-        self._send(kept, record.cast_uuid, (), epoch, changed)
+        because = why if is_gone else _SENT
+        self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
     def forget_room(self, request: request_model.Request) -> None:
         """Free room that a process left behind which died or was late."""
@@ -273,7 +288,11 @@ class Executor:
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
-        LOG.warning('Nova does not have request %s: it waits again', back.uuid)
+        LOG.warning(
+            'request %s: Nova does not have it: it waits again: server %s',
+            back.uuid,
+            self._named(back),
+        )
         self.put_back(dataclasses.replace(record, request=back), epoch)
 
     def put_back(self, record: records.RequestRecord, epoch: int) -> None:
@@ -297,7 +316,12 @@ class Executor:
         try:
             self._placement.keep(kept, trees)
         except exception.CloudRefused as error:
-            LOG.info('request %s lost its room: %s', request.uuid, error)
+            LOG.info(
+                'request %s lost its room: server %s: %s',
+                request.uuid,
+                self._named(request),
+                error,
+            )
             lost = reason.why(_R.ROOM_LOST)
             self._store.step(kept, _E.LOSE, epoch, lost, self._clock())
             return None
@@ -310,6 +334,7 @@ class Executor:
         hosts: tuple[str, ...],
         epoch: int,
         changed: Callable[[cast_module.Cast], cast_module.Cast],
+        why: reason.Why,
     ) -> None:
         cast = self._store.cast(cast_uuid)
         is_build = kept.origin is request_model.Origin.BUILD
@@ -330,7 +355,6 @@ class Executor:
         )
         # What cannot be written anew must not look as if it was sent.
         written = changed(cast)
-        why = reason.why(_R.SENT)
         try:
             sending = self._store.step(
                 kept, _E.SEND, epoch, why, self._clock(), hosts
@@ -342,15 +366,28 @@ class Executor:
         try:
             self._placement.free(kept)
             if started:
-                LOG.error('request %s runs already: it is not sent', kept.uuid)
+                LOG.error(_RUNS_ALREADY, kept.uuid, self._named(kept))
             else:
                 self._sender.send(written)
-        except (exception.CloudError, exception.NobodyListens):
+        except (exception.CloudError, exception.NoListener):
             # The next cycle lets it wait again.
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        LOG.info('request %s was sent', kept.uuid)
+        self._tell_sent(kept, hosts, why)
+
+    def _tell_sent(
+        self,
+        kept: request_model.Request,
+        hosts: tuple[str, ...],
+        why: reason.Why,
+    ) -> None:
+        named = self._named(kept)
+        if why.reason is _R.SERVER_DELETED:
+            LOG.info(_CLEANS_UP, kept.uuid, named)
+            return
+        to = plans.listed(sorted(set(hosts))) or 'any host'
+        LOG.info('request %s was sent to %s: server %s', kept.uuid, to, named)
 
     def _give_up(
         self,
@@ -362,6 +399,16 @@ class Executor:
         self._placement.free(kept)
         why = reason.why(token)
         self._store.step(kept, event, epoch, why, self._clock())
+        LOG.warning(
+            'request %s is given up: server %s: %s',
+            kept.uuid,
+            self._named(kept),
+            why.sentence,
+        )
+
+    def _named(self, request: request_model.Request) -> str:
+        """Its servers, for the log."""
+        return plans.listed([*map(self._nova.named, request.servers)])
 
     def present(
         self, request: request_model.Request

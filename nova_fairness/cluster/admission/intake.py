@@ -14,7 +14,9 @@ from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.messages import times as times_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
+from nova_fairness.model import envelope
 from nova_fairness.model import eviction
+from nova_fairness.model import plans
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -143,22 +145,40 @@ def _take(
     try:
         request = parser.parse(cast, times, preemptible)
     except exception.Unreadable as error:
-        LOG.error('message %s cannot be read: %s', uuid, error)
+        named = _named(cast)
+        LOG.error(
+            'message %s cannot be read: server %s: %s', uuid, named, error
+        )
     except (*quarantine_module.PASSES, _LimitsFailed):
         raise
     except Exception:
-        LOG.exception('message %s cannot be read', uuid)
+        named = _named(cast)
+        LOG.exception('message %s cannot be read: server %s', uuid, named)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _returning(store, _timely(request, now))
+        request = _returning(store, _timely(request, now, cast))
         if store.add(_begun(request, cast), uuid, now, **given):
             return
-        LOG.error('message %s: its servers are already queued', uuid)
+        named = _named(cast)
+        LOG.error(
+            'message %s: its servers are already queued: server %s',
+            uuid,
+            named,
+        )
     store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
 
 
+def _named(cast: cast_module.Cast) -> str:
+    """Servers of a message for the log, as far as it can be read."""
+    try:
+        message = envelope.message(cast.body)
+    except exception.Unreadable:
+        return 'unknown'
+    return plans.listed(envelope.named_servers(message.get('args')))
+
+
 def _timely(
-    request: request_model.Request, now: float
+    request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
     """A request that did not come in the future, whatever a clock said."""
     ahead_s = request.asked_at - now
@@ -166,9 +186,10 @@ def _timely(
         return request
     LOG.error(
         'request %s came %.0f s from now by the clock of its relay: it came'
-        ' now',
+        ' now: server %s',
         request.uuid,
         ahead_s,
+        _named(cast),
     )
     until = request.expires_at
     return dataclasses.replace(

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import datetime as dt
 
 from nova_fairness import exception
 from nova_fairness.cluster.store import records
@@ -63,6 +64,23 @@ def check_unsent(
     )
 
 
+def check_cancellable(record: records.RequestRecord) -> None:
+    """See to it that a request can be taken back.
+
+    :raises IllegalStep: if Nova has it, or it ended.
+    """
+    request = record.request
+    if request.state in request_model.UNSENT:
+        return
+    said = 'Nova has it; delete its servers instead'
+    if request.state in request_model.FINAL:
+        at = dt.datetime.fromtimestamp(record.changed_at, dt.UTC)
+        said = f'it ended at {at:%Y-%m-%d %H:%M} UTC; nothing is left to do'
+    raise exception.IllegalStep(
+        f'request {request.uuid} is {request.state.value} already: {said}'
+    )
+
+
 def first(given: InterventionState) -> None:
     """Put a request behind those that were put first before, if any."""
     check_unsent(given.request)
@@ -83,12 +101,12 @@ def unfirst(given: InterventionState) -> None:
 def hold(by: request_model.Holder, text: str) -> Order:
     """Keep a request from starting.
 
-    An operator's hold stays an operator's, even if an owner holds it,
-    too. The same holder can give another text. While others leave for it an
-    owner can only take it back: that they left in vain is counted then.
+    An owner cannot replace the hold of an operator. The same holder can give
+    another text. While other servers leave for the request, its owner cannot
+    hold it, only cancel it: a cancellation counts as leaving in vain.
 
     :param text: why, in the words of the holder; '' for no words.
-    :raises IllegalStep: if others leave for it, and an owner holds it.
+    :raises IllegalStep: if an owner holds it while others leave for it.
     """
 
     def do(given: InterventionState) -> None:

@@ -119,7 +119,7 @@ class Isolation:
                 self._search_requests(snapshot, now, error, budget)
             else:
                 fails = self._tried(snapshot, now, facet, names)
-                blamed, unsure = culprits.found(names, fails, budget)
+                blamed, unsure = culprits.find(names, fails, budget)
                 for name in (*blamed, *unsure):
                     self._quarantine.put(facet.kind, name, error)
             return
@@ -209,7 +209,7 @@ class Isolation:
         def projects_fail(names: Sequence[str]) -> bool:
             return fails([u for name in names for u in by_project[name]])
 
-        projects, late = culprits.found(
+        projects, late = culprits.find(
             sorted(by_project), projects_fail, budget
         )
         if isinstance(error, exception.PluginMisbehaved) and (
@@ -219,7 +219,7 @@ class Isolation:
             raise error
         left = [unit for project in late for unit in by_project[project]]
         for project in projects:
-            units, unsure = culprits.found(by_project[project], fails, budget)
+            units, unsure = culprits.find(by_project[project], fails, budget)
             left += unsure
             for uuid in (uuid for unit in units for uuid in unit):
                 self._quarantine.put(_K.REQUEST, uuid, error)

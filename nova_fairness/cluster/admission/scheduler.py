@@ -10,8 +10,8 @@ now:
 * those that have a reservation,
 * those that are owed what others borrowed,
 * those that came or changed since,
-* the first ones of projects that have less than then, or less than what they
-  are guaranteed,
+* the first ones of projects whose use fell since then, or is below their
+  guarantee,
 * and always the whole of their server groups.
 
 All others keep the reasons of the last whole plan. Running servers, kept room
@@ -61,25 +61,6 @@ OF_PROJECT = 10
 TOLD_AT_ONCE = 100
 """Reasons that are written in one cycle: with many that wait, who is told
 how many are before it changes all the time."""
-
-_R = reason.Reason
-_LIMITED = frozenset(
-    {
-        _R.HELD_BY_OPERATOR,
-        _R.HELD_BY_OWNER,
-        _R.NO_HOST_MATCHES,
-        _R.TOO_LARGE,
-        _R.GROUP_TOO_LARGE,
-        _R.OVER_CEILING,
-        _R.OVER_ACCOUNT_CEILING,
-        _R.OVER_BORROWING_LIMIT,
-        _R.BUDGET_SPENT,
-        _R.ACCOUNT_SET_ASIDE,
-        _R.WINDOW_CLOSED,
-        _R.OVER_SHARED_PART,
-    }
-)
-"""Reasons that no room on hosts ends."""
 
 
 class Scheduler:
@@ -253,7 +234,7 @@ class _Whole:
         by_room = [
             uuid
             for uuid, each in plan.waiting.items()
-            if each.why.reason not in _LIMITED
+            if each.why.reason not in reason.LIMITED
         ]
         self._first = frozenset(by_room[:AHEAD])
         self._may_start = frozenset(by_room)
@@ -320,7 +301,7 @@ class _Whole:
         held: Iterable[request_model.Request],
         snapshot: cluster.ClusterSnapshot,
     ) -> list[str]:
-        """The first of projects that have less, or less than guaranteed."""
+        """First requests of projects with less use or below a guarantee."""
         less = {
             project
             for project, had in self._used.items()
@@ -348,7 +329,7 @@ def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
     known = {each.uuid: each for each in snapshot.requests}
     kinds: dict[tuple[object, ...], str] = {}
     for uuid, waits in plan.waiting.items():
-        if waits.why.reason is _R.OVER_BORROWING_LIMIT:
+        if waits.why.reason is reason.Reason.OVER_BORROWING_LIMIT:
             each = known[uuid]
             one = each.demand, len(each.servers), each.group
             kinds.setdefault((each.project, *one), uuid)

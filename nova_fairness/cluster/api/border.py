@@ -5,11 +5,11 @@
 import collections
 from collections.abc import Iterable
 import dataclasses
-import datetime as dt
 from typing import Any
 
 from nova_fairness.cluster.border import controller
 from nova_fairness.model import border as border_module
+from nova_fairness.model import moments
 from nova_fairness.planners.border import pledges
 
 
@@ -32,7 +32,7 @@ def border(
         for side in border_module.BorderSide
     }
     return {
-        'seen_at': _time(looked.at),
+        'seen_at': moments.answer(looked.at),
         'target': target,
         'states': {
             each.value: states[each.value] for each in border_module.HostState
@@ -68,8 +68,8 @@ def host(
         'fixed': node.host.fixed,
         'state': node.state.value,
         'bound_for': bound.value if bound else None,
-        'since': _time(node.since),
-        'until': _time(node.until),
+        'since': moments.answer(node.since),
+        'until': moments.answer(node.until),
         'cause': last[0].cause.value if last else None,
         'explanation': last[0].text if last else '',
         'batch': _place(snapshot.place(node, border_module.BorderSide.BATCH)),
@@ -88,7 +88,7 @@ def host_in_full(
             {
                 'name': each.name,
                 'cores': float(each.cores),
-                'gone_at': _time(each.gone_at),
+                'gone_at': moments.answer(each.gone_at),
                 'way': each.way.value,
             }
             for place in places
@@ -97,7 +97,7 @@ def host_in_full(
         ],
         'history': [
             {
-                'at': _time(each.at),
+                'at': moments.answer(each.at),
                 'event': each.event.value,
                 'state': each.state.value,
                 'cause': each.cause.value,
@@ -118,10 +118,3 @@ def _place(place: border_module.SideStatus | None) -> dict[str, Any] | None:
         'work_count': len(place.work),
         'used_cores': float(sum(each.cores for each in place.work)),
     }
-
-
-def _time(at_s: float | None) -> str | None:
-    if at_s is None:
-        return None
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
-    return at.isoformat(timespec='seconds')

@@ -3,12 +3,12 @@
 """Calls about migration plans, and their answers."""
 
 import dataclasses
-import datetime as dt
 from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import moments
 from nova_fairness.model import plans as model
 from nova_fairness.rpc import plans as interface
 
@@ -70,9 +70,9 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
         'state': plan.state.value,
         'cause': plan.cause.value,
         'explanation': model.sentence(plan.cause, plan.text),
-        'made_at': _time(plan.made_at),
-        'since': _time(plan.changed_at),
-        'until': _time(plan.until),
+        'made_at': moments.answer(plan.made_at),
+        'since': moments.answer(plan.changed_at),
+        'until': moments.answer(plan.until),
         'moves_count': len(states),
         'ended_count': sum(each not in model.UNENDED for each in states),
         'empties': list(plan.empties),
@@ -105,17 +105,10 @@ def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
                 'state': each.state.value,
                 'cause': each.cause and each.cause.value,
                 'explanation': model.sentence(each.cause, each.text),
-                'asked_at': _time(each.asked_at),
-                'ended_at': _time(each.ended_at),
+                'asked_at': moments.answer(each.asked_at),
+                'ended_at': moments.answer(each.ended_at),
                 'sent_mb': each.sent_mb,
             }
             for each in plan.moves
         ],
     }
-
-
-def _time(at_s: float | None) -> str | None:
-    if at_s is None:
-        return None
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
-    return at.isoformat(timespec='seconds')

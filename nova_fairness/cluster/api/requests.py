@@ -2,11 +2,12 @@
 
 """Calls of users and operators to the cluster service."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import datetime as dt
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,31 @@ from nova_fairness.cluster.accounts import fields
 from nova_fairness.cluster.admission import interventions
 from nova_fairness.cluster.admission import start_estimates
 from nova_fairness.cluster.api import border as border_module
+from nova_fairness.cluster.api import dry_run as dry_run_module
+from nova_fairness.cluster.api import history
+from nova_fairness.cluster.api import overview as overview_module
 from nova_fairness.cluster.api import plans
 from nova_fairness.cluster.api import spending_groups
 from nova_fairness.cluster.border import controller
-from nova_fairness.cluster.eviction import at_risk
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.move_plans import registry
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
+from nova_fairness.model import moments
+from nova_fairness.model import plans as plan_model
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
+from nova_fairness.model import standing
+from nova_fairness.model import waits as waits_model
+from nova_fairness.planners.fairqueue import replay
 from nova_fairness.rpc import requests as interface
 from nova_fairness.runtime import signatures as signatures_module
+from nova_fairness.shares import budgets as budgets_module
 from nova_fairness.shares import overview
 from nova_fairness.shares import tree as tree_module
 from nova_fairness.shares import windows
@@ -46,7 +56,13 @@ _FIELDS = {
 }
 """Fields of accounts by what answers call them."""
 
-_OPEN = frozenset(request_model.State) - request_model.FINAL
+
+def _no_trial(*_: object) -> dry_run_module.TrialPlanner:
+    raise exception.BadArgument('nothing can be tried here')
+
+
+_MOST_RETURNS = 1000
+"""Requests of one server that are read."""
 
 _Notices = Mapping[str, Mapping[str, str]]
 
@@ -64,6 +80,9 @@ class ClusterOperations(
         peers have no keys.
     :param partitioning: that moves hosts; ``None`` if none move.
     :param planned: that moves servers; ``None`` if none move.
+    :param checks: what is wrong around the service.
+    :param trial: makes a planner that nothing else uses, given the name and
+        the numbers of an order, or nothing for the one that works now.
     """
 
     def __init__(
@@ -73,13 +92,23 @@ class ClusterOperations(
         signatures: signatures_module.Signatures | None = None,
         partitioning: controller.BorderController | None = None,
         planned: plan_controller.PlanController | None = None,
+        checks: Callable[[], Sequence[str]] = tuple,
+        trial: Callable[..., dry_run_module.TrialPlanner] = _no_trial,
     ) -> None:
+        self._checks = checks
+        self._trial = trial
+        self._dry_runs = dry_run_module.DryRuns(
+            service.charging.kept, time.monotonic
+        )
         self._partitioning = partitioning
         self._planned = planned
         super().__init__(service, signatures)
         self._store = store
         self._tree: tuple[cluster.ClusterSnapshot, interface.Answer] | None
         self._tree = None
+        self._newest: (
+            tuple[start_estimates.LastCycle, Mapping[str, str]] | None
+        ) = None
         self._asked: (
             tuple[start_estimates.LastCycle, frozenset[str], _Notices] | None
         ) = None
@@ -91,29 +120,68 @@ class ClusterOperations(
         limit: int,
         preemptible: bool | None = None,
         audience: reason.Audience = interface.OPERATOR,
+        wanted: request_model.RequestFilter | None = None,
     ) -> interface.Answer:
-        """Requests that have not ended, the oldest first."""
+        """Requests that have not ended, or others, the oldest first."""
         self._service.last()
-        found = [
-            each
-            for each in self._store.requests(_OPEN)
-            if project in (None, each.request.project)
-            and preemptible in (None, each.request.is_preemptible)
-        ]
-        if marker is not None:
-            after = _order(self._known(marker))
-            found = [each for each in found if _order(each) > after]
+        wanted = dataclasses.replace(
+            wanted or request_model.RequestFilter(), preemptible=preemptible
+        )
+        if wanted.unsettled:
+            running = self._unsettled()
+            wanted = dataclasses.replace(wanted, running=running)
+        found = self._searched(project, wanted, marker, limit)
         return {
             'requests': self._told(found[:limit], audience),
             'more': len(found) > limit,
         }
 
+    def _searched(
+        self,
+        project: str | None,
+        wanted: request_model.RequestFilter,
+        marker: str | None,
+        limit: int,
+    ) -> list[records.RequestRecord]:
+        """Requests of a page, and one more if more follow."""
+        found: list[records.RequestRecord] = []
+        after = None if marker is None else _order(self._exactly(marker))
+        while True:
+            some = self._store.listed(project, wanted, after, limit + 1)
+            found += [
+                each
+                for each in some
+                if each.request.state in request_model.FINAL
+                or not self._is_superseded(each.request)
+            ]
+            if len(found) > limit or len(some) <= limit:
+                return found
+            after = _order(some[-1])
+
     def request(
-        self, uuid: str, audience: reason.Audience = interface.OPERATOR
+        self,
+        uuid: str,
+        audience: reason.Audience = interface.OPERATOR,
+        events: bool = False,
     ) -> interface.Answer:
-        """One request."""
-        [told] = self._told([self._known(uuid)], audience)
+        """The newest request of a server, or a request by its own name."""
+        record, last = self._known(uuid), self._service.last()
+        [told] = self._told([record], audience)
+        told['waited'] = history.waited(self._store, record, last.at)
+        if events:
+            lived = history.lineage(record, self._others(record))
+            told['events'] = history.events(self._store, lived, audience)
         return {'request': told}
+
+    def waits(
+        self, wanted: waits_model.WaitFilter, marker: str | None, limit: int
+    ) -> interface.Answer:
+        """Percentiles of waits by project, flavor or reason, by name."""
+        last = self._service.last()
+        if wanted.since is None:
+            since = last.at - waits_model.USUAL_S
+            wanted = dataclasses.replace(wanted, since=since)
+        return history.waits(self._store, wanted, marker, limit)
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
         """Take a build back that waits, and delete its servers."""
@@ -122,7 +190,7 @@ class ClusterOperations(
             if by_operator
             else reason.Reason.TAKEN_BACK
         )
-        self._known(uuid)
+        uuid = self._known(uuid).request.uuid
         self._service.cancel(uuid, reason.why(token))
         return self.request(uuid)
 
@@ -130,7 +198,7 @@ class ClusterOperations(
         self, uuid: str, without_room: bool = False
     ) -> interface.Answer:
         """Start a request whatever the plan is."""
-        self._known(uuid)
+        uuid = self._known(uuid).request.uuid
         self._service.release(uuid, without_room=without_room)
         return self.request(uuid)
 
@@ -157,7 +225,7 @@ class ClusterOperations(
     def _ordered(
         self, uuid: str, order: interventions.Order
     ) -> interface.Answer:
-        self._known(uuid)
+        uuid = self._known(uuid).request.uuid
         self._service.order(uuid, order)
         return self.request(uuid)
 
@@ -174,7 +242,7 @@ class ClusterOperations(
         return {
             'hosts_count': int(takes.sum()),
             'waiting_count': len(last.plan.waiting),
-            'seen_at': _time(last.at),
+            'seen_at': moments.answer(last.at),
             'estimates': last.calibrated
             and dataclasses.asdict(last.calibrated),
             'classes': [
@@ -194,6 +262,15 @@ class ClusterOperations(
                 for name, amounts in sorted(flavors.items())
             ],
         }
+
+    def status(self) -> interface.Answer:
+        """State of the whole service."""
+        moving = self._partitioning
+        hosts = moving.nodes().values() if moving else ()
+        told = overview_module.overview(
+            self._service, self._store, hosts, self._checks()
+        )
+        return {'status': told}
 
     def shares(
         self, project: str | None, marker: str | None, limit: int
@@ -219,7 +296,7 @@ class ClusterOperations(
 
     def extend(self, uuid: str, by_s: float) -> interface.Answer:
         """Let servers of a request run longer."""
-        self._known(uuid)
+        uuid = self._known(uuid).request.uuid
         self._service.extend(uuid, by_s)
         return self.request(uuid)
 
@@ -245,14 +322,78 @@ class ClusterOperations(
         self, name: str, limits: Mapping[str, Any]
     ) -> interface.Answer:
         """Set limits of an account."""
-        if unknown := limits.keys() - _FIELDS.keys():
-            raise exception.BadArgument(
-                f'there are no limits {", ".join(sorted(unknown))}, there is'
-                f' {", ".join(_FIELDS)}'
-            )
-        values = {_FIELDS[key]: value for key, value in limits.items()}
-        self._change(name, values)
+        self._change(name, _values(limits, _FIELDS))
         return {'account': name, **limits}
+
+    def try_account(
+        self,
+        name: str,
+        values: Mapping[str, Any],
+        reader: interface.DryRunReader,
+    ) -> interface.Answer:
+        """Tell the effect of a change of an account's share or limits."""
+        last, accounts = self._service.last(), self._service.accounts
+        self._dry_runs.require_free()
+        fields_set = _values(values, {'share': 'share', **_FIELDS})
+        accounts.require(name, fields_set)
+        snapshot = dry_run_module.with_accounts(
+            last.snapshot, *accounts.tried(name, fields_set)
+        )
+        if 'budget_hours' in fields_set:
+            left = self._service.charging.budgets(snapshot, last.at)
+            snapshot = dataclasses.replace(snapshot, budgets=left)
+        # Limits do not count in a replay: nothing would change in it.
+        past = self._sent_lately(last.at) if 'share' in values else ()
+        return self._tried(snapshot, self._trial(), last, reader, past)
+
+    def try_order(
+        self,
+        name: str,
+        parameters: Mapping[str, float],
+        reader: interface.DryRunReader,
+    ) -> interface.Answer:
+        """Tell the effect of another order."""
+        last = self._service.last()
+        self._dry_runs.require_free()
+        try:
+            plan = self._trial(name, parameters)
+        except exception.PluginError as error:
+            raise exception.BadArgument(str(error)) from error
+        past = self._sent_lately(last.at)
+        return self._tried(last.snapshot, plan, last, reader, past)
+
+    def _sent_lately(self, now: float) -> list[replay.PastRequest]:
+        """Requests that were sent in the last seven days."""
+        since = now - waits_model.USUAL_S
+        found = self._store.waits.sent(since, dry_run_module.MOST_PAST)
+        return [
+            replay.PastRequest(
+                record.request,
+                sent_at,
+                max(_ended(record, now) - sent_at, 0.0),
+            )
+            for record, sent_at in found
+        ]
+
+    def _tried(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        plan: dry_run_module.TrialPlanner,
+        last: start_estimates.LastCycle,
+        reader: interface.DryRunReader,
+        past: Sequence[replay.PastRequest],
+    ) -> interface.Answer:
+        """Compare the last cycle with another state or planner."""
+        found = self._dry_runs.compare(
+            dry_run_module.QueueTrial(last.snapshot, self._trial()),
+            dry_run_module.QueueTrial(snapshot, plan),
+            last.at,
+            past,
+        )
+        told = dry_run_module.told(
+            found, reader.project, reader.most, reader.audience
+        )
+        return {'dry_run': {'seen_at': moments.answer(last.at), **told}}
 
     def preemptions(
         self,
@@ -367,7 +508,7 @@ class ClusterOperations(
         return {'notices': found, **signed}
 
     def _of_agents(self) -> tuple[frozenset[str], _Notices]:
-        """Preemptible servers and notices, made once a cycle for all."""
+        """Preemptible servers and notices for agents, made once a cycle."""
         last, kept = self._service.last(), self._asked
         if kept is None or kept[0] is not last:
             preemptible = records.preemptible(last.records)
@@ -375,14 +516,10 @@ class ClusterOperations(
         return kept[1], kept[2]
 
     def _every_notice(self) -> _Notices:
-        found = {
-            uuid: at_risk.told(each)
-            for uuid, each in self._service.chores.warnings.told.items()
-        }
-        for uuid, leave in self._store.leaves.found(eviction.LIVE).items():
-            if told := evictor.told(leave):
-                found[uuid] = told
-        return found
+        return notice_channels.for_agents(
+            self._store.leaves.found(eviction.LIVE).values(),
+            self._service.chores.warnings.told.values(),
+        )
 
     def _signed(
         self, what: str, servers: Sequence[str], answer: object
@@ -392,7 +529,10 @@ class ClusterOperations(
         return self._signatures.signed_answer(what, servers, answer)
 
     def _change(self, name: str, values: Mapping[str, Any]) -> None:
+        # A process that does not act says so before Keystone is asked.
+        self._service.last()
         accounts = self._service.accounts
+        accounts.require(name, values)
         self._service.change(
             lambda epoch: accounts.change(name, values, epoch)
         )
@@ -404,13 +544,110 @@ class ClusterOperations(
         servers = [uuid for each in found for uuid in each.request.servers]
         leaves = self._store.leaves.of(servers)
         risks = self._service.chores.warnings.told
-        return [_told(each, last, leaves, risks, audience) for each in found]
+        moves = _Moves.of(self._store.plans.open() if self._planned else ())
+        return [
+            _told(each, last, leaves, risks, audience, moves) for each in found
+        ]
+
+    def _unsettled(self) -> frozenset[str]:
+        """Requests of servers that leave, are away or move."""
+        states = eviction.GOING | {eviction.EvictionState.GONE}
+        moves = _Moves.of(self._store.plans.open() if self._planned else ())
+        servers = {*self._store.leaves.found(states), *moves.moving}
+        newest = self._newest_of_servers()
+        return frozenset(newest[uuid] for uuid in servers if uuid in newest)
+
+    def _is_superseded(self, request: request_model.Request) -> bool:
+        newest = self._newest_of_servers()
+        return all(
+            newest.get(uuid, request.uuid) != request.uuid
+            for uuid in request.servers
+        )
+
+    def _newest_of_servers(self) -> Mapping[str, str]:
+        """Newest request of each server, made once a cycle."""
+        last, kept = self._service.last(), self._newest
+        if kept is None or kept[0] is not last:
+            found = request_model.newest(each.request for each in last.records)
+            by_server = {uuid: each.uuid for uuid, each in found.items()}
+            self._newest = kept = last, by_server
+        return kept[1]
 
     def _known(self, uuid: str) -> records.RequestRecord:
+        newest = self._newest_of_servers().get(uuid)
+        known = self._store.request(uuid)
+        if newest is None:
+            return self._last_of(uuid, known)
+        if known is None or self._is_superseded(known.request):
+            return self._exactly(newest)
+        return known
+
+    def _last_of(
+        self, uuid: str, known: records.RequestRecord | None
+    ) -> records.RequestRecord:
+        """The newest request of a server that has none that is open.
+
+        A build has the UUID of its first server alone.
+        """
+        if known is not None and not _has_ended(known, uuid):
+            return known
+        since = None if known is None else known.request.asked_at
+        found = self._of_server(uuid, since)
+        newest = request_model.newest(each.request for each in found)
+        if uuid not in newest:
+            return self._exactly(uuid)
+        return next(each for each in found if each.request is newest[uuid])
+
+    def _of_server(
+        self, uuid: str, since: float | None = None
+    ) -> list[records.RequestRecord]:
+        wanted = request_model.RequestFilter(
+            frozenset(request_model.State), server=uuid, since=since
+        )
+        return self._store.listed(None, wanted, None, _MOST_RETURNS)
+
+    def _others(
+        self, record: records.RequestRecord
+    ) -> Sequence[records.RequestRecord]:
+        """Requests by which the servers of one may have run before."""
+        if record.request.state in request_model.FINAL:
+            return self._of_server(record.request.servers[0])
+        return self._service.last().records
+
+    def _exactly(self, uuid: str) -> records.RequestRecord:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
         return found
+
+
+def _has_ended(record: records.RequestRecord, server: str) -> bool:
+    """Whether a build ended that has the UUID of a server."""
+    is_over = record.request.state in request_model.FINAL
+    return is_over and server in record.request.servers
+
+
+def _ended(record: records.RequestRecord, now: float) -> float:
+    """When a request ended; now if it did not."""
+    is_over = record.request.state in request_model.FINAL
+    return record.changed_at if is_over else now
+
+
+def _values(
+    given: Mapping[str, Any], known: Mapping[str, str]
+) -> dict[str, Any]:
+    """Values by field of an account.
+
+    :param given: by their names in answers.
+    :param known: fields by their names in answers.
+    :raises BadArgument: if there is no such field.
+    """
+    if unknown := given.keys() - known.keys():
+        raise exception.BadArgument(
+            f'there are no limits {", ".join(sorted(unknown))}, there is'
+            f' {", ".join(known)}'
+        )
+    return {known[key]: value for key, value in given.items()}
 
 
 def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
@@ -434,16 +671,27 @@ def _limits(
         key: fields.written(field, getattr(account, field))
         for key, field in _FIELDS.items()
     }
-    left = budgets.left.get(account.name) if budgets else None
     return {
         'account': account.name,
         'parent': account.parent,
         **own,
-        'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
-        'budget_until': _time(budgets.ends[0]) if budgets and left else None,
-        'opens_at': _time(_opens(account, now)),
+        **_budget(account, budgets),
+        'opens_at': moments.answer(_opens(account, now)),
         **({'fault': account.fault} if account.fault else {}),
     }
+
+
+def _budget(
+    account: cluster.Account, found: cluster.Budgets | None
+) -> dict[str, Any]:
+    """Unit-hours of the budget of this period, divided."""
+    names = ('budget_used', 'budget_committed', 'budget_left')
+    divided = budgets_module.divided(account, found)
+    if found is None or divided is None:
+        return dict.fromkeys((*names, 'budget_until'))
+    hours = [each / budgets_module.HOUR_S for each in divided]
+    until = moments.answer(found.ends[0])
+    return {**dict(zip(names, hours, strict=True)), 'budget_until': until}
 
 
 def _opens(account: cluster.Account, now: float) -> float | None:
@@ -496,12 +744,41 @@ def _fitting(
     return int(np.min(whole, axis=0).sum())
 
 
+@dataclasses.dataclass(frozen=True)
+class _Moves:
+    """Servers that move, and requests that a plan would serve.
+
+    :ivar moving: UUIDs of servers that are being migrated.
+    :ivar proposed: UUIDs of plans that wait for approval, by request.
+    """
+
+    moving: frozenset[str]
+    proposed: Mapping[str, str]
+
+    @classmethod
+    def of(cls, found: Sequence[plan_model.MigrationPlan]) -> '_Moves':
+        moving = frozenset(
+            move.server
+            for plan in found
+            for move in plan.moves
+            if move.state is plan_model.MoveState.MOVING
+        )
+        proposed = {
+            plan.subject: plan.uuid
+            for plan in found
+            if registry.GOALS[plan.goal].is_for_request
+            and plan.state is plan_model.PlanState.PROPOSED
+        }
+        return cls(moving, proposed)
+
+
 def _told(
     record: records.RequestRecord,
     last: start_estimates.LastCycle,
     leaves: Mapping[str, eviction.Eviction],
     risks: Mapping[str, risk.Risk],
     audience: reason.Audience,
+    moves: _Moves,
 ) -> dict[str, Any]:
     request = record.request
     left = [leaves[uuid] for uuid in request.servers if uuid in leaves]
@@ -511,11 +788,12 @@ def _told(
         ends_at = request.ends_at(record.changed_at)
     place = _place(request, last)
     estimate = last.estimates.get(request.uuid) if place else None
-    # What the store was told last may be older than the plan.
-    why = place.why if place else record.why
-    if request.hold is not None and request.state is request_model.State.HELD:
-        why = request.hold.why
+    why = _why(record, place, left)
+    known = standing.Known(
+        place, estimate, left, moves.moving, moves.proposed.get(request.uuid)
+    )
     return {
+        **_standing_facts(request, why, known, audience),
         **queue.facts(request, why, audience),
         'summary': [
             *queue.summary(request, why, place, estimate, audience),
@@ -524,24 +802,54 @@ def _told(
         ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
-        'reserved_at': _time(
+        'reserved_at': moments.answer(
             place.reserved.at if place and place.reserved else None
         ),
-        'estimated_start': {
-            'p50': _time(estimate.p50),
-            'p90': _time(estimate.p90),
-        }
-        if estimate
-        else None,
-        'asked_at': _time(request.asked_at),
-        'since': _time(record.changed_at),
-        'expires_at': _time(request.expires_at),
+        'estimated_start': _estimated(estimate),
+        'asked_at': moments.answer(request.asked_at),
+        'since': moments.answer(record.changed_at),
+        'expires_at': moments.answer(request.expires_at),
         'time_limit': request.time_limit_s,
         'extended': request.extended_s,
-        'ends_at': _time(ends_at),
+        'ends_at': moments.answer(ends_at),
         'leaving': [queue.leave_facts(each, audience) for each in left],
         'at_risk': [queue.risk_facts(each, audience) for each in warned],
     }
+
+
+def _estimated(estimate: cluster.Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    return {
+        'p50': moments.answer(estimate.p50),
+        'p90': moments.answer(estimate.p90),
+    }
+
+
+def _standing_facts(
+    request: request_model.Request,
+    why: reason.Why,
+    known: standing.Known,
+    audience: reason.Audience,
+) -> dict[str, str]:
+    word, status = standing.of(request, why, known, audience)
+    return {'standing': word.value, 'status': status}
+
+
+def _why(
+    record: records.RequestRecord,
+    place: cluster.Waiting | None,
+    left: Sequence[eviction.Eviction],
+) -> reason.Why:
+    """The reason of now; the reason in the store may be older."""
+    request = record.request
+    if request.hold is not None and request.state is request_model.State.HELD:
+        return request.hold.why
+    if request.state is request_model.State.ACTIVE:
+        for each in left:
+            if each.state in eviction.GOING or standing.away(each):
+                return each.why
+    return place.why if place else record.why
 
 
 def _place(
@@ -562,11 +870,3 @@ def _place(
 def _holder(by_operator: bool) -> request_model.Holder:
     holder = request_model.Holder
     return holder.OPERATOR if by_operator else holder.OWNER
-
-
-def _time(at_s: float | None) -> str | None:
-    if at_s is None:
-        return None
-    return dt.datetime.fromtimestamp(at_s, dt.UTC).isoformat(
-        timespec='seconds'
-    )

@@ -4,7 +4,6 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-import datetime as dt
 import math
 from typing import Any
 
@@ -13,6 +12,7 @@ from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cluster.usage import spending as spending_module
 from nova_fairness.model import market
+from nova_fairness.model import moments
 from nova_fairness.rpc import spending
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import tree as tree_module
@@ -159,14 +159,13 @@ def _group_id(group: market.SpendingGroup) -> str:
 
 
 def _price(price: market.Price) -> dict[str, Any]:
-    at = dt.datetime.fromtimestamp(price.at, dt.UTC)
     return {
         'id': price.host,
         'host': price.host,
         'resource_class': price.resource_class,
         'price': price.price,
         'capacity': price.capacity,
-        'at': at.isoformat(timespec='seconds'),
+        'at': moments.answer(price.at),
     }
 
 

@@ -105,7 +105,7 @@ class CloudSide:
             places[service.host] = border.SideStatus(
                 service.enabled,
                 service.up,
-                _is_ours(service),
+                service.ours,
                 service.reason,
                 tuple(work),
             )
@@ -125,7 +125,7 @@ class CloudSide:
         service = self._service(host)
         if service.enabled:
             self._nova.disable(service, f'{border.MARK}: {text}')
-        elif not _is_ours(service):
+        elif not service.ours:
             raise _by_another(service)
 
     def open(self, host: str) -> None:
@@ -136,7 +136,7 @@ class CloudSide:
         :raises CloudAway: see :meth:`close`.
         """
         service = self._service(host)
-        if _is_ours(service):
+        if service.ours:
             self._nova.enable(service)
         elif not service.enabled:
             raise _by_another(service)
@@ -199,10 +199,6 @@ class CloudSide:
         yield border.RunningWork(
             'what Nova may have begun', 0.0, since + self._settles_s
         )
-
-
-def _is_ours(service: nova_module.ComputeService) -> bool:
-    return not service.enabled and service.reason.startswith(border.MARK)
 
 
 def _by_another(service: nova_module.ComputeService) -> exception.CloudRefused:

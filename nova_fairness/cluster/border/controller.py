@@ -19,6 +19,7 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.batch import system
+from nova_fairness.cluster import host_controller
 from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.border import cloud_hosts
@@ -34,6 +35,7 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners.border import demand
 from nova_fairness.planners.border import planner
 from nova_fairness.planners.border import pledges
+from nova_fairness.runtime import watched_file
 
 LOG = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class BorderObservation:
     groups: tuple[pledges.PledgeStanding, ...] = ()
 
 
-class BorderController:
+class BorderController(host_controller.HostController[BorderObservation]):
     """Moves hosts, in the process that acts.
 
     :param store: where hosts stand.
@@ -82,12 +84,13 @@ class BorderController:
     """
 
     name = 'partition'
+    idle = 'hosts: nothing moves'
 
     def __init__(
         self,
         store: store_module.Store,
         service: service_module.Service,
-        file: hosts_file.PartitionFile,
+        file: watched_file.WatchedFile[hosts_file.BorderFile],
         batch: system.BatchSystem,
         cloud: cloud_hosts.CloudSide,
         vacating: host_drain.HostDrain,
@@ -98,9 +101,9 @@ class BorderController:
         interval_s: float,
         pledging: pledges_module.PledgeKeeper,
     ) -> None:
+        super().__init__(service, stopped, interval_s)
         self._pledging = pledging
         self._store = store
-        self._service = service
         self._file = file
         self._batch = batch
         self._cloud = cloud
@@ -108,25 +111,7 @@ class BorderController:
         self._telling = telling
         self._rules = rules
         self._clock = clock
-        self._stopped = stopped
-        self._interval_s = interval_s
         self._failed: dict[str, str] = {}
-        self._last: BorderObservation | None = None
-        self._said: frozenset[str] = frozenset()
-
-    def run(self) -> None:
-        """Look and act every so many seconds until stopped."""
-        while not self._stopped.is_set():
-            try:
-                self.cycle()
-            except exception.Deposed as error:
-                LOG.warning('another process leads now: %s', error)
-            except (exception.ClusterError, exception.NotLeading) as error:
-                self._say((f'nothing moves: {error}',))
-            except Exception as error:  # noqa: BLE001 - no input ends the loop
-                self._service.quarantine.put(_PART, self.name, error)
-                self._say((f'nothing moves: {type(error).__name__}',))
-            self._stopped.wait(self._interval_s)
 
     def cycle(self) -> bool:
         """Look once, plan once, and do it.
@@ -135,16 +120,14 @@ class BorderController:
         :raises ClusterError: if nothing can be done now.
         :raises NotLeading: if the queue has not looked at the cloud yet.
         """
-        epoch = self._service.leads()
+        epoch = self._epoch()
         if epoch is None:
             self._last = None
             self._telling.forget()
             self._pledging.forget()
             return False
-        if fault := self._service.clocks.fault:
-            raise exception.ClocksDisagree(fault)
         now = self._clock()
-        described = self._file.described()
+        described = self._file.content()
         nodes, faults = self._nodes(described, epoch, now)
         batch, cloud, away = self._look(nodes, now)
         faults += batch.faults if batch else ()
@@ -179,39 +162,9 @@ class BorderController:
         self._say(told)
         return True
 
-    def _part(
-        self,
-        name: str,
-        do: Callable[..., Iterable[str]],
-        *arguments: object,
-    ) -> list[str]:
-        """Do a part of a cycle; its failure keeps no other part back.
-
-        :returns: what it says, or that it failed.
-        """
-        try:
-            return list(do(*arguments))
-        except (exception.ClusterError, exception.NotLeading):
-            raise
-        except Exception as error:  # noqa: BLE001 - hosts move
-            self._service.quarantine.put(_PART, name, error)
-            return [f'{name}: {type(error).__name__}']
-
     def _target(self) -> border.CloudTarget | None:
         aimed = self._store.nodes.aimed().hosts
         return None if aimed is None else border.CloudTarget(aimed)
-
-    def last(self) -> BorderObservation:
-        """State of both sides at the last look, and its plan.
-
-        :raises NotLeading: if this process does not act, or has not looked.
-        """
-        last = self._last
-        if last is None:
-            # It says who acts.
-            self._service.last()
-            raise exception.NotLeading('this host, which has not looked yet')
-        return last
 
     def nodes(self) -> dict[str, border.BorderHost]:
         """Hosts by name, as they stand now.
@@ -258,7 +211,7 @@ class BorderController:
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
-        most = len(self._file.described().hosts)
+        most = len(self._file.content().hosts)
         if hosts is not None and not 0 <= hosts <= most:
             raise exception.IllegalStep(
                 f'the cloud can have 0 to {most} hosts of these, got {hosts}'
@@ -268,21 +221,13 @@ class BorderController:
             nodes_module.HostTarget(hosts, version), self._acts()
         )
 
-    def _acts(self) -> int:
-        epoch = self._service.leads()
-        if epoch is None:
-            # It says who acts.
-            self._service.last()
-            raise exception.NotLeading('unknown')
-        return epoch
-
     def _by_hand(
         self, host: str, event: border.HostEvent
     ) -> border.BorderHost:
         epoch = self._acts()
         # Who has not looked cannot tell what came of it: nothing is done.
         self.last()
-        described = {each.name: each for each in self._file.described().hosts}
+        described = {each.name: each for each in self._file.content().hosts}
         node = self._store.nodes.node(host)
         if host not in described or node is None:
             raise exception.UnknownHost(
@@ -378,7 +323,7 @@ class BorderController:
         stored = self._store.nodes
         node = stored.check(action.host, action.version, epoch)
         if action.step is not None:
-            stored.step(
+            after = stored.step(
                 node,
                 action.step,
                 epoch,
@@ -386,6 +331,12 @@ class BorderController:
                 action.cause,
                 action.text,
                 action.until,
+            )
+            LOG.info(
+                'host %s: %s: %s',
+                action.host,
+                after.state.value.replace('_', ' '),
+                action.text or action.cause.value.replace('_', ' '),
             )
         elif action.verb in (_V.OPEN, _V.CLOSE):
             self._turn(action, node)
@@ -456,7 +407,7 @@ class BorderController:
         }
         self._vacating.spare(machines, epoch)
         busy = {each.host for each in plan.actions}
-        described = {each.name for each in self._file.described().hosts}
+        described = {each.name for each in self._file.content().hosts}
         for node in snapshot.nodes:
             name = node.host.name
             is_at_rest = name not in busy and node.state not in border.MOVING
@@ -475,13 +426,6 @@ class BorderController:
         ]
         as_it_is = dataclasses.replace(snapshot, nodes=tuple(nodes))
         return self._telling.tell(as_it_is, self._clock())
-
-    def _say(self, told: tuple[str, ...]) -> None:
-        """Log what is new of what keeps hosts from moving."""
-        for text in told:
-            if text not in self._said:
-                LOG.warning('%s', text)
-        self._said = frozenset(told)
 
 
 def _stored(host: border.SharedHost) -> border.SharedHost:

@@ -103,9 +103,11 @@ class DepartureNotices:
             try:
                 self._mark(uuid, until)
             except exception.CloudRefused as error:
-                LOG.warning('server %s is not told: %s', uuid, error)
+                named = self._nova.named(uuid)
+                LOG.warning('server %s is not told: %s', named, error)
             except exception.CloudError as error:
-                yield f'server {uuid} is not told its time to live: {error}'
+                named = self._nova.named(uuid)
+                yield f'server {named} is not told its time to live: {error}'
                 continue
             told[uuid] = until
             if not until:

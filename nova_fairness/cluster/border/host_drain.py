@@ -81,10 +81,11 @@ class HostDrain:
         """
         for each in work:
             if each.way is border.Way.MOVES:
-                evictor.attempt(each.name, self._move, each.name)
+                named = self._nova.named(each.name)
+                evictor.attempt(named, self._move, each.name)
             elif each.way is border.Way.YIELDS:
                 evictor.attempt(
-                    each.name,
+                    self._nova.named(each.name),
                     self._choose,
                     each.name,
                     machine,
@@ -108,7 +109,7 @@ class HostDrain:
         """
         for uuid in servers:
             evictor.attempt(
-                uuid,
+                self._nova.named(uuid),
                 self._choose,
                 uuid,
                 machine,
@@ -128,7 +129,8 @@ class HostDrain:
         for leave in self._leaves.found(eviction.GOING).values():
             stays = leave.why.subject not in machines
             if leave.cause is eviction.EvictionCause.HOST and stays:
-                evictor.attempt(leave.server, self._to.take_back, leave, epoch)
+                named = self._nova.named(leave.server)
+                evictor.attempt(named, self._to.take_back, leave, epoch)
 
     def _move(self, uuid: str) -> None:
         now = self._clock()
@@ -138,7 +140,8 @@ class HostDrain:
             each: at for each, at in self._moved.items() if now - at < _AGAIN_S
         } | {uuid: now}
         self._nova.migrate(uuid)
-        LOG.info('server %s is moved to another host', uuid)
+        named = self._nova.named(uuid)
+        LOG.info('server %s is moved to another host', named)
 
     def _choose(
         self,

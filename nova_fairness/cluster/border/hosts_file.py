@@ -7,18 +7,17 @@ import dataclasses
 import pathlib
 import re
 
-from oslo_log import log as logging
 import yaml
 
 from nova_fairness import exception
 from nova_fairness.cluster.accounts import fields
-from nova_fairness.cluster.accounts import yaml_lines
 from nova_fairness.model import border
 from nova_fairness.model import duration
 from nova_fairness.model import pledge
+from nova_fairness.model import wording
 from nova_fairness.planners.border import calendars
-
-LOG = logging.getLogger(__name__)
+from nova_fairness.runtime import watched_file
+from nova_fairness.runtime import yaml_file
 
 MOST = 10_000
 """Largest number of hosts."""
@@ -46,33 +45,24 @@ class BorderFile:
     groups: tuple[pledge.PledgeGroup, ...] = ()
 
 
-class PartitionFile:
-    """Reads the file again whenever it changed.
+def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
+    """Content of a file that is read again whenever it changes.
 
     :param path: of the file.
     :raises BadPartition: if it cannot be used.
     """
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
-        self._seen = yaml_lines.stamp(path)
-        self._described = read(path)
-
-    def described(self) -> BorderFile:
-        """Content of the file; the last one that could be used stays."""
-        seen = yaml_lines.stamp(self._path)
-        if seen == self._seen:
-            return self._described
-        self._seen = seen
-        try:
-            self._described = read(self._path)
-        except exception.BadPartition as error:
-            LOG.error('hosts stay as they were described: %s', error)
-        else:
-            LOG.info(
-                '%s names %d hosts now', self._path, len(self._described.hosts)
-            )
-        return self._described
+    made = watched_file.WatchedFile(
+        path,
+        read,
+        BorderFile(()),
+        (exception.BadPartition,),
+        'hosts stay as they were described',
+        lambda found: (
+            f'{path} names {wording.counted(len(found.hosts), "host")} now'
+        ),
+    )
+    made.load()
+    return made
 
 
 def read(path: pathlib.Path) -> BorderFile:
@@ -85,7 +75,7 @@ def read(path: pathlib.Path) -> BorderFile:
         if that differs from it, ``batch``.
     :raises BadPartition: if anything is wrong; says what, and the line.
     """
-    file = yaml_lines.File(path, exception.BadPartition)
+    file = yaml_file.YamlFile(path, exception.BadPartition)
     root = file.root()
     given = file.section(root, ('hosts', 'windows', 'groups'))
     listed = given.get('hosts')
@@ -108,7 +98,7 @@ def read(path: pathlib.Path) -> BorderFile:
 
 
 def _list_of(
-    file: yaml_lines.File, given: Mapping[str, yaml.Node], key: str
+    file: yaml_file.YamlFile, given: Mapping[str, yaml.Node], key: str
 ) -> list[yaml.Node]:
     node = given.get(key)
     if node is None:
@@ -120,7 +110,7 @@ def _list_of(
 
 
 def _groups(
-    file: yaml_lines.File, nodes: list[yaml.Node]
+    file: yaml_file.YamlFile, nodes: list[yaml.Node]
 ) -> tuple[pledge.PledgeGroup, ...]:
     found: list[pledge.PledgeGroup] = []
     for node in nodes:
@@ -146,7 +136,7 @@ def _groups(
     return tuple(found)
 
 
-def _host(file: yaml_lines.File, node: yaml.Node) -> border.SharedHost:
+def _host(file: yaml_file.YamlFile, node: yaml.Node) -> border.SharedHost:
     given = file.section(node, _HOST)
     parts = {key: file.text(each) for key, each in given.items()}
     if not {'name', 'cores'} <= parts.keys():
@@ -183,7 +173,7 @@ def _host(file: yaml_lines.File, node: yaml.Node) -> border.SharedHost:
 
 
 def _window(
-    file: yaml_lines.File, node: yaml.Node
+    file: yaml_file.YamlFile, node: yaml.Node
 ) -> calendars.CalendarWindow:
     given = file.section(node, _WINDOW)
     parts = {key: file.text(each) for key, each in given.items()}

@@ -15,7 +15,9 @@ import math
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import eviction
@@ -24,9 +26,6 @@ from nova_fairness.model import risk
 from nova_fairness.planners.preemption import risk as next_module
 
 LOG = logging.getLogger(__name__)
-
-AT_RISK = 'fairness:at_risk'
-"""Metadata of a server: since when it is at risk, UTC."""
 
 AT_ONCE = 20
 """Servers whose metadata are written in one cycle: each is a call of Nova."""
@@ -57,7 +56,7 @@ class Warnings:
     """Says to servers whether they are at risk.
 
     :param store: where it is written who was told.
-    :param nova: writes metadata.
+    :param channels: tell owners and guests.
     :param rules: what operators chose.
 
     :ivar told: servers that are at risk now, by UUID.
@@ -66,11 +65,11 @@ class Warnings:
     def __init__(
         self,
         store: store_module.Store,
-        nova: nova_module.Nova,
+        channels: notice_channels.NoticeChannel,
         rules: AtRiskOptions,
     ) -> None:
         self._store = store
-        self._nova = nova
+        self._channels = channels
         self._rules = rules
         self._left_over = True
         self._turn = 0
@@ -80,6 +79,7 @@ class Warnings:
         self,
         following: Sequence[next_module.Next],
         servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
@@ -87,6 +87,7 @@ class Warnings:
 
         :param following: servers that would make room next, the first first.
         :param servers: all there are, by UUID.
+        :param leaves: how far servers have left.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -95,7 +96,7 @@ class Warnings:
         if not (self._rules.most or self._left_over):
             return
         wanted = {each.server: each for each in following[: self._rules.most]}
-        known = self._settled(wanted, servers, now, epoch)
+        known = self._settled(wanted, servers, leaves, now, epoch)
         new = [
             self._new(each, servers[uuid], now)
             for uuid, each in wanted.items()
@@ -104,7 +105,9 @@ class Warnings:
         for each in new[:AT_ONCE]:
             self._store.risks.add(each, epoch)
             LOG.info(
-                'server %s is at risk: %s', each.server, each.why.sentence
+                'server %s is at risk: %s',
+                servers[each.server].named,
+                each.why.sentence,
             )
         known |= {each.server: each for each in new[:AT_ONCE]}
         unwritten = [each for each in known.values() if not each.is_written]
@@ -112,7 +115,8 @@ class Warnings:
         first = self._turn % max(len(unwritten), 1)
         self._turn += AT_ONCE
         for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
-            evictor.attempt(each.server, self._write, each, epoch)
+            named = servers[each.server].named
+            evictor.attempt(named, self._write, each, named, epoch)
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk
         }
@@ -123,18 +127,20 @@ class Warnings:
         self,
         wanted: Mapping[str, next_module.Next],
         servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> dict[str, risk.Risk]:
         """Those that are known, after what time and others did."""
         left = {}
-        gone = self._store.leaves.found(eviction.LIVE)
+        gone = leaves.found(eviction.LIVE)
         for uuid, each in self._store.risks.all().items():
             is_held = now - each.changed_at < self._rules.hold_s
             if uuid not in servers:
                 self._store.risks.remove(uuid, epoch)
             elif uuid in gone:
-                evictor.attempt(uuid, self._forget, uuid, epoch)
+                named = servers[uuid].named
+                evictor.attempt(named, self._withdraw, uuid, named, epoch)
             elif each.is_at_risk and uuid not in wanted and not is_held:
                 left[uuid] = over = each.over(now)
                 self._store.risks.change(over, epoch)
@@ -160,27 +166,19 @@ class Warnings:
             now,
         )
 
-    def _write(self, known: risk.Risk, epoch: int) -> None:
-        """Let the metadata say what is told."""
+    def _write(self, known: risk.Risk, named: str, epoch: int) -> None:
+        """Tell it by all channels."""
         try:
-            if known.is_at_risk:
-                self._nova.mark(known.server, told(known))
-            else:
-                self._nova.unmark(known.server, AT_RISK)
+            self._channels.warn(known)
         except exception.CloudRefused as error:
             # In some states Nova takes none: notifications told it.
-            LOG.warning('server %s: %s', known.server, error)
+            LOG.warning('server %s: %s', named, error)
         self._store.risks.change(known.written(), epoch)
 
-    def _forget(self, uuid: str, epoch: int) -> None:
-        """Take back what was told to a server that leaves now: it is more."""
+    def _withdraw(self, uuid: str, named: str, epoch: int) -> None:
+        """Withdraw the warning of a server: its notice replaces it."""
         try:
-            self._nova.unmark(uuid, AT_RISK)
+            self._channels.unwarn(uuid)
         except exception.CloudRefused as error:
-            LOG.warning('server %s: %s', uuid, error)
+            LOG.warning('server %s: %s', named, error)
         self._store.risks.remove(uuid, epoch)
-
-
-def told(known: risk.Risk) -> dict[str, str]:
-    """Metadata of a server that is at risk."""
-    return {AT_RISK: evictor.written(known.since)}

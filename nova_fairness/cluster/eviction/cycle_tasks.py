@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_fairness.cluster.eviction import at_risk
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import idle_reclaim
 from nova_fairness.cluster.eviction import retirement
 from nova_fairness.cluster.eviction import watermark
@@ -30,6 +31,7 @@ class CycleState:
     :ivar plan: that was made of it.
     :ivar found: requests that have not ended.
     :ivar servers: all there are, by UUID.
+    :ivar leaves: how far servers have left; follows what is written.
     :ivar now: seconds of the epoch.
     :ivar epoch: of the leader.
     """
@@ -38,6 +40,7 @@ class CycleState:
     plan: cluster.Plan
     found: Sequence[records.RequestRecord]
     servers: Mapping[str, nova.Server]
+    leaves: cycle_evictions.CycleEvictions
     now: float
     epoch: int
 
@@ -76,10 +79,14 @@ class CycleTasks:
         :raises StoreAway: if the store does not answer.
         """
         servers, now, epoch = look.servers, look.now, look.epoch
-        self.idling.apply(look.snapshot, look.found, servers, now, epoch)
+        leaves = look.leaves
+        self.idling.apply(
+            look.snapshot, look.found, servers, leaves, now, epoch
+        )
         following = self._following(look.snapshot, look.plan, now)
-        self.warnings.apply(following, servers, now, epoch)
-        self._retiring.apply(following, self.warnings.told, servers, epoch)
+        self.warnings.apply(following, servers, leaves, now, epoch)
+        told = self.warnings.told
+        self._retiring.apply(following, told, servers, leaves, epoch)
         self._freeing.apply(
-            look.snapshot, look.plan, look.found, servers, now, epoch
+            look.snapshot, look.plan, look.found, servers, leaves, now, epoch
         )

@@ -12,7 +12,6 @@ server stopped on its host. Then the next action is done.
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
-import datetime as dt
 import math
 
 from oslo_log import log as logging
@@ -20,6 +19,8 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import quarantine
+from nova_fairness.cluster.eviction import cycle_evictions
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import nova_status
 from nova_fairness.cluster.openstack import glance
 from nova_fairness.cluster.openstack import nova as nova_module
@@ -36,15 +37,18 @@ _UNEXPECTED = quarantine.Quarantine()
 LEAST_NOTICE_S = 120.0
 """Nova keeps the metadata that guests read for 15 s, and guests poll it."""
 
-LEAVES_AT = 'fairness:leaves_at'
-LEAVES_BY = 'fairness:leaves_by'
-LEAVES_WHY = 'fairness:leaves_why'
-"""Metadata of a server by which its guest knows."""
-
-_DONE_KEY = nova_module.DONE
-
 _A, _C = eviction.EvictionAction, eviction.EvictionCause
 _E, _S = eviction.EvictionEvent, eviction.EvictionState
+
+_SAID = {
+    _E.TELL: 'its owner is told that it leaves',
+    _E.ASK: 'Nova is asked to {}',
+    _E.FREE: 'it has left, its room is free',
+    _E.SPARE: 'it stays',
+    _E.UNDO: 'its eviction is cancelled',
+    _E.RETURN: 'it runs again',
+}
+"""Steps of an eviction as the log says them, with the action."""
 
 _AT_ONCE = 50
 """Servers that are acted on in one cycle: Nova has others to serve."""
@@ -89,6 +93,7 @@ class Evictor:
     :param images: says whether an image of a server is whole.
     :param clock: seconds of the epoch.
     :param patience: how long is waited.
+    :param channels: tell owners before anything is done.
     """
 
     def __init__(
@@ -99,9 +104,11 @@ class Evictor:
         images: glance.Images,
         clock: Callable[[], float],
         patience: Patience,
+        channels: notice_channels.NoticeChannel,
     ) -> None:
         self._leaves = leaves
         self._nova = nova
+        self._channels = channels
         self._placement = placement
         self._images = images
         self._clock = clock
@@ -151,9 +158,10 @@ class Evictor:
             else server.launched_at,
             chosen_at=now,
         )
+        # All times count that it left, also those that no cycle reads.
         before = self._leaves.of([server.uuid]).get(server.uuid)
         chosen = self._leaves.choose(leave, before, epoch)
-        LOG.info('server %s is to leave: %s', server.uuid, why.sentence)
+        LOG.info('server %s is to leave: %s', server.named, why.sentence)
         return chosen
 
     def spare(self, leave: eviction.Eviction, epoch: int) -> None:
@@ -185,9 +193,8 @@ class Evictor:
                 self.spare(leave, epoch)
                 return
         except exception.CloudAway as error:
-            LOG.warning('server %s: %s', leave.server, error)
+            LOG.warning('server %s: %s', self._named(leave), error)
         self._step(leave, _E.UNDO, epoch)
-        LOG.info('server %s: eviction cancelled', leave.server)
         self._unmark(leave)
 
     def _is_down(self, leave: eviction.Eviction) -> bool:
@@ -215,17 +222,24 @@ class Evictor:
 
     def _unmark(self, leave: eviction.Eviction) -> None:
         try:
-            for key in (LEAVES_AT, LEAVES_BY, LEAVES_WHY, _DONE_KEY):
-                self._nova.unmark(leave.server, key)
+            self._channels.untell(leave.server)
         except exception.CloudRefused as error:
-            LOG.warning('what was told to a server stays there: %s', error)
+            LOG.warning(
+                'server %s: what it was told stays there: %s',
+                self._named(leave),
+                error,
+            )
 
     def work(
-        self, servers: Mapping[str, nova_module.Server], epoch: int
+        self,
+        servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
+        epoch: int,
     ) -> None:
         """Let all that leave take the steps that are due.
 
         :param servers: as they were a moment ago, by UUID.
+        :param leaves: how far servers have left.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -233,14 +247,14 @@ class Evictor:
         now = self._clock()
         due: list[eviction.Eviction] = []
         told: list[eviction.Eviction] = []
-        for each in self._leaves.found(eviction.LIVE).values():
+        for each in leaves.found(eviction.LIVE).values():
             (due if _is_due(each, servers, now) else told).append(each)
         self._turn += 1
         for leave in (
             *self._some(due, _AT_ONCE),
             *self._some(told, _ASKED_AT_ONCE),
         ):
-            attempt(leave.server, self._advance, leave, epoch)
+            attempt(self._named(leave), self._advance, leave, epoch)
 
     def _some(
         self, these: list[eviction.Eviction], most: int
@@ -277,16 +291,16 @@ class Evictor:
         now = self._clock()
         at = max(leave.at, now + self._patience.notice_s)
         try:
-            # What was said before the notice is no answer to it, unless it
-            # is why it leaves.
-            if leave.cause is not eviction.EvictionCause.RETIRES:
-                self._nova.unmark(leave.server, _DONE_KEY)
-            self._nova.mark(leave.server, _notice(leave, at))
+            self._channels.tell(dataclasses.replace(leave, at=at))
         except exception.CloudRefused as error:
             # In some states Nova takes no metadata: notifications told it.
             if now < leave.at:
                 raise
-            LOG.warning('the guest is not told: %s', error)
+            LOG.warning(
+                'server %s: its guest is not told: %s',
+                self._named(leave),
+                error,
+            )
             at = now
         self._step(leave, _E.TELL, epoch, at)
 
@@ -317,7 +331,7 @@ class Evictor:
             self._step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
             LOG.warning(
                 'server %s: eviction failed: its allocation was not released',
-                leave.server,
+                self._named(leave),
             )
             return
         acting = self._step(leave, _E.ACT, epoch)
@@ -345,7 +359,7 @@ class Evictor:
             try:
                 self._ask(leave)
             except exception.CloudRefused as error:
-                LOG.warning('server %s: %s', leave.server, error)
+                LOG.warning('server %s: %s', self._named(leave), error)
                 self._next(leave, epoch)
                 return
         self._step(leave, _E.ASK, epoch)
@@ -353,7 +367,7 @@ class Evictor:
     def _ask(self, leave: eviction.Eviction) -> None:
         if leave.action is not _A.SNAPSHOT_DELETE:
             self._nova.act(leave.server, leave.action)
-        elif self._images.of(leave.uuid) is None:
+        elif self._images.image_of(leave.uuid) is None:
             name, mark = (
                 f'fairness-{leave.server}',
                 self._images.mark(leave.uuid),
@@ -380,7 +394,7 @@ class Evictor:
             not self._is_kept(leave)
         ):
             LOG.warning(
-                '%s of server %s failed', leave.action.value, leave.server
+                'server %s: %s failed', self._named(leave), leave.action.value
             )
             self._next(leave, epoch)
 
@@ -390,7 +404,7 @@ class Evictor:
         Nova made the image for the account that asked. So it is given to the
         owner before the server is deleted.
         """
-        image = self._images.of(leave.uuid)
+        image = self._images.image_of(leave.uuid)
         if image and image.is_whole:
             self._images.give(image, leave.project)
             self._nova.delete(leave.server)
@@ -420,7 +434,7 @@ class Evictor:
             try:
                 self._nova.let_run(leave.server, server.status)
             except exception.CloudRefused as error:
-                LOG.warning('server %s: %s', leave.server, error)
+                LOG.warning('server %s: %s', self._named(leave), error)
             self._undone.add(leave.uuid)
         else:
             self._drop_image(leave)
@@ -432,7 +446,7 @@ class Evictor:
         """Remove the image of a server that was to be deleted after it."""
         if _A.SNAPSHOT_DELETE not in leave.actions[: leave.tried]:
             return
-        image = self._images.of(leave.uuid)
+        image = self._images.image_of(leave.uuid)
         if image:
             self._images.remove(image)
 
@@ -447,19 +461,28 @@ class Evictor:
         epoch: int,
         at: float | None = None,
     ) -> eviction.Eviction:
-        return self._leaves.step(leave, event, epoch, self._clock(), at)
+        after = self._leaves.step(leave, event, epoch, self._clock(), at)
+        if event in _SAID:
+            said = _SAID[event].format(after.action.value.replace('_', ' '))
+            LOG.info('server %s: %s', self._named(leave), said)
+        return after
+
+    def named(self, uuid: str) -> str:
+        """Name and UUID of a server, for the log."""
+        return self._nova.named(uuid)
+
+    def _named(self, leave: eviction.Eviction) -> str:
+        return self.named(leave.server)
 
 
 def _project(leave: eviction.Eviction) -> str:
     return leave.project
 
 
-def attempt(
-    server: str, do: Callable[..., object], *arguments: object
-) -> bool:
+def attempt(named: str, do: Callable[..., object], *arguments: object) -> bool:
     """Do something for one server; its failure keeps no other back.
 
-    :param server: UUID, for the log.
+    :param named: name and UUID of the server, for the log.
     :returns: whether something was done, or tried; ``False`` if that is what
         it gives.
     :raises Deposed: if that leader no longer leads.
@@ -470,9 +493,9 @@ def attempt(
     except (exception.Deposed, exception.StoreAway):
         raise
     except exception.ClusterError as error:
-        LOG.warning('server %s: %s', server, error)
+        LOG.warning('server %s: %s', named, error)
     except Exception as error:  # noqa: BLE001 - others leave
-        _UNEXPECTED.put(quarantine.InputKind.SERVER, server, error)
+        _UNEXPECTED.put(quarantine.InputKind.SERVER, named, error)
     return True
 
 
@@ -487,26 +510,3 @@ def _is_due(
         or leave.at <= now
         or leave.server not in servers
     )
-
-
-def told(leave: eviction.Eviction) -> dict[str, str]:
-    """Metadata that a server has because of its eviction; empty if none."""
-    is_told = leave.state in eviction.GOING - {_S.CHOSEN}
-    return _notice(leave, leave.at) if is_told else {}
-
-
-def _notice(leave: eviction.Eviction, at: float) -> dict[str, str]:
-    return {
-        LEAVES_AT: written(at),
-        LEAVES_BY: leave.actions[0].value,
-        # Guests and readers of other channels than ours read it.
-        LEAVES_WHY: reason.told(
-            leave.why, reason.Audience.OWNER, leave.project
-        ).sentence,
-    }
-
-
-def written(at_s: float) -> str:
-    """A moment as metadata have it: UTC in the form of ISO 8601."""
-    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
-    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

@@ -17,9 +17,9 @@ import math
 
 from oslo_log import log as logging
 
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
@@ -90,7 +90,6 @@ class IdleOptions:
 class IdleReclaim:
     """Says who leaves because it does nothing.
 
-    :param leaves: how far servers have left.
     :param to: lets them leave.
     :param told: what the agents of some hosts said of late; never blocks.
     :param rules: what operators chose.
@@ -100,12 +99,10 @@ class IdleReclaim:
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
         to: evictor.Evictor,
         told: Callable[[Collection[str]], Told],
         rules: IdleOptions,
     ) -> None:
-        self._leaves = leaves
         self._to = to
         self._told = told
         self._rules = rules
@@ -117,6 +114,7 @@ class IdleReclaim:
         snapshot: cluster.ClusterSnapshot,
         found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
@@ -124,6 +122,7 @@ class IdleReclaim:
 
         :param found: requests that have not ended.
         :param servers: all there are, by UUID.
+        :param leaves: how far servers have left.
         :param now: seconds of the epoch.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -132,10 +131,11 @@ class IdleReclaim:
             return
         here = self._concerned(found, servers) if self._rules.after_s else {}
         told = self._told({each.host for each in here.values()})
-        live = self._leaves.found(eviction.LIVE)
+        live = leaves.found(eviction.LIVE)
         for leave in live.values():
             if self._is_in_vain(leave, here.get(leave.server), told, now):
-                evictor.attempt(leave.server, self._to.spare, leave, epoch)
+                named = self._to.named(leave.server)
+                evictor.attempt(named, self._to.spare, leave, epoch)
         # Once the option is off, those that were told are spared once.
         self._left_over = False
         chosen = self._chosen(snapshot, here, told, now)
@@ -143,7 +143,7 @@ class IdleReclaim:
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
             evictor.attempt(
-                server.uuid, self._choose, server, idle_s, now, epoch
+                server.named, self._choose, server, idle_s, now, epoch
             )
 
     def _concerned(

@@ -32,6 +32,7 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import reservations
 from nova_fairness.cluster.eviction import vain_preemptions
@@ -49,8 +50,6 @@ from nova_fairness.planners.preemption import victims as victims_module
 LOG = logging.getLogger(__name__)
 
 _HOUR_S = 3600.0
-_REMEMBERED_S = 86400.0
-"""For which who left is asked to start again."""
 _CLOSED_S = 60.0
 """After which a host that takes no servers keeps no reservation. All hosts
 look like that for a moment when Nova's broker or database was away."""
@@ -60,7 +59,6 @@ _ACTED_ON_AT_ONCE = 50
 
 _S, _HELD = eviction.EvictionState, request_model.State.HELD
 _ENDED_OR_HELD = request_model.FINAL | {_HELD}
-_EVERY = frozenset(eviction.EvictionCause)
 _STAY = frozenset({_S.STAYS, _S.UNDOING})
 _BACK = _STAY | {_S.SPARED}
 
@@ -173,18 +171,18 @@ class PreemptionController:
         self,
         view: snapshot_module.CloudView,
         found: Iterable[records.RequestRecord],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
     ) -> snapshot_module.CloudView:
         """The cloud with what is promised, and with who leaves.
 
         :param found: requests that have not ended.
+        :param leaves: how far servers have left.
         :param now: seconds of the epoch.
         :raises StoreError: if it cannot be read.
         """
-        known = {
-            **self._store.leaves.lately(_EVERY, now - _REMEMBERED_S),
-            **self._store.leaves.found(eviction.LIVE),
-        }
+        # Who left longer ago is not asked to start again.
+        known = leaves.lately(now - cycle_evictions.REMEMBERED_S)
         self._lately = {
             u: each
             for u, each in known.items()
@@ -307,12 +305,15 @@ class PreemptionController:
         self,
         found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
         """Evict the victims of reservations, and restart servers that left.
 
         :param found: requests that have not ended.
         :param servers: as they were a moment ago, by UUID.
+        :param leaves: how far servers have left, among them all victims of
+            reservations.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -329,14 +330,17 @@ class PreemptionController:
                 leave.server in needed or self._is_needed(leave, server)
             ):
                 left -= evictor.attempt(
-                    leave.server, self._to.take_back, leave, epoch
+                    self._to.named(leave.server),
+                    self._to.take_back,
+                    leave,
+                    epoch,
                 )
             elif leave.state is _S.GONE and server:
                 left -= evictor.attempt(
-                    leave.server, self._start, leave, server, epoch
+                    server.named, self._start, leave, server, epoch
                 )
         if self._rooms:
-            self._choose(by_server(found), servers, epoch)
+            self._choose(by_server(found), servers, leaves, epoch)
 
     def _needed(self) -> set[str]:
         """Victims that now leave for another request than at first.
@@ -371,19 +375,20 @@ class PreemptionController:
         self,
         requests: Mapping[str, request_model.Request],
         servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
         every = [
             uuid for room, _ in self._rooms.values() for uuid in room.leaving
         ]
-        leaves = self._store.leaves.of(every)
+        left_by = leaves.of(every)
         for request, (room, asked) in self._rooms.items():
             for uuid in room.leaving:
-                is_told = _is_told(leaves.get(uuid), request, room)
+                is_told = _is_told(left_by.get(uuid), request, room)
                 if uuid in servers and not is_told:
                     own = requests.get(uuid)
                     evictor.attempt(
-                        uuid,
+                        servers[uuid].named,
                         self._to.choose,
                         servers[uuid],
                         eviction.EvictionCause.ROOM,
@@ -421,7 +426,7 @@ class PreemptionController:
             return False
         self._asked[server.uuid] = now
         self._nova.unshelve(server.uuid)
-        LOG.info('server %s is to start again', server.uuid)
+        LOG.info('server %s is to start again', server.named)
         return True
 
 
@@ -545,6 +550,11 @@ def in_order(
     if first is None:
         return actions
     return (first, *(each for each in actions if each is not first))
+
+
+def victims(found: Iterable[records.RequestRecord]) -> set[str]:
+    """UUIDs of servers that are to leave for a reservation."""
+    return {uuid for each in found if each.room for uuid in each.room.leaving}
 
 
 def by_server(

@@ -17,6 +17,7 @@ from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.preemption import planner as preemption
 
@@ -66,12 +67,12 @@ def adopted(
     :returns: UUIDs of such orphans.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = preemption.left_by(snapshot, set(going) - alone.keys())
+    left = _left_by(snapshot, set(going) - alone.keys())
     for hosts, request in given:
         if not request.is_preemptible:
             there = [row[host] for host in hosts if host in row]
             rows = np.array(there, dtype=np.intp)
-            np.subtract.at(left, rows, _asked(request, snapshot, rows))
+            _take(left, rows, _asked(request, snapshot, rows))
     running = {each.uuid: each for each in snapshot.running}
     found = set[str]()
     for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
@@ -79,9 +80,9 @@ def adopted(
         if server is None or server.host not in row:
             continue
         amounts = cluster.vector(dict(server.amounts), snapshot.classes)
-        lacks = left[row[server.host]] < 0
+        lacks = left.free[:, row[server.host]] < 0
         if np.logical_and(lacks, amounts > 0).any():
-            left[row[server.host]] += amounts
+            left.give_back(row[server.host], amounts)
             found.add(uuid)
     return found
 
@@ -109,7 +110,7 @@ def standing(
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    free = preemption.left_by(snapshot, snapshot.leaving)
+    left = _left_by(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
         rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
@@ -123,16 +124,33 @@ def standing(
         there = [row[host] for host in room.hosts if host in row]
         rows = np.array(there, dtype=np.intp)
         asked = _asked(request, snapshot, rows)
-        then = free.copy()
-        np.subtract.at(then, rows, asked)
+        then = free_amounts.FreeAmounts(left.free)
+        _take(then, rows, asked)
         in_doubt = [
             row[host]
             for host in row.keys() & set(room.hosts)
             if since.get(host, -1.0) >= room.at
         ]
-        if (then[in_doubt][:, (asked > 0).any(axis=0)] >= 0).all():
-            free, found[uuid] = then, (room, request)
+        if (then.free[(asked > 0).any(axis=0)][:, in_doubt] >= 0).all():
+            left, found[uuid] = then, (room, request)
     return found
+
+
+def _left_by(
+    snapshot: cluster.ClusterSnapshot, gone: Collection[str]
+) -> free_amounts.FreeAmounts:
+    """Amounts that hosts have left once some servers are gone."""
+    return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
+
+
+def _take(
+    left: free_amounts.FreeAmounts,
+    rows: hosts_module.Rows,
+    asked: cluster.Amounts,
+) -> None:
+    """Take what servers of a request need, (h, c), of their hosts."""
+    for row, amounts in zip(rows, asked, strict=True):
+        left.take(row, amounts)
 
 
 def _asked(

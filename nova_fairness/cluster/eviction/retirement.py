@@ -16,9 +16,9 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova as nova_module
-from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import risk
@@ -48,7 +48,6 @@ class RetirementOptions:
 class Retirement:
     """Lets servers leave that are done.
 
-    :param leaves: how far servers have left.
     :param nova: where servers are looked at.
     :param to: lets them leave.
     :param rules: what operators chose.
@@ -56,12 +55,10 @@ class Retirement:
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
         nova: nova_module.Nova,
         to: evictor.Evictor,
         rules: RetirementOptions,
     ) -> None:
-        self._leaves = leaves
         self._nova = nova
         self._to = to
         self._rules = rules
@@ -73,6 +70,7 @@ class Retirement:
         following: Sequence[next_module.Next],
         told: Mapping[str, risk.Risk],
         servers: Mapping[str, nova_module.Server],
+        leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
         """Choose who is done, and spare who is not any more.
@@ -81,6 +79,7 @@ class Retirement:
         :param told: those that were told so: only they are asked whether
             they are done.
         :param servers: all there are, by UUID.
+        :param leaves: how far servers have left.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -88,12 +87,13 @@ class Retirement:
         if not (self._rules.is_on or self._left_over):
             return
         wanted = {each.server: each for each in following}
-        live = self._leaves.found(eviction.LIVE)
+        live = leaves.found(eviction.LIVE)
         for leave in live.values():
             if leave.cause is eviction.EvictionCause.RETIRES and (
                 leave.state in eviction.UNTOUCHED
             ):
-                evictor.attempt(leave.server, self._judge, leave, epoch)
+                named = self._to.named(leave.server)
+                evictor.attempt(named, self._judge, leave, epoch)
         # Once the option is off, those that were chosen are spared once.
         self._left_over = False
         if not self._rules.is_on:
@@ -101,7 +101,11 @@ class Retirement:
         for uuid in self._done(wanted, told, servers):
             if uuid not in live:
                 evictor.attempt(
-                    uuid, self._choose, servers[uuid], wanted[uuid], epoch
+                    servers[uuid].named,
+                    self._choose,
+                    servers[uuid],
+                    wanted[uuid],
+                    epoch,
                 )
 
     def _done(
@@ -130,7 +134,7 @@ class Retirement:
         try:
             server = self._nova.server(uuid)
         except exception.CloudError as error:
-            LOG.warning('server %s: %s', uuid, error)
+            LOG.warning('server %s: %s', self._nova.named(uuid), error)
             return False
         return server is not None and server.says_done
 

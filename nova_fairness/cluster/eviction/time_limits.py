@@ -10,9 +10,9 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import pace
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
@@ -96,7 +96,6 @@ def ends(
 class TimeLimits:
     """Says who leaves because its time is up.
 
-    :param leaves: how far servers have left.
     :param to: lets them leave.
     :param rules: what operators chose.
     :param notice_s: before its end that a server is told.
@@ -104,25 +103,27 @@ class TimeLimits:
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
         to: evictor.Evictor,
         rules: TimeLimitOptions,
         notice_s: float,
     ) -> None:
-        self._leaves = leaves
         self._to = to
         self._rules = rules
         self._notice_s = notice_s
         self._turn = 0
 
-    def known(self, made: Mapping[str, TimeLimit]) -> dict[str, float]:
+    def known(
+        self,
+        made: Mapping[str, TimeLimit],
+        leaves: cycle_evictions.CycleEvictions,
+    ) -> dict[str, float]:
         """When servers give room back at the latest, by UUID.
 
         :param made: ends of servers.
-        :raises StoreError: if it cannot be read how far they have left.
+        :param leaves: how far these have left, among others.
         """
         times = {server: each.at for server, each in made.items()}
-        for server, leave in self._leaves.of(made).items():
+        for server, leave in leaves.of(made).items():
             is_own = leave.cause in _OWN
             if is_own and leave.state is eviction.EvictionState.STAYS:
                 times.pop(server, None)
@@ -143,18 +144,20 @@ class TimeLimits:
         record: records.RequestRecord,
         by_s: float,
         snapshot: cluster.ClusterSnapshot,
+        leaves: Iterable[eviction.Eviction],
         now: float,
     ) -> cluster.ClusterSnapshot:
         """See to it that a request can be extended, and take what it costs.
 
         :param by_s: seconds.
         :param snapshot: of the last cycle.
+        :param leaves: of its servers, as far as they have.
         :param now: seconds of the epoch.
         :returns: the snapshot with what is left of budgets.
         :raises IllegalStep: if it has no end, may not run as much longer, or
             its servers leave already; or if a budget is too small.
         """
-        self._check_extension(record.request, by_s)
+        self._check_extension(record.request, by_s, leaves)
         if record.request.state not in _STARTED:
             # It is paid for as it starts.
             return snapshot
@@ -171,7 +174,10 @@ class TimeLimits:
         return dataclasses.replace(snapshot, budgets=spending.left())
 
     def _check_extension(
-        self, request: request_model.Request, by_s: float
+        self,
+        request: request_model.Request,
+        by_s: float,
+        leaves: Iterable[eviction.Eviction],
     ) -> None:
         most_s = self._rules.extension_s
         if request.state in request_model.FINAL:
@@ -187,7 +193,7 @@ class TimeLimits:
                 f'request {request.uuid} can be extended by {most_s:g} s in'
                 f' all, and was by {request.extended_s:g} s'
             )
-        for leave in self._leaves.of(request.servers).values():
+        for leave in leaves:
             came_to_stay = leave.cause not in _OWN and leave.state in _KEPT
             if not came_to_stay and leave.state not in _EXTENDED:
                 raise exception.IllegalStep(
@@ -199,6 +205,7 @@ class TimeLimits:
         self,
         made: Mapping[str, TimeLimit],
         servers: Mapping[str, nova.Server],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
@@ -206,6 +213,7 @@ class TimeLimits:
 
         :param made: ends of servers.
         :param servers: all there are.
+        :param leaves: how far servers have left.
         :param now: seconds of the epoch.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -215,16 +223,16 @@ class TimeLimits:
             for server, end in made.items()
             if end.at - self._notice_s <= now
         ]
-        leaves = self._leaves.of(near) | self._leaves.found(eviction.LIVE)
+        left_by = leaves.of(near) | leaves.found(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
         for server in pace.in_turn(
-            sorted({*near, *leaves} & servers.keys()),
+            sorted({*near, *left_by} & servers.keys()),
             lambda uuid: servers[uuid].project,
             self._turn,
         ):
-            leave, end = leaves.get(server), made.get(server)
+            leave, end = left_by.get(server), made.get(server)
             do, found = self._settle, servers[server]
-            left -= evictor.attempt(server, do, leave, end, found, epoch)
+            left -= evictor.attempt(found.named, do, leave, end, found, epoch)
             if not left:
                 return
 
@@ -242,7 +250,7 @@ class TimeLimits:
         if (
             end
             and end.request.state is _S.ACTIVE
-            and _leaves_anew(leave, server)
+            and _leaves_again(leave, server)
         ):
             limit_s = end.request.time_limit_s or 0.0
             why = reason.why(
@@ -270,7 +278,9 @@ def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
     )
 
 
-def _leaves_anew(leave: eviction.Eviction | None, server: nova.Server) -> bool:
+def _leaves_again(
+    leave: eviction.Eviction | None, server: nova.Server
+) -> bool:
     """Whether a server whose end is near is to leave, also once more."""
     if leave is None or leave.state is _SPARED:
         return bool(server.host)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_fairness.cluster.eviction import cycle_evictions
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import preemption as preemption_module
 from nova_fairness.cluster.openstack import nova
-from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
@@ -42,18 +42,15 @@ class WatermarkOptions:
 class Watermark:
     """Lets servers leave until so much is free.
 
-    :param leaves: how far servers have left.
     :param to: lets them leave.
     :param rules: what operators chose.
     """
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
         to: evictor.Evictor,
         rules: WatermarkOptions,
     ) -> None:
-        self._leaves = leaves
         self._to = to
         self._rules = rules
         self._left_over = True
@@ -64,6 +61,7 @@ class Watermark:
         plan: cluster.Plan,
         found: Sequence[records.RequestRecord],
         servers: Mapping[str, nova.Server],
+        leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
@@ -73,6 +71,7 @@ class Watermark:
         :param plan: that was made of it.
         :param found: requests that have not ended.
         :param servers: all there are, by UUID.
+        :param leaves: how far servers have left.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -83,7 +82,7 @@ class Watermark:
             return
         # Once the option is off, those that were told are spared once.
         self._left_over = False
-        self._spare(snapshot, plan, epoch)
+        self._spare(snapshot, plan, leaves, epoch)
         chosen = watermark.leaving(
             snapshot, plan, now, self._rules.when, lower
         )
@@ -95,7 +94,7 @@ class Watermark:
             if uuid in servers:
                 own = requests.get(uuid)
                 evictor.attempt(
-                    uuid,
+                    servers[uuid].named,
                     self._to.choose,
                     servers[uuid],
                     eviction.EvictionCause.FREE,
@@ -111,15 +110,17 @@ class Watermark:
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
+        leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
         told = {
             uuid: each
-            for uuid, each in self._leaves.found(eviction.UNTOUCHED).items()
+            for uuid, each in leaves.found(eviction.UNTOUCHED).items()
             if each.cause is eviction.EvictionCause.FREE
         }
         names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
         for uuid in watermark.needless(
             snapshot, plan, names, self._rules.lower
         ):
-            evictor.attempt(uuid, self._to.spare, told[uuid], epoch)
+            named = self._to.named(uuid)
+            evictor.attempt(named, self._to.spare, told[uuid], epoch)

@@ -35,15 +35,16 @@ _NOTHING = request.Demand(())
 class PreemptibleRules:
     """Requests that are preemptible.
 
-    :ivar marks: whether those are that users, or flavors, mark as such.
+    Those of flavors whose extra specs say so are in any case: operators set
+    them.
+
+    :ivar marks: whether those are that users mark as such.
     :ivar projects: whose requests all are.
-    :ivar flavors: whose requests all are, by name.
     :ivar choices: what users, or flavors, may choose to be done to them.
     """
 
     marks: bool = False
     projects: frozenset[str] = frozenset()
-    flavors: frozenset[str] = frozenset()
     choices: frozenset[eviction.EvictionAction] = frozenset()
 
     @property
@@ -64,9 +65,8 @@ class PreemptibleRules:
         :raises Unreadable: if they are not of the form known.
         """
         flavor = fields.versioned(spec.get('flavor'), 'Flavor')
-        is_named = project in self.projects or (
-            fields.text(flavor, 'name') in self.flavors
-        )
+        extra = fields.mapping(flavor, 'extra_specs').get(MARK)
+        is_named = project in self.projects or fields.says_yes(extra)
         is_marked = self.marks and any(
             fields.says_yes(each) for each in _said(spec, server, MARK)
         )
@@ -98,7 +98,7 @@ NONE_IS = PreemptibleRules()
 def _said(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
-    """Values of one name in metadata, hints and extra specs."""
+    """Values of one key in metadata, hints and extra specs."""
     flavor = fields.versioned(spec.get('flavor'), 'Flavor')
     told: list[object] = []
     for holder, name in (
@@ -217,7 +217,7 @@ def _changed(
     cast: cast_module.Cast,
     change: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> cast_module.Cast:
-    """A message with other fields in what it asks for."""
+    """Copy of a message with changes in its request."""
     try:
         message = envelope.message(cast.body)
         arguments = fields.mapping(message, 'args')
@@ -277,6 +277,7 @@ def _build(
         band=band,
         leaves_by=leaves_by,
         time_limit_s=may.time_limit_s,
+        flavor=_flavor(specs[0]),
     )
 
 
@@ -309,6 +310,7 @@ def _unshelve(
     uuid = fields.uuid(server, 'uuid')
     demand, group, band = _NOTHING, None, request.Band.NORMAL
     leaves_by = limit_s = None
+    flavor = ''
     project, user = _owner(server)
     # A server that still lies on its host has its room, its band and its end.
     if fields.text(server, 'vm_state') == _OFFLOADED:
@@ -320,6 +322,7 @@ def _unshelve(
         leaves_by = preemptible.action(spec, server)
         may = times(project, user).at_most(times_module.wished(arguments))
         limit_s = may.time_limit_s
+        flavor = _flavor(spec)
     # It was a request once already, when it was built, or unshelved before.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
@@ -334,7 +337,12 @@ def _unshelve(
         band=band,
         leaves_by=leaves_by,
         time_limit_s=limit_s,
+        flavor=flavor,
     )
+
+
+def _flavor(spec: Mapping[str, Any]) -> str:
+    return fields.text(fields.versioned(spec.get('flavor'), 'Flavor'), 'name')
 
 
 def _owner(holder: Mapping[str, Any]) -> tuple[str, str]:

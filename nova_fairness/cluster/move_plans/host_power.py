@@ -47,11 +47,12 @@ class HostPowerOptions:
     :ivar spare: empty hosts that stay enabled, >= 0.
     :ivar command: program and arguments that power a host down or up, to
         which ``down`` or ``up`` and its name are added; empty for none.
-    :ivar longest_s: in which the command must have ended.
+    :ivar longest_s: in which the command must have ended; it need not wait
+        for the host.
     """
 
     rests: bool = False
-    after_s: float = 600.0
+    after_s: float = 300.0
     spare: int = 1
     command: tuple[str, ...] = ()
     longest_s: float = 60.0

@@ -12,6 +12,7 @@ import threading
 from nova_fairness.cluster.admission import start_estimates
 from nova_fairness.cluster.move_plans import candidates
 from nova_fairness.cluster.move_plans import outcome
+from nova_fairness.cluster.move_plans import registry
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
@@ -104,7 +105,7 @@ class PlanObserver:
             servers,
             groups,
             outcome.moved_since(moved, now - self._rest_s),
-            closed | crossing | self._store.plans.emptying(),
+            closed | crossing | self._store.plans.held(registry.HOLDING),
             outcome.sends(moved, last.snapshot.running),
         )
         at = outcome.arrived_at(moved)

@@ -4,21 +4,16 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-import dataclasses
 import math
 
 from nova_fairness.cluster.admission import start_estimates
+from nova_fairness.cluster.move_plans import registry
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
 from nova_fairness.model import plans as model
-from nova_fairness.model import request as request_model
-from nova_fairness.model import tenants
 from nova_fairness.planners.consolidation import utilisation
-from nova_fairness.shares import overview
 
 _MEMORY = 'MEMORY_MB'
-_R = request_model.State
-_SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
 
 
 def moved_since(
@@ -49,24 +44,6 @@ def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
     )
 
 
-def seen_whole(
-    found: tenants.Tenants, servers: Mapping[str, nova.Server]
-) -> tenants.Tenants:
-    """The same without hosts where a server runs that no agent saw yet.
-
-    The wants of a new server are not known: its host seems to have room.
-    """
-    blind = {
-        each.host
-        for each in found.cloud.running
-        if each.uuid not in found.wants
-        and each.uuid in servers
-        and servers[each.uuid].status == 'ACTIVE'
-    }
-    cpus = {host: n for host, n in found.cpus.items() if host not in blind}
-    return dataclasses.replace(found, cpus=cpus)
-
-
 def sends(
     plans: Iterable[model.MigrationPlan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
@@ -87,17 +64,6 @@ def sends(
     }
 
 
-def shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
-    """Parts of the cloud that are due to owners, > 0, by project and user."""
-    found: dict[str, float] = {}
-    for each in overview.standings(snapshot):
-        # An identifier of a user may hold a slash, that of a project none.
-        project, slash, user = each.account.name.partition('/')
-        owner = user if slash else project
-        found[owner] = found.get(owner, 0.0) + each.part
-    return {owner: part for owner, part in found.items() if part > 0}
-
-
 def is_as_found(
     plan: model.MigrationPlan,
     servers: Mapping[str, nova.Server],
@@ -105,14 +71,12 @@ def is_as_found(
 ) -> bool:
     """Whether a plan that is proposed is still of use.
 
-    Its servers lie where it takes them, and its request waits.
+    Its servers lie where it takes them, and its goal is not reached.
     """
     at: dict[str, str] = {}
     for move in plan.moves:
         at.setdefault(move.server, move.source)
-    if plan.goal is model.Goal.RESCUE and plan.subject not in waiting:
-        return False
-    return all(
+    return registry.GOALS[plan.goal].is_of_use(plan, waiting) and all(
         uuid in servers and servers[uuid].host == host
         for uuid, host in at.items()
     )
@@ -127,12 +91,6 @@ def won(
     """
     seen = utilisation.figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
-    served = 0
-    if plan.goal is model.Goal.RESCUE:
-        served = sum(
-            each.request.uuid == plan.subject and each.request.state in _SERVED
-            for each in last.records
-        )
     return model.PlanOutcome(
         hosts_before=plan.promised.hosts_before,
         hosts_after=len(seen.busy),
@@ -144,5 +102,5 @@ def won(
             each.cost_mb if each.sent_mb is None else each.sent_mb
             for each in done
         ),
-        served=served,
+        served=registry.GOALS[plan.goal].served(plan, last.records),
     )

@@ -18,23 +18,24 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import agent_reports
-from nova_fairness.cluster import quarantine
+from nova_fairness.cluster import host_controller
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.move_plans import candidates
-from nova_fairness.cluster.move_plans import goals as goals_module
 from nova_fairness.cluster.move_plans import host_power
 from nova_fairness.cluster.move_plans import observation
 from nova_fairness.cluster.move_plans import outcome
 from nova_fairness.cluster.move_plans import plan_executor
 from nova_fairness.cluster.move_plans import prechecks
+from nova_fairness.cluster.move_plans import registry
+from nova_fairness.cluster.move_plans.goals import empty as empty_module
+from nova_fairness.cluster.move_plans.goals import goal as goal_module
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.model import cluster
 from nova_fairness.model import plans as model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
-from nova_fairness.model import tenants
+from nova_fairness.model import wording
 
 LOG = logging.getLogger(__name__)
 
@@ -47,8 +48,8 @@ _PART = 0.1
 _SETTLES_S = 20.0
 """After the last move until what was won is measured."""
 
-_OF_CYCLE = quarantine.InputKind.PART
-_C, _E, _G, _S = model.PlanCause, model.PlanEvent, model.Goal, model.PlanState
+_EMPTYING = empty_module.EmptyHostGoal()
+_C, _E, _S = model.PlanCause, model.PlanEvent, model.PlanState
 _STARTING = frozenset(
     {request_model.State.SENDING, request_model.State.STARTING}
 )
@@ -72,25 +73,27 @@ class PlanOptions:
     """Options that operators set.
 
     :ivar mode: what is done without approval.
-    :ivar drafts: which moves are worth it.
+    :ivar goals: that plans are made for, the one that matters most first.
+    :ivar emptying: how a host is emptied that an operator names.
     :ivar hold_s: for which moves must have been worth it.
     :ivar lasts_s: after which a plan expires.
     :ivar rest_s: for which a server that was moved, or could not be, does not
         move again.
     :ivar history_s: for which plans that ended are remembered.
-    :ivar repack_s: from one plan that repacks all to the next.
     """
 
     mode: Mode
-    drafts: goals_module.GoalOptions
+    goals: tuple[goal_module.PlanGoal, ...] = ()
+    emptying: empty_module.EmptyHostGoal = _EMPTYING
     hold_s: float = 300.0
     lasts_s: float = 6 * 3600.0
     rest_s: float = 6 * 3600.0
     history_s: float = 30 * 86400.0
-    repack_s: float = 7 * 86400.0
 
 
-class PlanController:
+class PlanController(
+    host_controller.HostController[observation.PlanObservation]
+):
     """Migration plans, in the process that acts.
 
     :param store: where they are.
@@ -109,6 +112,7 @@ class PlanController:
     """
 
     name = 'plans'
+    idle = 'plans: none goes on'
 
     def __init__(
         self,
@@ -125,9 +129,9 @@ class PlanController:
         lacking: agent_reports.ServerShortfall | None = None,
         shared: observation.Shared = tuple,
     ) -> None:
+        super().__init__(service, stopped, interval_s)
         self._plans = store.plans
         self._store = store
-        self._service = service
         self._looking = observation.PlanObserver(
             store, nova, mobility, rules.rest_s, shared
         )
@@ -135,33 +139,9 @@ class PlanController:
         self._resting = resting
         self._rules = rules
         self._clock = clock
-        self._stopped = stopped
-        self._interval_s = interval_s
         self._lacking = lacking
         self._since: dict[tuple[model.Goal, str], float] = {}
         self._again_at = 0.0
-        self._last: observation.PlanObservation | None = None
-        self._said = ''
-
-    def run(self) -> None:
-        """Look and act every so many seconds until stopped."""
-        while not self._stopped.is_set():
-            said = ''
-            try:
-                self.cycle()
-            except exception.Deposed as error:
-                LOG.warning('another process leads now: %s', error)
-            except exception.Outdated as error:
-                # An operator was faster: the next look sees what is so.
-                LOG.info('%s', error)
-            except (exception.ClusterError, exception.NotLeading) as error:
-                said = f'no plan goes on: {error}'
-                if said != self._said:
-                    LOG.warning('%s', said)
-            except Exception as error:  # noqa: BLE001 - no input ends the loop
-                self._service.quarantine.put(_OF_CYCLE, self.name, error)
-            self._said = said
-            self._stopped.wait(self._interval_s)
 
     def cycle(self) -> bool:
         """Look once, and do what is next.
@@ -170,12 +150,10 @@ class PlanController:
         :raises ClusterError: if nothing can be done now.
         :raises NotLeading: if the queue has not looked at the cloud yet.
         """
-        epoch = self._service.leads()
+        epoch = self._epoch()
         if epoch is None:
             self._last = None
             return False
-        if fault := self._service.clocks.fault:
-            raise exception.ClocksDisagree(fault)
         looked = self._look()
         self._last = looked
         plans = self._plans.open()
@@ -186,36 +164,19 @@ class PlanController:
             self._part('new plans', self._plan, looked, epoch)
         self._part('rest of hosts', self._rest, looked)
         self._plans.remove_ended(looked.at - self._rules.history_s)
+        self._say(())
         return True
-
-    def _part(
-        self, name: str, do: Callable[..., None], *arguments: object
-    ) -> None:
-        """Do a part of a cycle; its failure keeps no other part back."""
-        try:
-            do(*arguments)
-        except (exception.ClusterError, exception.NotLeading):
-            raise
-        except Exception as error:  # noqa: BLE001 - others go on
-            self._service.quarantine.put(_OF_CYCLE, name, error)
 
     def _rest(self, looked: observation.PlanObservation) -> None:
         self._resting.look(self._seen(looked))
 
-    def last(self) -> observation.PlanObservation:
-        """State of the cloud at the last look.
-
-        :raises NotLeading: if this process does not act, or has not looked.
-        """
-        if self._last is None:
-            # It says who acts.
-            self._service.last()
-            raise exception.NotLeading('this host, which has not looked yet')
-        return self._last
-
     def closing(self) -> frozenset[str]:
         """Names of hosts on which the queue is to start nothing."""
-        return self._plans.closing() | self._resting.closing()
+        return (
+            self._plans.closing(registry.CLOSING)
+            | self._plans.held(registry.HOLDING)
+            | self._resting.closing()
+        )
 
     def approve(self, uuid: str) -> model.MigrationPlan:
         """Let a plan begin.
@@ -267,9 +228,7 @@ class PlanController:
             if each.host == host
         )
         known = self._looking.pinned(looked, there).but(host)
-        draft = goals_module.emptied(
-            looked.last.snapshot, known, host, self._rules.drafts
-        )
+        draft = self._rules.emptying.emptied(looked.last.snapshot, known, host)
         if not draft.moves:
             raise exception.IllegalStep(
                 f'nothing on host {host} can move to another one'
@@ -280,14 +239,6 @@ class PlanController:
                 self._replace(plan, epoch)
         return self._add(draft, _C.OPERATOR, epoch)
 
-    def _acts(self) -> int:
-        epoch = self._service.leads()
-        if epoch is None:
-            # It says who acts.
-            self._service.last()
-            raise exception.NotLeading('unknown')
-        return epoch
-
     def _by_hand(
         self, uuid: str, event: model.PlanEvent
     ) -> model.MigrationPlan:
@@ -295,6 +246,12 @@ class PlanController:
         plan = self._plans.plan(uuid)
         if plan is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
+        if event not in model.STEPS[plan.state]:
+            ended = sum(each.state not in model.UNENDED for each in plan.moves)
+            raise exception.IllegalStep(
+                f'plan {uuid} is {plan.state.value} already: {ended} of'
+                f' {wording.counted(len(plan.moves), "move")} ended'
+            )
         text = plan.text if event is _E.APPROVE else ''
         after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
         return self._plans.write(plan, after, epoch)
@@ -328,7 +285,9 @@ class PlanController:
             )
         if plan.state is _S.RUNNING:
             room = self._room(plan, looked)
-            left = [_named(each) for each in self._left(plan, looked)]
+            left = registry.GOALS[plan.goal].left(
+                plan, looked.known.servers.values()
+            )
             plan = self._moving.work(plan, looked.services, room, epoch, left)
         if plan.state is _S.PARTIAL:
             plan = self._remaining(plan, looked, epoch)
@@ -339,21 +298,10 @@ class PlanController:
 
     def _is_wanted(self, plan: model.MigrationPlan) -> bool:
         """Whether a plan that goes on is for what operators want."""
-        goals = {_G.EMPTY, *self._rules.drafts.goals}
-        return plan.state in model.FINAL or plan.goal in goals
-
-    def _left(
-        self, plan: model.MigrationPlan, looked: observation.PlanObservation
-    ) -> list[nova_module.Server]:
-        """Servers on the host of a plan that empties it which stay there."""
-        if plan.goal is not _G.EMPTY:
-            return []
-        moved = {each.server for each in plan.moves}
-        return [
-            each
-            for each in looked.known.servers.values()
-            if each.host == plan.subject and each.uuid not in moved
-        ]
+        goals = (self._rules.emptying, *self._rules.goals)
+        return plan.state in model.FINAL or any(
+            plan.goal is each.name for each in goals
+        )
 
     def _remaining(
         self,
@@ -395,7 +343,7 @@ class PlanController:
     ) -> prechecks.HostRoom:
         # Where all is packed anew some wait on a host that is emptied.
         known = dataclasses.replace(looked.known, stays=(), own=plan.empties)
-        if plan.goal is _G.EMPTY:
+        if registry.GOALS[plan.goal].holds_host:
             known = known.but(plan.subject)
         room = prechecks.HostRoom(candidates.seen(looked.last.snapshot, known))
         for move in plan.moves:
@@ -416,7 +364,8 @@ class PlanController:
         self, looked: observation.PlanObservation, epoch: int
     ) -> None:
         """Propose the first moves that were worth it for long enough."""
-        goals = list(self._rules.drafts.goals)
+        goals = self._rules.goals
+        names = [each.name for each in goals]
         alive = [
             each
             for each in self._plans.open()
@@ -424,26 +373,13 @@ class PlanController:
             if each.state not in model.FINAL and each.state is not _S.PARTIAL
         ]
         if any(each.state is not _S.PROPOSED for each in alive) or any(
-            each.goal not in goals for each in alive
+            each.goal not in names for each in alive
         ):
             self._since.clear()
             return
         if alive:
-            goals = goals[: goals.index(alive[0].goal)]
-        if _G.REPACK in goals and not self._may_repack(looked.at):
-            goals.remove(_G.REPACK)
-        rules = dataclasses.replace(self._rules.drafts, goals=tuple(goals))
-        snapshot = candidates.seen(looked.last.snapshot, looked.known)
-        seen = goals_module.GoalInput(
-            snapshot,
-            looked.last.plan.waiting,
-            self._tenants(snapshot, looked) if _G.HELP in goals else None,
-            self._service.charging.trading.all_rates()
-            if _G.MARKET in goals
-            else {},
-            looked.at,
-        )
-        found = list(goals_module.drafts(seen, rules))
+            goals = goals[: names.index(alive[0].goal)]
+        found = list(goal_module.drafts(goals, self._goal_input(looked)))
         self._since = {
             (each.goal, each.subject): self._since.get(
                 (each.goal, each.subject), looked.at
@@ -460,41 +396,29 @@ class PlanController:
                 self._add(draft, _C.FOUND, epoch)
                 return
 
+    def _goal_input(
+        self, looked: observation.PlanObservation
+    ) -> goal_module.GoalInput:
+        return goal_module.GoalInput(
+            candidates.seen(looked.last.snapshot, looked.known),
+            looked.last.plan.waiting,
+            looked.at,
+            looked.known.servers,
+            looked.moved_at,
+            self._lacking,
+            lambda: self._service.charging.trading.all_rates(),
+            self._plans.since,
+        )
+
     def _is_outdated(
-        self, draft: goals_module.Draft, looked: observation.PlanObservation
+        self, draft: goal_module.Draft, looked: observation.PlanObservation
     ) -> bool:
         """Whether a server that is to move was pinned, or let go, since."""
         moved = (each.server for each in draft.moves)
         return self._looking.pinned(looked, moved) is not looked.known
 
-    def _may_repack(self, now: float) -> bool:
-        """Whether it is long enough since a plan repacked all."""
-        return not any(
-            each.goal is _G.REPACK and each.state is not _S.EXPIRED
-            for each in self._plans.since(now - self._rules.repack_s)
-        )
-
-    def _tenants(
-        self,
-        snapshot: cluster.ClusterSnapshot,
-        looked: observation.PlanObservation,
-    ) -> tenants.Tenants | None:
-        """Wants of servers for CPUs; those that moved lately stay anyway.
-
-        ``None`` while agents have not seen for long enough how moves ended.
-        """
-        if self._lacking is None:
-            return None
-        shares = outcome.shares(snapshot)
-        found = self._lacking.tenants(snapshot, {}, shares)
-        # What agents said may be as old as they are asked seldom.
-        seen_s = self._rules.drafts.help.seen_s + agent_reports.LACKING_S
-        if looked.at - looked.moved_at < seen_s:
-            return None
-        return outcome.seen_whole(found, looked.known.servers)
-
     def _add(
-        self, draft: goals_module.Draft, cause: model.PlanCause, epoch: int
+        self, draft: goal_module.Draft, cause: model.PlanCause, epoch: int
     ) -> model.MigrationPlan:
         now = self._clock()
         plan = model.MigrationPlan(
@@ -513,11 +437,11 @@ class PlanController:
         )
         self._plans.add(plan, epoch)
         LOG.info(
-            'plan %s is proposed: %s %s, %d moves, %d MB %s',
+            'plan %s is proposed: %s %s, %s, %d MB %s',
             plan.uuid,
             plan.goal.value,
             plan.subject,
-            len(plan.moves),
+            wording.counted(len(plan.moves), 'move'),
             plan.promised.memory_mb,
             plan.text,
         )
@@ -540,7 +464,8 @@ class PlanController:
         since = max([plan.changed_at, *ended])
         if looked.last.at < since + _SETTLES_S:
             return
-        is_emptied = plan.goal is _G.EMPTY and plan.state is _S.DONE
+        holds_host = registry.GOALS[plan.goal].holds_host
+        is_emptied = holds_host and plan.state is _S.DONE
         if is_emptied:
             # Some that were to stay may have been deleted since.
             after = dataclasses.replace(plan, empties=(plan.subject,))
@@ -588,10 +513,6 @@ class PlanController:
             ],
             looked.shared,
         )
-
-
-def _named(server: nova_module.Server) -> str:
-    return server.name or server.uuid
 
 
 def _said_of(stays: Sequence[model.Stay]) -> str:

@@ -17,11 +17,12 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.move_plans import prechecks
+from nova_fairness.cluster.move_plans import registry
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.store import plans as plans_store
+from nova_fairness.model import moments
 from nova_fairness.model import plans as model
 
 LOG = logging.getLogger(__name__)
@@ -36,8 +37,6 @@ MOST_FAILURES = 3
 """Moves that fail one after the other before their plan ends."""
 
 _C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
-_HARMLESS = frozenset({_C.SERVER_GONE, _C.ELSEWHERE})
-"""Causes of moves that were left out and whose server left its host anyway."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ class PlanExecutor:
         if all(each.state not in model.UNENDED for each in plan.moves):
             if tried and all(each.state is _S.FAILED for each in tried):
                 return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
-            if kept := sorted([*left, *_kept(plan)]):
+            if kept := sorted([*left, *registry.GOALS[plan.goal].kept(plan)]):
                 text = f'{model.listed(kept)} stay on host {plan.subject}'
                 return model.PlanEvent.REMAIN, _C.SOME_STAY, text
             return model.PlanEvent.FINISH, _C.ALL_ENDED, ''
@@ -192,7 +191,7 @@ class PlanExecutor:
     ) -> model.MigrationPlan:
         """The plan after a move began, was left out, or waits."""
         move = plan.moves[number]
-        if _is_in_vain(plan, move):
+        if registry.GOALS[plan.goal].is_in_vain(plan, move):
             verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
             return self._moved(plan, number, verdict, epoch)
         if not self._may_begin(move, free):
@@ -235,7 +234,7 @@ class PlanExecutor:
         LOG.info(
             'plan %s: server %s moves from %s to %s',
             plan.uuid,
-            move.server,
+            self._nova.named(move.server),
             move.source,
             move.target,
         )
@@ -264,7 +263,8 @@ class PlanExecutor:
         key = (move.server, found.number)
         if 0 < self._limits.longest_s < took_s and key not in self._cancelled:
             self._cancelled.add(key)
-            LOG.warning('server %s moves for %.0f s', move.server, took_s)
+            named = self._nova.named(move.server)
+            LOG.warning('server %s: it moves for %.0f s', named, took_s)
             self._mobility.cancel(move.server, found.number)
         if found.sent_mb <= (move.sent_mb or 0):
             return plan
@@ -291,7 +291,7 @@ class PlanExecutor:
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
-            move.server,
+            self._nova.named(move.server),
             move.state.value,
             verdict.cause.value,
             verdict.text,
@@ -305,7 +305,7 @@ class PlanExecutor:
         """
         if move.cause is _C.SERVER_GONE:
             return
-        at = evictor.written(self._clock())
+        at = moments.stamp(self._clock())
         said = f'{at} {plan.goal.value}'
         try:
             if move.state is _S.MOVING:
@@ -316,7 +316,9 @@ class PlanExecutor:
             self._nova.unmark(move.server, MOVING)
         except exception.CloudError as error:
             LOG.warning(
-                'the owner of server %s is not told: %s', move.server, error
+                'server %s: its owner is not told: %s',
+                self._nova.named(move.server),
+                error,
             )
 
     def _stepped(
@@ -336,32 +338,3 @@ class PlanExecutor:
             text,
         )
         return self._plans.write(plan, after, epoch)
-
-
-def _kept(plan: model.MigrationPlan) -> set[str]:
-    """Servers that are on the host that an operator has emptied still."""
-    if plan.goal is not model.Goal.EMPTY:
-        return set()
-    return {
-        each.server
-        for each in plan.moves
-        if each.source == plan.subject
-        and (
-            each.state is _S.FAILED
-            or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
-        )
-    }
-
-
-def _is_in_vain(plan: model.MigrationPlan, move: model.Move) -> bool:
-    """Whether the host that a move helps to empty cannot be emptied."""
-    if plan.goal is not model.Goal.CONSOLIDATE:
-        return False
-    return move.source in plan.empties and any(
-        each.source == move.source
-        and (
-            each.state is _S.FAILED
-            or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
-        )
-        for each in plan.moves
-    )

@@ -89,7 +89,11 @@ class Claims:
             except exception.CloudError as error:
                 # The others come first in the next look.
                 self._failed[uuid] = now
-                LOG.warning('what server %s has is not known: %s', uuid, error)
+                LOG.warning(
+                    'what server %s has is not known: %s',
+                    servers[uuid].named,
+                    error,
+                )
                 break
             self._failed.pop(uuid, None)
             amounts = tuple(sorted(read.items()))

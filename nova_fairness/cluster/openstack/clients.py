@@ -20,6 +20,7 @@ from openstack import exceptions as sdk_exceptions
 import openstack.config
 
 from nova_fairness import exception
+from nova_fairness.runtime import outages
 
 LOG = logging.getLogger(__name__)
 
@@ -46,6 +47,10 @@ _NOT_FOUND = 404
 _DELETED = (202, 204)
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
+_AWAY = (502, 503, 504)
+"""Answers of a proxy in front of a service that is away, and of services
+whose own servers are away."""
+
 _REDIRECTED = 300
 _REFUSED = 400
 
@@ -211,6 +216,12 @@ class Api:
             return self._ask('GET', path, secret=secret)
         return answer
 
+    def _note(self, code: int) -> None:
+        if code in _AWAY:
+            outages.SERVERS.lost(self._service, f'it answers {code}')
+        else:
+            outages.SERVERS.restored(self._service)
+
     def _ask(
         self,
         method: str,
@@ -239,10 +250,12 @@ class Api:
             keystone_exceptions.ClientException,
             sdk_exceptions.SDKException,
         ) as error:
+            outages.SERVERS.lost(self._service, type(error).__name__)
             raise exception.CloudAway(
                 f'{self._service} does not answer: {type(error).__name__}'
             ) from error
         code = answer.status_code
+        self._note(code)
         # keystoneauth follows redirections; one that is left did nothing.
         if code >= _SERVER_ERROR or _REDIRECTED <= code < _REFUSED:
             failed = code == _SERVER_ERROR

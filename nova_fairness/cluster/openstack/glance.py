@@ -67,8 +67,8 @@ class Images:
         proofs = self._proofs('image', leave)[:_MOST_PROOFS]
         return {LEAVE: leave, PROOF: ' '.join(proofs)}
 
-    def of(self, leave: str) -> Image | None:
-        """The image that was made for one leave, if it is whole or comes.
+    def image_of(self, leave: str) -> Image | None:
+        """Image of one leave that is complete or being uploaded.
 
         :param leave: UUID.
         :raises CloudError: if it cannot be read.

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
+import urllib.parse
 
 from oslo_log import log as logging
 
@@ -25,6 +26,9 @@ LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
 """Between two times that Keystone is asked."""
+
+_NO_IDS = frozenset({'', '.', '..'})
+"""Would name another place in a URL."""
 
 VANISHED = (
     'account %s is not in Keystone any more; its use stays in the ledger'
@@ -55,6 +59,42 @@ class Keystone:
                 parent = each['parent_id'] or each['domain_id']
                 found[each['id']] = cluster.Account(each['id'], parent)
             return found
+
+    def knows(self, account: str) -> bool:
+        """Tell whether an account is a project, or one of its users.
+
+        A user of a federation has roles by groups that Keystone does not
+        list: the user alone is looked for then.
+
+        :param account: id of a project, or ids as ``PROJECT/USER``.
+        :raises CloudError: if it is not known.
+        """
+        project, slash, user = account.partition('/')
+        found = self._one('project', project)
+        if found is None or found.get('is_domain'):
+            return False
+        return not slash or self._is_user(user, project)
+
+    def _is_user(self, user: str, project: str) -> bool:
+        found = self._one('user', user)
+        if found is None:
+            return False
+        query = urllib.parse.urlencode(
+            {'user.id': user, 'scope.project.id': project}
+        )
+        told = self._api.get(f'/role_assignments?effective&{query}') or {}
+        return bool(found.get('federated') or told.get('role_assignments'))
+
+    def _one(self, noun: str, uuid: str) -> Mapping[str, Any] | None:
+        """One thing of exactly this id; databases may ignore case."""
+        if uuid in _NO_IDS:
+            return None
+        told = self._api.get(f'/{noun}s/{urllib.parse.quote(uuid, safe="")}')
+        if told is None:
+            return None
+        with clients.reading(f'the {noun} of Keystone'):
+            found: Mapping[str, Any] = told[noun]
+            return found if found['id'] == uuid else None
 
     def _all(self, plural: str) -> list[Mapping[str, Any]]:
         told = self._api.get(f'/{plural}')

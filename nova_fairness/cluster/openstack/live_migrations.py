@@ -129,7 +129,7 @@ class Mobility:
             return pinned((found or {}).get('server', {}))
 
     def pins(self) -> dict[str, str | None]:
-        """The same of all servers, by UUID.
+        """Zones that all servers are pinned to, by UUID of the server.
 
         :raises CloudError: if they cannot be read.
         """

@@ -11,6 +11,7 @@ import dataclasses
 import datetime as dt
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 from oslo_log import log as logging
 
@@ -21,9 +22,11 @@ from nova_fairness.cluster.openstack import flavor_access
 from nova_fairness.cluster.openstack import live_migrations
 from nova_fairness.cluster.openstack import paging
 from nova_fairness.cluster.openstack import server_groups
+from nova_fairness.model import border
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
 from nova_fairness.model import lifetimes
+from nova_fairness.model import moments
 from nova_fairness.model import request as request_model
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +71,7 @@ _SILENT = 3
 """Servers without an answer after which the others are left alone for now."""
 
 _GONE_KEPT = 50_000
+_About = TypeVar('_About', str, None)
 _MARKERS = 5
 _FEW = 3
 """Servers that are asked for one by one; of more a list is asked."""
@@ -120,6 +124,11 @@ class ComputeService:
     enabled: bool
     up: bool
     reason: str = ''
+
+    @property
+    def ours(self) -> bool:
+        """Whether this product disabled it, as its reason tells."""
+        return not self.enabled and self.reason.startswith(border.MARK)
 
 
 class Lately(NamedTuple):
@@ -179,6 +188,11 @@ class Server:
     name: str = ''
 
     @property
+    def named(self) -> str:
+        """Its name and UUID, for logs."""
+        return f'{self.name} ({self.uuid})' if self.name else self.uuid
+
+    @property
     def is_settled(self) -> bool:
         """Whether Nova knows where it lies, or gave up."""
         rests = self.status in _SHELVED and not self.task
@@ -231,6 +245,7 @@ class Nova:
         self._servers: dict[str, Server] = {}
         self._since = {True: '', False: ''}
         self._gone: dict[str, None] = {}
+        self._departed: dict[str, str] = {}
         self._missing: dict[str, None] = {}
         self._sweep: _Sweep | None = None
         self._swept_at: float | None = None
@@ -336,10 +351,9 @@ class Nova:
             self._see(built or (), now)
         # The second list has those that were deleted long before the first.
         back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
-        begun = dt.datetime.fromtimestamp(max(now - back_s, 0), dt.UTC)
         # What builds changed between two whole lists only these tell.
         for of_whole in {is_whole, False}:
-            self._since[of_whole] = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
+            self._since[of_whole] = moments.stamp(max(now - back_s, 0))
         self._list_in_full(now)
         self._look_for_missing(now)
         return dict(self._servers)
@@ -425,15 +439,28 @@ class Nova:
 
     def _lose(self, known: Server, now: float) -> None:
         """Take note of a server that is gone."""
-        self._servers.pop(known.uuid, None)
+        self._drop(known.uuid)
         self._remember_gone(known.uuid)
         self._changed[known.project, known.user] = now
         self._left[known.host] = now
 
     def _remember_gone(self, uuid: str) -> None:
-        self._gone[uuid] = None
-        while len(self._gone) > _GONE_KEPT:
-            del self._gone[next(iter(self._gone))]
+        _remember(self._gone, uuid, None)
+
+    def _drop(self, uuid: str) -> Server | None:
+        """Forget a server but for its name; gives what it was."""
+        known = self._servers.pop(uuid, None)
+        if known is not None:
+            _remember(self._departed, uuid, known.named)
+        return known
+
+    def named(self, uuid: str) -> str:
+        """A server in a log: its name, as far as it is known, and UUID.
+
+        Also one that is gone since a short time.
+        """
+        known = self._servers.get(uuid)
+        return known.named if known else self._departed.get(uuid, uuid)
 
     def is_gone(self, uuid: str) -> bool:
         """Whether Nova said of a server itself that it is deleted."""
@@ -455,11 +482,10 @@ class Nova:
 
     def _forget_unlisted(self, listed: Collection[str]) -> None:
         # What no cell has yet is in every list, and deleted without a trace.
-        self._servers = {
-            uuid: each
-            for uuid, each in self._servers.items()
-            if uuid in listed or each.host or each.status != 'BUILD'
-        }
+        for uuid, each in [*self._servers.items()]:
+            is_unknown = uuid not in listed and not each.host
+            if is_unknown and each.status == 'BUILD':
+                self._drop(uuid)
 
     def _see(self, built: Collection[str], now: float) -> None:
         """Take note of servers that are being built, one by one.
@@ -519,8 +545,9 @@ class Nova:
             # It lies where it lay: Nova tells a part of what it is.
             return
         server = None if is_gone else _server(found)
-        before = self._servers.pop(uuid, None)
+        before = self._servers.get(uuid)
         if server is None:
+            self._drop(uuid)
             # What it was like only helps to guess how long others last.
             with (
                 contextlib.suppress(exception.CloudUnreadable),
@@ -568,7 +595,7 @@ class Nova:
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
-            self._servers.pop(uuid, None)
+            self._drop(uuid)
             self._remember_gone(uuid)
             return None
         with clients.reading(f'what Nova says of server {uuid}'):
@@ -745,6 +772,13 @@ class _Noted:
         named = entry.get(self._name) if isinstance(entry, dict) else None
         self._found[str(named)] = error
         return True
+
+
+def _remember(known: dict[str, _About], uuid: str, about: _About) -> None:
+    """Add a server, and forget the oldest where there are too many."""
+    known[uuid] = about
+    while len(known) > _GONE_KEPT:
+        del known[next(iter(known))]
 
 
 def _text(

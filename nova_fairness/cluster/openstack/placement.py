@@ -132,7 +132,7 @@ class Placement:
         asked = sorted(self._usages)
         in_turn = {asked[n] for n in self._projects.next(len(asked))}
         for project, user in {*changed, *((each, '') for each in in_turn)}:
-            self._read_anew(project, user)
+            self._forget_usage(project, user)
         return {
             root: self._tree(root, providers)
             for root, providers in below.items()
@@ -208,13 +208,13 @@ class Placement:
         is_new = self._summed.get(project) != total
         if known and is_new and _sum(found.values()) != _sum([total]):
             for user in known:
-                self._read_anew(project, user)
+                self._forget_usage(project, user)
             total = self.used(project)
             found = {user: self.used(project, user) for user in users}
         self._summed[project] = total
         return found
 
-    def _read_anew(self, project: str, user: str) -> None:
+    def _forget_usage(self, project: str, user: str) -> None:
         for whose in ('', user):
             self._usages.get(project, {}).pop(whose, None)
 
@@ -243,7 +243,7 @@ class Placement:
             for server, share in zip(request.servers, shares, strict=True)
         }
         self._api.post('/allocations', body)
-        self._read_anew(request.project, _owner(request))
+        self._forget_usage(request.project, _owner(request))
 
     def keeps(self, request: request_model.Request) -> bool:
         """Tell whether room is kept for a request."""
@@ -286,7 +286,7 @@ class Placement:
             # The first one last: it says whether any is kept.
             for server in reversed(request.servers):
                 self._api.delete(f'/allocations/{_consumer(server)}')
-        self._read_anew(request.project, _owner(request))
+        self._forget_usage(request.project, _owner(request))
 
     def _free_at_once(self, request: request_model.Request) -> bool:
         """Free the room of many servers by one call, all of it or nothing.

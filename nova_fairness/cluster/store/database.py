@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from nova_fairness import exception
 from nova_fairness.cluster.store import tables
+from nova_fairness.runtime import outages
 
 LOG = logging.getLogger(__name__)
 
@@ -94,16 +95,19 @@ def failures() -> Iterator[None]:
     try:
         yield
     except db_exception.DBDuplicateEntry:
+        outages.SERVERS.restored(outages.DATABASE)
         raise
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as error:
         name = _origin(error)
         if isinstance(error, _AWAY) or name in _NOBODYS_FAULT:
+            outages.SERVERS.lost(outages.DATABASE, name)
             raise exception.StoreAway(
                 f'the database does not answer: {name}'
             ) from None
         raise exception.StoreError(
             f'the database refused a statement: {name}'
         ) from None
+    outages.SERVERS.restored(outages.DATABASE)
 
 
 def _origin(error: Exception) -> str:
@@ -166,6 +170,22 @@ class Tables:
                 return done.rowcount > 0
         except db_exception.DBDuplicateEntry:
             return False
+
+    def copy(
+        self, table: sa.Table, columns: Sequence[str], found: sa.Select[Any]
+    ) -> None:
+        """Add what is found as rows, all or none.
+
+        :param columns: names, in the order of what is found.
+        """
+        statement = sa.insert(table).from_select(list(columns), found)
+        # Another process that copied the same had the same rows.
+        with (
+            contextlib.suppress(db_exception.DBDuplicateEntry),
+            failures(),
+            self._connection() as connection,
+        ):
+            connection.execute(statement)
 
     def update(self, statement: sa.Update | sa.Delete) -> bool:
         """Change or delete rows; ``False`` if there was none to change."""

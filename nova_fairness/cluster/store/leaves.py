@@ -50,18 +50,17 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
 
-    def lately(
-        self, causes: Collection[eviction.EvictionCause], since: float
+    def since(
+        self, moment: float, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
-        """Servers that came into their state of late, by UUID.
+        """Servers that leave, and those that left of late, by UUID.
 
-        :param causes: for which they leave or left.
-        :param since: seconds of the epoch.
+        :param moment: seconds of the epoch.
+        :param servers: that are told, too, however long ago they left.
         """
-        return self._newest(
-            _LEAVES.c.cause.in_([each.value for each in causes]),
-            _LEAVES.c.changed_at >= since,
-        )
+        live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
+        found = self._newest(sa.or_(live, _LEAVES.c.changed_at >= moment))
+        return found | self.of(set(servers) - found.keys())
 
     def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
         """How far some servers have left, by UUID; others never did."""
@@ -71,6 +70,18 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             some = named[first : first + _NAMED_AT_ONCE]
             found |= self._newest(_LEAVES.c.server.in_(some))
         return found
+
+    def turns(self, servers: Collection[str]) -> list[eviction.Eviction]:
+        """Each time that some servers were to leave, the oldest first."""
+        named = list(servers)[:_NAMED_AT_ONCE]
+        query = (
+            sa.select(_LEAVES)
+            .where(_LEAVES.c.server.in_(named))
+            .order_by(_LEAVES.c.chosen_at, _LEAVES.c.uuid)
+        )
+        rows = self._tables.select(query)
+        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        return [leave for _, leave in found]
 
     def _newest(
         self, *wanted: sa.ColumnElement[bool]

@@ -3,6 +3,8 @@
 """Tables that the leader alone writes."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 from typing import Generic
 from typing import ParamSpec
 
@@ -13,10 +15,6 @@ from nova_fairness.cluster.store import database
 LOG = logging.getLogger(__name__)
 
 _Told = ParamSpec('_Told')
-
-
-def _nobody(*_: object, **__: object) -> None:
-    """Listen to nothing."""
 
 
 def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
@@ -43,8 +41,23 @@ class LeaderTable(Generic[_Told]):
     ) -> None:
         self._tables = rows
         self._check_leads = check_leads
-        self._changed: Callable[_Told, None] = _nobody
+        self._listeners: tuple[Callable[_Told, None], ...] = ()
 
     def listen(self, changed: Callable[_Told, None]) -> None:
-        """Notify a listener of all changes through this object."""
-        self._changed = safely(changed)
+        """Notify one more listener of all changes through this object."""
+        self._listeners = (*self._listeners, safely(changed))
+
+    @contextlib.contextmanager
+    def listening(self, changed: Callable[_Told, None]) -> Iterator[None]:
+        """Notify a listener meanwhile."""
+        told = safely(changed)
+        self._listeners = (*self._listeners, told)
+        try:
+            yield
+        finally:
+            left = (each for each in self._listeners if each is not told)
+            self._listeners = tuple(left)
+
+    def _changed(self, *given: _Told.args, **named: _Told.kwargs) -> None:
+        for told in self._listeners:
+            told(*given, **named)

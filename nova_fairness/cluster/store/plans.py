@@ -7,6 +7,7 @@ the other. Every write names the version that it was decided on and the epoch
 of the leader.
 """
 
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import json
@@ -34,11 +35,7 @@ _HELD = frozenset(
         model.PlanState.PARTIAL,
     }
 )
-"""States of plans of operators whose host nothing else uses."""
-
-_EMPTYING = frozenset(
-    {model.Goal.CONSOLIDATE, model.Goal.REPACK, model.Goal.EMPTY}
-)
+"""States of plans whose host nothing else uses."""
 
 
 class PlanTable(
@@ -155,20 +152,21 @@ class PlanTable(
         )
         return self._made(query)
 
-    def closing(self) -> frozenset[str]:
-        """Names of hosts that are being emptied."""
+    def closing(self, goals: Collection[model.Goal]) -> frozenset[str]:
+        """Names of hosts that are being emptied.
+
+        :param goals: only plans for them close hosts.
+        """
         states = [each.value for each in _CLOSING]
         # What others leave empty is free for whoever waits.
         query = sa.select(_PLANS.c.uuid, _PLANS.c.empties).where(
             _PLANS.c.is_open.is_(True),
             _PLANS.c.state.in_(states),
-            _PLANS.c.goal.in_([each.value for each in _EMPTYING]),
+            _PLANS.c.goal.in_([each.value for each in goals]),
         )
         rows = self._tables.select(query)
         found = self._tables.made('plans', 'uuid', rows, _empties)
-        return self.emptying().union(
-            host for _, hosts in found for host in hosts
-        )
+        return frozenset(host for _, hosts in found for host in hosts)
 
     def _made(self, query: sa.Select[Any]) -> list[model.MigrationPlan]:
         rows = self._tables.select(query)
@@ -176,12 +174,15 @@ class PlanTable(
             each for _, each in self._tables.made('plans', 'uuid', rows, _plan)
         ]
 
-    def emptying(self) -> frozenset[str]:
-        """Names of hosts that operators have emptied, until they are."""
+    def held(self, goals: Collection[model.Goal]) -> frozenset[str]:
+        """Names of hosts that plans hold until they are empty.
+
+        :param goals: the subject of a plan for one of them is a host.
+        """
         query = sa.select(_PLANS.c.subject).where(
             _PLANS.c.is_open.is_(True),
             _PLANS.c.state.in_([each.value for each in _HELD]),
-            _PLANS.c.goal == model.Goal.EMPTY.value,
+            _PLANS.c.goal.in_([each.value for each in goals]),
         )
         return frozenset(row['subject'] for row in self._tables.select(query))
 
@@ -283,6 +284,6 @@ def _plan(row: Mapping[str, Any]) -> model.MigrationPlan:
         row['version'],
         tuple(
             model.Stay(server, name, model.PlanCause(cause), text)
-            for server, name, cause, text in json.loads(row['stays'] or '[]')
+            for server, name, cause, text in json.loads(row['stays'])
         ),
     )

@@ -17,7 +17,6 @@ from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
-_USUAL = request_model.Band.NORMAL
 _AGAIN_S = 60.0
 """Rows that cannot be read are read again in each cycle."""
 _ROWS = 30_000
@@ -178,6 +177,11 @@ class Leader:
     holder: str = ''
     since: float = 0.0
 
+    @property
+    def host(self) -> str:
+        """Where the process runs; '' without one."""
+        return self.holder.rpartition(':')[0]
+
 
 def short(content: object) -> str:
     """JSON in few characters."""
@@ -204,7 +208,10 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
         'version': request.version,
         'changed_at': record.changed_at,
         'hosts': json.dumps(record.hosts),
+        'stage': 0,
+        'stage_at': record.changed_at,
         'first_turn': request.first,
+        'flavor': request.flavor or None,
         **held_columns(request.hold),
         **columns_of(record.why),
     }
@@ -223,7 +230,7 @@ def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
     if row['held_by'] is None:
         return None
     by, at = request_model.Holder(row['held_by']), _finite(row['held_at'])
-    return request_model.Hold(by, at, row['held_why'] or '')
+    return request_model.Hold(by, at, row['held_why'])
 
 
 def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
@@ -246,9 +253,17 @@ def columns_of(why: reason.Why) -> dict[str, Any]:
     }
 
 
-def told(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
-    """Parameters of :func:`.tables.tell_requests`."""
+def told(
+    request: request_model.Request, why: reason.Why, stage: int, at: float
+) -> dict[str, Any]:
+    """Parameters of :func:`.tables.tell_requests`.
+
+    :param stage: number of events before this one.
+    :param at: when it began, seconds of the epoch.
+    """
     return {
+        'stage': stage,
+        'stage_at': at,
         'its_uuid': request.uuid,
         'its_state': request.state.value,
         'its_version': request.version,
@@ -319,7 +334,7 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
         row['cast_uuid'],
         why,
         _number(row['changed_at']),
-        _hosts(row['hosts']),
+        hosts_of(row['hosts']),
         fault=error,
     )
 
@@ -345,7 +360,7 @@ def _number(value: object) -> float:
         return 0.0
 
 
-def _hosts(written: str | None) -> tuple[str, ...]:
+def hosts_of(written: str | None) -> tuple[str, ...]:
     """Names of hosts; none if they cannot be read: Placement knows them."""
     try:
         return tuple(map(str, json.loads(written))) if written else ()
@@ -369,7 +384,7 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         origin=request_model.Origin(row['origin']),
         group=group,
         expires_at=_maybe(row['expires_at']),
-        band=request_model.Band(row['band'] or _USUAL.value),
+        band=request_model.Band(row['band']),
         leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
@@ -377,6 +392,7 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         extended_s=_finite(row['extended_s']),
         hold=_hold(row),
         first=_turn(row['first_turn']),
+        flavor=row['flavor'] or '',
         state=request_model.State(row['state']),
         version=row['version'],
     )
@@ -385,7 +401,7 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         row['cast_uuid'],
         _told(row),
         _finite(row['changed_at']),
-        _hosts(row['hosts']),
+        hosts_of(row['hosts']),
         _room(row['room']),
     )
 
@@ -455,24 +471,22 @@ def _wanted(request: request_model.Request) -> str:
 
 
 def _demanded(demand: request_model.Demand) -> dict[str, Any]:
-    """A demand as it is written; versions before this one pass over more."""
-    written: dict[str, Any] = {
+    """A demand as it is written."""
+    fallbacks = demand.fallbacks
+    return {
         'amounts': demand.amounts,
         'required': sorted(demand.required),
         'forbidden': sorted(demand.forbidden),
         'zone': demand.zone,
         'aggregates': [sorted(each) for each in demand.aggregates],
         'host': demand.host,
+        'without': sorted(demand.without),
+        'fallbacks': fallbacks and [_demanded(each) for each in fallbacks],
     }
-    if demand.without:
-        written['without'] = sorted(demand.without)
-    if demand.fallbacks is not None:
-        written['fallbacks'] = [_demanded(each) for each in demand.fallbacks]
-    return written
 
 
 def _demand(written: Mapping[str, Any]) -> request_model.Demand:
-    fallbacks = written.get('fallbacks')
+    fallbacks = written['fallbacks']
     return request_model.Demand(
         amounts=tuple(
             (str(name), _amount(amount)) for name, amount in written['amounts']
@@ -482,7 +496,7 @@ def _demand(written: Mapping[str, Any]) -> request_model.Demand:
         zone=written['zone'],
         aggregates=tuple(frozenset(each) for each in written['aggregates']),
         host=written['host'],
-        without=frozenset(written.get('without', ())),
+        without=frozenset(written['without']),
         fallbacks=None
         if fallbacks is None
         else tuple(map(_demand, fallbacks)),

@@ -2,10 +2,11 @@
 
 """Making the tables, and bringing older ones up to this version.
 
-The scripts are in ``migrations/versions``, one per change, and go one way.
+The scripts are in ``migrations/versions``, one per revision, and go one way.
 """
 
 import pathlib
+import re
 
 from alembic import command
 from alembic import config as alembic_config
@@ -19,25 +20,25 @@ from nova_fairness.cluster.store import database
 _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 
 
-def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
-    """Bring the tables to a revision; nothing is done if they are there.
+def upgrade(engine: sa.Engine) -> None:
+    """Bring the tables to the newest revision; it may be done already.
 
     The next call completes an upgrade that was killed half way: each change
     looks whether it is made already.
 
     :param engine: of the database.
-    :param revision: of the scripts.
-    :raises SchemaMismatch: if the tables are of a newer version.
+    :raises SchemaMismatch: if no revision that this version knows made the
+        tables; they stay as they are.
     :raises StoreAway: if the database does not answer.
     :raises StoreError: if it refuses a change.
     """
     with database.failures():
         found = present(engine)
     if found is not None and found not in known():
-        raise _newer(found)
+        raise _unknown(found)
     try:
         with database.failures(), engine.begin() as connection:
-            command.upgrade(_config(connection), revision)
+            command.upgrade(_config(connection), 'head')
     except exception.StoreError as error:
         raise type(error)(
             f'tables: they are not upgraded from revision {found or "none"}: '
@@ -49,8 +50,8 @@ def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
 def check(engine: sa.Engine) -> None:
     """See to it that the tables are those of this version.
 
-    :raises SchemaMismatch: if they are missing, older or newer; the message
-        says what to do.
+    :raises SchemaMismatch: if they are missing, older, newer, or of no
+        release; the message says what to do.
     """
     found, newest = present(engine), known()[0]
     if found == newest:
@@ -60,7 +61,7 @@ def check(engine: sa.Engine) -> None:
             f'the tables have the revision {found or "none"}, {newest} is'
             ' needed: they must be upgraded (nova-fairness-cluster upgrade)'
         )
-    raise _newer(found)
+    raise _unknown(found)
 
 
 def present(engine: sa.Engine) -> str | None:
@@ -76,11 +77,24 @@ def known() -> list[str]:
     return [each.revision for each in scripts.walk_revisions()]
 
 
-def _newer(found: str) -> exception.SchemaMismatch:
+def _unknown(found: str) -> exception.SchemaMismatch:
+    newest = known()[0]
+    if _number(found) > _number(newest):
+        return exception.SchemaMismatch(
+            f'the tables have the revision {found}, which is newer than this'
+            f' version knows ({newest}): upgrade the program'
+        )
     return exception.SchemaMismatch(
-        f'the tables have the revision {found}, which is newer than this'
-        f' version knows ({known()[0]}): upgrade the program'
+        f'the tables have the revision {found}, which no release made: they'
+        ' stay as they are; name an empty database in [fairness_cluster]'
+        ' database, and run "nova-fairness-cluster upgrade"'
     )
+
+
+def _number(revision: str) -> int:
+    """The place of a revision; 0 if its name is not of a release."""
+    named = re.match(r'v(\d+)_', revision)
+    return int(named[1]) if named else 0
 
 
 def _config(

@@ -20,6 +20,7 @@ import msgpack
 
 from nova_fairness import exception
 from nova_fairness.model import cast as cast_module
+from nova_fairness.model import wording
 from nova_fairness.runtime import state_file
 
 _QUICK = 1
@@ -44,7 +45,7 @@ class Sealer:
         except ValueError as error:
             raise exception.BadKeyFile(
                 'keys are needed, each of 32 bytes in URL-safe base64, one a'
-                f' line; got {len(keys)} lines'
+                f' line; got {wording.counted(len(keys), "line")}'
             ) from error
         self._naming_keys = [
             hmac.digest(key.encode(), b'opaque names', hashlib.sha256)
@@ -61,9 +62,9 @@ class Sealer:
         return self.proofs(*parts)[-1]
 
     def proofs(self, *parts: str) -> list[str]:
-        """One such name for each key of the file.
+        """Names as :meth:`opaque` gives, one for each key of the file.
 
-        They can be checked while any of these keys is there.
+        They can be checked while the file has any of these keys.
         """
         told = msgpack.packb(_encoded(parts))
         return [

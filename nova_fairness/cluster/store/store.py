@@ -13,6 +13,7 @@ new leader's own decision on that request is the one that is outdated.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import json
@@ -26,6 +27,7 @@ from nova_fairness import exception
 from nova_fairness.cluster import pace
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import events as events_module
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import market as market_module
@@ -38,6 +40,7 @@ from nova_fairness.cluster.store import risks as risks_module
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import tables
+from nova_fairness.cluster.store import waits as waits_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import reason as reason_module
 from nova_fairness.model import request as request_model
@@ -47,6 +50,7 @@ _LEDGER, _SHARES, _PROMISES = tables.LEDGER, tables.SHARES, tables.PROMISES
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
 
+_News = tuple[request_model.Request, reason_module.Why]
 Changed = Callable[[request_model.Request, reason_module.Why, float], None]
 """Told of a request that was added or came into a state, why, and when."""
 _FINAL = sorted(each.value for each in request_model.FINAL)
@@ -60,6 +64,8 @@ class Store:
     :param sealer: seals messages.
     :raises SchemaMismatch: if the tables are not those of this version.
 
+    :ivar events: of requests.
+    :ivar waits: of requests, and their percentiles.
     :ivar leaves: servers that leave.
     :ivar risks: servers that are among the next to leave.
     :ivar charges: what was charged when.
@@ -78,6 +84,8 @@ class Store:
         self._known = records.RowCache()
         rows, leads = self._tables, self._check_leads
         self._settings = owned.OwnerTable(rows, tables.SETTINGS, leads)
+        self.events = events_module.EventTable(rows)
+        self.waits = waits_module.WaitTable(rows)
         self.leaves = leaves_module.Leaves(rows, leads)
         self.risks = risks_module.Risks(rows, leads)
         self.charges = charges_module.Charges(rows, leads)
@@ -226,6 +234,35 @@ class Store:
         )
         return self._known.records(*self._tables.read(query))
 
+    def listed(
+        self,
+        project: str | None,
+        wanted: request_model.RequestFilter,
+        after: tuple[float, str] | None,
+        most: int,
+    ) -> list[records.RequestRecord]:
+        """A page of the requests of all times, the oldest first.
+
+        :param project: to which they belong; ``None`` for all.
+        :param after: when the last one of the page before was asked for, and
+            its UUID; ``None`` for the first page.
+        :param most: how many at most.
+        """
+        known = _REQUESTS.c
+        query = sa.select(_REQUESTS).where(*_conditions(wanted))
+        if project is not None:
+            query = query.where(known.project == project)
+        if after is not None:
+            at, uuid = after
+            is_later = sa.and_(known.asked_at == at, known.uuid > uuid)
+            # The first one alone lets the database begin in the index.
+            query = query.where(
+                known.asked_at >= at, sa.or_(known.asked_at > at, is_later)
+            )
+        order = (known.asked_at, known.uuid)
+        rows = self._tables.select(query.order_by(*order).limit(most))
+        return [records.read(row) for row in rows]
+
     def ended_with_room(self, since: float) -> list[records.RequestRecord]:
         """Requests that ended and that others left, or were to leave, for.
 
@@ -286,17 +323,20 @@ class Store:
             _REQUESTS.c.changed_at < before,
             ~cast.where(_CASTS.c.kept).exists(),
         )
-        removed = self._remove(_REQUESTS, ended.limit(most))
+        uuids = self._tables.select(ended.limit(most))
+        for kept in (self.events, self.waits):
+            kept.remove([row['uuid'] for row in uuids])
+        removed = self._remove(_REQUESTS, uuids)
         request = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         alone = sa.select(_CASTS.c.uuid).where(
             ~_CASTS.c.kept, _CASTS.c.received_at < before, ~request
         )
-        self._remove(_CASTS, alone.limit(most))
+        self._remove(_CASTS, self._tables.select(alone.limit(most)))
         return removed
 
-    def _remove(self, table: sa.Table, query: sa.Select[Any]) -> int:
+    def _remove(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> int:
         # Two statements: MariaDB reads no table that it deletes from.
-        uuids = [row['uuid'] for row in self._tables.select(query)]
+        uuids = [row['uuid'] for row in rows]
         if uuids:
             self._tables.update(
                 sa.delete(table).where(table.c.uuid.in_(uuids))
@@ -383,17 +423,26 @@ class Store:
         """
         state = request_model.after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
+        if not _passes(request, event):
+            self._keep(request, now, epoch)
+        if event is request_model.Event.SEND:
+            is_same = _is_same(request, epoch)
+            self.waits.keep(request.uuid, now, is_same)
         changed = self._tables.update(
             _guarded(request, epoch).values(
                 state=state.value,
                 version=request.version + 1,
                 changed_at=now,
+                **_next_stage(now),
+                **_wait(event, now),
                 **to,
                 **records.columns_of(why),
             )
         )
         if not changed:
             self._explain(request, epoch)
+        if event is request_model.Event.RETURN:
+            self.waits.remove([request.uuid])
         now_is = dataclasses.replace(
             request, state=state, version=request.version + 1
         )
@@ -404,17 +453,53 @@ class Store:
         self,
         news: Iterable[tuple[request_model.Request, reason_module.Why]],
         epoch: int,
+        now: float,
     ) -> None:
         """Tell owners other reasons; states and versions stay.
 
         :param news: requests and reasons; a request that is no longer in its
             state and version is told nothing.
+        :param now: seconds of the epoch of time.
         :raises Deposed: if that leader no longer leads.
         """
-        rows = [records.told(request, why) for request, why in news]
+        told = {request.uuid: (request, why) for request, why in news}
+        rows, others = [], []
+        for row in self._stages(told):
+            request, why = told[row['uuid']]
+            stage, at = row['stage'], row['stage_at']
+            if row['reason'] != why.reason.value:
+                others.append(request.uuid)
+                stage, at = stage + 1, now
+            rows.append(records.told(request, why, stage, at))
+        self.events.keep(others, now, tables.newest_epoch() == epoch)
         if rows:
             self._tables.update_each(tables.tell_requests(epoch), rows)
+        if told:
             self._check_leads(epoch)
+
+    def _stages(self, told: Mapping[str, _News]) -> list[dict[str, Any]]:
+        """Events of now of requests that are in their state and version."""
+        known = _REQUESTS.c
+        query = sa.select(
+            known.uuid,
+            known.state,
+            known.version,
+            known.reason,
+            known.stage,
+            known.stage_at,
+        ).where(known.uuid.in_(told))
+        return [
+            row
+            for row in self._tables.select(query)
+            if row['state'] == told[row['uuid']][0].state.value
+            and row['version'] == told[row['uuid']][0].version
+        ]
+
+    def _keep(
+        self, request: request_model.Request, now: float, epoch: int
+    ) -> None:
+        """Keep the event of a request that is over."""
+        self.events.keep([request.uuid], now, _is_same(request, epoch))
 
     def promise_room(
         self,
@@ -465,9 +550,11 @@ class Store:
         :raises Outdated: if it is no longer in that state and version.
         :raises Deposed: if another process leads by now.
         """
+        self._keep(request, now, epoch)
         changed = _guarded(request, epoch).values(
             version=request.version + 1,
             expires_at=expires_at,
+            **_next_stage(now),
             **records.held_columns(hold),
             **records.columns_of(why),
         )
@@ -504,7 +591,7 @@ class Store:
             json.loads(row['used']),
             row['version'],
             row['since'],
-            json.loads(row['spent'] or '{}'),
+            json.loads(row['spent']),
         )
 
     def charge(self, used: records.UseRecords, epoch: int) -> None:
@@ -526,7 +613,7 @@ class Store:
         )
 
     def given(self) -> records.AccountSettings:
-        """Settings of accounts that were made while the service ran."""
+        """Settings of accounts that callers made while the service ran."""
         row = self._tables.only(_SHARES)
         accounts = {
             name: _loaded(given)
@@ -608,6 +695,74 @@ class Store:
             f'request {request.uuid} was {request.state.value} with version'
             f' {request.version} when this was decided, it is now {present}'
         )
+
+
+def _conditions(
+    wanted: request_model.RequestFilter,
+) -> list[sa.ColumnElement[bool]]:
+    known = _REQUESTS.c
+    found: list[sa.ColumnElement[bool]] = []
+    # A condition that is always so keeps databases from the right index.
+    if wanted.states != frozenset(request_model.State):
+        found.append(known.state.in_([each.value for each in wanted.states]))
+    if wanted.running is not None:
+        runs = known.state == request_model.State.ACTIVE.value
+        found.append(sa.or_(~runs, known.uuid.in_(wanted.running)))
+    if wanted.user is not None:
+        found.append(known.owner == wanted.user)
+    if wanted.since is not None:
+        found.append(known.asked_at >= wanted.since)
+    if wanted.server is not None:
+        name = json.dumps(wanted.server)
+        found.append(known.wanted.contains(name, autoescape=True))
+    if wanted.host is not None:
+        name = json.dumps(wanted.host)
+        found.append(known.hosts.contains(name, autoescape=True))
+    if wanted.preemptible is not None:
+        is_so = known.band == request_model.Band.PREEMPTIBLE.value
+        found.append(is_so if wanted.preemptible else ~is_so)
+    return found
+
+
+def _passes(
+    request: request_model.Request, event: request_model.Event
+) -> bool:
+    """Whether it is a moment between two events: room kept, message sent."""
+    return (
+        request.state is request_model.State.RESERVED
+        or event is request_model.Event.SENT
+    )
+
+
+def _is_same(
+    request: request_model.Request, epoch: int
+) -> sa.ColumnElement[bool]:
+    """Whether a request is as it was, and the leader leads."""
+    return sa.and_(
+        _REQUESTS.c.state == request.state.value,
+        _REQUESTS.c.version == request.version,
+        tables.newest_epoch() == epoch,
+    )
+
+
+def _next_stage(now: float) -> dict[str, Any]:
+    return {'stage': _REQUESTS.c.stage + 1, 'stage_at': now}
+
+
+def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
+    """Columns of the wait that an event ends, or lets go on."""
+    if event is request_model.Event.RETURN:
+        return {'sent_at': None, 'waited_s': None}
+    if event is not request_model.Event.SEND:
+        return {}
+    # A request that returns is as old as the one before: its message is not.
+    came_at = (
+        sa.select(_CASTS.c.received_at)
+        .where(_CASTS.c.uuid == _REQUESTS.c.cast_uuid)
+        .scalar_subquery()
+    )
+    waited_s = sa.case((came_at > now, 0.0), else_=now - came_at)
+    return {'sent_at': now, 'waited_s': waited_s}
 
 
 def _loaded(given: str) -> Any:

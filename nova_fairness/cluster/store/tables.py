@@ -30,8 +30,11 @@ CASTS = sa.Table(
     # NULL once nobody needs it: the row stays, so that a message which the
     # broker delivers again is known.
     sa.Column('sealed', _BYTES),
-    # Few are kept of many that are remembered: it is in an index.
-    sa.Column('kept', sa.Boolean, sa.Computed('sealed IS NOT NULL')),
+    # Few are kept of many that are remembered: it is in an index. PostgreSQL
+    # makes no index of a column that it does not store.
+    sa.Column(
+        'kept', sa.Boolean, sa.Computed('sealed IS NOT NULL', persisted=True)
+    ),
     sa.Index('ix_casts_kept', 'kept', 'received_at'),
     **_MYSQL,
 )
@@ -54,12 +57,11 @@ REQUESTS = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
-    # JSON: names, one per server, once it was sent.
-    sa.Column('hosts', sa.Text),
-    # NULL of those that are older than bands: they are normal.
-    sa.Column('band', sa.String(16)),
+    # JSON: names, one per server, once it was sent; before that none.
+    sa.Column('hosts', sa.Text, nullable=False),
+    sa.Column('band', sa.String(16), nullable=False),
     sa.Column('time_limit_s', sa.Double),
-    sa.Column('extended_s', sa.Double, nullable=False, server_default='0'),
+    sa.Column('extended_s', sa.Double, nullable=False),
     # Of those whose owners said how they want to make room.
     sa.Column('leaves_by', sa.String(32)),
     # JSON: hosts that are promised, and who leaves for that.
@@ -70,16 +72,63 @@ REQUESTS = sa.Table(
     sa.Column('held_why', sa.String(255)),
     # Number among those that operators put before all others.
     sa.Column('first_turn', sa.Integer),
+    # Number of events before, and since when state and reason are as they
+    # are.
+    sa.Column('stage', sa.Integer, nullable=False),
+    sa.Column('stage_at', sa.Double, nullable=False),
+    # NULL of those that have no room to wait for.
+    sa.Column('flavor', _NAME),
+    # NULL until it is sent to Nova: when that was, and how long it waited.
+    sa.Column('sent_at', sa.Double),
+    sa.Column('waited_s', sa.Double),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
+    sa.Index('ix_requests_sent_at', 'sent_at'),
+    sa.Index('ix_requests_asked_at', 'asked_at', 'uuid'),
+    sa.Index('ix_requests_state_asked_at', 'state', 'asked_at', 'uuid'),
+    sa.Index('ix_requests_project_asked_at', 'project', 'asked_at', 'uuid'),
     **_MYSQL,
 )
+
+EVENTS = sa.Table(
+    'events',
+    METADATA,
+    sa.Column('request', sa.String(36), primary_key=True),
+    sa.Column('stage', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('at', sa.Double, nullable=False),
+    sa.Column('until', sa.Double, nullable=False),
+    sa.Column('state', sa.String(16), nullable=False),
+    sa.Column('reason', sa.String(64), nullable=False),
+    sa.Column('subject', sa.String(255), nullable=False),
+    sa.Column('numbers', sa.Text, nullable=False),
+    # JSON as in the request; NULL if it is longer.
+    sa.Column('hosts', sa.String(255)),
+    **_MYSQL,
+)
+"""One row per event of a request that is over: state and reason as the request
+had them. The event that lasts is the row of the request itself."""
+
+WAITS = sa.Table(
+    'waits',
+    METADATA,
+    sa.Column('request', sa.String(36), primary_key=True),
+    sa.Column('reason', sa.String(64), primary_key=True),
+    # As in the request: one index then has all that is asked for.
+    sa.Column('project', sa.String(255), nullable=False),
+    sa.Column('sent_at', sa.Double, nullable=False),
+    sa.Column('wait_s', sa.Double, nullable=False),
+    sa.Index('ix_waits_reason', 'reason', 'wait_s', 'sent_at'),
+    sa.Index('ix_waits_project', 'project', 'reason', 'wait_s', 'sent_at'),
+    **_MYSQL,
+)
+"""One row per request that was sent to Nova and reason for which it waited, in
+seconds of all its events. Written once: to add up events takes too long."""
 
 LEAVES = sa.Table(
     'leaves',
     METADATA,
     sa.Column('uuid', sa.String(36), primary_key=True),
-    sa.Column('server', sa.String(36), nullable=False, server_default=''),
-    sa.Column('turn', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('server', sa.String(36), nullable=False),
+    sa.Column('turn', sa.Integer, nullable=False),
     sa.Column('project', sa.String(255), nullable=False),
     sa.Column('owner', sa.String(255), nullable=False),
     sa.Column('cause', sa.String(32), nullable=False),
@@ -96,9 +145,9 @@ LEAVES = sa.Table(
     # Of who makes room for a request.
     sa.Column('request', sa.String(36)),
     sa.Column('asked_at', sa.Double),
-    sa.Column('vcpus', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('vcpus', sa.Integer, nullable=False),
     sa.Column('began_at', sa.Double),
-    sa.Column('chosen_at', sa.Double, nullable=False, server_default='0'),
+    sa.Column('chosen_at', sa.Double, nullable=False),
     sa.Column('told_at', sa.Double),
     sa.Column('acted_at', sa.Double),
     sa.Column('gone_at', sa.Double),
@@ -143,8 +192,8 @@ LEDGER = sa.Table(
     # JSON: parts of the cloud by account and class.
     sa.Column('used', _TEXT, nullable=False),
     # Of the period of budgets that began then; JSON: unit-seconds by account.
-    sa.Column('since', sa.Double, nullable=False, server_default='0'),
-    sa.Column('spent', _TEXT),
+    sa.Column('since', sa.Double, nullable=False),
+    sa.Column('spent', _TEXT, nullable=False),
     **_MYSQL,
 )
 """One row, changed as a whole: all is charged up to one moment, or nothing."""
@@ -173,8 +222,6 @@ SHARES = sa.Table(
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # Of older versions; an empty object.
-    sa.Column('given', _TEXT, nullable=False),
     **_MYSQL,
 )
 """One row: how often what was set of accounts was changed."""
@@ -236,8 +283,6 @@ MARKET = sa.Table(
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # Of older versions; an empty object.
-    sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )
 """One row: how often anything of the market was changed."""
@@ -293,7 +338,7 @@ PLANS = sa.Table(
     sa.Column('won', sa.Text),
     sa.Column('version', sa.Integer, nullable=False),
     # JSON: servers that stay where they are, and why.
-    sa.Column('stays', _TEXT),
+    sa.Column('stays', _TEXT, nullable=False),
     sa.Index('ix_plans_is_open', 'is_open'),
     sa.Index('ix_plans_made_at', 'made_at', 'uuid'),
     **_MYSQL,
@@ -315,14 +360,17 @@ PLEDGES = sa.Table(
 """One row, changed as a whole."""
 
 ONLY: dict[str, dict[str, Any]] = {
-    'ledger': {'version': 0, 'at': 0.0, 'used': '{}', 'since': 0.0},
-    'shares': {'version': 0, 'given': '{}'},
+    'ledger': {
+        'version': 0,
+        'at': 0.0,
+        'used': '{}',
+        'since': 0.0,
+        'spent': '{}',
+    },
+    'shares': {'version': 0},
     'promises': {'version': 0, 'kept': '{"promises":{},"past":[]}'},
     'border': {'version': 0, 'hosts': None},
-    'market': {
-        'version': 0,
-        'kept': '{"groups":[],"spent":{},"meters":{}}',
-    },
+    'market': {'version': 0},
     'pledges': {
         'version': 0,
         'kept': '{"at":0.0,"use":{},"found":{},"given":{}}',
@@ -342,6 +390,9 @@ LEADERS = sa.Table(
 
 Taking over is an insert: of two that try at once, the key lets one through.
 """
+
+
+_TOLD = ('reason', 'subject', 'numbers', 'stage', 'stage_at')
 
 
 def newest_epoch() -> sa.ScalarSelect[Any]:
@@ -369,4 +420,4 @@ def tell_requests(epoch: int) -> sa.Update:
 
     return change_request(
         given('its_uuid'), given('its_state'), given('its_version'), epoch
-    ).values({name: given(name) for name in ('reason', 'subject', 'numbers')})
+    ).values({name: given(name) for name in _TOLD})

@@ -159,6 +159,18 @@ class LedgerKeeper:
             )
         )
 
+    def budgets(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Budgets | None:
+        """Budgets of the accounts of a snapshot; nothing is charged.
+
+        :param now: seconds of the epoch.
+        :raises StoreError: if it cannot be read what was spent.
+        """
+        kept = self._store.used()
+        _, spent = self._of_period(kept, now)
+        return budgets.opened(snapshot, self._terms, spent, kept.at, now)
+
     def _trade(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:

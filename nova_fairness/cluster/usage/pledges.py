@@ -21,6 +21,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import border
 from nova_fairness.model import cluster
 from nova_fairness.model import pledge
+from nova_fairness.model import wording
 from nova_fairness.planners.border import pledges
 
 LOG = logging.getLogger(__name__)
@@ -188,7 +189,9 @@ class PledgeKeeper:
                 wrong.append(f'account {account}: {error}')
             else:
                 LOG.info(
-                    'account %s has %d shares of batch now', account, share
+                    'account %s has %s of batch now',
+                    account,
+                    wording.counted(share, 'share'),
                 )
         return wrong
 

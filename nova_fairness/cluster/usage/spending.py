@@ -167,8 +167,8 @@ class SpendingGroups:
         there = sum(project == key[0] for project, _ in self._groups)
         if key not in self._groups and there >= self._most:
             raise exception.IllegalStep(
-                f'project {key[0]}: it has {there} groups, which is the most'
-                ' ([fairness_cluster] project_groups); delete others first'
+                f'project {key[0]}: it has {there} groups, which is the'
+                ' most; delete others first'
             )
 
     def group(self, project: str, name: str) -> market.SpendingGroup | None:

@@ -64,8 +64,9 @@ THESIS = 1, 100
 """Ends of the original's range."""
 
 STEP = 0.8
-"""Units of a node are scaled by powers of this: a weight that moves a little
-then seldom makes it necessary to write all VMs of its node."""
+"""Units of a node are scaled by powers of this, as a VM of 256 vCPUs passes
+the end of ``cpu.weight``. Finer steps would write all VMs of a node more
+often, coarser ones round small VMs more."""
 
 FURTHER = 4
 """Number of powers that are tried, from the first with which all fit: a later
@@ -73,7 +74,8 @@ one may round units of one or two less."""
 
 ROUNDED = 0.01
 """Part of a VM's units, on average, by which a later power must round less to
-be taken."""
+be taken: a rounding of 1 % is no reason to write all VMs of the node. The case
+is 52 VMs of one vCPU beside one of 441: they have 1.5 units each."""
 
 _EXACT = 1e-9
 """Part of a step; less is arithmetic."""

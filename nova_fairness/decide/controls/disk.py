@@ -47,7 +47,7 @@ write its log is not slow, it is broken."""
 
 BUSY = 0.9
 """Part of an interval with a request under way, from which a device may be
-saturated ..."""
+saturated: a disk with idle time serves all."""
 
 DEPTH = 2.0
 """... if besides so many requests are under way or wait, on average. A lone
@@ -101,12 +101,17 @@ class DiskTraffic:
 Rates = tuple[int, int]
 """Bytes per second that may be read, and written."""
 
+HEADROOM = 0.05
+"""Part by which limits together exceed what a device delivered.
+
+Without it a device that was slow for one interval would stay slow.
+"""
+
 
 def throttles(
     weights: usage_model.Scalars,
     traffic: DiskTraffic,
     wanting: usage_model.Indices,
-    headroom: float = 0.05,
 ) -> Mapping[int, Rates]:
     """Divide the recent rate of a saturated device in proportion to weights.
 
@@ -120,14 +125,13 @@ def throttles(
     :param weights: (n,) finite, > 0.
     :param wanting: rows of the VMs that compete for the device; one alone is
         never throttled.
-    :param headroom: part of the delivered rate, >= 0.
     :returns: rates by row, only of VMs that must give way.
     """
     if len(wanting) < 2:
         return {}
     chosen = weights[wanting]
     parts = [
-        _parts(chosen, moved[wanting], headroom)
+        _parts(chosen, moved[wanting])
         for moved in (traffic.read, traffic.written)
     ]
     largest = chosen.max()
@@ -139,10 +143,10 @@ def throttles(
 
 
 def _parts(
-    weights: usage_model.Scalars, moved: usage_model.Scalars, headroom: float
+    weights: usage_model.Scalars, moved: usage_model.Scalars
 ) -> usage_model.Scalars:
     """Each VM's part of a rate that may grow a little."""
-    whole = float(moved.sum()) * (1 + headroom)
+    whole = float(moved.sum()) * (1 + HEADROOM)
     return np.asarray(whole * weights / weights.sum())
 
 

@@ -33,7 +33,7 @@ fit faults all the time."""
 
 STALL = 0.05
 """Part of an interval in which a VM waits for memory, from which it wants
-more."""
+more. A VM back from a pause faults for a moment."""
 
 RECLAIM_RATE = 1024 * 1024.0
 """Bytes per second that the node takes away, from which it is short. Some
@@ -46,7 +46,8 @@ Bytes = npt.NDArray[np.int64]
 class MemoryRules:
     """Protected memory of a VM, and how far it may grow.
 
-    :ivar minimum_bytes: protected of every VM that holds so much, >= 0.
+    :ivar minimum_bytes: protected of every VM that holds so much, >= 0; an
+        idle Linux guest answers with the default.
     :ivar floor_part: part of the flavor's memory, 0..1, protected of every VM
         that holds so much.
     :ivar headroom: part of a VM's held memory, >= 0, that is protected on

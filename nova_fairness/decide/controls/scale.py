@@ -142,7 +142,7 @@ class Scale(abc.ABC):
         ]
 
     def part(self, units: int) -> float:
-        """How much units count beside others, > 0, in any unit."""
+        """Weight of kernel units relative to others of the node, > 0."""
         return float(units)
 
     @abc.abstractmethod

@@ -19,15 +19,16 @@ makes the loop as fast in a cloud of a thousand users as in one of two; not
 below this, because a metric with credits can be near zero for everybody."""
 
 SIBLING_PULL = 0.5
-"""Part of their distance by which VMs that the metric treats as one
-approach each other in a round ..."""
+"""Part of their distance by which VMs that the metric treats as one approach
+each other in a round."""
 
 SIBLING_SNAP = 0.05
-"""... and the distance that they close at once, because steps that become
-ever smaller would end at what is too small to be written."""
+"""Distance of two such weights (natural logarithm) that they close at once:
+steps that become ever smaller would end at what is too small to be written."""
 
 OFF_CENTRE = 0.1
-"""How far the middle of the contenders' weights may be from neutral."""
+"""Largest distance (natural logarithm) of the middle of the contenders'
+weights from neutral: weights that drift together lose range."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ class Contest:
         it as well, and the larger error counts.
 
         :param log: (n,) logarithms of the weights.
-        :param at_top: (n,) who cannot be raised.
+        :param at_top: (n,) whether the weight is the highest allowed.
         """
         part = np.where(self.playing, self.size * np.exp(log), 0.0)
         count = len(self.names)

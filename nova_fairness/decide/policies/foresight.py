@@ -25,21 +25,24 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 NEAR = 0.05
-"""Where the end is this near (natural logarithm), all of the way is gone."""
+"""Distance of a weight from its end (natural logarithm) that it goes at
+once."""
 
 ACTIVE = 0.1
 """VMs whose vCPUs want less than this part of what vCPUs of their node want on
-average, and that lack nothing, do not count for how far it is."""
+average, and that lack nothing, do not count: idle VMs must not hold back the
+weights of busy ones. The case is 20 VMs of 16 vCPUs beside 5 of one."""
 
 EVEN = 0.005
-"""Where no end is further from neutral (natural logarithm), all are equal."""
+"""Where no weight is to be further from neutral (natural logarithm), all are
+equal, and the node is left alone."""
 
 CLEARLY_OFF = 0.2
 """Noise alone never makes a kernel's service differ so much (natural
 logarithm) from the weight."""
 
 FARTHEST_OFF = 1.5
-"""More than this (natural logarithm) no kernel is off."""
+"""Largest correction (natural logarithm) of a kernel's service."""
 
 STILL_WAITS = 0.95
 """A VM that has more than this part of its wants does not show what service
@@ -126,7 +129,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
     def _corrected(
         self, scene: '_Scene', off: Scalars, offset: Scalars
     ) -> Scalars:
-        """Make good what the kernel gave otherwise than the weights say."""
+        """Offsets against kernels that do not divide as the weights ask."""
         step = np.where(np.isfinite(off), -off - offset, 0.0)
         moved = offset + self.correction * step
         # Where nobody is to have more than others, nothing is steered, unless

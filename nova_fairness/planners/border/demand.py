@@ -18,6 +18,7 @@ import dataclasses
 import math
 
 from nova_fairness.model import border
+from nova_fairness.model import wording
 from nova_fairness.planners.border import calendars
 
 DAY_S = 86400.0
@@ -233,8 +234,8 @@ def _by_demand(
         spare,
         False,
         border.HostCause.DEMAND,
-        f'{to.value} lacks {taker.lacks:g} cores, {to.other.value} can spare'
-        f' {max(spare, 0):g}',
+        f'{to.value} lacks {wording.counted(taker.lacks, "core")},'
+        f' {to.other.value} can spare {max(spare, 0):g}',
     )
 
 
@@ -254,7 +255,8 @@ def _towards(
         math.inf,
         True,
         target.cause,
-        f'the cloud has {has} hosts and is to have {target.hosts}',
+        f'the cloud has {wording.counted(has, "host")} and is to have'
+        f' {target.hosts}',
     )
 
 

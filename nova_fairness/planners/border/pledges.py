@@ -125,8 +125,7 @@ def used(
     """Charge what jobs had since it was charged last.
 
     It is exact, however seldom it is done: what is used from ``b`` to ``e``
-    counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``, as in
-    :func:`.ledger.recomputed`.
+    counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
 
     :param spent: what jobs had that ran since then.
     :param owner: see :func:`owners`.

@@ -14,6 +14,7 @@ import functools
 
 import numpy as np
 
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners.consolidation import layout as layout_module
 
 Rows = layout_module.Rows
@@ -93,7 +94,7 @@ class _Kinds:
         layout = self._layout
         free = layout.free[:, row]
         fits = self._fits[:, row] & (self.left > 0)
-        fits &= (self._amounts <= free).all(axis=1)
+        fits &= free_amounts.is_enough(free[:, np.newaxis], self._amounts.T)
         for k in np.flatnonzero(fits & self._is_apart):
             fits[k] = layout.keeps_apart(int(self._first[k]), row)
         found = np.flatnonzero(fits)

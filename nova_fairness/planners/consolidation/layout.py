@@ -17,6 +17,7 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import weighers
 
@@ -58,7 +59,7 @@ def item_of(
     return Item(uuid, shape, apart, amounts)
 
 
-class HostLayout:
+class HostLayout(free_amounts.FreeAmounts):
     """Items on hosts.
 
     :param snapshot: of the cloud.
@@ -67,7 +68,6 @@ class HostLayout:
     :ivar hosts: the hosts.
     :ivar items: (n,) in the order of their UUIDs.
     :ivar at: (n,) row of the host of each, or :data:`NOWHERE`.
-    :ivar free: (c, p) what is left.
     :ivar size: (n,) of items, by how much of what is scarce they have.
     :ivar cost: (n,) MB of memory that a move sends, at least 1.
     """
@@ -76,9 +76,9 @@ class HostLayout:
         self, snapshot: cluster.ClusterSnapshot, rule: weighers.Rule
     ) -> None:
         self.hosts = hosts_module.Hosts(snapshot)
+        super().__init__(self.hosts.free)
         self._rule = rule
         self._classes = snapshot.classes
-        self.free = self.hosts.free.copy()
         self._changes: list[tuple[int, int]] = []
         row = {name: n for n, name in enumerate(self.hosts.names)}
         listed = [each for each in snapshot.running if each.host in row]
@@ -254,7 +254,7 @@ class HostLayout:
 
         It has room on both until it arrives. It cannot be undone.
         """
-        self.free[:, row] -= self.amounts[n]
+        self.take(row, self.amounts[n])
         self._count(n, row, 1)
 
     def mark(self) -> int:
@@ -278,11 +278,12 @@ class HostLayout:
         return len(self.items) - 1
 
     def _set(self, n: int, before: int, row: int) -> None:
+        amounts = self.amounts[n]
         if before != NOWHERE:
-            self.free[:, before] += self.amounts[n]
+            self.give_back(before, amounts)
             self._count(n, before, -1)
         if row != NOWHERE:
-            self.free[:, row] -= self.amounts[n]
+            self.take(row, amounts)
             self._count(n, row, 1)
         self.at[n] = row
 

@@ -82,7 +82,7 @@ def _sorts(
     layout: layout_module.HostLayout, kinds: list[list[int]], rows: Rows
 ) -> tuple[list[Rows], Rows]:
     """Rows of hosts of each sort, and of those of rare sorts."""
-    if not kinds:
+    if not kinds or not len(rows):
         return [], rows
     most = np.array([layout.holds(each[0])[rows] for each in kinds])
     same = np.vstack([layout.free[:, rows], layout.busy[rows], most])

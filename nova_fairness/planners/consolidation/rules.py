@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 
+from nova_fairness.model import plans
 from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import displacement
 from nova_fairness.planners.consolidation import layout as layout_module
@@ -57,7 +58,7 @@ class ConsolidationPlan:
         want of time: then heuristics may have made the plan.
     """
 
-    moves: tuple[waves_module.WaveMove, ...]
+    moves: tuple[plans.Move, ...]
     busy: tuple[int, int]
     off: tuple[str, ...] = ()
     is_whole: bool = True
@@ -65,7 +66,7 @@ class ConsolidationPlan:
     @property
     def cost_mb(self) -> int:
         """Memory that is sent, MB."""
-        return sum(each.cost for each in self.moves)
+        return sum(each.cost_mb for each in self.moves)
 
 
 def made(

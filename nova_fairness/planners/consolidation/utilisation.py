@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.model import cluster
+from nova_fairness.model import plans
 from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import waves
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
 
 
 def after(
-    snapshot: cluster.ClusterSnapshot, moves: Iterable[waves.WaveMove]
+    snapshot: cluster.ClusterSnapshot, moves: Iterable[plans.Move]
 ) -> cluster.ClusterSnapshot:
     """The cloud once servers have moved, in the order of the moves."""
     rows = {each.name: row for row, each in enumerate(snapshot.providers)}

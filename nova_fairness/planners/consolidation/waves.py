@@ -14,6 +14,8 @@ import dataclasses
 
 import numpy as np
 
+from nova_fairness.model import plans
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.consolidation import layout as layout_module
 
@@ -34,24 +36,6 @@ class AtOnce:
 
     cloud: int = 10
     host: int = 1
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WaveMove:
-    """A server goes from one host to another while it runs.
-
-    :ivar server: UUID.
-    :ivar source: name of the host that it leaves.
-    :ivar target: name of its new host.
-    :ivar wave: moves of one wave may run at the same time; 1 is first.
-    :ivar cost: MB of memory that it sends.
-    """
-
-    server: str
-    source: str
-    target: str
-    wave: int
-    cost: int
 
 
 Step = tuple[int, int]
@@ -178,7 +162,9 @@ def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
     lacks = np.full_like(layout.free, hosts_module.MOST)
     smallest_last = np.argsort(-layout.size[pending[:, 0]], kind='stable')
     items, rows = pending[smallest_last].T
-    lacks[:, rows] = layout.amounts[items].T - layout.free[:, rows]
+    amounts = layout.amounts[items].T
+    # What a host lacks of a class that nothing bound for it needs is no bar.
+    lacks[:, rows] = np.where(amounts > 0, amounts - layout.free[:, rows], 0)
     frees = (layout.amounts >= lacks[:, layout.at].T).all(axis=1)
     return np.asarray(frees & (layout.at != layout_module.NOWHERE))
 
@@ -189,9 +175,9 @@ def _wave(
     """Places in a list of moves of those that can run now."""
     items, rows = pending.T
     at = layout.at[items]
-    free = layout.free.copy()
-    may = (layout.amounts[items] <= free[:, rows].T).all(axis=1)
-    count = np.zeros(free.shape[1], dtype=np.int64)
+    left = free_amounts.FreeAmounts(layout.free)
+    may = left.having(rows, layout.amounts[items].T)
+    count = np.zeros(layout.free.shape[1], dtype=np.int64)
     arriving: collections.Counter[tuple[str, int]] = collections.Counter()
     wave: list[int] = []
     while len(wave) < at_once.cloud and may.any():
@@ -200,11 +186,11 @@ def _wave(
         n, row = int(items[place]), int(rows[place])
         group = layout.items[n].apart
         key = (group.uuid if group else '', row)
-        if (layout.amounts[n] > free[:, row]).any() or not (
+        if not left.has(row, layout.amounts[n]) or not (
             layout.keeps_apart(n, row, arriving[key])
         ):
             continue
-        free[:, row] -= layout.amounts[n]
+        left.take(row, layout.amounts[n])
         arriving[key] += 1
         wave.append(place)
         for host in (int(layout.at[n]), row):
@@ -216,7 +202,7 @@ def _wave(
 
 def named(
     layout: layout_module.HostLayout, found: Sequence[Sequence[Step]]
-) -> tuple[WaveMove, ...]:
+) -> tuple[plans.Move, ...]:
     """Moves of servers, wave by wave."""
     at = layout.at.copy()
     moves = []
@@ -225,7 +211,7 @@ def named(
             names = layout.hosts.names
             uuid, cost = layout.items[n].uuid, int(layout.cost[n])
             moves.append(
-                WaveMove(uuid, names[at[n]], names[row], number, cost)
+                plans.Move(uuid, names[at[n]], names[row], number, cost)
             )
             at[n] = row
     return tuple(moves)

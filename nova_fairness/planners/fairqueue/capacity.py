@@ -100,6 +100,18 @@ class FreeRoom:
             return None
         return too_many(unit, found.fit)
 
+    def full_group(self, unit: order.Unit) -> reason.Why | None:
+        """Say why a unit could not start if only members of its group ran.
+
+        :returns: ``None`` if no member runs, and if it is not known.
+        """
+        if unit.group is None or not self._present(unit.group).any():
+            return None
+        found = self._among_members(unit)
+        if found.rows is not None or not found.is_known:
+            return None
+        return group_is_full(unit, found.fit)
+
     def may_hold(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits once all but members of its group left.
 
@@ -112,11 +124,11 @@ class FreeRoom:
             return self._in_empty(unit).rows is not None
         return self._emptied(unit) is not None
 
-    def waits_for_own(self, unit: order.Unit) -> bool:
-        """Tell whether there is no room for a unit beside its own project.
+    def is_blocked_by_own_project(self, unit: order.Unit) -> bool:
+        """Tell whether servers of its own project leave no room for a unit.
 
-        Servers of the project that have no end leave only if their owner ends
-        them, however long others wait.
+        Only servers without an end count: they leave only if their owner ends
+        them.
         """
         empty = self._capacity - self._beside(unit.group) - self._own(unit)
         return self._placed(unit, empty, self._limit(unit)).rows is None
@@ -124,7 +136,7 @@ class FreeRoom:
     def _in_empty(self, unit: order.Unit) -> groups.FoundHosts:
         """Look for room in an empty cloud, without members of its group.
 
-        Of one job it is only known whether there is room.
+        For a single job the result tells only whether it fits, not where.
         """
         limit = self._limit(unit, np.zeros(len(self._hosts.names), np.int64))
         jobs = self._jobs(unit)
@@ -141,9 +153,14 @@ class FreeRoom:
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> Placement | None:
         """Hosts for a unit if only members of its group ran."""
+        return self._spread(unit, self._among_members(unit, prefer))
+
+    def _among_members(
+        self, unit: order.Unit, prefer: groups.Preference | None = None
+    ) -> groups.FoundHosts:
+        """Look for room in a cloud that has only members of its group."""
         empty = self._capacity - self._beside(unit.group)
-        limit = self._limit(unit)
-        return self._spread(unit, self._placed(unit, empty, limit, prefer))
+        return self._placed(unit, empty, self._limit(unit), prefer)
 
     def find(self, unit: order.Unit, binds: int = BOTH) -> Placement | None:
         """Find hosts for all servers of a unit.
@@ -172,11 +189,11 @@ class FreeRoom:
     def lacking(
         self, unit: order.Unit, binds: int = BOTH
     ) -> reason.Lazy | None:
-        """Say what a unit lacks on the hosts, whatever is kept.
+        """Tell the lack of a unit even if no room were kept for others.
 
         :param binds: see :meth:`find`.
-        :returns: says it when it is called, as long as nothing more is taken;
-            ``None`` if the unit lacks only what is kept for another.
+        :returns: makes the reason when called, valid until more is taken;
+            ``None`` if the unit lacks only room kept for others.
         """
         demand, binds = _plain(unit), binds & self._kept
         if demand and (demand, binds) in self._behind:
@@ -571,7 +588,7 @@ class FreeRoom:
 
     @functools.cached_property
     def _used_by(self) -> dict[str, cluster.Amounts]:
-        """(c, p) What members have, by group."""
+        """(c, p) Amounts that members have, by group."""
         members: dict[str, list[cluster.Running]] = {}
         for each in self._running:
             group = self._group_of(each)
@@ -584,7 +601,7 @@ class FreeRoom:
         return server.group or self._groups.get(server.uuid, '')
 
     def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
-        """(c, p) What servers have of these hosts."""
+        """(c, p) Amounts that servers have on these hosts."""
         row = {name: at for at, name in enumerate(self._hosts.names)}
         found = np.zeros_like(self._free)
         for each in servers:
@@ -609,6 +626,15 @@ def too_many(unit: order.Unit, most: int) -> reason.Why:
     return reason.why(
         reason.Reason.GROUP_TOO_LARGE,
         _where(unit),
+        asked=float(unit.count),
+        most=float(most),
+    )
+
+
+def group_is_full(unit: order.Unit, most: int) -> reason.Why:
+    """Say that not all of a unit fit beside running members of its group."""
+    return reason.why(
+        reason.Reason.GROUP_IS_FULL,
         asked=float(unit.count),
         most=float(most),
     )

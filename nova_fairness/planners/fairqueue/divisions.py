@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Units that an empty cloud holds, and requests that are left out of them.
+"""Units that could start, and requests that are left out of them.
 
 Requests of one server group start together. If an empty cloud does not hold
 all of them, or together they are above a ceiling, the oldest that it holds
 start without the others, which wait for as long as they are too many.
+
+Members of a group that run may stay for ever. So the oldest that fit beside
+them start without the others, too. If none fits, all that an empty cloud holds
+wait together for members to end.
 """
 
 from collections.abc import Callable
@@ -19,23 +23,25 @@ from nova_fairness.planners.fairqueue import order
 Never = Callable[[order.Unit], reason.Why | None]
 """Says why a unit could not start if nothing else ran."""
 
+_Reasons = dict[str, reason.Why]
+"""By UUID of the request."""
+
 _Requests = list[request_model.Request]
 
 
 def divided(
-    units: Iterable[order.Unit], never: Never
-) -> tuple[list[order.Unit], dict[str, reason.Why]]:
+    units: Iterable[order.Unit], never: Never, beside: Never
+) -> tuple[list[order.Unit], _Reasons]:
     """Units that could start, each request that is left out after its unit.
 
-    :returns: units, and why a request is left out by its UUID.
+    :param beside: says why a unit could not start if only running members of
+        its group ran.
+    :returns: units, and why a request is left out.
     """
     found: list[order.Unit] = []
-    out: dict[str, reason.Why] = {}
+    out: _Reasons = {}
     for unit in units:
-        if len(unit.requests) == 1 or never(unit) is None:
-            found.append(unit)
-            continue
-        left = _left_out(unit, never)
+        left = _reasons(unit, never, beside) if len(unit.requests) > 1 else {}
         stay = tuple(each for each in unit.requests if each.uuid not in left)
         found += [order.Unit(stay)] if stay else []
         found += [
@@ -45,7 +51,20 @@ def divided(
     return found, out
 
 
-def _left_out(unit: order.Unit, never: Never) -> dict[str, reason.Why]:
+def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
+    """Requests that are left out of a unit, and why."""
+    alone = _left_out(unit, never) if never(unit) else {}
+    if beside(unit) is None:
+        return alone
+    both = _left_out(unit, lambda part: beside(part) or never(part))
+    stay = [each for each in unit.requests if each.uuid not in both]
+    if not stay:
+        return alone
+    full = capacity.group_is_full(unit, sum(len(e.servers) for e in stay))
+    return {uuid: alone.get(uuid, full) for uuid in both}
+
+
+def _left_out(unit: order.Unit, never: Never) -> _Reasons:
     """Requests of a unit that is too large, and why."""
     known: dict[tuple[object, ...], reason.Why | None] = {}
     for each in unit.requests:

@@ -74,7 +74,7 @@ class _Asking:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is known any more but what they ask for."""
+        """Forget all results; only the requested amounts stay."""
         self.excess: cluster.Amounts | None = None
         self.beyond: list[bool] | None = None
         self.steps: list[int] | None = None
@@ -83,7 +83,7 @@ class _Asking:
         self.why: dict[int, reason.Why | None] = {}
 
     def add(self, asked: Mapping[str, list[int]]) -> None:
-        """Others ask, too: (c,) each, by UUID of the first request."""
+        """Add amounts (c,) of units, by UUID of their first request."""
         for row, key in enumerate(asked, len(self.asked)):
             self.rows[key] = row
         self.asked = np.concatenate([self.asked, [*asked.values()]])
@@ -323,7 +323,7 @@ class Entitlements:
         )
 
     def behind(self, unit: order.Unit, binds: int) -> bool:
-        """Tell whether a unit would take for long what is kept.
+        """Tell whether a unit would take kept room beyond its time.
 
         :param binds: see :meth:`.FreeRoom.find`.
         """

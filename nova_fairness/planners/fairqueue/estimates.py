@@ -78,6 +78,7 @@ _HOPELESS = frozenset(
         reason.Reason.BUDGET_SPENT,
         reason.Reason.ACCOUNT_SET_ASIDE,
         reason.Reason.WINDOW_CLOSED,
+        reason.Reason.QUARANTINED,
     }
 )
 """Reasons that the end of a server does not change. It may change a budget,
@@ -93,6 +94,7 @@ def forward(
     kept: Kept,
     chance: np.random.Generator,
     delays: Delays = _NONE,
+    samples: int = SAMPLES,
 ) -> Steps:
     """Estimates of starts, made in steps that may be apart.
 
@@ -103,11 +105,12 @@ def forward(
     :param kept: how use fades.
     :param chance: where lifetimes are drawn; all else is without chance.
     :param delays: what passes beside lifetimes.
+    :param samples: number of ways in which the cloud may go on, >= 1.
     :raises PluginMisbehaved: as the planner does.
     """
     followed = _followed(snapshot, plan)
     began: dict[str, list[float]] = {each.uuid: [] for each in followed}
-    for _ in range(SAMPLES if followed else 0):
+    for _ in range(samples if followed else 0):
         course = _Course(snapshot, followed, now, kept, chance, delays)
         course.carry_out(plan, now)
         yield from course.run(planner)

@@ -269,7 +269,7 @@ class ExpectedEnds:
         return self._sorted[is_firm]
 
     def _placed(self, is_firm: bool) -> Iterator[_Placed]:
-        """Servers that run; where only known ends count, those with one."""
+        """Running servers and rows; if firm, only those with a known end."""
         rows = {name: row for row, name in enumerate(self._names)}
         for each in self._running:
             if each.host in rows and not (is_firm and each.ends_at is None):

@@ -14,6 +14,7 @@ from typing import ClassVar
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.model import wording
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +217,8 @@ def arranged(
     named = {each.uuid for each in found}
     if len(found) != len(waiting) or named != {e.uuid for e in waiting}:
         raise exception.PluginMisbehaved(
-            f'the order {name} must give back each of {len(waiting)} requests'
-            f' once, and gave {len(found)}'
+            f'the order {name} must give back each of'
+            f' {wording.counted(len(waiting), "request")} once, and gave'
+            f' {len(found)}'
         )
     return found

@@ -253,6 +253,7 @@ class _Rounds:
         self._looked = collections.Counter[str]()
         self._left_out: dict[str, reason.Why] = {}
         self._arranged: list[request_model.Request] = []
+        self._place: dict[str, int] = {}
         self._begun = self._tried = 0
 
     def run(
@@ -263,12 +264,13 @@ class _Rounds:
         :param arranged: requests, the next one first.
         """
         self._arranged = arranged
+        self._place = {each.uuid: n for n, each in enumerate(arranged)}
         units = self._promises.divided(order_module.units(arranged))
-        units, self._left_out = divisions.divided(units, self._too_large)
+        units = self._keep_promises(units)
+        units, self._left_out = self._divided(units)
         units = self._in_order(units)
         left_out = dict(self._left_out)
         self._parts.expect(units)
-        units = self._keep_promises(units)
         self._alike = equivalence.Alike(units, self._snapshot.accounts)
         while True:
             self._begun = len(self._actions)
@@ -281,10 +283,14 @@ class _Rounds:
                 self.reserved.update(self._promises.reserved())
                 return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
-            before = units
-            units = [each for each in before if each.requests[0].uuid in left]
-            if self._left_out:
-                units = self._regrouped(units, before)
+            units = [each for each in units if each.requests[0].uuid in left]
+            units = self._regrouped(units)
+
+    def _divided(
+        self, units: list[order_module.Unit]
+    ) -> tuple[list[order_module.Unit], dict[str, reason.Why]]:
+        """Units that could start; see :mod:`.divisions`."""
+        return divisions.divided(units, self._too_large, self._room.full_group)
 
     def _last_word(
         self,
@@ -299,47 +305,31 @@ class _Rounds:
         return why() if callable(why) else why
 
     def _regrouped(
-        self,
-        units: list[order_module.Unit],
-        before: list[order_module.Unit],
+        self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Units as another plan finds them, once parts of groups started.
+        """Units as another plan finds them, once members of groups started.
 
-        Units that were left out wait for members of their group from then on.
-
-        :param before: those with units that started.
+        Those that wait of these groups are divided again.
         """
-        wait = {each.requests[0].uuid for each in units}
-        started = {
-            order_module.key_of(each.requests[0])
-            for each in before
-            if each.group and each.requests[0].uuid not in wait
+        begun = {each.request for each in self._actions[self._begun :]}
+        groups = {
+            each.group.uuid
+            for each in self._arranged
+            if each.group and each.uuid in begun
         }
-        again = [
-            each.requests[0]
-            for each in units
-            if each.requests[0].uuid in self._left_out
-            and order_module.key_of(each.requests[0]) in started
-        ]
-        if not again:
+        those = [e for e in units if e.group and e.group.uuid in groups]
+        if not those:
             return units
-        merged = {
-            each.requests[0].uuid: each for each in order_module.units(again)
-        }
-        names = {each.uuid for each in again}
-        found = [
-            merged.get(each.requests[0].uuid, each)
-            for each in units
-            if each.requests[0].uuid not in names - merged.keys()
-        ]
+        requests = [each for unit in those for each in unit.requests]
+        names = {each.uuid for each in requests}
+        requests.sort(key=lambda each: self._place[each.uuid])
+        again, left_out = self._divided(order_module.units(requests))
         kept = {u: w for u, w in self._left_out.items() if u not in names}
-        units, left_out = divisions.divided(found, self._too_large)
         self._left_out = {**kept, **left_out}
-        self._parts.expect(
-            each for each in units if each.requests[0].uuid in names
-        )
+        self._parts.expect(again)
         self._never.clear()
-        units = self._in_order(units)
+        others = [e for e in units if e.requests[0].uuid not in names]
+        units = self._sorted([*others, *again])
         self._alike = equivalence.Alike(units, self._snapshot.accounts)
         return units
 
@@ -349,8 +339,15 @@ class _Rounds:
         """Put units that were made of others where another plan finds them."""
         if not self._left_out and not self._snapshot.promised:
             return units
-        place = {each.uuid: n for n, each in enumerate(self._arranged)}
-        return sorted(units, key=lambda unit: place[unit.requests[0].uuid])
+        return self._sorted(units)
+
+    def _sorted(
+        self, units: list[order_module.Unit]
+    ) -> list[order_module.Unit]:
+        """Units by the place of their first request."""
+        return sorted(
+            units, key=lambda unit: self._place[unit.requests[0].uuid]
+        )
 
     def _keep_promises(
         self, units: list[order_module.Unit]
@@ -507,10 +504,10 @@ class _Rounds:
         return binds
 
     def _is_behind(self, unit: order_module.Unit, binds: int) -> bool:
-        """Tell whether a unit would take for long what is kept.
+        """Tell whether a unit would take kept room beyond its time.
 
-        Another band of the server group that room is kept for would bind
-        where that may lie.
+        That is so, too, for another unit of the server group that room is
+        kept for: its servers would limit the hosts of that group.
         """
         kept = self._kept_group
         if binds and kept and unit.group and unit.group.uuid == kept.uuid:
@@ -586,7 +583,7 @@ class _Rounds:
 
         :param is_known: whether what is known to end counts as gone.
         """
-        if self._room.waits_for_own(unit):
+        if self._room.is_blocked_by_own_project(unit):
             self._kept_within = unit.project
         returned = None
         times = self._ends.times(is_firm=True)

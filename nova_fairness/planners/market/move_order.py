@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nova_fairness.model import cluster
-from nova_fairness.model import market
+from nova_fairness.model import plans
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners.market import arrays
 
 Rows = arrays.Rows
@@ -43,7 +43,8 @@ def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
 
 def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
     """Waves that lead to what is wanted, as far as moves find room."""
-    at, free = field.at.copy(), field.hosts.free.copy()
+    at = field.at.copy()
+    free = free_amounts.FreeAmounts(field.hosts.free)
     pending = [
         (int(n), int(after[n])) for n in np.flatnonzero(after != field.at)
     ]
@@ -65,13 +66,13 @@ def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
 def _make(
     field: arrays.MarketArrays,
     at: Rows,
-    free: cluster.Amounts,
+    free: free_amounts.FreeAmounts,
     wave: Iterable[_Step],
 ) -> None:
     """Let servers lie where a wave leads."""
     for n, row in wave:
-        free[:, at[n]] += field.amounts[n]
-        free[:, row] -= field.amounts[n]
+        free.give_back(at[n], field.amounts[n])
+        free.take(row, field.amounts[n])
         at[n] = row
 
 
@@ -147,7 +148,8 @@ def _without(waves: Iterable[Wave], n: int) -> list[Wave]:
 
 def _has_room(field: arrays.MarketArrays, waves: Iterable[Wave]) -> bool:
     """Whether every move of every wave finds room."""
-    at, free = field.at.copy(), field.hosts.free.copy()
+    at = field.at.copy()
+    free = free_amounts.FreeAmounts(field.hosts.free)
     for wave in waves:
         fits, later = _wave(field, free, wave)
         if later:
@@ -158,15 +160,15 @@ def _has_room(field: arrays.MarketArrays, waves: Iterable[Wave]) -> bool:
 
 def _wave(
     field: arrays.MarketArrays,
-    free: cluster.Amounts,
+    free: free_amounts.FreeAmounts,
     pending: Sequence[_Step],
 ) -> tuple[Wave, Wave]:
     """Moves that have room now, and those that do not."""
-    left = free.copy()
+    left = free_amounts.FreeAmounts(free.free)
     wave, later = [], []
     for n, row in pending:
-        if (field.amounts[n] <= left[:, row]).all():
-            left[:, row] -= field.amounts[n]
+        if left.has(row, field.amounts[n]):
+            left.take(row, field.amounts[n])
             wave.append((n, row))
         else:
             later.append((n, row))
@@ -176,7 +178,7 @@ def _wave(
 def _aside(
     field: arrays.MarketArrays,
     at: Rows,
-    free: cluster.Amounts,
+    free: free_amounts.FreeAmounts,
     pending: Sequence[_Step],
     detoured: set[int],
 ) -> _Step | None:
@@ -193,7 +195,7 @@ def _aside(
 
     for n in sorted(waiting, key=rank):
         rows = field.types[field.index[n]].shape.rows
-        fits = (free[:, rows] >= field.amounts[n][:, np.newaxis]).all(axis=0)
+        fits = free.having(rows, field.amounts[n][:, np.newaxis])
         # Where it lies it has room, too: that is no move.
         found = [int(row) for row in rows[fits] if row != at[n]]
         if found:
@@ -204,32 +206,34 @@ def _aside(
 def _frees(
     field: arrays.MarketArrays,
     at: Rows,
-    free: cluster.Amounts,
+    free: free_amounts.FreeAmounts,
     pending: Sequence[_Step],
     n: int,
 ) -> bool:
     """Whether another finds room as soon as a server has left its host."""
-    room = free[:, at[n]] + field.amounts[n]
+    room = free.free[:, at[n]] + field.amounts[n]
     return any(
-        row == at[n] and m != n and (field.amounts[m] <= room).all()
+        row == at[n]
+        and m != n
+        and free_amounts.is_enough(room, field.amounts[m])
         for m, row in pending
     )
 
 
 def named(
     field: arrays.MarketArrays, waves: Sequence[Wave]
-) -> tuple[market.MarketMove, ...]:
+) -> tuple[plans.Move, ...]:
     """Moves of servers, wave by wave."""
     names, at, moves = field.hosts.names, field.at.copy(), []
     for number, wave in enumerate(waves, 1):
         for n, row in wave:
             moves.append(
-                market.MarketMove(
+                plans.Move(
                     field.running[n].uuid,
                     names[at[n]],
                     names[row],
                     number,
-                    float(field.cost[n]),
+                    round(float(field.cost[n])),
                 )
             )
             at[n] = row

@@ -15,6 +15,7 @@ import dataclasses
 import numpy as np
 
 from nova_fairness.model import market
+from nova_fairness.model import plans
 from nova_fairness.planners.market import arrays
 from nova_fairness.planners.market import cores
 from nova_fairness.planners.market import group_hosts
@@ -131,7 +132,7 @@ def _told(
     field: arrays.MarketArrays,
     given: market.MarketState,
     at: arrays.Rows,
-    moves: tuple[market.MarketMove, ...],
+    moves: tuple[plans.Move, ...],
     blocked: tuple[str, ...] = (),
     homeless: str = '',
 ) -> market.MarketPlan:

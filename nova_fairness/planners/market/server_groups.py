@@ -10,6 +10,7 @@ are prices beside what a host has, and a server goes only where it has room.
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners.market import arrays
 
 Counts = npt.NDArray[np.int64]
@@ -40,14 +41,15 @@ def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
 
 def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
     """Deal servers out, type by type, and tell which did not fit."""
-    room, prices = field.room.copy(), field.staying.copy()
-    counts = np.zeros((room.shape[1], len(field.types)), dtype=np.int64)
+    room = free_amounts.FreeAmounts(field.room)
+    prices = field.staying.copy()
+    counts = np.zeros((field.room.shape[1], len(field.types)), dtype=np.int64)
     for t in order:
         kind = field.types[t]
         rows, paid = kind.shape.rows, kind.rate * kind.buys
-        needs, spent = kind.amounts[:, np.newaxis], paid[:, np.newaxis]
+        spent = paid[:, np.newaxis]
         # Only one host changes with every server.
-        fits = (room[:, rows] >= needs).all(axis=0)
+        fits = room.having(rows, kind.amounts[:, np.newaxis])
         levels = arrays.level(prices[:, rows] + spent, field.supply[:, rows])
         levels[~fits] = np.inf
         for _ in kind.servers:
@@ -56,9 +58,9 @@ def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
                 return counts, t
             row = rows[index]
             counts[row, t] += 1
-            room[:, row] -= kind.amounts
+            room.take(row, kind.amounts)
             prices[:, row] += paid
-            if (room[:, row] >= kind.amounts).all():
+            if room.has(row, kind.amounts):
                 levels[index] = arrays.level(
                     prices[:, row] + paid, field.supply[:, row]
                 )

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.model import cluster
+from nova_fairness.planners import free_amounts
 from nova_fairness.planners import hosts as hosts_module
 
 Floats = npt.NDArray[np.float64]
@@ -94,18 +95,17 @@ class VictimChoice:
     parties: tuple[int, ...]
 
 
-class FreeCapacity:
+class FreeCapacity(free_amounts.FreeAmounts):
     """Room and parties that are left while choices are made.
 
     :param field: as it is before the first.
 
-    :ivar free: (c, p).
     :ivar here: (v,) parties that did not leave.
     """
 
     def __init__(self, field: VictimCandidates) -> None:
+        super().__init__(field.free)
         self.field = field
-        self.free = field.free.copy()
         self.here: Marks = np.ones(len(field.servers), dtype=bool)
 
     def copy(self) -> 'FreeCapacity':
@@ -117,7 +117,8 @@ class FreeCapacity:
 
     def leave(self, party: int) -> None:
         """One party is gone: its room is free."""
-        self._move(party, 1)
+        for entry in np.flatnonzero(self.field.party == party):
+            self.give_back(self.field.row[entry], self.field.amounts[entry])
         self.here[party] = False
 
     def put_back(self, party: int) -> bool:
@@ -127,16 +128,16 @@ class FreeCapacity:
         """
         entries = np.flatnonzero(self.field.party == party)
         rows, amounts = self.field.row[entries], self.field.amounts[entries]
-        # What is short of something it does not need is not its matter.
-        if ((amounts > self.free[:, rows].T) & (amounts > 0)).any():
+        if not self.having(rows, amounts.T).all():
             return False
-        self._move(party, -1)
+        for row, amount in zip(rows, amounts, strict=True):
+            self.take(row, amount)
         self.here[party] = True
         return True
 
     def place(self, piece: Piece, row: int) -> None:
         """One server of a piece has its room on a host."""
-        self.free[:, row] -= piece.amounts
+        self.take(row, piece.amounts)
 
     def carry_out(self, need: Need, choice: VictimChoice) -> None:
         """Remove the victims of a choice, and place the pieces of its need."""
@@ -149,9 +150,8 @@ class FreeCapacity:
 
     def fits(self, piece: Piece, rows: Marks) -> Rows:
         """Hosts among some that have room for one server."""
-        asked = piece.amounts > 0
-        have = self.free[asked] >= piece.amounts[asked, np.newaxis]
-        return np.flatnonzero(rows & have.all(axis=0))
+        found = np.flatnonzero(rows)
+        return found[self.having(found, piece.amounts[:, np.newaxis])]
 
     def entries(self, piece: Piece, rows: Marks, may: Marks) -> Rows:
         """Entries on hosts that have room for one server without them.
@@ -167,13 +167,6 @@ class FreeCapacity:
         np.add.at(free, row, field.amounts[found][:, asked])
         is_enough = np.asarray((free >= piece.amounts[asked]).all(axis=1))
         return np.asarray(found[is_enough[row]], dtype=np.intp)
-
-    def _move(self, party: int, sign: int) -> None:
-        entries = np.flatnonzero(self.field.party == party)
-        for entry in entries:
-            self.free[:, self.field.row[entry]] += (
-                sign * self.field.amounts[entry]
-            )
 
 
 def price(

@@ -110,7 +110,8 @@ def plan(
     if not first.waiting or not snapshot.preemptible:
         return first
     after = _after(snapshot, first, now)
-    making = _Making(after, now, victims, rules)
+    runs = frozenset(each.uuid for each in snapshot.running)
+    making = _Making(after, runs, now, victims, rules)
     making.normal(_gained(after, now, queue, making.parties))
     if rules.by_shares:
         making.by_shares(first)
@@ -123,6 +124,7 @@ class _Making:
     """Makes room, for one request after the other.
 
     :param snapshot: of the cloud, with what the queue starts.
+    :param runs: UUIDs of servers that run before; the others stay.
 
     :ivar parties: what may leave.
     :ivar actions: what is to be done.
@@ -132,11 +134,12 @@ class _Making:
     def __init__(
         self,
         snapshot: cluster.ClusterSnapshot,
+        runs: frozenset[str],
         now: float,
         victims: victims_module.Victims,
         rules: PreemptionRules,
     ) -> None:
-        self._snapshot, self._now = snapshot, now
+        self._snapshot, self._runs, self._now = snapshot, runs, now
         self._victims, self._rules = victims, rules
         self._levels = over_share.Levels(snapshot)
         self._hosts = hosts_module.Hosts(snapshot)
@@ -272,9 +275,14 @@ class _Making:
         return bool(self.parties or self._snapshot.leaving)
 
     def _listed(self) -> list[pricing.Party]:
-        return pricing.parties(
+        listed = pricing.parties(
             self._snapshot, self._levels, self._now, self._rules.least_run_s
         )
+        return [
+            party
+            for party in listed
+            if all(each.uuid in self._runs for each in party.servers)
+        ]
 
     def _waited(self, unit: order_module.Unit) -> bool:
         asked_at = min(each.asked_at for each in unit.requests)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nova_fairness import exception
+from nova_fairness.model import wording
 from nova_fairness.planners.preemption import candidates
 
 Found = tuple[int, Sequence[int]]
@@ -143,7 +144,8 @@ def wrong(
 ) -> str:
     """Say what is wrong with choices that were made; '' if nothing is."""
     if len(found) != len(needs):
-        return f'must choose for {len(needs)} needs, and did for {len(found)}'
+        wanted = wording.counted(len(needs), 'need')
+        return f'must choose for {wanted}, and did for {len(found)}'
     pool = candidates.FreeCapacity(field)
     for need, choice in zip(needs, found, strict=True):
         fault = '' if choice is None else _wrong_one(need, choice, pool)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Joins answers about instances with their requests, where they have any."""
+
+from collections.abc import Mapping
+import logging
+from typing import Any
+
+from api_ext import faults
+from api_ext import http_request
+from api_ext import instance_states
+from api_ext import validation
+from api_ext.handlers import host_facts
+from api_ext.handlers import service
+from api_ext.schemas import request as schemas
+from nova_fairness import exception
+
+LOG = logging.getLogger(__name__)
+
+_READER = validation.AnswerReader(
+    schemas.ITEM, 'uuid', 'project_id', 'standing', 'status', 'leaving'
+)
+_QUIET = frozenset({'runs', 'ended'})
+"""Standings about which agents and Nova say all there is."""
+
+_AT_REST = frozenset({'waits', 'starts', 'away'})
+_OF_ONE = frozenset({'leaves', 'away', 'moves'})
+"""Standings that may be those of other servers of a request."""
+
+
+def is_at_rest(request: Mapping[str, Any] | None) -> bool:
+    """Whether no agent can know more of an instance than its request."""
+    return request is not None and request['standing'] in _AT_REST
+
+
+def is_quiet(request: Mapping[str, Any] | None) -> bool:
+    """Whether a request says nothing of how an instance stands."""
+    return request is None or request['standing'] in _QUIET
+
+
+def joined(
+    item: Mapping[str, Any], request: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """An instance with what the cluster service says of it.
+
+    :param request: of the instance; ``None`` if none is known: then the
+        instance is as it was.
+    """
+    if request is None:
+        return dict(item)
+    standing = request['standing']
+    known = {'request_id': request['uuid'], 'standing': standing}
+    if is_quiet(request):
+        return {**item, **known}
+    said = f'This server {request["status"]}.'
+    if is_at_rest(request) or not instance_states.is_measured(item):
+        # Words about what its owner did fit nothing that others do.
+        return {**item, **known, 'summary': said, 'advice': [said]}
+    before = item.get('summary', '')
+    return {**item, **known, 'summary': f'{said} {before}'.rstrip()}
+
+
+def newest(
+    asked: http_request.CallerRequest, uuid: str, project: str
+) -> dict[str, Any] | None:
+    """The newest request of an instance, if it says anything of this one.
+
+    :param project: owner of the instance.
+    """
+    audience = host_facts.audience(asked)
+    try:
+        said = asked.requests.call('get_request', uuid=uuid, audience=audience)
+        found = service.checked(service.part(said, 'request'), _READER)
+    except (exception.FairnessError, faults.Fault) as error:
+        LOG.debug('instance %s: its request is not known: %s', uuid, error)
+        return None
+    if found['project_id'] != project:
+        return None
+    servers = found.get('servers', ())
+    leaving = [each.get('server') for each in found['leaving']]
+    is_other = len(servers) > 1 and uuid not in leaving
+    if found['standing'] in _OF_ONE and is_other:
+        return None
+    return found

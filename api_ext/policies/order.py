@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Orders of the queue."""
+
+from api_ext.policies import base
+
+PREVIEW = base.name('orders', 'preview')
+
+RULES = (
+    base.rule(
+        PREVIEW,
+        base.OPERATOR,
+        'Show who would start next by another order of the queue.',
+        'GET /fairness/orders/{order}/preview',
+    ),
+)

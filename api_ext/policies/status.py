@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The state of the cluster service."""
+
+from api_ext.policies import base
+
+SHOW = base.name('status', 'show')
+
+RULES = (
+    base.rule(
+        SHOW,
+        base.OPERATOR,
+        'Show who leads, what waits and leaves, open plans, hosts between '
+        'batch and cloud, and warnings.',
+        'GET /fairness/status',
+    ),
+)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Orders of the queue."""
+
+from api_ext.schemas import parts
+
+QUERY = parts.record(
+    {
+        'parameters': {
+            'type': 'string',
+            'maxLength': 1000,
+            'description': 'Numbers of the order, ``NAME=NUMBER,...``; those'
+            ' not named have their defaults',
+        }
+    },
+    optional=('parameters',),
+)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The state of the cluster service."""
+
+from api_ext.schemas import parts
+
+_COUNTS: parts.Schema = {'type': 'object', 'additionalProperties': parts.COUNT}
+
+ITEM = parts.record(
+    {
+        'leader': parts.TEXT,
+        'epoch': parts.COUNT,
+        'leads_since': parts.describe(parts.TEXT, 'When the leader took over'),
+        'seen_at': parts.TEXT,
+        'agents': parts.describe(
+            _COUNTS,
+            'Agents by what they do: steering, observing (``enforce`` is '
+            'off), paused or silent',
+        ),
+        'hosts_count': parts.describe(
+            parts.COUNT, 'Hosts on which something may start'
+        ),
+        'waiting_count': parts.COUNT,
+        'waiting': parts.records(
+            {
+                'project_id': parts.TEXT,
+                'reason': parts.TEXT,
+                'count': parts.COUNT,
+            }
+        ),
+        'shares': parts.describe(
+            parts.records(
+                {
+                    'account': parts.TEXT,
+                    'normalised_share': parts.NUMBER,
+                    'used_part': parts.NUMBER,
+                    'fair_share': parts.NUMBER,
+                }
+            ),
+            'The ten projects that used most: the part of the cloud that '
+            'they used, in the class that they used most, beside the part '
+            'that is theirs by shares',
+        ),
+        'leaving': parts.describe(_COUNTS, 'Servers that leave, by cause'),
+        'plans': parts.describe(
+            parts.records(
+                {'uuid': parts.TEXT, 'goal': parts.TEXT, 'state': parts.TEXT}
+            ),
+            'Those that have not ended',
+        ),
+        'border': parts.describe(
+            _COUNTS, 'Hosts between batch and cloud, by state'
+        ),
+        'warnings': parts.describe(
+            parts.TEXTS,
+            'Inputs that are set aside, and why; agents and servers that do '
+            'not answer; late cycles; and findings of ``upgrade check`` on '
+            'the host of the leader, at most five minutes old',
+        ),
+        'advice': parts.describe(parts.TEXTS, 'Next steps for an operator'),
+    }
+)
+
+SHOW = parts.record({'status': ITEM})

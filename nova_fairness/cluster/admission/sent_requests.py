@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that were sent: how they went on, and whether Nova has them.
+
+Lists of servers may be old or partial. So a server that they lack is asked
+for before its request ends. Where Nova shows nothing of a request for long,
+the request is in doubt: it is looked whether it is to be sent again.
+"""
+
+from collections.abc import Mapping
+
+from nova_fairness.cluster import collaborators
+from nova_fairness.cluster import cycle_parts
+from nova_fairness.cluster import pace
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import records
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+_S = request_model.State
+_Seen = tuple[records.RequestRecord, list[nova_module.Server]]
+"""A request, and those of its servers that are there."""
+
+_UNREADABLE = reason.Reason.UNREADABLE
+
+SENT_AT_ONCE = 200
+"""Requests: the calls for one do not depend on its servers."""
+
+_ASKED_AT_ONCE = 200
+"""Servers that lists lack."""
+
+_ASKS_AGAIN_S = 60.0
+"""After it was asked about a request in doubt in vain."""
+
+_ENOUGH = 20
+"""Servers of one request that say how it is."""
+
+_CALLS_OF_ONE = 5
+"""For sending one request."""
+
+
+class SentRequests:
+    """Follows them, from cycle to cycle.
+
+    :param given: what the service works with.
+    :param parts: does parts of a cycle.
+    :param doubt_s: after which it is looked whether Nova lacks what was sent
+        and shows nothing of it.
+    """
+
+    def __init__(
+        self,
+        given: collaborators.Collaborators,
+        parts: cycle_parts.CycleParts,
+        doubt_s: float,
+    ) -> None:
+        self._store, self._nova = given.store, given.nova
+        self._executor, self._parts = given.executor, parts
+        self._clock, self._monotonic = given.clocks.now, given.monotonic
+        self._doubt_s = doubt_s
+        self._doubted: dict[str, float] = {}
+        self._turn = 0
+
+    def watch(
+        self,
+        found: list[records.RequestRecord],
+        servers: Mapping[str, nova_module.Server],
+        epoch: int,
+        is_whole: bool,
+    ) -> None:
+        """Look up how dispatched requests went on, and deleted servers.
+
+        :param found: all that have not ended.
+        :param servers: that were listed, by UUID.
+        :param epoch: of the leader.
+        :param is_whole: whether servers were listed that wait.
+        """
+        self._turn += 1
+        seen: list[_Seen] = []
+        absent = []
+        for record in found:
+            request = record.request
+            there = [
+                servers[uuid] for uuid in request.servers if uuid in servers
+            ]
+            if there:
+                seen.append((record, there))
+            elif request.state not in request_model.UNSENT or (
+                is_whole
+                and request.state is _S.HELD
+                and not record.fault
+                and record.why.reason is not _UNREADABLE
+            ):
+                absent.append(record)
+        self._follow(seen, epoch)
+        self._look_for(absent, epoch)
+
+    def _follow(self, seen: list[_Seen], epoch: int) -> None:
+        """Look how requests are whose servers are there, as many as in time.
+
+        The others follow in the next cycle.
+        """
+        sends, asks = (
+            self._parts.budget(SENT_AT_ONCE),
+            self._parts.budget(_ASKED_AT_ONCE),
+        )
+        why = reason.why(reason.Reason.SENT)
+        for record, there in pace.in_turn(
+            seen, lambda each: each[0].request.project, self._turn
+        ):
+            request = record.request
+            if not asks.is_in_time:
+                return
+            if request.state not in request_model.UNSENT:
+                self._parts.of_one(
+                    record, self._judge, record, there, asks, epoch
+                )
+            elif _is_decided(request, there) and sends.take():
+                # Nova has it, as after an old backup was restored: it is not
+                # sent, and followed from now on.
+                send = self._executor.send_unplanned
+                self._parts.of_one(record, send, record, why, epoch)
+
+    def _look_for(
+        self, absent: list[records.RequestRecord], epoch: int
+    ) -> None:
+        """Ask for servers that lists lack, some in each cycle.
+
+        A list may be old or partial: a server is gone only if it was asked
+        for, or was listed as deleted. A server that Nova said to be gone is
+        not asked for again, so that large requests end, too.
+        """
+        begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
+        budget = self._parts.budget(_ASKED_AT_ONCE)
+        for record in pace.in_turn(
+            absent[begin:] + absent[:begin],
+            lambda each: each.request.project,
+            self._turn,
+        ):
+            self._parts.of_one(
+                record, self._look_for_one, record, budget, epoch
+            )
+
+    def _look_for_one(
+        self,
+        record: records.RequestRecord,
+        budget: pace.WorkBudget,
+        epoch: int,
+    ) -> None:
+        is_held = record.request.state is _S.HELD
+        there: list[nova_module.Server] = []
+        for uuid in record.request.servers:
+            if self._nova.is_gone(uuid):
+                continue
+            if not budget.take():
+                return
+            found = self._nova.server(uuid)
+            if found:
+                there.append(found)
+                if is_held or len(there) == _ENOUGH:
+                    break
+        if not is_held:
+            self._judge(record, there, budget, epoch)
+        elif not there and budget.take(_CALLS_OF_ONE):
+            why = reason.why(reason.Reason.SERVER_DELETED)
+            self._executor.send_unplanned(record, why, epoch, is_gone=True)
+
+    def _judge(
+        self,
+        record: records.RequestRecord,
+        there: list[nova_module.Server],
+        budget: pace.WorkBudget,
+        epoch: int,
+    ) -> None:
+        request = record.request
+        if request.state is _S.SENDING:
+            self._executor.forget_room(request)
+        happened = dispatcher.judged(record, there)
+        if happened is not None:
+            event, why = happened
+            self._store.step(request, event, epoch, why, self._clock())
+        elif request.state is not _S.ACTIVE and not any(
+            each.is_settled for each in there
+        ):
+            # One that runs is not settled while it is to be unshelved.
+            self._doubt(record, there, budget, epoch)
+            return
+        self._doubted.pop(request.uuid, None)
+
+    def _doubt(
+        self,
+        record: records.RequestRecord,
+        there: list[nova_module.Server],
+        budget: pace.WorkBudget,
+        epoch: int,
+    ) -> None:
+        """Resolve a request in doubt: it is not known whether Nova has it.
+
+        :param budget: of servers that are asked for.
+        """
+        request = record.request
+        if not there:
+            # With servers that are gone it only cleans up; those of what
+            # cannot be read are unknown.
+            if not request.is_unread:
+                self._executor.return_unsent(record, epoch)
+            return
+        now_s = self._monotonic()
+        since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
+        is_due = since_s >= self._doubt_s
+        if not is_due or not budget.take(len(request.servers)):
+            return
+        there = self._executor.present(request)
+        if any(each.is_settled for each in there) or (
+            not self._executor.take_back(record, epoch)
+        ):
+            why = reason.why(
+                reason.Reason.IN_DOUBT,
+                since_s=max(self._clock() - record.changed_at, 0),
+            )
+            if why.reason is not record.why.reason:
+                self._store.tell([(request, why)], epoch, self._clock())
+            # Others are asked about meanwhile.
+            pause_s = min(_ASKS_AGAIN_S, self._doubt_s)
+            self._doubted[request.uuid] += pause_s
+            return
+        del self._doubted[request.uuid]
+
+
+def _is_decided(
+    request: request_model.Request, there: list[nova_module.Server]
+) -> bool:
+    """Whether Nova has decided on a build that waits."""
+    return (
+        request.state is _S.HELD
+        and request.origin is request_model.Origin.BUILD
+        and any(each.is_settled for each in there)
+    )

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Dry runs: the effect of a change of shares, limits or of the order.
+
+The state of the last cycle is planned twice, as it is and with the change, by
+planners of its own. Nothing is written, no lock of the service is taken, and
+nothing enters the quarantine.
+
+A dry run computes as long as several cycles. So it runs on its own thread
+under a deadline, one at a time, and the next one begins only after a pause
+that is as long: cycles keep at least half of the interpreter's time.
+"""
+
+from collections.abc import Callable
+from collections.abc import Generator
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+import threading
+from typing import Any
+from typing import NamedTuple
+from typing import TypeVar
+
+import numpy as np
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.model import cluster
+from nova_fairness.model import moments
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.model import waits as waits_model
+from nova_fairness.planners.fairqueue import estimates
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.fairqueue import replay
+from nova_fairness.runtime import guard
+
+LOG = logging.getLogger(__name__)
+
+DEADLINE_S = 25.0
+"""Seconds that one dry run may take; nova-api waits longer."""
+
+ESTIMATED_BY_S = (6.0, 12.0)
+"""Seconds from the begin of a dry run by which estimates of starts are made,
+without and with the change; a dry run that takes longer tells none."""
+
+REPLAYED_BY_S = (17.0, 22.0)
+"""The same of the replays of past requests."""
+
+MOST_PAST = 500
+"""Past requests that are replayed, the newest."""
+
+MOST_PROJECTS = 50
+"""Projects whose past waits are in one answer, those with most requests."""
+
+SAMPLES = 10
+"""Ways in which the cloud may go on; half of those of the service's own
+estimates, for half of the time."""
+
+_BUSY = (
+    'dry run: not begun: another one goes on, or ended just now; try again in'
+    ' a few seconds'
+)
+_FAILED = (
+    'dry run: ended without a result: {}; nothing was changed, and the log of'
+    ' the service has the cause'
+)
+_TOO_SLOW = (
+    'dry run: ended after {:g} s without a result: the queue is too long for'
+    ' it; nothing was changed'
+)
+
+_T = TypeVar('_T')
+
+
+class TrialPlanner(NamedTuple):
+    """A planner that is tried.
+
+    :ivar plan: the planner.
+    :ivar order: that it goes by.
+    """
+
+    plan: scheduler.Planner
+    order: order_module.Order
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class QueueTrial:
+    """A state of the cloud, and the planner that is tried on it.
+
+    :ivar snapshot: the state.
+    :ivar planner: no other thread uses it.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    planner: TrialPlanner
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forecast:
+    """The standing of a request in a plan.
+
+    :ivar verb: ``None`` if it waits.
+    :ivar waits: where; ``None`` if it does not wait.
+    :ivar estimate: of its start; ``None`` if none is known.
+    """
+
+    verb: cluster.Verb | None
+    waits: cluster.Waiting | None
+    estimate: cluster.Estimate | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it waits for something that no room on hosts ends."""
+        waits = self.waits
+        return waits is not None and waits.why.reason in reason.LIMITED
+
+    @property
+    def starts(self) -> bool:
+        """Whether it starts now."""
+        return self.verb in (cluster.Verb.START, cluster.Verb.PASS)
+
+
+Forecasts = Mapping[str, Forecast]
+"""By UUID of the request."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The standing of the same requests without and with a change.
+
+    :ivar requests: that wait for a start, in the snapshot.
+    :ivar before: without it, for each of them.
+    :ivar after: with it, for each of them.
+    :ivar past: requests that were replayed; empty if none were.
+    :ivar waits: seconds that each of these waits in the replay, without and
+        with the change.
+    """
+
+    requests: Sequence[request_model.Request]
+    before: Forecasts
+    after: Forecasts
+    past: Sequence[replay.PastRequest] = ()
+    waits: tuple[replay.Waits, ...] = ()
+
+
+class DryRuns:
+    """Does one dry run at a time.
+
+    :param kept: how use fades.
+    :param monotonic: seconds that never go back.
+    :param deadline_s: of one dry run, > 0.
+    """
+
+    def __init__(
+        self,
+        kept: estimates.Kept,
+        monotonic: Callable[[], float],
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self._kept = kept
+        self._monotonic = monotonic
+        self._deadline_s = deadline_s
+        self._working = threading.Lock()
+        self._rests_until_s = -math.inf
+
+    def compare(
+        self,
+        before: QueueTrial,
+        after: QueueTrial,
+        now: float,
+        past: Sequence[replay.PastRequest] = (),
+    ) -> Comparison:
+        """Plan both, and tell the standing of every request in each.
+
+        :param now: seconds of the epoch, of both snapshots.
+        :param past: requests to be replayed in both.
+        :raises Busy: if another dry run goes on, or ended just now.
+        :raises IllegalStep: if it failed, or exceeded its deadline.
+        """
+        return self._alone(lambda: self._compared(before, after, now, past))
+
+    def require_free(self) -> None:
+        """Go on if a dry run could begin now: its preparation has a cost, too.
+
+        :raises Busy: if another one is not over, or ended just now.
+        """
+        if self._working.locked() or self._rests():
+            raise exception.Busy(_BUSY)
+
+    def _rests(self) -> bool:
+        return self._monotonic() < self._rests_until_s
+
+    def _alone(self, work: Callable[[], _T]) -> _T:
+        """Do something on a thread of its own, under the deadline."""
+        self._take_turn()
+        runner = guard.Runner(self._deadline_s, _without_excuse)
+        try:
+            return runner.run(functools.partial(self._in_turn, work))
+        except exception.PluginTooSlow as error:
+            raise exception.IllegalStep(
+                _TOO_SLOW.format(self._deadline_s)
+            ) from error
+        except Exception as error:
+            LOG.warning('dry run: it failed', exc_info=error)
+            why = type(error).__name__
+            raise exception.IllegalStep(_FAILED.format(why)) from error
+        finally:
+            runner.stop()
+
+    def _take_turn(self) -> None:
+        """Keep others out.
+
+        :raises Busy: if another one is not over, or ended just now.
+        """
+        if not self._working.acquire(blocking=False):
+            raise exception.Busy(_BUSY)
+        if self._rests():
+            self._working.release()
+            raise exception.Busy(_BUSY)
+
+    def _in_turn(self, work: Callable[[], _T]) -> _T:
+        """Do it, and let others in after a pause that is as long.
+
+        One that exceeded its deadline keeps others out until it ends.
+        """
+        begin_s = self._monotonic()
+        try:
+            return work()
+        finally:
+            end_s = self._monotonic()
+            self._rests_until_s = end_s + (end_s - begin_s)
+            self._working.release()
+
+    def _compared(
+        self,
+        before: QueueTrial,
+        after: QueueTrial,
+        now: float,
+        past: Sequence[replay.PastRequest],
+    ) -> Comparison:
+        waiting = [
+            each
+            for each in before.snapshot.requests
+            if each.state is request_model.State.HELD
+        ]
+        begin_s, trials = self._monotonic(), (before, after)
+        plans = [e.planner.plan(e.snapshot, now) for e in trials]
+        known = self._both(
+            [
+                estimates.forward(
+                    trial.snapshot,
+                    plan,
+                    now,
+                    trial.planner.plan,
+                    self._kept,
+                    # The same lifetimes are drawn for both.
+                    np.random.default_rng(0),
+                    samples=SAMPLES,
+                )
+                for trial, plan in zip(trials, plans, strict=True)
+            ],
+            [begin_s + by_s for by_s in ESTIMATED_BY_S],
+        )
+        first, second = (
+            _forecasts(waiting, plan, each)
+            for plan, each in zip(plans, known or ({}, {}), strict=True)
+        )
+        if not past:
+            return Comparison(waiting, first, second)
+        replayed = self._both(
+            [
+                replay.waits(past, e.snapshot, e.planner.order, self._kept)
+                for e in trials
+            ],
+            [begin_s + by_s for by_s in REPLAYED_BY_S],
+        )
+        if replayed is None:
+            return Comparison(waiting, first, second)
+        return Comparison(waiting, first, second, past, tuple(replayed))
+
+    def _both(
+        self,
+        steps: Sequence[Generator[None, None, _T]],
+        until_s: Sequence[float],
+    ) -> list[_T] | None:
+        """Results of two computations; ``None`` if one takes too long.
+
+        Of one alone, what is missing would look like a change.
+        """
+        found = []
+        for each, end_s in zip(steps, until_s, strict=True):
+            while self._monotonic() < end_s:
+                try:
+                    next(each)
+                except StopIteration as done:
+                    found.append(done.value)
+                    break
+            else:
+                return None
+        return found
+
+
+def _without_excuse(_: int) -> guard.ThreadTimes:
+    """Count all time: callers do not wait longer on a busy host."""
+    return guard.ThreadTimes(0.0, 0.0, runnable=False)
+
+
+def with_accounts(
+    snapshot: cluster.ClusterSnapshot,
+    before: Iterable[cluster.Account],
+    after: Iterable[cluster.Account],
+) -> cluster.ClusterSnapshot:
+    """A snapshot in which accounts change as they do from before to after.
+
+    All others stay as they were seen.
+    """
+    old = {each.name: each for each in before}
+    new = {each.name: each for each in after}
+    changed = {
+        name: each for name, each in new.items() if old.get(name) != each
+    }
+    gone = old.keys() - new.keys()
+    kept = [
+        changed.pop(each.name, each)
+        for each in snapshot.accounts
+        if each.name not in gone
+    ]
+    accounts = (*kept, *changed.values())
+    return dataclasses.replace(snapshot, accounts=accounts)
+
+
+def _forecasts(
+    requests: Iterable[request_model.Request],
+    plan: cluster.Plan,
+    known: Mapping[str, cluster.Estimate],
+) -> Forecasts:
+    verbs = {each.request: each.verb for each in plan.actions}
+    found = {}
+    for each in requests:
+        waits = plan.waiting.get(each.uuid)
+        verb = None if waits else verbs.get(each.uuid)
+        found[each.uuid] = Forecast(verb, waits, known.get(each.uuid))
+    return found
+
+
+def told(
+    found: Comparison,
+    project: str | None,
+    most: int,
+    audience: reason.Audience,
+) -> dict[str, Any]:
+    """A comparison as an answer, JSON types.
+
+    :param project: whose requests are named; ``None`` for all.
+    :param most: number of requests that are named.
+    :param audience: of the reader.
+    """
+    first, second = _ranks(found.before), _ranks(found.after)
+    ranks = {
+        each.uuid: (first[each.uuid], second[each.uuid])
+        for each in found.requests
+    }
+    shown = _shown(found, ranks, project, most)
+    return {
+        'requests_count': len(ranks),
+        'starts_before_count': _starts(found.before),
+        'starts_after_count': _starts(found.after),
+        'sooner_count': sum(
+            after < before for before, after in ranks.values()
+        ),
+        'later_count': sum(after > before for before, after in ranks.values()),
+        'not_named_count': len(ranks) - len(shown),
+        'past_waits': _past_waits(found, project, most),
+        'requests': [
+            {
+                'uuid': each.uuid,
+                'project_id': each.project,
+                'user_id': each.user,
+                'servers': list(each.servers),
+                'before': _told(found.before[each.uuid], each, audience),
+                'after': _told(found.after[each.uuid], each, audience),
+            }
+            for each in shown
+        ],
+    }
+
+
+def _ranks(found: Forecasts) -> dict[str, int]:
+    """Turn of each request to start, 1 for the next; 0 if it does not wait.
+
+    Those that no room helps come after all others.
+    """
+    turns = sorted(
+        (each.is_limited, each.waits.position, uuid)
+        for uuid, each in found.items()
+        if each.waits
+    )
+    ranks = {uuid: n for n, (_, _, uuid) in enumerate(turns, 1)}
+    return {uuid: ranks.get(uuid, 0) for uuid in found}
+
+
+def _starts(found: Forecasts) -> int:
+    return sum(each.starts for each in found.values())
+
+
+def _shown(
+    found: Comparison,
+    ranks: Mapping[str, tuple[int, int]],
+    project: str | None,
+    most: int,
+) -> list[request_model.Request]:
+    """The first requests without or with the change, by the turn with it.
+
+    :param ranks: turns without and with the change, by UUID.
+    """
+    seen = [each for each in found.requests if project in (None, each.project)]
+
+    def place(each: request_model.Request) -> tuple[int, int, str]:
+        before, after = ranks[each.uuid]
+        return after, before, each.uuid
+
+    def best(each: request_model.Request) -> tuple[int, int, str]:
+        after, before, uuid = place(each)
+        return min(after, before), after, uuid
+
+    return sorted(sorted(seen, key=best)[:most], key=place)
+
+
+def _past_waits(
+    found: Comparison, project: str | None, most: int
+) -> dict[str, Any] | None:
+    """Waits of past requests, of all and by project."""
+    if not found.past:
+        return None
+    by_project: dict[str, list[str]] = {}
+    for each in found.past if most else ():
+        if project in (None, each.request.project):
+            uuids = by_project.setdefault(each.request.project, [])
+            uuids.append(each.request.uuid)
+    largest = sorted(by_project.items(), key=lambda e: (-len(e[1]), e[0]))
+    return {
+        'since': moments.answer(min(each.sent_at for each in found.past)),
+        **_percentiles(found, [each.request.uuid for each in found.past]),
+        'projects': [
+            {'project_id': name, **_percentiles(found, uuids)}
+            for name, uuids in largest[:MOST_PROJECTS]
+        ],
+    }
+
+
+def _percentiles(found: Comparison, uuids: Sequence[str]) -> dict[str, Any]:
+    """Percentiles of waits as those of ``wait list``: the nearest rank."""
+    told: dict[str, Any] = {'requests_count': len(uuids)}
+    for when, waits in zip(('before', 'after'), found.waits, strict=True):
+        spans = sorted(waits[uuid] for uuid in uuids)
+        told[when] = {
+            f'p{part}': spans[math.ceil(part * len(spans) / 100) - 1]
+            for part in waits_model.PERCENTILES
+        }
+    return told
+
+
+_STATES = {
+    None: 'waits',
+    cluster.Verb.START: 'starts',
+    cluster.Verb.PASS: 'starts',
+    cluster.Verb.EXPIRE: 'expires',
+    cluster.Verb.MAKE_ROOM: 'waits',
+}
+
+
+def _told(
+    forecast: Forecast,
+    request: request_model.Request,
+    audience: reason.Audience,
+) -> dict[str, Any]:
+    waits, estimate = forecast.waits, forecast.estimate
+    read = reason.told(waits.why, audience, request.project) if waits else None
+    return {
+        'state': _STATES[forecast.verb],
+        'position': waits.position if waits else None,
+        'estimated_start': estimate
+        and {
+            'p50': moments.answer(estimate.p50),
+            'p90': moments.answer(estimate.p90),
+        },
+        'reason': read and read.reason.value,
+        'explanation': read and read.sentence,
+    }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers about the history of a request."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import history
+from nova_fairness.model import reason
+from nova_fairness.model import waits as waits_model
+
+MOST_EVENTS = 1000
+"""Events in one answer, the newest: a request may have many servers."""
+
+
+def lineage(
+    record: records.RequestRecord, others: Iterable[records.RequestRecord]
+) -> list[records.RequestRecord]:
+    """A request and those by which its servers ran before, oldest first.
+
+    :param others: requests that have not ended.
+    """
+    servers = frozenset(record.request.servers)
+    before = [
+        each
+        for each in others
+        if each.request.uuid != record.request.uuid
+        and each.request.asked_at <= record.request.asked_at
+        and not servers.isdisjoint(each.request.servers)
+    ]
+    before.sort(key=lambda each: each.request.asked_at)
+    return [*before, record]
+
+
+def events(
+    store: store_module.Store,
+    lived: Sequence[records.RequestRecord],
+    audience: reason.Audience,
+) -> list[dict[str, Any]]:
+    """Events of a request and its servers, the oldest first.
+
+    :param lived: the request after those by which its servers ran before.
+    :param audience: of the reader.
+    """
+    newest = lived[-1].request
+    begin = lived[0].request.asked_at
+    stages = store.events.of([each.request.uuid for each in lived])
+    moves = [m for plan in store.plans.since(begin) for m in plan.moves]
+    found = [
+        *(
+            history.HistoryEvent(
+                each.request.asked_at, history.EventKind.SUBMITTED
+            )
+            for each in lived
+        ),
+        *(event for some in stages.values() for event in some),
+        *(
+            event
+            for leave in store.leaves.turns(newest.servers)
+            for event in history.of_leave(leave)
+        ),
+        *history.of_moves(moves, newest.servers),
+    ]
+    found.sort(key=lambda event: event.at)
+    return [
+        history.facts(event, audience, newest.project)
+        for event in found[-MOST_EVENTS:]
+    ]
+
+
+def waits(
+    store: store_module.Store,
+    wanted: waits_model.WaitFilter,
+    marker: str | None,
+    limit: int,
+) -> dict[str, Any]:
+    """A page of percentiles of waits.
+
+    :param marker: name of the last group of the page before.
+    """
+    found = store.waits.percentiles(wanted, marker or '', limit + 1)
+    is_reason = wanted.key is waits_model.WaitKey.REASON
+    told = [
+        {
+            'name': each.name,
+            'explanation': history.purpose(each.name) if is_reason else None,
+            'requests_count': each.count,
+            **{
+                f'p{part}': wait_s for part, wait_s in each.percentiles.items()
+            },
+        }
+        for each in found[:limit]
+    ]
+    return {'waits': told, 'more': len(found) > limit}
+
+
+def waited(
+    store: store_module.Store, record: records.RequestRecord, now: float
+) -> str | None:
+    """Say what a request waited for, and how long; ``None`` if for nothing.
+
+    :param now: seconds of the epoch.
+    """
+    uuid = record.request.uuid
+    stages = store.events.of([uuid])[uuid]
+    return history.sentence(history.waited(stages, now)) or None

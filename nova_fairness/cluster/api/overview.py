@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The state of the whole service in one bounded answer."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+import heapq
+import socket
+from typing import Any
+
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import border
+from nova_fairness.model import eviction
+from nova_fairness.model import moments
+from nova_fairness.model import plans
+from nova_fairness.runtime import outages
+from nova_fairness.shares import overview as shares_overview
+
+MOST = 50
+"""Entries of each list."""
+
+MOST_SHARES = 10
+"""Accounts with their shares."""
+
+_Counts = collections.Counter[tuple[str, str]]
+
+
+def overview(
+    service: service_module.Service,
+    store: store_module.Store,
+    hosts: Iterable[border.BorderHost],
+    checks: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Leader, waits, shares, leaving servers, plans, border and warnings.
+
+    :param hosts: between batch and cloud.
+    :param checks: what is wrong around the service.
+    :raises NotLeading: if this process does not act.
+    """
+    last = service.last()
+    leader = store.leader()
+    open_plans = [
+        each for each in store.plans.open() if each.state not in plans.FINAL
+    ]
+    leaving = collections.Counter(
+        each.cause.value for each in store.leaves.found(eviction.LIVE).values()
+    )
+    states = collections.Counter(each.state.value for each in hosts)
+    return {
+        'leader': leader.host or leader.holder,
+        'epoch': leader.epoch,
+        'leads_since': moments.answer(service.leads_since()),
+        'seen_at': moments.answer(last.at),
+        'hosts_count': sum(each.takes for each in last.snapshot.providers),
+        'waiting_count': len(last.plan.waiting),
+        'waiting': _waiting(service),
+        'shares': _shares(service),
+        'leaving': dict(leaving),
+        'plans': [
+            {
+                'uuid': each.uuid,
+                'goal': each.goal.value,
+                'state': each.state.value,
+            }
+            for each in open_plans[:MOST]
+        ],
+        'border': dict(states),
+        'warnings': [*_warnings(service), *checks][:MOST],
+        'advice': _advice(service, open_plans, checks)[:MOST],
+    }
+
+
+def _shares(service: service_module.Service) -> list[dict[str, Any]]:
+    """Projects that used most, with what is theirs by their shares."""
+    snapshot = service.last().snapshot
+    projects = [
+        each
+        for each in shares_overview.standings(snapshot)
+        if each.account.name in snapshot.used and any(each.used.values())
+    ]
+    most = heapq.nlargest(MOST_SHARES, projects, key=_used)
+    return [
+        {
+            'account': each.account.name,
+            'normalised_share': each.part,
+            'used_part': _used(each),
+            'fair_share': each.factor,
+        }
+        for each in most
+    ]
+
+
+def _used(standing: shares_overview.AccountStanding) -> float:
+    """Part of the cloud, in the class that it used most."""
+    return max(standing.used.values(), default=0.0)
+
+
+def _waiting(service: service_module.Service) -> list[dict[str, Any]]:
+    """Numbers of requests that wait, by project and reason."""
+    last = service.last()
+    counts: _Counts = collections.Counter()
+    for record in last.records:
+        place = last.plan.waiting.get(record.request.uuid)
+        if place is not None:
+            counts[record.request.project, place.why.reason.value] += 1
+    return [
+        {'project_id': project, 'reason': why, 'count': count}
+        for (project, why), count in counts.most_common(MOST)
+    ]
+
+
+def _warnings(service: service_module.Service) -> list[str]:
+    fault = service.clocks.fault
+    return [
+        *([f'clocks: {fault}'] if fault else []),
+        *([service.trouble] if service.trouble else []),
+        *outages.SERVERS.away(),
+        *(
+            f'account {name}: it is set aside: {why}'
+            for name, why in service.accounts.set_aside.items()
+        ),
+        *(
+            f'{each.kind} {each.name}: it is set aside after'
+            f' {each.times} failures: {each.cause}'
+            for each in service.quarantine.entries()
+        ),
+        *(
+            f'host {host}: its report of use is not like others: {why}'
+            for host, why in service.charging.outliers().items()
+        ),
+    ]
+
+
+def _advice(
+    service: service_module.Service,
+    found: Iterable[plans.MigrationPlan],
+    checks: Sequence[str],
+) -> list[str]:
+    """Next steps for operators."""
+    told = []
+    if checks:
+        told.append(
+            f'On host {socket.gethostname()}, correct what this names:'
+            ' nova-fairness-status --controller upgrade check'
+        )
+    if service.clocks.fault:
+        told.append('Mend the clock of this host or of the database.')
+    if service.accounts.set_aside:
+        told.append(
+            'Mend limits: openstack fairness limit list --all-projects'
+        )
+    told += [
+        f'Approve or stop plan {each.uuid}: openstack fairness plan show'
+        f' {each.uuid}'
+        for each in found
+        if each.state is plans.PlanState.PROPOSED
+    ]
+    return told

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How servers leave, as the options say."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster.eviction import at_risk
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import notice_channels
+from nova_fairness.cluster.eviction import preemption as preemption_module
+from nova_fairness.cluster.eviction import retirement
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.eviction import watermark as watermark_module
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import placement
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import eviction
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import risk
+from nova_fairness.planners.preemption import watermark
+
+_ALL = 10**9
+"""Number of servers: all that may retire are looked at."""
+
+
+@contextlib.contextmanager
+def checked(names: str) -> Iterator[None]:
+    """Name the options of values that are out of their range.
+
+    Bounds of options let through values that are not numbers.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {names}: {error}'
+        ) from error
+
+
+def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.Patience:
+    """How long is waited with servers that leave.
+
+    :raises ConfigurationError: if it cannot be.
+    """
+    with checked('end_notice, end_patience'):
+        return evictor.Patience(options.end_notice, options.end_patience)
+
+
+def leaving(
+    how_long: evictor.Patience,
+    store: store_module.Store,
+    nova: nova_module.Nova,
+    room: placement.Placement,
+    cloud: clients.CloudClients,
+    clock: Callable[[], float],
+) -> evictor.Evictor:
+    """Servers leave by this, with the services of a cloud.
+
+    :param clock: seconds of the epoch.
+    """
+    return evictor.Evictor(
+        store.leaves,
+        nova,
+        room,
+        glance.Images(cloud.glance, store.proofs),
+        clock,
+        how_long,
+        notice_channels.before_steps(nova),
+    )
+
+
+def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
+    """How servers leave whose time is up.
+
+    :raises ConfigurationError: if they cannot.
+    """
+    actions = tuple(map(eviction.EvictionAction, options.end_actions))
+    if not actions:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] end_actions must name at least one'
+        )
+    return time_limits.TimeLimitOptions(actions, options.longest_extension)
+
+
+def making(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> preemption_module.PreemptionOptions:
+    """How servers make room.
+
+    :raises ConfigurationError: if they cannot.
+    """
+    actions = tuple(map(eviction.EvictionAction, options.room_actions))
+    if not any(each.frees for each in actions):
+        raise exception.ConfigurationError(
+            '[fairness_cluster] room_actions must name shelve,'
+            ' snapshot_delete or delete: the others free no room'
+        )
+    count = len(actions) + bool(options.room_owner_actions) + 1
+    lasts_s = options.end_notice + count * options.end_patience
+    return preemption_module.PreemptionOptions(
+        actions,
+        lasts_s,
+        options.end_patience,
+        options.room_in_vain,
+        options.end_notice,
+        options.room_per_hour or None,
+    )
+
+
+def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
+    """Options of servers that are told that they are next to make room."""
+    most = options.room_at_risk if options.room_per_hour else 0
+    return at_risk.AtRiskOptions(most)
+
+
+def preempting(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> preemption.PreemptionRules:
+    """Read the rules of preemption from options.
+
+    :raises ConfigurationError: if a number is out of its range.
+    """
+    with checked('room_*'):
+        return preemption.PreemptionRules(
+            patience_s=options.room_patience,
+            least_run_s=options.room_least_run,
+            per_hour=options.room_per_hour,
+            by_shares=options.room_margin != 0,
+            margin=options.room_margin or preemption.USUAL.margin,
+        )
+
+
+def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
+    """Parts of the cloud that are to be free.
+
+    :raises ConfigurationError: if they cannot be.
+    """
+    with checked('room_kept_free, room_freed'):
+        return watermark.Marks(options.room_kept_free, options.room_freed)
+
+
+def chores_of(
+    options: cfg.ConfigOpts.GroupAttr,
+    idling: Callable[[evictor.Evictor], idle_reclaim.IdleReclaim],
+) -> Callable[
+    [store_module.Store, nova_module.Nova, evictor.Evictor],
+    cycle_tasks.CycleTasks,
+]:
+    """Make what works beside requests in each cycle, of the options.
+
+    :param idling: makes what says who does nothing.
+    :raises ConfigurationError: if it cannot be.
+    """
+    warned, actions, lower = warnings(options), making(options).actions, 0.0
+    retires = options.room_per_hour > 0 and options.room_retire
+    if options.room_per_hour:
+        lower = marks(options).lower
+    freed = watermark_module.WatermarkOptions(
+        lower, actions, preempting(options)
+    )
+    retired, next_ones = (
+        retirement.RetirementOptions(retires, actions),
+        following(options),
+    )
+
+    def made(
+        store: store_module.Store,
+        nova: nova_module.Nova,
+        to: evictor.Evictor,
+    ) -> cycle_tasks.CycleTasks:
+        return cycle_tasks.CycleTasks(
+            idling(to),
+            at_risk.Warnings(
+                store, notice_channels.before_steps(nova), warned
+            ),
+            next_ones,
+            retirement.Retirement(nova, to, retired),
+            watermark_module.Watermark(to, freed),
+        )
+
+    return made
+
+
+def following(options: cfg.ConfigOpts.GroupAttr) -> cycle_tasks.Following:
+    """Say who would make room next.
+
+    :raises ConfigurationError: see :func:`preempting`.
+    """
+    rules, most = preempting(options), warnings(options).most
+    if options.room_per_hour and options.room_retire:
+        most = _ALL
+
+    def found(
+        snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
+    ) -> list[risk.Next]:
+        return risk.servers(snapshot, plan, now, rules, most)
+
+    return found

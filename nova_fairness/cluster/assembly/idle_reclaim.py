@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Idle servers: what operators chose of them, and which agents are asked."""
+
+from collections.abc import Callable
+
+from oslo_config import cfg
+
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster.assembly import evictions
+from nova_fairness.cluster.assembly import ledger
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import idle_reclaim as reclaim_module
+
+NOTICE_PART = 1 / 7
+"""Part of ``idle_after`` for which owners are told before servers leave."""
+
+Made = Callable[[evictor.Evictor], reclaim_module.IdleReclaim]
+"""Makes what says who leaves, of what lets them."""
+
+
+def chosen(conf: cfg.ConfigOpts) -> Made:
+    """Rules of idle reclaim; agents are asked only if it is on.
+
+    :raises ConfigurationError: if they cannot be used, or agents not asked.
+    """
+    rules = _rules(conf.fairness_cluster)
+    told = _agents(conf, rules).known
+    return lambda to: reclaim_module.IdleReclaim(to, told, rules)
+
+
+def _rules(options: cfg.ConfigOpts.GroupAttr) -> reclaim_module.IdleOptions:
+    with evictions.checked('idle_after'):
+        return reclaim_module.IdleOptions(
+            options.idle_after,
+            # A day of a week: owners of idle servers are not always there.
+            max(options.end_notice, NOTICE_PART * options.idle_after),
+            evictions.ends(options).actions,
+            frozenset(options.idle_spared_projects),
+        )
+
+
+def _agents(
+    conf: cfg.ConfigOpts, rules: reclaim_module.IdleOptions
+) -> agent_reports.Idle:
+    if not rules.after_s:
+        return agent_reports.Idle(lambda _: {})
+    asked = ledger.agents(
+        conf, f'[fairness_cluster] idle_after = {rules.after_s:g}'
+    )
+    least_s = reclaim_module.SOONEST * rules.after_s
+    return agent_reports.Idle(
+        lambda host: asked.call(host, 'get_idle', at_least_s=least_s)
+    )

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Keeper of the ledger, and the client that asks agents for use."""
+
+import functools
+import math
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster import snapshot
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charging as charging_module
+from nova_fairness.cluster.usage import spending
+from nova_fairness.rpc import client
+from nova_fairness.runtime import transport
+from nova_fairness.shares import budgets
+from nova_fairness.shares import measured
+
+_ASKED_S = 5.0
+"""Longest wait for what agents measured."""
+
+
+def charging(
+    conf: cfg.ConfigOpts,
+    store: store_module.Store,
+    reader: snapshot.CloudReader,
+) -> charging_module.LedgerKeeper:
+    """Make the keeper of the ledger.
+
+    :raises ConfigurationError: if agents are to be asked and cannot be, or a
+        weight is no number of at least 0.
+    """
+    options = conf.fairness_cluster
+    measures = agent_reports.ReportedUse(_asking(conf))
+    return charging_module.LedgerKeeper(
+        store,
+        reader,
+        options.half_life,
+        _budget_terms(conf),
+        spending.SpendingGroups(
+            store,
+            options.lowest_rate,
+            options.history,
+        ),
+        measured.Charge(options.charge),
+        measures.measured,
+        _weights(conf, 'charge_weights'),
+        lambda: measures.outliers,
+    )
+
+
+def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
+    """Make the function that asks agents for used parts of the cloud.
+
+    :raises ConfigurationError: if it is to be asked and cannot be.
+    """
+    if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
+        return dict
+    asked = agents(
+        conf, f'[fairness_cluster] charge = {conf.fairness_cluster.charge}'
+    )
+    return functools.partial(_several, asked)
+
+
+def _several(asked: client.FairnessClient) -> list[Any]:
+    """Answers of some agents: those of a topic take turns.
+
+    :raises FairnessError: if none answers.
+    """
+    found, errors = client.ask_all(
+        map(str, range(agent_reports.ASKED)),
+        lambda _: asked.call(None, 'get_usage'),
+        agent_reports.ASKED,
+        _ASKED_S,
+    )
+    if not found:
+        raise next(iter(errors.values()))
+    return list(found.values())
+
+
+def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
+    """Make the client that asks agents.
+
+    :param option: that needs them, with its value.
+    :raises ConfigurationError: if they cannot be asked.
+    """
+    if not conf.transport_url:
+        raise exception.ConfigurationError(
+            f'{option} needs transport_url, by which agents are asked'
+        )
+    return client.FairnessClient(
+        transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
+        _ASKED_S,
+        conf.fairness_exchange.domain,
+    )
+
+
+def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
+    """Period, weights and charge of budgets.
+
+    :raises ConfigurationError: if a weight is no number of at least 0.
+    """
+    options = conf.fairness_cluster
+    return budgets.BudgetTerms(
+        budgets.Period(options.budget_period),
+        _weights(conf, 'budget_weights'),
+        options.preemptible_charge,
+    )
+
+
+def _weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
+    """Weights of resource classes.
+
+    :raises ConfigurationError: if one is no number of at least 0.
+    """
+    weights = dict(conf.fairness_cluster[option])
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise exception.ConfigurationError(
+                f'[fairness_cluster] {option}: expected numbers of at'
+                f' least 0, got {weight!r} for {name}'
+            )
+    return weights

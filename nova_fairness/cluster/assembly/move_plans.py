@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves: how the cluster service makes and carries them out."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+import threading
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster import service
+from nova_fairness.cluster.assembly import ledger
+from nova_fairness.cluster.move_plans import host_power
+from nova_fairness.cluster.move_plans import observation
+from nova_fairness.cluster.move_plans import plan_controller
+from nova_fairness.cluster.move_plans import plan_executor
+from nova_fairness.cluster.move_plans import registry
+from nova_fairness.cluster.move_plans.goals import empty
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import live_migrations
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import store as store_module
+
+_OFF = 'off'
+
+
+class ClosedHosts:
+    """Names of hosts that take no new work, from all sources."""
+
+    def __init__(self) -> None:
+        self._parts: list[Callable[[], Collection[str]]] = []
+
+    def add(self, part: Callable[[], Collection[str]]) -> None:
+        """Add a source of names."""
+        self._parts.append(part)
+
+    def __call__(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(name for part in self._parts for name in part())
+
+
+def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
+    """Rules that operators chose; ``None`` if nothing is planned.
+
+    :raises ConfigurationError: if choices contradict each other.
+    """
+    options = conf.fairness_plans
+    if options.mode == _OFF:
+        return None
+    goals = registry.chosen(options)
+    _power(options)
+    return plan_controller.PlanOptions(
+        plan_controller.Mode(options.mode),
+        goals,
+        empty.EmptyHostGoal.configured(options),
+        options.hold,
+        options.expiry,
+        options.rest,
+        conf.fairness_cluster.history,
+    )
+
+
+def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.HostPowerOptions:
+    command = tuple(options.power_command)
+    if command and not command[0].startswith('/'):
+        raise exception.ConfigurationError(
+            '[fairness_plans] power_command must begin with the path of a'
+            f' program, got {command[0]!r}'
+        )
+    return host_power.HostPowerOptions(
+        options.disable_empty,
+        options.hold,
+        options.spare,
+        command,
+    )
+
+
+def moving(
+    conf: cfg.ConfigOpts,
+    store: store_module.Store,
+    made: service.Service,
+    stopped: threading.Event,
+) -> plan_controller.PlanController | None:
+    """Make the controller of migration plans; ``None`` if it is off.
+
+    :raises ConfigurationError: see :func:`rules`.
+    """
+    chosen, options = rules(conf), conf.fairness_plans
+    if chosen is None:
+        return None
+    # It works beside the queue: what it asked Nova for is its own.
+
+    def clock() -> float:
+        return made.clocks.now()
+
+    queue = conf.fairness_cluster
+    api = clients.connect(queue.cloud, queue.region_name).nova
+    nova, mobility = nova_module.Nova(api), live_migrations.Mobility(api)
+    limits = plan_executor.ExecutionLimits(
+        options.at_once, options.at_once_per_host, options.longest_move
+    )
+    return plan_controller.PlanController(
+        store,
+        made,
+        nova,
+        mobility,
+        plan_executor.PlanExecutor(store.plans, nova, mobility, limits, clock),
+        host_power.HostPower(nova, _power(options), clock),
+        chosen,
+        clock,
+        stopped,
+        queue.hosts_interval,
+        _lacking(conf, chosen),
+        _shared(conf, store),
+    )
+
+
+def _shared(
+    conf: cfg.ConfigOpts, store: store_module.Store
+) -> observation.Shared:
+    """Stored hosts of the border; none if the option is gone."""
+    if not conf.fairness_partition.batch:
+        return tuple
+    return lambda: store.nodes.all()[0].values()
+
+
+def _lacking(
+    conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
+) -> agent_reports.ServerShortfall | None:
+    """Make the reader of CPU lacks; ``None`` if no goal asks agents."""
+    asking = [each.name.value for each in chosen.goals if each.asks_agents]
+    if not asking:
+        return None
+    option = f'[fairness_plans] goals = {",".join(asking)}'
+    asked = ledger.agents(conf, option)
+    return agent_reports.ServerShortfall(
+        lambda host: asked.call(host, 'get_lacking')
+    )

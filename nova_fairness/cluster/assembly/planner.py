@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Planner and terms of admission that are configured."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+import types
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.cluster import quarantine
+from nova_fairness.cluster.admission import intake
+from nova_fairness.cluster.admission import plugin_fallbacks
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.api import dry_run
+from nova_fairness.cluster.assembly import evictions
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.messages import parser
+from nova_fairness.model import eviction
+from nova_fairness.planners import weighers
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.fairqueue import planner
+from nova_fairness.planners.preemption import victims as victims_module
+from nova_fairness.planners.preemption import watermark
+
+_FALLBACK_ORDERS = ('fair_tree', 'fifo')
+"""Orders that replace one in quarantine; the last one needs no shares."""
+
+_NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
+
+
+def _order(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> order_module.Order:
+    """The order that says who is next, and those that replace it if it fails.
+
+    :raises ConfigurationError: if there is no such order, or it has no such
+        numbers.
+    """
+    options = conf.fairness_cluster
+    try:
+        wanted = plugins.load_order(options.order, options.order_parameters)
+        found = {options.order: wanted}
+        for name in _FALLBACK_ORDERS:
+            if name not in found:
+                found[name] = plugins.load_order(name)
+    except exception.PluginError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] order, order_parameters: {error}'
+        ) from error
+    return plugin_fallbacks.OrderFallbacks(found, set_aside)
+
+
+def plan(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> scheduler.Planner:
+    """Make the planner: the queue, with preemption if that is on.
+
+    :param set_aside: keeps orders and choices of victims that fail.
+    :raises ConfigurationError: if a plugin or its numbers cannot be used.
+    """
+    queued = _queue_plan(conf, _order(conf, set_aside))
+    if not conf.fairness_cluster.room_per_hour:
+        return queued
+    victims = plugin_fallbacks.VictimFallbacks(_victims(conf), set_aside)
+    return _with_preemption(conf, queued, victims)
+
+
+def trial(
+    conf: cfg.ConfigOpts,
+    set_aside: quarantine.Quarantine,
+    order: str | None = None,
+    parameters: Mapping[str, float] = _NO_PARAMETERS,
+) -> dry_run.TrialPlanner:
+    """Make a planner for one trial: a plugin that fails ends the trial.
+
+    It shares nothing with the planner of :func:`plan`, and sets nothing aside.
+
+    :param set_aside: says which of the configured plugins work now.
+    :param order: to be tried; ``None`` for the one that works now.
+    :param parameters: numbers of that order, by name.
+    :raises PluginError: if there is no such order, or it has no such numbers.
+    """
+    orders = [conf.fairness_cluster.order, *_FALLBACK_ORDERS]
+    if order is None:
+        order = _working('order', orders, set_aside)
+        if order == conf.fairness_cluster.order:
+            parameters = conf.fairness_cluster.order_parameters
+    made = plugins.load_order(order, parameters)
+    queued = _queue_plan(conf, made)
+    if not conf.fairness_cluster.room_per_hour:
+        return dry_run.TrialPlanner(queued, made)
+    victims = _victims(conf)
+    works = _working('victims', list(victims), set_aside)
+    queued = _with_preemption(conf, queued, victims[works])
+    return dry_run.TrialPlanner(queued, made)
+
+
+def _working(
+    kind: str, names: Sequence[str], set_aside: quarantine.Quarantine
+) -> str:
+    """The first plugin that is not in quarantine, or the last one."""
+    found = (
+        name
+        for name in names
+        if not set_aside.holds(quarantine.InputKind.PLUGIN, f'{kind} {name}')
+    )
+    return next(found, names[-1])
+
+
+def _victims(conf: cfg.ConfigOpts) -> dict[str, victims_module.Victims]:
+    """The configured choice of victims, and the one that replaces it.
+
+    :raises ConfigurationError: if it cannot be used.
+    """
+    wanted = conf.fairness_cluster.room_victims
+    try:
+        return {
+            name: plugins.load_victims(name)
+            for name in dict.fromkeys((wanted, 'least'))
+        }
+    except exception.PluginError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] room_victims: {error}'
+        ) from error
+
+
+def _with_preemption(
+    conf: cfg.ConfigOpts,
+    queued: scheduler.Planner,
+    victims: victims_module.Victims,
+) -> scheduler.Planner:
+    """The queue's planner, and preemption after it."""
+    options = conf.fairness_cluster
+    queued = functools.partial(
+        watermark.plan, queue=queued, upper=evictions.marks(options).upper
+    )
+    return preemption.Planner(queued, victims, evictions.preempting(options))
+
+
+def _queue_plan(
+    conf: cfg.ConfigOpts, order: order_module.Order
+) -> scheduler.Planner:
+    options = conf.fairness_cluster
+    return functools.partial(
+        planner.plan,
+        order=order,
+        backfill=planner.Backfill(
+            options.backfill_depth, options.backfill_patience
+        ),
+        rule=weighers.RULES[options.placement],
+    )
+
+
+def terms(conf: cfg.ConfigOpts) -> intake.AdmissionTerms:
+    """Terms of admission: longest wait, and marks of preemptible servers."""
+    options = conf.fairness_cluster
+    return intake.AdmissionTerms(
+        options.longest_wait or None,
+        parser.PreemptibleRules(
+            options.preemptible_marks,
+            frozenset(options.preemptible_projects),
+            frozenset(
+                map(eviction.EvictionAction, options.room_owner_actions)
+            ),
+        ),
+    )

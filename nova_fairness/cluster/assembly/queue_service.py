@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The service with all that it needs, as it is configured."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+import functools
+import os
+import socket
+import time
+
+from oslo_config import cfg
+
+from nova_fairness.cluster import clocks
+from nova_fairness.cluster import leader_election
+from nova_fairness.cluster import quarantine
+from nova_fairness.cluster import service
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.assembly import accounts
+from nova_fairness.cluster.assembly import evictions
+from nova_fairness.cluster.assembly import idle_reclaim
+from nova_fairness.cluster.assembly import ledger
+from nova_fairness.cluster.assembly import move_plans
+from nova_fairness.cluster.assembly import planner
+from nova_fairness.cluster.assembly import service_parts
+from nova_fairness.cluster.assembly import storage
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.store import store as store_module
+
+
+def assemble(
+    conf: cfg.ConfigOpts,
+    sender: dispatcher.Sender,
+    closing: move_plans.ClosedHosts,
+) -> tuple[service.Service, store_module.Store]:
+    """Make the service and its store.
+
+    :param sender: of held messages.
+    :param closing: hosts on which nothing may start.
+    :raises ConfigurationError: if an option is wrong.
+    :raises StoreError: if the store cannot be used.
+    """
+    options = conf.fairness_cluster
+    # Before anything is opened: choices are checked when they are read.
+    rules, chosen = _rules(conf), choices(conf, closing)
+    store = storage.open_store(conf)
+    outside = service_parts.Surroundings(
+        store,
+        clients.connect(options.cloud, options.region_name),
+        sender,
+        _elected(options, store),
+        clocks.Clocks(time.time, clocks.uptime_s, store.time),
+        time.monotonic,
+    )
+    made = service_parts.collaborators(outside, chosen)
+    return service.Service(made, rules), store
+
+
+def choices(
+    conf: cfg.ConfigOpts, closing: Callable[[], Collection[str]] = tuple
+) -> service_parts.Choices:
+    """Read what operators choose; nothing is opened for it.
+
+    :param closing: names hosts on which nothing may start.
+    :raises ConfigurationError: if an option is wrong.
+    """
+    options, set_aside = conf.fairness_cluster, quarantine.Quarantine()
+    # Notices of idle servers follow from the patience.
+    patience, written = evictions.patience(options), accounts.written(conf)
+    return service_parts.Choices(
+        plan=planner.plan(conf, set_aside),
+        quarantine=set_aside,
+        accounts=functools.partial(accounts.known, conf, written),
+        charging=functools.partial(ledger.charging, conf),
+        chores=evictions.chores_of(options, idle_reclaim.chosen(conf)),
+        limits=accounts.limits(options),
+        closing=closing,
+        falls_back=options.pinned_fallback,
+        past_end=options.expired_tokens == 'start',
+        binds=options.placement_binds,
+        patience=patience,
+        ends=evictions.ends(options),
+        making=evictions.making(options),
+    )
+
+
+def _elected(
+    options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
+) -> leader_election.Election:
+    """Takes part for this process."""
+    holder = f'{socket.gethostname()}:{os.getpid()}'
+    return leader_election.Election(
+        store, holder, options.lease, time.time, time.monotonic
+    )
+
+
+def _rules(conf: cfg.ConfigOpts) -> service.ServiceOptions:
+    options = conf.fairness_cluster
+    passes = options.unreadable == 'pass'
+    return service.ServiceOptions(
+        planner.terms(conf), passes, options.doubt, options.history
+    )

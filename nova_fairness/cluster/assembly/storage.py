@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The store of requests that is configured."""
+
+import pathlib
+
+from oslo_config import cfg
+
+from nova_fairness.cluster.store import store as store_module
+
+
+def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
+    """Open the store of requests.
+
+    :raises StoreError: if it cannot be used.
+    """
+    options = conf.fairness_cluster
+    return store_module.open_store(
+        options.database, pathlib.Path(options.key_file)
+    )

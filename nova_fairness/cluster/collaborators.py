@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All that a service works with.
+
+``assembly.service_parts`` makes them. A new one is a field here, and a line
+there.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+from nova_fairness.cluster import clocks as clocks_module
+from nova_fairness.cluster import leader_election
+from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.cluster import snapshot
+from nova_fairness.cluster.accounts import accounts as accounts_module
+from nova_fairness.cluster.admission import dispatcher
+from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.eviction import cycle_tasks
+from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import preemption
+from nova_fairness.cluster.eviction import time_limits
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.usage import charging as charging_module
+
+
+@dataclasses.dataclass(frozen=True)
+class Collaborators:
+    """Parts of one service; none of them knows the service.
+
+    :ivar store: of messages and requests.
+    :ivar election: says whether this process acts.
+    :ivar accounts: the share tree of the moment.
+    :ivar reader: of the cloud.
+    :ivar charging: keeps what accounts used.
+    :ivar executor: of plans.
+    :ivar nova: where servers are looked at.
+    :ivar ends: says whose time is up.
+    :ivar chores: what is done beside requests.
+    :ivar leaving: lets servers leave.
+    :ivar making: makes room.
+    :ivar plan: the planner.
+    :ivar clocks: say the time, and whether it may be wrong.
+    :ivar monotonic: seconds that never go back.
+    :ivar quarantine: of what makes a cycle fail.
+    """
+
+    store: store_module.Store
+    election: leader_election.Election
+    accounts: accounts_module.Accounts
+    reader: snapshot.CloudReader
+    charging: charging_module.LedgerKeeper
+    executor: dispatcher.Executor
+    nova: nova_module.Nova
+    ends: time_limits.TimeLimits
+    chores: cycle_tasks.CycleTasks
+    leaving: evictor.Evictor
+    making: preemption.PreemptionController
+    plan: scheduler.Planner
+    clocks: clocks_module.Clocks
+    monotonic: Callable[[], float]
+    quarantine: quarantine_module.Quarantine

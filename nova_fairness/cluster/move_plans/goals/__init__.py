@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Goals of migration plans, each in the module of its name.
+
+Start with ``goal``: the contract.
+They never ask Nova and never write the store.
+"""

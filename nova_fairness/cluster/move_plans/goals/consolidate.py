@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Goal ``consolidate``: fewer hosts are in use."""
+
+from collections.abc import Iterator
+import dataclasses
+from typing import Self
+
+from oslo_config import cfg
+
+from nova_fairness.cluster.move_plans.goals import goal
+from nova_fairness.model import plans as model
+from nova_fairness.planners.consolidation import planner
+from nova_fairness.planners.consolidation import rules as rules_module
+
+_USUAL = rules_module.USUAL
+
+
+@dataclasses.dataclass(frozen=True)
+class ConsolidationGoal(goal.PlanGoal):
+    """Hosts become empty.
+
+    :ivar least_emptied: hosts that a plan empties at least.
+    :ivar rules: how moves are looked for.
+    """
+
+    name = model.Goal.CONSOLIDATE
+    conflicts = frozenset(
+        {model.Goal.BALANCE, model.Goal.HELP, model.Goal.MARKET}
+    )
+    closes = True
+
+    least_emptied: int = 1
+    rules: rules_module.ConsolidationRules = _USUAL
+
+    @classmethod
+    def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
+        """Make the goal with the bounds of ``[fairness_plans]``."""
+        return cls(options.least_emptied, goal.consolidation_rules(options))
+
+    def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
+        """Moves that empty enough hosts."""
+        found = planner.consolidate(seen.snapshot, self.rules)
+        draft = goal.draft(self.name, '', seen.snapshot, found)
+        if draft.promised.emptied >= self.least_emptied:
+            yield draft
+
+    @classmethod
+    def is_in_vain(cls, plan: model.MigrationPlan, move: model.Move) -> bool:
+        """Whether the host that a move helps to empty cannot be emptied."""
+        return move.source in plan.empties and any(
+            each.source == move.source and goal.is_left(each)
+            for each in plan.moves
+        )

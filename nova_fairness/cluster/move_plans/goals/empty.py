@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Goal ``empty``: a host that an operator named has nothing left on it.
+
+Operators ask for its plans whatever goals they chose.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+from typing import Self
+
+from oslo_config import cfg
+
+from nova_fairness.cluster.move_plans import candidates
+from nova_fairness.cluster.move_plans.goals import goal
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.consolidation import empty
+from nova_fairness.planners.consolidation import rules as rules_module
+
+_USUAL = rules_module.USUAL
+
+
+@dataclasses.dataclass(frozen=True)
+class EmptyHostGoal(goal.PlanGoal):
+    """A host is emptied as far as can be.
+
+    :ivar rules: how moves are looked for.
+    """
+
+    name = model.Goal.EMPTY
+    closes = True
+    holds_host = True
+
+    rules: rules_module.ConsolidationRules = _USUAL
+
+    @classmethod
+    def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
+        """Make the goal with the bounds of ``[fairness_plans]``."""
+        return cls(goal.consolidation_rules(options))
+
+    def drafts(self, seen: goal.GoalInput) -> tuple[goal.Draft, ...]:
+        """Nothing: a host is emptied only when an operator asks for it."""
+        return ()
+
+    def emptied(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        known: candidates.ServerFacts,
+        host: str,
+    ) -> goal.Draft:
+        """Moves off a host as far as can be, and who stays there and why.
+
+        :param snapshot: of the cloud.
+        :param known: of its servers.
+        :param host: its name, of one that is in the snapshot.
+        """
+        seen = candidates.seen(snapshot, known)
+        found = empty.empty(seen, host, self.rules)
+        moved = {each.server for each in found.moves if each.target != host}
+        stays = tuple(
+            _stay(each, snapshot, known)
+            for each in sorted(seen.running, key=lambda each: each.uuid)
+            if each.host == host and each.uuid not in moved
+        )
+        draft = goal.draft(self.name, host, seen, found)
+        return dataclasses.replace(draft, stays=stays)
+
+    @classmethod
+    def left(
+        cls, plan: model.MigrationPlan, servers: Iterable[nova.Server]
+    ) -> list[str]:
+        """Names of servers that no move takes off the host of a plan."""
+        moved = {each.server for each in plan.moves}
+        return [
+            each.name or each.uuid
+            for each in servers
+            if each.host == plan.subject and each.uuid not in moved
+        ]
+
+    @classmethod
+    def kept(cls, plan: model.MigrationPlan) -> set[str]:
+        """UUIDs of servers whose moves off the host of a plan did not work."""
+        return {
+            each.server
+            for each in plan.moves
+            if each.source == plan.subject and goal.is_left(each)
+        }
+
+
+def _stay(
+    running: cluster.Running,
+    snapshot: cluster.ClusterSnapshot,
+    known: candidates.ServerFacts,
+) -> model.Stay:
+    """A server that stays, and why."""
+    server = known.servers.get(running.uuid)
+    cause, text = candidates.why_stays(running, snapshot, known) or (
+        model.PlanCause.NOWHERE,
+        '',
+    )
+    if cause is model.PlanCause.NOWHERE and _is_together(running):
+        cause = model.PlanCause.TOGETHER
+    return model.Stay(running.uuid, server.name if server else '', cause, text)
+
+
+def _is_together(running: cluster.Running) -> bool:
+    together = request_model.Rule.TOGETHER
+    return running.bound is not None and running.bound.rule is together

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Contract of a goal of migration plans, and the shared parts of goals."""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import ClassVar
+from typing import Self
+
+from oslo_config import cfg
+
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.planners.consolidation import displacement
+from nova_fairness.planners.consolidation import rules as rules_module
+from nova_fairness.planners.consolidation import utilisation
+from nova_fairness.planners.consolidation import waves
+
+_HARMLESS = frozenset({model.PlanCause.SERVER_GONE, model.PlanCause.ELSEWHERE})
+"""Causes of moves that were left out and whose server left its host anyway."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """Moves that are worth it.
+
+    :ivar goal: what they are for.
+    :ivar subject: the request or the host that they are for; '' without.
+    :ivar moves: in the order in which they are to be made.
+    :ivar empties: names of hosts that have nothing on them afterwards.
+    :ivar promised: what they are to bring.
+    :ivar text: the same for people, where numbers do not say it.
+    :ivar stays: servers that stay on the host that is to be emptied.
+    """
+
+    goal: model.Goal
+    subject: str
+    moves: tuple[model.Move, ...]
+    empties: tuple[str, ...]
+    promised: model.PlanOutcome
+    text: str = ''
+    stays: tuple[model.Stay, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class GoalInput:
+    """The cloud, and what is wanted of it.
+
+    :ivar snapshot: with what those servers need that may move.
+    :ivar waiting: where requests stand that do not start now, by UUID, in
+        their order.
+    :ivar at: seconds of the epoch.
+    :ivar servers: as Nova lists them, by UUID.
+    :ivar moved_at: when the last server arrived on its new host, seconds of
+        the epoch.
+    :ivar lacking: says what servers want of CPUs; ``None`` if no agent is
+        asked.
+    :ivar rates: says what is spent for servers, by UUID.
+    :ivar plans: says which plans are open, or changed since a moment, seconds
+        of the epoch.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    waiting: Mapping[str, cluster.Waiting]
+    at: float
+    servers: Mapping[str, nova.Server]
+    moved_at: float
+    lacking: agent_reports.ServerShortfall | None
+    rates: Callable[[], Mapping[str, float]]
+    plans: Callable[[float], Iterable[model.MigrationPlan]]
+
+
+class PlanGoal(abc.ABC):
+    """A goal of migration plans, with the bounds that operators chose.
+
+    A plan goes on, and is measured, when its goal is not chosen any more: so
+    class methods judge plans, which need no bounds.
+
+    :cvar name: of it.
+    :cvar conflicts: goals that would move the same servers back; one of two
+        goals names the other.
+    :cvar asks_agents: whether it needs to know what servers want of CPUs.
+    :cvar closes: whether nothing starts on hosts that its plans empty, from
+        when they begin until they are measured.
+    :cvar holds_host: whether the subject of its plans is a host that nothing
+        else uses until it is empty, and that is disabled then.
+    :cvar is_for_request: whether the subject of its plans is a request.
+    """
+
+    name: ClassVar[model.Goal]
+    conflicts: ClassVar[frozenset[model.Goal]] = frozenset()
+    asks_agents: ClassVar[bool] = False
+    closes: ClassVar[bool] = False
+    holds_host: ClassVar[bool] = False
+    is_for_request: ClassVar[bool] = False
+
+    @classmethod
+    @abc.abstractmethod
+    def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
+        """Make the goal with the bounds of ``[fairness_plans]``."""
+
+    @abc.abstractmethod
+    def drafts(self, seen: GoalInput) -> Iterable[Draft]:
+        """Moves that are worth it, those that matter most first."""
+
+    @classmethod
+    def is_of_use(
+        cls,
+        plan: model.MigrationPlan,
+        waiting: Mapping[str, cluster.Waiting],
+    ) -> bool:
+        """Whether the reason for a plan that is proposed still holds.
+
+        :param waiting: where requests stand that do not start now, by UUID.
+        """
+        return True
+
+    @classmethod
+    def is_in_vain(cls, plan: model.MigrationPlan, move: model.Move) -> bool:
+        """Whether a move that has not begun brings nothing any more."""
+        return False
+
+    @classmethod
+    def left(
+        cls, plan: model.MigrationPlan, servers: Iterable[nova.Server]
+    ) -> list[str]:
+        """Names of servers that no move takes off the host of a plan.
+
+        :param servers: of the whole cloud.
+        """
+        return []
+
+    @classmethod
+    def kept(cls, plan: model.MigrationPlan) -> set[str]:
+        """UUIDs of servers that stay on the host of a plan, though it has
+        moves for them.
+        """
+        return set()
+
+    @classmethod
+    def served(
+        cls,
+        plan: model.MigrationPlan,
+        requests: Iterable[records.RequestRecord],
+    ) -> int:
+        """Number of requests that a plan that ended has served."""
+        return 0
+
+
+def is_left(move: model.Move) -> bool:
+    """Whether a move has ended and its server is where it was."""
+    state = model.MoveState
+    return move.state is state.FAILED or (
+        move.state is state.SKIPPED and move.cause not in _HARMLESS
+    )
+
+
+def drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
+    """Moves that are worth it, those for the first goal first."""
+    for each in goals:
+        yield from (found for found in each.drafts(seen) if found.moves)
+
+
+def draft(
+    goal: model.Goal,
+    subject: str,
+    snapshot: cluster.ClusterSnapshot,
+    plan: rules_module.ConsolidationPlan,
+) -> Draft:
+    """Moves of a planner, with what they are to bring.
+
+    :param snapshot: the cloud before them.
+    """
+    before = utilisation.figures(snapshot)
+    after = utilisation.figures(utilisation.after(snapshot, plan.moves))
+    empties = tuple(sorted(before.busy - after.busy))
+    promised = model.PlanOutcome(
+        hosts_before=len(before.busy),
+        hosts_after=len(after.busy),
+        spread_before=before.spread,
+        spread_after=after.spread,
+        emptied=len(empties),
+        moves=len(plan.moves),
+        memory_mb=plan.cost_mb,
+    )
+    return Draft(goal, subject, plan.moves, empties, promised)
+
+
+def consolidation_rules(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> rules_module.ConsolidationRules:
+    """Bounds of ``[fairness_plans]`` for every search of room."""
+    return rules_module.ConsolidationRules(
+        depth=displacement.Depth(tight=options.packed_anew),
+        at_once=at_once(options),
+        dearest_mb=options.dearest or None,
+        spare=options.spare,
+    )
+
+
+def at_once(options: cfg.ConfigOpts.GroupAttr) -> waves.AtOnce:
+    """How many moves of a plan run at the same time."""
+    return waves.AtOnce(options.at_once, options.at_once_per_host)

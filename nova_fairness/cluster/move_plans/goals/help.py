@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Goal ``help``: the owner who gets least of what is due gets more."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Self
+
+from oslo_config import cfg
+
+from nova_fairness.cluster import agent_reports
+from nova_fairness.cluster.move_plans.goals import goal
+from nova_fairness.cluster.openstack import nova
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.model import tenants
+from nova_fairness.planners.tenants import planner
+from nova_fairness.shares import overview
+
+_USUAL = planner.USUAL
+
+
+@dataclasses.dataclass(frozen=True)
+class HelpGoal(goal.PlanGoal):
+    """Owners get more of the CPUs that are due.
+
+    :ivar rules: how moves are looked for.
+    """
+
+    name = model.Goal.HELP
+    asks_agents = True
+
+    rules: planner.TenantRules = _USUAL
+
+    @classmethod
+    def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
+        """Make the goal with the bounds of ``[fairness_plans]``."""
+        return cls(
+            planner.TenantRules(
+                margin=options.margin,
+                seen_s=options.seen_for,
+                at_once=goal.at_once(options),
+            )
+        )
+
+    def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
+        """Moves by which the owner with the lowest level gains enough."""
+        wants = self._wants(seen)
+        if wants is None:
+            return
+        found = planner.plan(wants, seen.at, self.rules)
+        if found.helped:
+            first = found.helped[0].owner
+            draft = goal.draft(self.name, first, wants.cloud, found.plan)
+            told = [
+                f'{each.owner} gets {each.level[1]:.2f} in place of'
+                f' {each.level[0]:.2f} of what is due'
+                for each in found.helped
+            ]
+            yield dataclasses.replace(draft, text=model.listed(told))
+
+    def _wants(self, seen: goal.GoalInput) -> tenants.Tenants | None:
+        """Wants of servers for CPUs; those that moved lately stay anyway.
+
+        ``None`` while agents have not seen for long enough how moves ended.
+        """
+        if seen.lacking is None:
+            return None
+        found = seen.lacking.tenants(seen.snapshot, {}, _shares(seen.snapshot))
+        # What agents said may be as old as they are asked seldom.
+        seen_s = self.rules.seen_s + agent_reports.LACKING_S
+        if seen.at - seen.moved_at < seen_s:
+            return None
+        return _seen_whole(found, seen.servers)
+
+
+def _seen_whole(
+    found: tenants.Tenants, servers: Mapping[str, nova.Server]
+) -> tenants.Tenants:
+    """The same without hosts where a server runs that no agent saw yet.
+
+    The wants of a new server are not known: its host seems to have room.
+    """
+    blind = {
+        each.host
+        for each in found.cloud.running
+        if each.uuid not in found.wants
+        and each.uuid in servers
+        and servers[each.uuid].status == 'ACTIVE'
+    }
+    cpus = {host: n for host, n in found.cpus.items() if host not in blind}
+    return dataclasses.replace(found, cpus=cpus)
+
+
+def _shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Parts of the cloud that are due to owners, > 0, by project and user."""
+    found: dict[str, float] = {}
+    for each in overview.standings(snapshot):
+        # An identifier of a user may hold a slash, that of a project none.
+        project, slash, user = each.account.name.partition('/')
+        owner = user if slash else project
+        found[owner] = found.get(owner, 0.0) + each.part
+    return {owner: part for owner, part in found.items() if part > 0}

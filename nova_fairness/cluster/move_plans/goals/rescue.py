@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Goal ``rescue``: a request that fits nowhere finds room."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Self
+
+from oslo_config import cfg
+
+from nova_fairness.cluster.move_plans.goals import goal
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.consolidation import planner
+from nova_fairness.planners.consolidation import rules as rules_module
+
+_LOOKED_AT = 3
+"""Requests for which a rescue is looked for at once, the next ones first."""
+
+_R = request_model.State
+_SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
+_USUAL = rules_module.USUAL
+
+
+@dataclasses.dataclass(frozen=True)
+class RescueGoal(goal.PlanGoal):
+    """A request that only lacks room gets it.
+
+    :ivar rules: how moves are looked for.
+    """
+
+    name = model.Goal.RESCUE
+    is_for_request = True
+
+    rules: rules_module.ConsolidationRules = _USUAL
+
+    @classmethod
+    def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
+        """Make the goal with the bounds of ``[fairness_plans]``."""
+        return cls(goal.consolidation_rules(options))
+
+    def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
+        """Moves for each of the next requests that lack room."""
+        for request in _lacking(seen):
+            found = planner.rescue(seen.snapshot, request, self.rules)
+            if found is not None and found.moves:
+                draft = goal.draft(
+                    self.name, request.uuid, seen.snapshot, found
+                )
+                promised = dataclasses.replace(draft.promised, served=1)
+                yield dataclasses.replace(draft, promised=promised)
+
+    @classmethod
+    def is_of_use(
+        cls,
+        plan: model.MigrationPlan,
+        waiting: Mapping[str, cluster.Waiting],
+    ) -> bool:
+        """Whether the request of a plan waits."""
+        return plan.subject in waiting
+
+    @classmethod
+    def served(
+        cls,
+        plan: model.MigrationPlan,
+        requests: Iterable[records.RequestRecord],
+    ) -> int:
+        """1 if the request of a plan starts or runs, otherwise 0."""
+        return sum(
+            each.request.uuid == plan.subject and each.request.state in _SERVED
+            for each in requests
+        )
+
+
+def _lacking(seen: goal.GoalInput) -> list[request_model.Request]:
+    """The next requests that only lack room.
+
+    Preemptible ones use what is left: no server moves for them.
+    """
+    by_uuid = {each.uuid: each for each in seen.snapshot.requests}
+    found = [
+        by_uuid[uuid]
+        for uuid, place in seen.waiting.items()
+        if place.why.reason in reason.LACKS_ROOM
+        and uuid in by_uuid
+        and not by_uuid[uuid].is_preemptible
+    ]
+    return found[:_LOOKED_AT]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Events of requests, as they are stored.
+
+The row of a request is its event of now. It is copied before it is changed.
+So no change is without its event: a process that dies in between leaves a copy
+of what is still so, and the next one replaces it. Both at once would be a
+transaction, and a process that stops in a transaction holds locks.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import history
+from nova_fairness.model import request as request_model
+
+FIRST_KEPT = 20
+LAST_KEPT = 60
+"""Events of one request that are kept, of its first and of its last ones."""
+
+_EVENTS, _REQUESTS = tables.EVENTS, tables.REQUESTS
+_LONGEST = 255
+_READ_AT_ONCE = 10_000
+"""Requests in one statement; PostgreSQL takes 65,535 parameters."""
+
+_SAME = ('stage', 'state', 'reason', 'subject', 'numbers')
+
+
+class EventTable:
+    """The table of events.
+
+    :param rows: of the database.
+    """
+
+    def __init__(self, rows: database.Tables) -> None:
+        self._tables = rows
+
+    def keep(
+        self,
+        uuids: Collection[str],
+        now: float,
+        condition: sa.ColumnElement[bool],
+    ) -> None:
+        """Keep what some requests are, before they are something else.
+
+        :param uuids: of the requests.
+        :param now: when it is over, seconds of the epoch.
+        :param condition: on their rows, and on the leader.
+        """
+        if not uuids:
+            return
+        self._make_room(uuids)
+        is_short = sa.func.length(_REQUESTS.c.hosts) <= _LONGEST
+        hosts = sa.case((is_short, _REQUESTS.c.hosts), else_=sa.null())
+        columns = {
+            'request': _REQUESTS.c.uuid,
+            **{name: _REQUESTS.c[name] for name in _SAME},
+            'at': _REQUESTS.c.stage_at,
+            'until': sa.literal(now, sa.Double),
+            'hosts': hosts,
+        }
+        found = sa.select(*columns.values()).where(
+            _REQUESTS.c.uuid.in_(uuids), condition
+        )
+        self._tables.copy(_EVENTS, list(columns), found)
+
+    def _make_room(self, uuids: Collection[str]) -> None:
+        """Remove what is too much, and copies whose change was not made."""
+        newest = (
+            sa.select(_REQUESTS.c.stage)
+            .where(_REQUESTS.c.uuid == _EVENTS.c.request)
+            .scalar_subquery()
+        )
+        stage = _EVENTS.c.stage
+        is_too_much = sa.and_(stage >= FIRST_KEPT, stage <= newest - LAST_KEPT)
+        self._tables.update(
+            sa.delete(_EVENTS).where(
+                _EVENTS.c.request.in_(uuids),
+                sa.or_(is_too_much, stage == newest),
+            )
+        )
+
+    def of(
+        self, uuids: Collection[str]
+    ) -> dict[str, list[history.HistoryEvent]]:
+        """Events of some requests, the oldest first, by UUID."""
+        named = list(uuids)
+        found: dict[str, list[history.HistoryEvent]] = {
+            uuid: [] for uuid in named
+        }
+        for first in range(0, len(named), _READ_AT_ONCE):
+            some = named[first : first + _READ_AT_ONCE]
+            for uuid, event in [*self._past(some), *self._now(some)]:
+                found[uuid].append(event)
+        return found
+
+    def _past(
+        self, uuids: list[str]
+    ) -> list[tuple[str, history.HistoryEvent]]:
+        query = (
+            sa.select(_EVENTS)
+            .join(_REQUESTS, _REQUESTS.c.uuid == _EVENTS.c.request)
+            .where(
+                _EVENTS.c.request.in_(uuids),
+                _EVENTS.c.stage < _REQUESTS.c.stage,
+            )
+            .order_by(_EVENTS.c.request, _EVENTS.c.stage)
+        )
+        rows = self._tables.select(query)
+        return self._tables.made('events', 'request', rows, _event)
+
+    def _now(self, uuids: list[str]) -> list[tuple[str, history.HistoryEvent]]:
+        columns = (_REQUESTS.c[name] for name in (*_SAME, 'uuid', 'hosts'))
+        query = sa.select(
+            *columns,
+            _REQUESTS.c.stage_at.label('at'),
+            sa.null().label('until'),
+        ).where(_REQUESTS.c.uuid.in_(uuids))
+        rows = self._tables.select(query)
+        return self._tables.made('requests', 'uuid', rows, _event)
+
+    def remove(self, uuids: Collection[str]) -> None:
+        """Forget events of some requests."""
+        self._tables.update(
+            sa.delete(_EVENTS).where(_EVENTS.c.request.in_(uuids))
+        )
+
+
+def _event(row: Mapping[str, Any]) -> history.HistoryEvent:
+    return history.stage(
+        request_model.State(row['state']),
+        records.why_of(row),
+        row['at'],
+        row['until'],
+        records.hosts_of(row['hosts']),
+    )

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All tables of this version, in a database that has none."""
+
+from nova_fairness.cluster.store import tables
+from nova_fairness.cluster.store.migrations import changes
+
+revision = 'v1_tables'
+down_revision = None
+
+
+def upgrade() -> None:
+    """Make the tables, their indexes, and the rows that are only changed."""
+    for table in tables.METADATA.sorted_tables:
+        changes.create_table(table, tables.ONLY.get(table.name))

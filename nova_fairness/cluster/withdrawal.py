@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Removal of what the cluster service wrote into Nova and the batch system."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import functools
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.batch import system
+from nova_fairness.cluster.eviction import notice_channels
+from nova_fairness.cluster.move_plans import plan_executor
+from nova_fairness.cluster.openstack import clients
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.cluster.openstack import paging
+
+WRITTEN = (
+    *notice_channels.KEYS,
+    plan_executor.MOVED,
+    plan_executor.MOVING,
+    nova_module.TTL_OURS,
+)
+"""Metadata of servers that only this product writes; other keys that begin
+with ``fairness:`` are their owners'."""
+
+_FAULTS = exception.CloudError, exception.BatchError
+
+_Removable = tuple[str, Callable[[], None]]
+"""A sentence about a thing that is left, and what removes it."""
+
+
+class Withdrawal:
+    """Opens closed hosts and removes metadata; each thing on its own.
+
+    Hosts that were closed for another reason stay closed, and metadata that
+    owners wrote stay. A second removal finds nothing.
+
+    :param api: of Nova.
+    :param batch: whose nodes are opened, too; ``None`` if there is none.
+    :param tell: called with a sentence for each thing that was removed.
+    """
+
+    def __init__(
+        self,
+        api: clients.Api,
+        batch: system.BatchSystem | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._api = api
+        self._nova = nova_module.Nova(api)
+        self._batch = batch
+        self._tell = tell
+
+    def remove(self) -> list[str]:
+        """Remove all that can be removed.
+
+        :returns: a sentence for each thing that could not be removed, and for
+            each kind of things that could not be looked for.
+        """
+        left: list[str] = []
+        for kind, look in (
+            ('hosts of Nova', self._hosts),
+            ('nodes of the batch system', self._nodes),
+            ('metadata of servers', self._marked),
+        ):
+            try:
+                for thing, remove in look():
+                    left += self._removed(thing, remove)
+            except _FAULTS as error:
+                left.append(f'{kind}: not looked for: {error}')
+        return left
+
+    def _removed(self, thing: str, remove: Callable[[], None]) -> list[str]:
+        """Remove one thing; a sentence if that is not possible."""
+        try:
+            remove()
+        except _FAULTS as error:
+            return [f'{thing}: not removed: {error}']
+        self._tell(thing)
+        return []
+
+    def _marked(self) -> Iterator[_Removable]:
+        path = '/servers/detail?all_tenants=1'
+        for server in paging.listed(self._api, path, 'servers'):
+            yield from self._metadata(server)
+
+    def _hosts(self) -> Iterator[_Removable]:
+        for host, service in sorted(self._nova.services().items()):
+            if service.ours:
+                yield (
+                    f'host {host}: enabled, was: {service.reason}',
+                    functools.partial(self._nova.enable, service),
+                )
+
+    def _nodes(self) -> Iterator[_Removable]:
+        if self._batch is None:
+            return
+        for host, place in sorted(self._batch.look().places.items()):
+            if place.ours:
+                yield (
+                    f'node {host}: undrained, was: {place.reason}',
+                    functools.partial(self._batch.undrain, host),
+                )
+
+    def _metadata(self, server: Mapping[str, Any]) -> Iterator[_Removable]:
+        uuid, has = server['id'], server.get('metadata') or {}
+        keys = [key for key in WRITTEN if key in has]
+        ours = has.get(nova_module.TTL_OURS)
+        if ours is not None and has.get(nova_module.TTL) == ours:
+            keys.insert(0, nova_module.TTL)
+        for key in keys:
+            yield (
+                f'server {server.get("name")} ({uuid}): {key} removed',
+                functools.partial(self._nova.unmark, uuid, key),
+            )

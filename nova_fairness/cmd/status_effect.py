@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``nova-fairness-status effect``: do CPU weights work on this host?
+
+Two groups with groups inside, as libvirt makes them for VMs, compete for one
+CPU. Their tasks sleep and wake as threads of VCPUs do, and the weights are
+written again and again as an agent writes them.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import NoReturn
+
+from nova_fairness.apply.cgroup import control
+from nova_fairness.apply.cgroup import files
+from nova_fairness.model import cgroup
+
+DURATION_S = 5.0
+
+NAME = 'nova-fairness-effect'
+"""The group that holds all others of the test."""
+
+ASKED = {'heavy': 0.25, 'light': 0.75}
+"""Share of the CPU by group."""
+
+NEAR = 0.05
+"""Difference of shares that sleeping tasks and a short time explain."""
+
+INNER = {
+    'emulator': (0.0005, 0.004),
+    'vcpu0': (0.008, 0.001),
+    'vcpu1': (0.030, 0.001),
+}
+"""Seconds of CPU time that the task of each inner group needs before it
+sleeps, and seconds that it sleeps."""
+
+_CHILDREN = 'cgroup.subtree_control'
+_REWRITE_S = 0.05
+_GRACE_S = 30.0
+_TASK = """
+import os, sys, time
+work_s, sleep_s, duration_s = map(float, sys.argv[1:4])
+os.sched_setaffinity(0, {int(sys.argv[4])})
+with open(sys.argv[5], 'w') as procs:
+    procs.write('0')
+sys.stdin.readline()
+began, end = time.process_time(), time.monotonic() + duration_s
+while time.monotonic() < end:
+    until = time.process_time() + work_s
+    while time.process_time() < until and time.monotonic() < end:
+        pass
+    time.sleep(sleep_s)
+print(time.process_time() - began)
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuHierarchy:
+    """Where groups with CPU weights are made.
+
+    :ivar top: directory in which they are made.
+    :ivar name: of the file that holds a weight.
+    """
+
+    top: pathlib.Path
+    name: str
+
+    @property
+    def is_unified(self) -> bool:
+        """Whether it is that of version 2."""
+        return self.name == files.CPU_WEIGHT
+
+    def weight(self, share: float) -> int:
+        """Weight of one of two groups that asks for a share of the CPU."""
+        return round(files.FILES[self.name].default * len(ASKED) * share)
+
+
+def run(duration_s: float = DURATION_S) -> int:
+    """Measure, print shares and a verdict.
+
+    :returns: 0 if the groups got what was asked, 1 if they got something
+        between that and equal parts, 2 if the weights have no effect.
+    :raises OSError: if the groups cannot be made.
+    :raises ControlUnavailable: if this host has no CPU controller.
+    """
+    kept = signal.signal(signal.SIGTERM, _end)
+    try:
+        got = measure(_hierarchy(), duration_s)
+    finally:
+        signal.signal(signal.SIGTERM, kept)
+    lines = [
+        f'{name}: asked {share:.0%}, got {got[name]:.1%} of one CPU'
+        for name, share in ASKED.items()
+    ]
+    code, verdict = judge(got['light'])
+    lines.append(f'Linux {os.uname().release}: {verdict}')
+    sys.stdout.write('\n'.join(lines) + '\n')
+    return code
+
+
+def judge(light: float) -> tuple[int, str]:
+    """Compare the share of the light group with the one asked for."""
+    off = light - ASKED['light']
+    if abs(off) <= NEAR:
+        return 0, 'CPU weights work'
+    if light <= 0.5 + NEAR:
+        return 2, (
+            'CPU weights have no effect; see the check Kernel of '
+            'nova-fairness-status upgrade check'
+        )
+    return 1, (
+        f'CPU weights work in part: the light group is off by {off:+.1%}; '
+        'run it again while the host has little to do, then see the check '
+        'Kernel of nova-fairness-status upgrade check'
+    )
+
+
+def measure(hierarchy: CpuHierarchy, duration_s: float) -> dict[str, float]:
+    """Let two groups compete for one CPU.
+
+    :returns: the part of their CPU time that each got, by name.
+    """
+    with contextlib.ExitStack() as ends:
+        groups = ends.enter_context(_groups(hierarchy))
+        tasks = [
+            (name, ends.enter_context(_task(group / each, duration_s)))
+            for name, group in groups.items()
+            for each in INNER
+        ]
+        for _, task in tasks:
+            _start(task)
+        _rewrite(hierarchy, groups, duration_s)
+        used = dict.fromkeys(groups, 0.0)
+        for name, task in tasks:
+            used[name] += float(task.communicate(timeout=_GRACE_S)[0])
+    total = sum(used.values())
+    return {name: each / total for name, each in used.items()}
+
+
+def _hierarchy() -> CpuHierarchy:
+    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_bytes())
+    _, name = control.CpuShares().availability()
+    place = mounts[files.FILES[name].controller].path
+    return CpuHierarchy(pathlib.Path(place), name)
+
+
+@contextlib.contextmanager
+def _groups(hierarchy: CpuHierarchy) -> Iterator[dict[str, pathlib.Path]]:
+    """Make the groups, and remove them again.
+
+    Groups that an earlier run left are removed if they hold no task.
+    """
+    top = hierarchy.top / NAME
+    outer = [top, *(top / name for name in ASKED)]
+    inner = [top / name / each for name in ASKED for each in INNER]
+    _remove([*outer, *inner])
+    with _delegated(hierarchy):
+        try:
+            for group in (*outer, *inner):
+                group.mkdir()
+                if hierarchy.is_unified and group in outer:
+                    (group / _CHILDREN).write_text('+cpu')
+            yield {name: top / name for name in ASKED}
+        finally:
+            _remove([*outer, *inner])
+
+
+def _remove(groups: list[pathlib.Path]) -> None:
+    for group in reversed(groups):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+@contextlib.contextmanager
+def _delegated(hierarchy: CpuHierarchy) -> Iterator[None]:
+    """Let groups below the top have weights; version 1 always does."""
+    path = hierarchy.top / _CHILDREN
+    if not hierarchy.is_unified or 'cpu' in path.read_text('ascii').split():
+        yield
+        return
+    path.write_text('+cpu')
+    try:
+        yield
+    finally:
+        # Others may have begun to need it.
+        with contextlib.suppress(OSError):
+            path.write_text('-cpu')
+
+
+@contextlib.contextmanager
+def _task(
+    group: pathlib.Path, duration_s: float
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a task that joins a group and waits for a line."""
+    work_s, sleep_s = INNER[group.name]
+    numbers = (work_s, sleep_s, duration_s, max(os.sched_getaffinity(0)))
+    command = [sys.executable, '-I', '-S', '-c', _TASK]
+    task = subprocess.Popen(
+        [*command, *map(str, numbers), str(group / 'cgroup.procs')],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Ctrl-C is for this program, which ends its tasks.
+        start_new_session=True,
+    )
+    try:
+        yield task
+    finally:
+        with task:
+            task.kill()
+
+
+def _start(task: subprocess.Popen[str]) -> None:
+    if task.stdin is not None:
+        task.stdin.write('\n')
+        task.stdin.flush()
+
+
+def _rewrite(
+    hierarchy: CpuHierarchy,
+    groups: Mapping[str, pathlib.Path],
+    duration_s: float,
+) -> None:
+    """Write the weights now and again until the time is over."""
+    end = time.monotonic() + duration_s
+    one_more = 0
+    while time.monotonic() < end:
+        for name, group in groups.items():
+            weight = hierarchy.weight(ASKED[name]) + one_more
+            (group / hierarchy.name).write_text(str(weight))
+        one_more = 1 - one_more
+        time.sleep(_REWRITE_S)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    del frame
+    raise SystemExit(128 + number)

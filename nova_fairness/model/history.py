@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""History of a request: what happened to it, and why it waited."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import enum
+from typing import Any
+
+from nova_fairness.model import eviction
+from nova_fairness.model import moments
+from nova_fairness.model import plans
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+_R, _S = reason.Reason, request_model.State
+
+
+class EventKind(enum.Enum):
+    """Kinds of events. The words are an interface."""
+
+    SUBMITTED = 'submitted'
+    """Nova took the request."""
+
+    HELD = 'held'
+    """It waited for one reason."""
+
+    ROOM_MADE = 'room_made'
+    """Room was promised to it, and others left for it."""
+
+    DISPATCHED = 'dispatched'
+    """It was sent to Nova."""
+
+    ACTIVE = 'active'
+    MIGRATED = 'migrated'
+    """A server went to another host while it ran."""
+
+    NOTIFIED = 'notified'
+    """An owner was told that a server leaves."""
+
+    EVICTED = 'evicted'
+    """The room of a server was free."""
+
+    RETURNED = 'returned'
+    """A server that made room ran again."""
+
+    ENDED = 'ended'
+    CANCELLED = 'cancelled'
+    EXPIRED = 'expired'
+    FAILED = 'failed'
+
+
+_K = EventKind
+
+_OF_STATE = {
+    _S.HELD: _K.HELD,
+    _S.RESERVED: _K.HELD,
+    _S.SENDING: _K.DISPATCHED,
+    _S.STARTING: _K.DISPATCHED,
+    _S.ACTIVE: _K.ACTIVE,
+    _S.ENDED: _K.ENDED,
+    _S.CANCELLED: _K.CANCELLED,
+    _S.EXPIRED: _K.EXPIRED,
+    _S.FAILED: _K.FAILED,
+}
+_HAS_HOST = frozenset({_K.DISPATCHED, _K.ACTIVE})
+_WAITS = frozenset({_K.HELD, _K.ROOM_MADE})
+_FINAL = frozenset({_K.ENDED, _K.CANCELLED, _K.EXPIRED, _K.FAILED})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """An event of a request.
+
+    :ivar at: when it began, seconds of the epoch.
+    :ivar kind: of it.
+    :ivar until: when it was over, seconds of the epoch; ``None`` if it lasts,
+        or takes no time.
+    :ivar why: reason; ``None`` without.
+    :ivar hosts: names where it was; empty if none is known.
+    :ivar server: UUID of the only server that it is about; '' for all.
+    """
+
+    at: float
+    kind: EventKind
+    until: float | None = None
+    why: reason.Why | None = None
+    hosts: tuple[str, ...] = ()
+    server: str = ''
+
+
+def stage(
+    state: request_model.State,
+    why: reason.Why,
+    at: float,
+    until: float | None,
+    hosts: Sequence[str] = (),
+) -> HistoryEvent:
+    """The event of a request that came into a state, or got another reason.
+
+    :param at: seconds of the epoch.
+    :param until: the same; ``None`` while it lasts.
+    :param hosts: where it was sent.
+    """
+    kind = _OF_STATE[state]
+    if kind is _K.HELD and why.reason is _R.ROOM_IS_MADE:
+        kind = _K.ROOM_MADE
+    if kind in _FINAL:
+        until = None
+    return HistoryEvent(
+        at, kind, until, why, tuple(hosts) * (kind in _HAS_HOST)
+    )
+
+
+def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
+    """Events of one time that a server was to leave."""
+    times = (
+        (leave.told_at, _K.NOTIFIED),
+        (leave.gone_at, _K.EVICTED),
+        (leave.returned_at, _K.RETURNED),
+    )
+    return [
+        HistoryEvent(at, kind, why=leave.why, server=leave.server)
+        for at, kind in times
+        if at is not None
+    ]
+
+
+def of_moves(
+    moves: Iterable[plans.Move], servers: Iterable[str]
+) -> list[HistoryEvent]:
+    """Migrations of some servers.
+
+    :param moves: of all plans.
+    :param servers: UUIDs.
+    """
+    wanted = frozenset(servers)
+    return [
+        HistoryEvent(
+            move.ended_at,
+            _K.MIGRATED,
+            hosts=(move.source, move.target),
+            server=move.server,
+        )
+        for move in moves
+        if move.server in wanted
+        and move.state is plans.MoveState.MOVED
+        and move.ended_at is not None
+    ]
+
+
+def facts(
+    event: HistoryEvent, audience: reason.Audience, project: str
+) -> dict[str, Any]:
+    """Facts of an event for answers, JSON types.
+
+    :param audience: of the reader.
+    :param project: of the reader: that of the request.
+    """
+    told = event.why and reason.told(event.why, audience, project)
+    sees_hosts = audience is reason.Audience.OPERATOR
+    return {
+        'at': moments.answer(event.at),
+        'until': moments.answer(event.until),
+        'kind': event.kind.value,
+        'server': event.server or None,
+        'reason': told.reason.value if told else None,
+        'explanation': told.sentence if told else None,
+        'hosts': list(event.hosts) if sees_hosts else [],
+    }
+
+
+def waited(
+    events: Iterable[HistoryEvent], now: float
+) -> list[tuple[str, float]]:
+    """Sum up the waits of a request by their purpose, the longest first.
+
+    :param events: of the request, the oldest first.
+    :param now: seconds of the epoch; a wait that lasts counts up to it.
+    :returns: purposes, as words that follow on a span of time, and seconds.
+    """
+    sums: dict[str, float] = {}
+    last: float | None = None
+    for each in events:
+        if last is not None:
+            _count(sums, _UNKNOWN, each.at - last)
+        last = None
+        if each.kind in _WAITS and each.why:
+            last = now if each.until is None else each.until
+            _count(sums, _purpose(each.why), last - each.at)
+    return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _count(sums: dict[str, float], purpose: str, span_s: float) -> None:
+    sums[purpose] = sums.get(purpose, 0.0) + max(span_s, 0.0)
+
+
+def sentence(waits: Iterable[tuple[str, float]]) -> str:
+    """Say why a request waited; '' if it did for less than a minute each.
+
+    :param waits: from :func:`waited`.
+    """
+    parts = [
+        f'{_span(span_s)} {purpose}'
+        for purpose, span_s in waits
+        if span_s >= _LEAST_S
+    ]
+    return f'waited {"; ".join(parts)}' if parts else ''
+
+
+_LEAST_S = 60.0
+"""A shorter wait for one reason is not told."""
+
+_UNKNOWN = 'for reasons that are not kept'
+
+_PURPOSES: Mapping[reason.Reason, str] = {
+    _R.NOT_PLANNED: 'for the service to look at it',
+    _R.HELD_BY_OPERATOR: 'for an operator to end a hold',
+    _R.HELD_BY_OWNER: 'for a member of its project to end a hold',
+    _R.NO_HOST_MATCHES: 'for a host that matches',
+    _R.TOO_LARGE: 'for a host that is large enough',
+    _R.GROUP_TOO_LARGE: 'for enough hosts that match',
+    _R.OVER_CEILING: 'for its project to use less',
+    _R.OVER_ACCOUNT_CEILING: 'for its account to use less',
+    _R.OVER_BORROWING_LIMIT: 'for its account to borrow less',
+    _R.BUDGET_SPENT: 'for a new budget',
+    _R.ACCOUNT_SET_ASIDE: 'for a limit to be mended',
+    _R.WINDOW_CLOSED: 'for the times at which requests start',
+    _R.OVER_SHARED_PART: 'for a larger shared part',
+    _R.LEFT_TO_NOVA: 'for Nova',
+    _R.NOMINAL_IS_LENT: 'for what its account owns and others used',
+    _R.SHARED_PART_TAKEN: 'for others to use less of the shared part',
+    _R.NO_ROOM: 'for room on a host',
+    _R.GROUP_HAS_NO_ROOM: 'for room for all of its servers',
+    _R.GROUP_IS_FULL: 'for servers of its group to end',
+    _R.ROOM_IN_VAIN: 'after room was made for its project in vain',
+    _R.LEAVING_IS_LIMITED: 'for servers that may leave only later',
+    _R.ROOM_IS_MADE: 'for servers to leave for it',
+    _R.BEHIND_OTHERS: 'for its turn',
+    _R.BEYOND_DEPTH: 'for its turn',
+    _R.KEEPS_FREE: 'for room beyond what is kept free',
+    _R.ROOM_KEPT: 'for its start',
+    _R.ROOM_LOST: 'after its room was gone',
+    _R.UNREADABLE: 'since its message cannot be read',
+    _R.QUARANTINED: 'after the service failed on it',
+}
+"""Purposes of a wait by its reason; words for everybody."""
+
+_COMMON = frozenset({'VCPU', 'MEMORY_MB', 'DISK_GB'})
+"""Classes that every host has."""
+
+
+def purpose(token: str) -> str:
+    """Say for what a request waits, in words that follow on "it waits".
+
+    :param token: of the reason.
+    """
+    known = {each.value: text for each, text in _PURPOSES.items()}
+    return known.get(token, token.replace('_', ' '))
+
+
+def _purpose(why: reason.Why) -> str:
+    text = purpose(why.reason.value)
+    if why.reason is not _R.NO_ROOM:
+        return text
+    if why.subject in _COMMON:
+        return f'{text}: {why.subject}'
+    return f'for room on hosts with {why.subject}'
+
+
+def _span(span_s: float) -> str:
+    """Write seconds as days, hours and minutes: two of them at most."""
+    minutes = round(span_s / 60)
+    parts = (
+        (minutes // 1440, 'd'),
+        (minutes // 60 % 24, 'h'),
+        (minutes % 60, 'min'),
+    )
+    told = [f'{n} {unit}' for n, unit in parts if n]
+    return ' '.join(told[:2])

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The standing of a request and its servers, as a word and in words."""
+
+from collections.abc import Collection
+import dataclasses
+import enum
+
+from nova_fairness.model import cluster
+from nova_fairness.model import eviction
+from nova_fairness.model import moments
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+_S = request_model.State
+
+
+class Word(enum.Enum):
+    """Standings of requests. The words are an interface."""
+
+    WAITS = 'waits'
+    STARTS = 'starts'
+    RUNS = 'runs'
+    MOVES = 'moves'
+    """A server is on its way to another host."""
+
+    LEAVES = 'leaves'
+    """A server leaves soon, or leaves now."""
+
+    AWAY = 'away'
+    """A server was shelved for others, and returns by itself."""
+
+    ENDED = 'ended'
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Facts about a request beside its row.
+
+    :ivar place: of one that waits; ``None`` of others.
+    :ivar estimate: of its start; ``None`` if none is known.
+    :ivar leaves: how far its servers have left.
+    :ivar moving: UUIDs of servers that are being migrated.
+    :ivar plan: UUID of the plan that would give it room and waits for an
+        operator; ``None`` without.
+    """
+
+    place: cluster.Waiting | None = None
+    estimate: cluster.Estimate | None = None
+    leaves: Collection[eviction.Eviction] = ()
+    moving: Collection[str] = ()
+    plan: str | None = None
+
+
+def of(
+    request: request_model.Request,
+    why: reason.Why,
+    known: Known,
+    audience: reason.Audience,
+) -> tuple[Word, str]:
+    """The standing of a request.
+
+    :param why: it waits, runs or ended.
+    :param audience: of the reader.
+    :returns: the word, and words that follow on the name of a server.
+    """
+    sentence = reason.told(why, audience, request.project).sentence
+    if request.state is _S.HELD:
+        return Word.WAITS, _waits(request, sentence, known, audience)
+    if request.state in request_model.FINAL:
+        return Word.ENDED, f'{request.state.value}: {sentence}'
+    if why.reason is reason.Reason.SERVER_DELETED:
+        return Word.ENDED, 'ends: its server was deleted'
+    if request.state is not _S.ACTIVE:
+        return Word.STARTS, 'is being started'
+    return _active(request, known, audience)
+
+
+def away(leave: eviction.Eviction) -> bool:
+    """Whether a server was shelved for others and returns by itself."""
+    return leave.state is eviction.EvictionState.GONE and _returns(leave)
+
+
+def _waits(
+    request: request_model.Request,
+    sentence: str,
+    known: Known,
+    audience: reason.Audience,
+) -> str:
+    begin = 'waits'
+    if request.origin is request_model.Origin.UNSHELVE:
+        begin = 'is shelved and waits for its turn'
+    place = known.place
+    at = f'{_ordinal(place.position)}, ' if place else ''
+    told = [f'{begin}: {at}{sentence}']
+    if known.estimate:
+        told.append(
+            f'it starts at about {moments.sentence(known.estimate.p50)}'
+        )
+    if known.plan and audience is reason.Audience.OPERATOR:
+        told.append(
+            f'plan {known.plan} would give it room and waits for approval'
+        )
+    elif known.plan:
+        told.append(
+            'a plan of moves would give it room and waits for the approval of'
+            ' an operator'
+        )
+    return '; '.join(told)
+
+
+def _active(
+    request: request_model.Request, known: Known, audience: reason.Audience
+) -> tuple[Word, str]:
+    going = [each for each in known.leaves if each.state in eviction.GOING]
+    if going:
+        first = min(going, key=lambda each: each.at)
+        text = _leaves(first, audience)
+        return Word.LEAVES, text + _part(len(going), request)
+    gone = [each for each in known.leaves if away(each)]
+    if gone:
+        why = reason.told(gone[0].why, audience, gone[0].project).sentence
+        text = f'is shelved ({why}), and returns by itself'
+        return Word.AWAY, text + _part(len(gone), request)
+    moving = sum(uuid in known.moving for uuid in request.servers)
+    if moving:
+        text = 'is being migrated to another host'
+        return Word.MOVES, text + _part(moving, request)
+    return Word.RUNS, 'runs'
+
+
+_DONE = {
+    eviction.EvictionAction.STOP: 'stopped',
+    eviction.EvictionAction.SUSPEND: 'suspended',
+    eviction.EvictionAction.SHELVE: 'shelved',
+    eviction.EvictionAction.SNAPSHOT_DELETE: 'kept as an image and deleted',
+    eviction.EvictionAction.DELETE: 'deleted',
+}
+
+
+def _leaves(leave: eviction.Eviction, audience: reason.Audience) -> str:
+    why = reason.told(leave.why, audience, leave.project).sentence
+    soon = leave.state in eviction.UNTOUCHED
+    when = f'at {moments.sentence(leave.at)}' if soon else 'now'
+    text = f'leaves {when} ({why}): it is {_DONE[leave.action]} then'
+    return f'{text}, and returns by itself' if _returns(leave) else text
+
+
+def _returns(leave: eviction.Eviction) -> bool:
+    shelves = leave.action is eviction.EvictionAction.SHELVE
+    return shelves and leave.cause in eviction.COME_BACK
+
+
+def _part(count: int, request: request_model.Request) -> str:
+    total = len(request.servers)
+    return '' if total == 1 else f' ({count} of its {total} servers)'
+
+
+def _ordinal(n: int) -> str:
+    last = {1: 'st', 2: 'nd', 3: 'rd'}
+    is_teen = n % 100 in (11, 12, 13)
+    return f'{n}{"th" if is_teen else last.get(n % 10, "th")}'

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Waits of past requests, replayed with other shares or another order.
+
+Room is given again as it was: whenever a request was sent, the part of the
+cloud that its servers have becomes free for those that wait at that moment.
+The order says which of them is first. One that needs more than is free keeps
+the rest, and no other request passes it.
+
+So the same requests start on the same room, in another sequence. Hosts, server
+groups, ceilings, budgets and guaranteed parts do not count, and the ledger is
+empty at the begin. That makes waits that are good for a comparison of two
+replays only.
+"""
+
+from collections.abc import Generator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import estimates
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.shares import ledger
+from nova_fairness.shares import tree as tree_module
+
+_ROUNDING = 1e-9
+"""Part of the cloud by which sums of parts may be off."""
+
+Waits = Mapping[str, float]
+"""Seconds by UUID of the request."""
+
+Steps = Generator[None, None, Waits]
+"""A step for every request."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PastRequest:
+    """A request that was sent to Nova.
+
+    :ivar request: as it was asked for.
+    :ivar sent_at: seconds of the epoch.
+    :ivar lasted_s: seconds from then to its end, or until now; >= 0.
+    """
+
+    request: request_model.Request
+    sent_at: float
+    lasted_s: float
+
+
+def waits(
+    past: Sequence[PastRequest],
+    snapshot: cluster.ClusterSnapshot,
+    order: order_module.Order,
+    kept: estimates.Kept,
+) -> Steps:
+    """Replay requests; each priority class has the room of its own.
+
+    :param past: requests, in any sequence.
+    :param snapshot: has the accounts and the capacity.
+    :param order: says which request is next.
+    :param kept: how use fades.
+    :returns: seconds that each waits in the replay.
+    :raises PluginMisbehaved: if the order fails.
+    """
+    found: dict[str, float] = {}
+    for band in request_model.Band:
+        those = [each for each in past if each.request.band is band]
+        found |= yield from _Replay(those, snapshot, order, kept).run()
+    return found
+
+
+class _Replay:
+    """One replay of the requests of one priority class."""
+
+    def __init__(
+        self,
+        past: Sequence[PastRequest],
+        snapshot: cluster.ClusterSnapshot,
+        order: order_module.Order,
+        kept: estimates.Kept,
+    ) -> None:
+        self._past, self._order, self._kept = past, order, kept
+        users = {(e.request.project, e.request.user) for e in past}
+        named = tree_module.completed(snapshot.accounts, (), users)
+        self._parents = {each.name: each.parent for each in named}
+        above = {
+            name for each in past for name in self._above(each.request.account)
+        }
+        # Accounts that want nothing change no part, and cost time.
+        self._cloud = dataclasses.replace(
+            snapshot,
+            requests=(),
+            used={},
+            running=(),
+            granted={},
+            wanting=frozenset(),
+            accounts=tuple(e for e in named if e.name in above),
+        )
+        capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+        self._parts = {
+            each.request.uuid: ledger.parts(
+                len(each.request.servers)
+                * cluster.vector(
+                    dict(each.request.demand.amounts), snapshot.classes
+                ).astype(np.float64),
+                capacity,
+            )
+            for each in past
+        }
+        self._room, self._faded_at = 0.0, 0.0
+        self._history: dict[str, npt.NDArray[np.float64]] = {}
+        self._waiting: dict[str, PastRequest] = {}
+
+    def run(self) -> Steps:
+        """Free room as it was freed, and let the first requests start."""
+        arrivals = sorted(
+            self._past,
+            key=lambda e: (e.request.asked_at, e.request.uuid),
+            reverse=True,
+        )
+        found: dict[str, float] = {}
+        slots = sorted(
+            self._past, key=lambda each: (each.sent_at, each.request.uuid)
+        )
+        for slot in slots:
+            now = slot.sent_at
+            while arrivals and arrivals[-1].request.asked_at <= now:
+                each = arrivals.pop()
+                self._waiting[each.request.uuid] = each
+            self._room += self._size(slot.request.uuid)
+            while (uuid := self._next(now)) is not None:
+                started = self._waiting.pop(uuid)
+                found[uuid] = now - started.request.asked_at
+                self._room -= self._size(uuid)
+                self._charge(started)
+                yield
+        return found
+
+    def _size(self, uuid: str) -> float:
+        """Part of the cloud that it asks for, in its largest class."""
+        return float(self._parts[uuid].max(initial=0.0))
+
+    def _next(self, now: float) -> str | None:
+        """The first request, if there is room for it."""
+        room = self._room + _ROUNDING
+        if not any(self._size(uuid) <= room for uuid in self._waiting):
+            return None
+        self._fade(now)
+        waiting = [each.request for each in self._waiting.values()]
+        seen = dataclasses.replace(self._cloud, history=dict(self._history))
+        first = order_module.arranged(waiting, seen, now, self._order)[0]
+        return first.uuid if self._size(first.uuid) <= room else None
+
+    def _fade(self, now: float) -> None:
+        if self._history:
+            part = self._kept(max(now - self._faded_at, 0.0))
+            self._history = {n: part * e for n, e in self._history.items()}
+        self._faded_at = now
+
+    def _charge(self, started: PastRequest) -> None:
+        """Count at once all that its servers used until their end."""
+        part = 1.0 - self._kept(started.lasted_s)
+        use = part * self._parts[started.request.uuid]
+        for name in self._above(started.request.account):
+            self._history[name] = self._history.get(name, 0.0) + use
+
+    def _above(self, account: str) -> list[str]:
+        found = []
+        up: str | None = account
+        while up is not None:
+            found.append(up)
+            up = self._parents[up]
+        return found

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Files of YAML, read so that what is wrong is told with its line."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import pathlib
+
+import yaml
+
+from nova_fairness import exception
+
+LONGEST = 255
+"""Characters of a text, at most: as in names of Nova."""
+
+
+class YamlFile:
+    """A file of YAML.
+
+    :param path: of the file.
+    :param error: is raised if something is wrong with it.
+    """
+
+    def __init__(
+        self, path: pathlib.Path, error: type[exception.FairnessError]
+    ) -> None:
+        self.path = path
+        self._error = error
+
+    def root(self) -> yaml.Node:
+        """All of it; every scalar is text.
+
+        :raises FairnessError: the one that was given, if it cannot be read.
+        """
+        path = self.path
+        try:
+            text = path.read_text('utf-8')
+            node = compose(text)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise self._error(
+                f'{path}, line {mark.line + 1 if mark else 1}: expected YAML:'
+                f' {error.problem}'
+            ) from error
+        except yaml.reader.ReaderError as error:
+            line = text.count('\n', 0, error.position) + 1
+            raise self._error(
+                f'{path}, line {line}: expected YAML: {error.reason}'
+            ) from error
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+            why = str(error).splitlines()[0]
+            if isinstance(error, RecursionError):
+                why = 'it is nested too deep'
+            raise self._error(f'{path} cannot be read: {why}') from error
+        if node is None:
+            raise self._error(f'{path}, line 1: the file is empty')
+        return node
+
+    def section(
+        self, node: yaml.Node, keys: Sequence[str]
+    ) -> Mapping[str, yaml.Node]:
+        """Values by key, each key once.
+
+        :param keys: that there may be.
+        :raises FairnessError: the one that was given.
+        """
+        found: dict[str, yaml.Node] = {}
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong(node, f'expected {", ".join(keys)} with values')
+        for key, value in node.value:
+            name = key.value
+            if name not in keys:
+                raise self.wrong(
+                    key, f'unknown key {name!r}, there is {", ".join(keys)}'
+                )
+            if name in found:
+                raise self.wrong(key, f'the key {name} comes twice')
+            found[name] = value
+        return found
+
+    def text(self, node: yaml.Node) -> str:
+        """One short text.
+
+        :raises FairnessError: the one that was given.
+        """
+        text = str(node.value) if isinstance(node, yaml.ScalarNode) else ''
+        most = LONGEST
+        if not (text.strip() and text.isprintable() and len(text) <= most):
+            raise self.wrong(
+                node, f'expected a text of 1 to {most} printable characters'
+            )
+        return text
+
+    def wrong(self, node: yaml.Node, what: str) -> exception.FairnessError:
+        """The error to be raised for a part of the file."""
+        line = node.start_mark.line + 1
+        return self._error(f'{self.path}, line {line}: {what}')
+
+    def failed(self, what: str) -> exception.FairnessError:
+        """The error to be raised for all of it."""
+        return self._error(f'{self.path}, {what}')
+
+
+def compose(text: str) -> yaml.Node | None:
+    """Nodes of a text in YAML with their lines; every scalar is text.
+
+    :returns: ``None`` if the text is empty.
+    :raises YAMLError: if it is no YAML.
+    """
+    # An ID of digits alone stays what it is.
+    return yaml.compose(text, Loader=yaml.BaseLoader)
