@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""State of the cluster service and of the agents."""
+
+from typing import Any
+from typing import ClassVar
+
+from django.urls import re_path
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import connection
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+
+class BoardPanel(pages.NodePanel):
+    """The menu entry."""
+
+    name = gettext_lazy('Status')
+    slug = 'fairness_board'
+    urls = 'board'
+
+
+class BoardView(pages.FairnessView):
+    """Leader, warnings, waits and hosts."""
+
+    template_name = 'fairness/board.html'
+    page_title = gettext_lazy('Status of Fair Sharing')
+    orders: ClassVar[pages.Orders] = {
+        'pause': lambda api, form: api.act_on_host(form['host'], 'pause'),
+        'resume': lambda api, form: api.act_on_host(form['host'], 'resume'),
+    }
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """The status, and a page of hosts."""
+        status = parts.ask(self.api.get_status)
+        marker = self.request.GET.get('marker')
+        hosts = parts.ask(lambda: parts.page(self.api.hosts, marker))
+        listed, more = hosts.content or ([], '')
+        known = status.content or {}
+        projects = connection.project_names(self.request)
+        return {
+            'trouble': status.trouble,
+            'status': known,
+            'seen': parts.time(known.get('seen_at')),
+            'since': parts.time(known.get('leads_since')),
+            'waiting': [
+                {
+                    **each,
+                    'project_name': projects.get(each['project_id'], ''),
+                }
+                for each in known.get('waiting', ())
+            ],
+            'shares': [
+                {
+                    **each,
+                    'title': projects.get(each['account'], ''),
+                    'part': parts.percent(each.get('normalised_share')),
+                    'used': parts.percent(each.get('used_part')),
+                }
+                for each in known.get('shares', ())
+            ],
+            'hosts': [each.to_dict() for each in listed],
+            'hosts_trouble': hosts.trouble,
+            'more': more,
+        }
+
+
+urlpatterns = [re_path(r'^$', BoardView.as_view(), name='index')]

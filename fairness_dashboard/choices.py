@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Metric and policy of the domain, with a preview before they are set."""
+
+from typing import Any
+from typing import ClassVar
+
+from django.urls import re_path
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+
+class ChoicesPanel(pages.NodePanel):
+    """The menu entry."""
+
+    name = gettext_lazy('Metric and Policy')
+    slug = 'fairness_choices'
+    urls = 'choices'
+
+
+class ChoicesView(pages.FairnessView):
+    """Metrics and policies that are installed, and one in force of each."""
+
+    template_name = 'fairness/choices.html'
+    page_title = gettext_lazy('Metric and Policy')
+    orders: ClassVar[pages.Orders] = {
+        'set-metric': lambda api, form: api.act_on_host(
+            'all', 'set-metric', {'name': form['name']}
+        ),
+        'set-policy': lambda api, form: api.act_on_host(
+            'all', 'set-policy', {'name': form['name']}
+        ),
+    }
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """Plugins, hosts, and the preview of a host that was asked for."""
+        plugins = parts.ask(self.api.get_plugins)
+        known = plugins.content or {}
+        host = self.request.GET.get('host', '')
+        hosts = parts.ask(lambda: parts.page(self.api.hosts, None)[0])
+        preview = (
+            parts.ask(lambda: self.api.get_preview(host))
+            if host
+            else parts.PagePart()
+        )
+        return {
+            'trouble': plugins.trouble,
+            'kinds': [
+                {
+                    'title': title,
+                    'order': f'set-{noun}',
+                    'plugins': [each[noun] for each in known.get(key, ())],
+                }
+                for key, noun, title in _KINDS
+            ],
+            'hosts': [str(each.name) for each in hosts.content or ()],
+            'host': host,
+            'preview': preview.content,
+            'preview_trouble': preview.trouble,
+        }
+
+
+_KINDS = (
+    ('metrics', 'metric', gettext_lazy('Metric')),
+    ('policies', 'policy', gettext_lazy('Policy')),
+)
+
+urlpatterns = [re_path(r'^$', ChoicesView.as_view(), name='index')]

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves."""
+
+PANEL = 'fairness_plans'
+PANEL_DASHBOARD = 'admin'
+PANEL_GROUP = 'fairness'
+ADD_PANEL = 'fairness_dashboard.plans.PlansPanel'

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that leave: when, for which request, and what their owners read."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import itertools
+from typing import Any
+
+from django.urls import re_path
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import connection
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+LEAVING = 20
+"""Servers that leave of a page: Nova is asked for each on its own."""
+
+_REQUESTS = 1000
+"""Requests of running servers that are searched for those that leave."""
+
+_OVER = frozenset({'gone', 'returned', 'stays', 'spared'})
+"""States of evictions that ended."""
+
+_TOLD = ('fairness:leaves_at', 'fairness:leaves_by', 'fairness:leaves_why')
+"""Metadata of a server in which its owner reads that it leaves."""
+
+_OUTCOMES = {
+    'freed': gettext_lazy('its room became free'),
+    'stayed': gettext_lazy('its room did not become free'),
+    'spared': gettext_lazy('it need not leave any more'),
+    None: gettext_lazy('open'),
+}
+
+
+class EvictionsPanel(pages.ClusterPanel):
+    """The menu entry."""
+
+    name = gettext_lazy('Evictions')
+    slug = 'fairness_evictions'
+    urls = 'evictions'
+
+
+class EvictionsView(pages.FairnessView):
+    """Servers that leave now, and those that were to make room."""
+
+    template_name = 'fairness/evictions.html'
+    page_title = gettext_lazy('Evictions')
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """Those of now, and a page of those that made room."""
+        marker = self.request.GET.get('marker')
+        projects = connection.project_names(self.request)
+        now = parts.ask(
+            lambda: [*itertools.islice(self._leaving(), LEAVING + 1)]
+        )
+        past = parts.ask(
+            lambda: parts.page(self._past, marker, all_projects=True)
+        )
+        listed, more = past.content or ([], '')
+        leaving = now.content or []
+        rows = [
+            self._row(request, each, projects)
+            for request, each in leaving[:LEAVING]
+        ]
+        servers = {row['server']: row['name'] for row in rows}
+        return {
+            'trouble': now.trouble,
+            'leaving': rows,
+            'is_cut': len(leaving) > LEAVING,
+            'most': LEAVING,
+            'past': [
+                {
+                    **_turn(each.to_dict(), projects),
+                    'name': servers.get(each.server, ''),
+                }
+                for each in listed
+            ],
+            'past_trouble': past.trouble,
+            'more': more,
+        }
+
+    def _leaving(self) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        """Evictions that have not ended, with the request of the server."""
+        found = self.api.requests(
+            all_projects=True, running=False, state='active'
+        )
+        for request in itertools.islice(found, _REQUESTS):
+            for each in request.to_dict().get('leaving') or ():
+                if each.get('state') not in _OVER:
+                    yield request, each
+
+    def _past(self, **query: Any) -> Any:
+        return self.api.preemptions(**query)
+
+    def _row(
+        self,
+        request: Any,
+        leave: Mapping[str, Any],
+        projects: Mapping[str, str],
+    ) -> dict[str, Any]:
+        """A server that leaves, with what is written in its metadata."""
+        compute = connection.of(self.request).compute
+        found = parts.ask(lambda: compute.get_server(leave['server']))
+        server = found.content
+        metadata = (server and server.metadata) or {}
+        return {
+            **leave,
+            'name': (server and server.name) or '',
+            'project': projects.get(request.project_id, ''),
+            'project_id': request.project_id,
+            'at': parts.time(leave.get('leaves_at')),
+            'told': [metadata[each] for each in _TOLD if each in metadata],
+            'told_trouble': found.trouble,
+        }
+
+
+def _turn(
+    turn: Mapping[str, Any], projects: Mapping[str, str]
+) -> dict[str, Any]:
+    """A server that was to make room."""
+    outcome = turn.get('outcome')
+    return {
+        **turn,
+        'project': projects.get(str(turn.get('project_id')), ''),
+        'other': projects.get(str(turn.get('for_project')), ''),
+        'chosen': parts.time(turn.get('chosen_at')),
+        'told': parts.time(turn.get('told_at')),
+        'at': parts.time(turn.get('leaves_at')),
+        'acted': parts.time(turn.get('acted_at')),
+        'returned': parts.time(turn.get('returned_at')),
+        'notice': parts.span(turn.get('notice_s')),
+        'ended': _OUTCOMES.get(outcome, outcome),
+    }
+
+
+urlpatterns = [re_path(r'^$', EvictionsView.as_view(), name='index')]

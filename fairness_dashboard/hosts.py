@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts: which CPU each user of them gets and wants, and who waits."""
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+from django.urls import re_path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import charts
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+HOSTS = 10
+"""Hosts of a page: each is asked for on its own."""
+
+_LEAST_CPUS = 0.005
+"""Less is not seen in numbers with two digits behind the point."""
+
+_OWNERS = {'user': gettext_lazy('User'), 'project': gettext_lazy('Project')}
+
+
+class HostsPanel(pages.NodePanel):
+    """The menu entry."""
+
+    name = gettext_lazy('Hosts')
+    slug = 'fairness_hosts'
+    urls = 'hosts'
+
+
+class HostsView(pages.FairnessView):
+    """Hosts with what their users get, want, and would get."""
+
+    template_name = 'fairness/hosts.html'
+    page_title = gettext_lazy('Hosts')
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """A page of hosts, or the one that was asked for."""
+        marker = self.request.GET.get('marker')
+        name = self.request.GET.get('host', '').strip()
+        found = parts.ask(
+            lambda: (
+                ([self.api.get_host(name)], '')
+                if name
+                else parts.page(self.api.hosts, marker, most=HOSTS)
+            )
+        )
+        listed, more = found.content or ([], '')
+        return {
+            'hosts': [self._row(each.to_dict()) for each in listed],
+            'host': name,
+            'more': more,
+            'trouble': found.trouble,
+        }
+
+    def _row(self, host: Mapping[str, Any]) -> dict[str, Any]:
+        """A host as the page shows it.
+
+        :param host: of the list, or one that was shown.
+        """
+        found = parts.ask(lambda: self.api.get_preview(str(host['name'])))
+        preview = found.content or {}
+        forecast = _in_force(preview)
+        return {
+            **host,
+            'owner': _OWNERS.get(preview.get('entity', ''), _OWNERS['user']),
+            'users': _users(forecast, str(preview.get('entity'))),
+            'trouble': found.trouble or forecast.get('problem'),
+        }
+
+
+def _in_force(preview: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The forecast with the metric in force; empty if it is not known."""
+    metrics = preview.get('metrics') or ()
+    return next((each for each in metrics if each.get('in_force')), {})
+
+
+def _users(forecast: Mapping[str, Any], entity: str) -> list[dict[str, Any]]:
+    """Rows of users, those who get most CPU first.
+
+    :param entity: ``user`` or ``project``: the owner who has a share.
+    """
+    weights: dict[str, float] = collections.defaultdict(float)
+    for each in forecast.get('instances') or ():
+        weights[str(each.get(entity))] += each.get('weight_ratio') or 0.0
+    whole = sum(weights.values()) or 1.0
+    users = forecast.get('users') or {}
+    return [
+        _user(owner, each, weights[owner] / whole)
+        for owner, each in sorted(
+            users.items(), key=lambda pair: -pair[1]['gets_cpus']
+        )
+    ]
+
+
+def _user(owner: str, user: Mapping[str, Any], part: float) -> dict[str, Any]:
+    """A row of a user.
+
+    :param part: of all weights of the host, 0 to 1.
+    """
+    gets, wants = user['gets_cpus'], user['wants_cpus']
+    amounts = {
+        'gets': parts.amount('cpu_time', gets),
+        'wants': parts.amount('cpu_time', wants),
+    }
+    return {
+        **amounts,
+        'id': owner,
+        'name': user.get('name') or owner,
+        'servers': user.get('instances_here_count'),
+        'share': parts.percent(part),
+        'waits': wants - gets >= _LEAST_CPUS,
+        'bar': charts.bar(
+            gets, wants, _('gets %(gets)s, wants %(wants)s') % amounts
+        ),
+    }
+
+
+urlpatterns = [re_path(r'^$', HostsView.as_view(), name='index')]

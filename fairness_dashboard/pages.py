@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The base of all pages and of their menu entries."""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+from typing import ClassVar
+
+from django import shortcuts
+from django.core import cache
+from django.utils.translation import gettext as _
+import horizon
+from horizon import messages
+from horizon import views
+
+from fairness_dashboard import connection
+from fairness_dashboard import parts
+
+Orders = Mapping[str, Callable[[Any, Any], Any]]
+"""Calls by the name of the button; they get the interface and the form. A text
+that one gives is shown."""
+
+_SEEN_S = 86400
+_UNSEEN_S = 60
+
+
+class NodePanel(horizon.Panel):  # type: ignore[misc]  # no types
+    """A panel that needs agents only."""
+
+    permissions = ('openstack.services.compute',)
+
+
+class ClusterPanel(NodePanel):
+    """A panel that is shown where the cluster service answers.
+
+    Once the service answered, its panels stay for a day. So a pause of the
+    service does not hide them: the page says that it does not answer.
+    """
+
+    def allowed(self, context: Mapping[str, Any]) -> bool:
+        """Tell whether the user sees the panel in the menu."""
+        return super().allowed(context) and has_queue(context['request'])
+
+
+def has_queue(request: Any) -> bool:
+    """Tell whether the region of a user has the cluster service."""
+    key = f'fairness-queue-{request.user.services_region}'
+    known = cache.cache.get(key)
+    if known is None:
+        api = connection.fairness(request)
+        found = parts.ask(lambda: next(api.requests(limit=1), None))
+        known = found.status not in (0, parts.AWAY, parts.MISSING)
+        cache.cache.set(key, known, _SEEN_S if known else _UNSEEN_S)
+    return bool(known)
+
+
+class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
+    """A page.
+
+    Subclasses have ``template_name`` and ``page_title``, say with
+    :meth:`content` what is on it, and with :attr:`orders` what it does.
+    """
+
+    orders: ClassVar[Orders] = {}
+
+    @abc.abstractmethod
+    def content(self, **names: str) -> dict[str, Any]:
+        """Values for the template.
+
+        :param names: of the URL.
+        """
+
+    @property
+    def api(self) -> Any:
+        """The interface with the token of the user."""
+        return connection.fairness(self.request)
+
+    def get(self, request: Any, *args: Any, **names: str) -> Any:
+        """Show the page."""
+        content = self.content(**names)
+        context = self.get_context_data(**names, **content)
+        # The next page is of the same list.
+        query = request.GET.copy()
+        query['marker'] = content.get('more', '')
+        return self.render_to_response({**context, 'next': query.urlencode()})
+
+    def post(self, request: Any, *args: Any, **names: str) -> Any:
+        """Carry an order out, and say how it ended."""
+        form = {**request.POST.dict(), **names}
+        order = self.orders.get(form.get('order', ''))
+        if order is None:
+            messages.error(request, _('There is no such order.'))
+        else:
+            self._order(lambda: order(self.api, form))
+        return shortcuts.redirect(request.get_full_path())
+
+    def _order(self, call: Callable[[], Any]) -> None:
+        try:
+            found = parts.ask(call)
+        except ValueError as error:
+            messages.error(self.request, str(error))
+            return
+        if found.status == parts.FORBIDDEN:
+            words = _('Your roles do not allow you to do this.')
+            messages.error(self.request, words)
+        elif found.trouble:
+            messages.error(self.request, found.trouble)
+        else:
+            told = found.content
+            is_text = isinstance(told, str)
+            messages.success(self.request, told if is_text else _('Done.'))

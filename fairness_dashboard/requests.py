@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests of a project: where they stand, and why."""
+
+from collections.abc import Mapping
+from typing import Any
+from typing import ClassVar
+
+from django.urls import re_path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import connection
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+
+class RequestsPanel(pages.ClusterPanel):
+    """The menu entry."""
+
+    name = gettext_lazy('My Requests')
+    slug = 'fairness_requests'
+    urls = 'requests'
+
+
+def row(
+    request: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, Any]:
+    """A request as pages show it.
+
+    :param names: of servers, by their IDs.
+    """
+    estimate = request.get('estimated_start') or {}
+    servers = request.get('servers') or ()
+    return {
+        **request,
+        'names': [names.get(each, each) for each in servers],
+        'p50': parts.time(estimate.get('p50')),
+        'p90': parts.time(estimate.get('p90')),
+        'asked': parts.time(request.get('asked_at')),
+        'expires': parts.time(request.get('expires_at')),
+        'ends': parts.time(request.get('ends_at')),
+        'is_waiting': request.get('state') == 'held',
+        'can_extend': bool(request.get('time_limit')),
+    }
+
+
+def server_names(request: Any) -> dict[str, str]:
+    """Names of the project's servers, as far as Nova tells them at once."""
+    compute = connection.of(request).compute
+    found = parts.ask(
+        lambda: list(compute.servers(details=False, paginated=False))
+    )
+    return {each.id: each.name for each in found.content or ()}
+
+
+class RequestsView(pages.FairnessView):
+    """Requests that wait, start or change, or all that are known."""
+
+    template_name = 'fairness/requests.html'
+    page_title = gettext_lazy('My Requests')
+    orders: ClassVar[pages.Orders] = {
+        'cancel': lambda api, form: api.cancel_request(form['uuid']),
+    }
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """A page of requests."""
+        marker = self.request.GET.get('marker')
+        is_all = 'all' in self.request.GET
+        query = dict.fromkeys(('running', 'ended'), True) if is_all else {}
+        found = parts.ask(lambda: parts.page(self._listed, marker, **query))
+        listed, more = found.content or ([], '')
+        servers = server_names(self.request) if listed else {}
+        return {
+            'requests': [row(each.to_dict(), servers) for each in listed],
+            'more': more,
+            'is_all': is_all,
+            'trouble': found.trouble,
+        }
+
+    def _listed(self, **query: Any) -> Any:
+        return self.api.requests(**query)
+
+
+class RequestView(pages.FairnessView):
+    """One request with its history."""
+
+    template_name = 'fairness/request.html'
+    page_title = gettext_lazy('Request')
+    orders: ClassVar[pages.Orders] = {
+        'cancel': lambda api, form: api.cancel_request(form['uuid']),
+        'hold': lambda api, form: api.hold_request(form['uuid']),
+        'unhold': lambda api, form: api.unhold_request(form['uuid']),
+        'extend': lambda api, form: api.extend_request(
+            form['uuid'], 3600 * hours(form)
+        ),
+    }
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """The request and its events."""
+        uuid = names['uuid']
+        found = parts.ask(lambda: self.api.get_request(uuid).to_dict())
+        events = parts.ask(lambda: self.api.request_events(uuid))
+        known = found.content and row(
+            found.content, server_names(self.request)
+        )
+        return {
+            'asked_for': known,
+            'trouble': found.trouble,
+            'events': [
+                {
+                    **each,
+                    'at': parts.time(each.get('at')),
+                    'until': parts.time(each.get('until')),
+                }
+                for each in events.content or ()
+            ],
+        }
+
+
+def hours(form: Mapping[str, str]) -> float:
+    """Hours that a form says.
+
+    :raises ValueError: if it is no number above 0.
+    """
+    try:
+        found = float(form.get('hours', ''))
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise ValueError(_('Hours: a number above 0 is expected.'))
+    return found
+
+
+urlpatterns = [
+    re_path(r'^$', RequestsView.as_view(), name='index'),
+    re_path(
+        r'^(?P<uuid>[0-9a-f-]{36})/$', RequestView.as_view(), name='detail'
+    ),
+]

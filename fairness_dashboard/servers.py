@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers of a project: how they fare, and why."""
+
+from collections.abc import Mapping
+import itertools
+from typing import Any
+
+from django.urls import re_path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import charts
+from fairness_dashboard import connection
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+
+SERVERS = 20
+"""Servers of a page: each is asked for on its own."""
+
+_REQUESTS = 1000
+
+
+class ServersPanel(pages.NodePanel):
+    """The menu entry."""
+
+    name = gettext_lazy('My Servers')
+    slug = 'fairness_servers'
+    urls = 'servers'
+
+
+class ServersView(pages.FairnessView):
+    """Servers with what they get, want and are entitled to."""
+
+    template_name = 'fairness/servers.html'
+    page_title = gettext_lazy('My Servers')
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """A page of servers, as Nova lists them."""
+        marker = self.request.GET.get('marker')
+        compute = connection.of(self.request).compute
+        query = {'marker': marker} if marker else {}
+        found = parts.ask(
+            lambda: list(
+                itertools.islice(
+                    compute.servers(limit=SERVERS + 1, **query), SERVERS + 1
+                )
+            )
+        )
+        listed = found.content or []
+        more = listed[SERVERS - 1].id if len(listed) > SERVERS else ''
+        requests = _by_server(self.request)
+        rows = [
+            self._row(each, requests.get(each.id, {}))
+            for each in listed[:SERVERS]
+        ]
+        return {'servers': rows, 'more': more, 'trouble': found.trouble}
+
+    def _row(self, server: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+        found = parts.ask(lambda: self.api.get_server(server.id).to_dict())
+        known = found.content or {}
+        summary = known.get('summary')
+        return {
+            'name': server.name or server.id,
+            'id': server.id,
+            'status': server.status,
+            'summary': summary,
+            'advice': [e for e in known.get('advice') or () if e != summary],
+            'trouble': found.trouble,
+            'resources': _resources(known),
+            'weights': _weights(known),
+            'request': request,
+            'leaves': _leaves(request),
+        }
+
+
+def _by_server(request: Any) -> dict[str, Mapping[str, Any]]:
+    """Requests of the project by the servers that they are about."""
+    if not pages.has_queue(request):
+        return {}
+    api = connection.fairness(request)
+    found = parts.ask(
+        lambda: list(itertools.islice(api.requests(running=True), _REQUESTS))
+    )
+    return {
+        server: each.to_dict()
+        for each in found.content or ()
+        for server in each.servers or ()
+    }
+
+
+def _resources(known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Amounts that a server gets, beside its entitlement."""
+    usage = known.get('usage') or {}
+    endowment = known.get('endowment') or {}
+    waiting = known.get('waiting') or ()
+    return [
+        {
+            'name': parts.RESOURCES.get(name, name),
+            'gets': parts.amount(name, value),
+            'entitled': parts.amount(name, endowment.get(name)),
+            'waits': name in waiting,
+            'bar': charts.bar(
+                value or 0.0,
+                endowment.get(name) or 0.0,
+                _('gets %(gets)s, is entitled to %(entitled)s')
+                % {
+                    'gets': parts.amount(name, value),
+                    'entitled': parts.amount(name, endowment.get(name)),
+                },
+            ),
+        }
+        for name, value in usage.items()
+        if value or endowment.get(name)
+    ]
+
+
+def _weights(known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Weights of the last hour, by what they weigh."""
+    past = known.get('weights_last_hour') or ()
+    return [
+        {
+            'name': name,
+            'now': parts.number(value),
+            'line': charts.line(
+                [
+                    each['weights'][name]
+                    for each in past
+                    if (each.get('weights') or {}).get(name) is not None
+                ],
+                _('weight of the last hour, now %s') % parts.number(value),
+            ),
+        }
+        for name, value in (known.get('weights') or {}).items()
+    ]
+
+
+def _leaves(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """When a server leaves, and why."""
+    leaving = [
+        {
+            'at': parts.time(each.get('leaves_at')),
+            'why': each.get('explanation'),
+        }
+        for each in request.get('leaving') or ()
+    ]
+    if not leaving and request.get('ends_at'):
+        why = _('its time is up')
+        leaving = [{'at': parts.time(request['ends_at']), 'why': why}]
+    return leaving
+
+
+urlpatterns = [re_path(r'^$', ServersView.as_view(), name='index')]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Shares and limits of all accounts, which operators change in place."""
+
+from typing import Any
+from typing import ClassVar
+
+from django.urls import re_path
+from django.utils.translation import gettext_lazy
+
+from fairness_dashboard import connection
+from fairness_dashboard import limits
+from fairness_dashboard import pages
+from fairness_dashboard import parts
+from fairness_dashboard import share
+
+_LIMITED = 10_000
+"""Accounts with limits of their own that are searched for those shown."""
+
+
+class TreePanel(pages.ClusterPanel):
+    """The menu entry."""
+
+    name = gettext_lazy('Share Tree')
+    slug = 'fairness_tree'
+    urls = 'tree'
+
+
+class TreeView(pages.FairnessView):
+    """The whole share tree."""
+
+    template_name = 'fairness/tree.html'
+    page_title = gettext_lazy('Share Tree')
+    orders: ClassVar[pages.Orders] = limits.ORDERS
+
+    def content(self, **names: str) -> dict[str, Any]:
+        """A page of accounts."""
+        marker = self.request.GET.get('marker')
+        found = parts.ask(
+            lambda: parts.page(self.api.shares, marker, all_projects=True)
+        )
+        listed, more = found.content or ([], '')
+        limited = parts.ask(
+            lambda: share.some(self.api.limits(all_projects=True), _LIMITED)
+        )
+        return {
+            'accounts': share.accounts(
+                [each.to_dict() for each in listed],
+                connection.project_names(self.request),
+                limited.content or (),
+            ),
+            'has_limits': not limited.trouble,
+            'limits_trouble': limited.trouble,
+            'more': more,
+            'trouble': found.trouble,
+        }
+
+
+urlpatterns = [re_path(r'^$', TreeView.as_view(), name='index')]
