@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether rounds, exchange or simulator cost more than at another commit.
+"""Costs of rounds, exchange and simulator beside those of another commit.
 
-Makes a tree of that commit with an environment of its own, and runs in turn
-what is measured there and here: scripts of this folder, each with its own
-tree's code. Rounds, and agents, share a node and its guests. Run as root,
-alone on the machine::
+Makes a tree of that commit with an environment of its own. Scripts of this
+folder run there and here by turns, each with its own tree's code. Rounds, and
+agents, share a node and its guests. Run as root, alone on the machine::
 
     python -m benchmarks.beside COMMIT
     python -m benchmarks.beside COMMIT --only mesh --times 9
 
-What was measured is added to ``benchmarks/results/beside.json``.
+Results are added to ``benchmarks/results/beside.json``.
 """
 
 import argparse
@@ -67,7 +66,7 @@ class Tree:
         return ['env', f'PYTHONPATH={self.root}', self.python, str(path)]
 
     def script(self, name: str, *arguments: str) -> str:
-        """Run a benchmark of this tree; what it prints."""
+        """Run a benchmark of this tree and return its output."""
         one_thread = dict.fromkeys(
             ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'), '1'
         )
@@ -110,7 +109,7 @@ def _environment(root: pathlib.Path) -> str:
 
 
 def of_simulator(tree: Tree) -> Figures:
-    """What a simulation costs."""
+    """Cost of a simulation."""
     found = {}
     for nodes, policy in SIMULATED:
         row = json.loads(tree.script('simulator', '--one', str(nodes), policy))
@@ -120,9 +119,9 @@ def of_simulator(tree: Tree) -> Figures:
 
 
 def of_mesh(tree: Tree) -> Figures:
-    """What a round costs nodes that tell each other their reports.
+    """Cost of a round for nodes that exchange their reports.
 
-    Not their memory: many share a process here, as no agents do.
+    Memory is not measured: many nodes share a process here, unlike agents.
     """
     with tempfile.NamedTemporaryFile() as file:
         tree.script('mesh', *MESH, '--out', file.name)
@@ -135,7 +134,7 @@ def of_mesh(tree: Tree) -> Figures:
 
 
 def of_rows(rows: list[dict[str, float]]) -> Figures:
-    """What rounds cost, by the part of VMs that change."""
+    """Cost of rounds, by the part of VMs that change."""
     return {
         f'{row["changed"]:.0%} changed ours_us_per_vm': row['ours_us_per_vm']
         for row in rows
@@ -155,7 +154,7 @@ def of_agent(agent: dict[str, float]) -> Figures:
 def in_turn(
     measured: Callable[[Tree], Figures],
 ) -> Iterator[Callable[[Tree], Figures]]:
-    """What needs nothing in common."""
+    """Measurement that needs nothing in common."""
     yield measured
 
 
@@ -200,10 +199,10 @@ def limit(name: str) -> float:
 
 
 def compared(runs: list[tuple[Figures, Figures]]) -> list[dict[str, object]]:
-    """What was measured before and now, by figure.
+    """Values before and now, by figure.
 
-    The ratio is the median of those of each turn: what disturbs a machine for
-    some minutes falls on both sides of a turn.
+    The ratio is the median of the ratios of all turns: a disturbance of some
+    minutes falls on both sides of a turn.
 
     :param runs: before and now, of each turn.
     """

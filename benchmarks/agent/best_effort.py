@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a VM loses beside five best-effort VMs that want all they can get.
+"""Loss of a VM beside five best-effort VMs that want all they can get.
 
-Six real guests share one CPU. Of one is measured how much CPU time it gets
-when it wants all of it, and by how much its program wakes too late when it
-wants a little: alone, beside five others with neutral weights, and beside the
-same five as an agent treats preemptible servers. Agent, cluster service,
-store, Redis and driver are real; Nova and Placement are not.
+Six real guests share one CPU. One of them is measured: the CPU time that it
+gets when it wants all of it, and how late its program wakes when it wants a
+little. The guest runs alone, beside five others with neutral weights, and
+beside the same five as an agent treats preemptible servers. Agent, cluster
+service, store, Redis and driver are real; Nova and Placement are not.
 
 Holds if the VM keeps 97 % of its CPU time, and wakes late by at most half a
 millisecond more on average than alone.
@@ -165,7 +165,7 @@ def steered(
 def measured(
     made: list[lab_guest.Guest], others: float, seconds: float
 ) -> dict[str, float]:
-    """What the first guest gets when it wants all, then a little.
+    """Measure the first guest while it wants all, then a little.
 
     :param others: CPUs that each other guest wants.
     """
@@ -194,7 +194,7 @@ def measured(
 
 
 def gauges(agent: Agent) -> dict[str, float]:
-    """What the agent tells of the effect of weights."""
+    """Effect of weights as the agent reports it."""
     lines = agent.get('/metrics').splitlines()
     wanted = ('control_effect_ratio', 'control_works_bool{control="cpu"}')
     return {

@@ -35,21 +35,21 @@ WARM_UP = 200
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody uses."""
+    """An unused port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
 
 
 def wait_for(port: int, seconds: float) -> None:
-    """Wait until somebody listens."""
+    """Wait until a process listens on the port."""
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
         with contextlib.suppress(OSError):
             socket.create_connection(('127.0.0.1', port), 1).close()
             return
         time.sleep(0.2)
-    raise RuntimeError(f'nobody listens on port {port} after {seconds} s')
+    raise RuntimeError(f'port {port}: no process listens after {seconds} s')
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The scenario ``one-node-memory``: who waits for pages when memory is short.
+"""The scenario ``one-node-memory``: waits for pages when memory is short.
 
 Boots a machine with control groups v2 alone and swap in compressed memory
 (``tests/fixtures/v2_guest``) and starts in it, under libvirt and systemd, the
@@ -11,10 +11,10 @@ take too long to boot in a machine that is emulated itself; QEMU, its groups
 and the agent are those of a compute node. Each runs alone first; then both
 run, with an agent that only looks on; then with one that steers memory.
 
-What counts are the pages that each VM waited for, ``pgmajfault`` in the
-``memory.stat`` of its group. Holds if the light user waits with the agent at
-most twice as often as alone, and the heavy user at least ten times as often as
-alone. Less than one page in a second counts as one. A page that was taken
+The result is the number of pages that each VM waited for, ``pgmajfault`` in
+the ``memory.stat`` of its group. Holds if the light user waits with the agent
+at most twice as often as alone, and the heavy user at least ten times as often
+as alone. Less than one page in a second counts as one. A page that was taken
 comes back when it is touched, so the first two minutes of both do not count.
 
 Run as root, on a machine that does nothing else, about nine minutes::
@@ -152,7 +152,7 @@ def ratio(rates: dict[str, dict[str, float]], user: str, how: str) -> float:
 TITLES = {
     'heavy alone': 'heavy\nalone',
     'light alone': 'light\nalone',
-    'both, without agent': 'both, nobody steers',
+    'both, without agent': 'both, no agent steers',
     'both, with agent': 'both, the agent steers',
 }
 

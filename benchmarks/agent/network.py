@@ -181,7 +181,7 @@ def measure(layout: str, record: pathlib.Path, seconds: float) -> Any:
 
 
 def summary(layouts: dict[str, Any]) -> dict[str, Any]:
-    """What the bars are about."""
+    """Quantities that the bars limit."""
     every = layouts.values()
     return {
         'worst_share': max(c['off_by'] for f in every for c in f['shares']),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a round costs, beside the original's calls in the same run.
+"""Cost of a round, beside the original's calls in the same run.
 
 Starts real paused guests on a node of their own and runs, interleaved, whole
 rounds of this package (all five rooms, with the privileged helper), rounds as
@@ -76,7 +76,7 @@ def inside(
     *arguments: str,
     command: Sequence[str] = ROUNDS,
 ) -> dict[str, object]:
-    """What ``node_cycle_rounds.py`` prints that is run in the node.
+    """Output of ``node_cycle_rounds.py``, run in the node.
 
     :param command: that runs it.
     """

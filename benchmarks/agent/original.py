@@ -52,7 +52,7 @@ def _set(domain: libvirt.virDomain, number: int) -> None:
 
 
 def _shape(tap: str) -> None:
-    """Tear the tap's queueing down and build it anew, four processes."""
+    """Remove the tap's queueing and build it again, in four processes."""
     for arguments in (
         f'qdisc del dev {tap} root',
         f'qdisc add dev {tap} root handle 1: htb',

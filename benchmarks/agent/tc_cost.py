@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs to read and to change the classes of all VMs of a node.
+"""Cost of reading and changing the classes of all VMs of a node.
 
 Every round changes the rate of every VM, both ways, by the control and its
 privileged helper as the agent uses them; beside it, in the same run, the four
@@ -38,7 +38,7 @@ LAYOUTS = {
 
 
 def plug(network: wire.Wire, places: list[wire.WiredGuest]) -> None:
-    """Make taps with nobody behind them."""
+    """Make taps without a VM behind them."""
     lines = [
         line
         for place in places

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a single peer can cost an agent's messaging.
+"""Cost of a single hostile peer for an agent's messaging.
 
 The listener, the answers and what is known of a thousand nodes are those of
 an agent (``agent/many_peers.py``). One honest peer asks it all the time, and
@@ -148,7 +148,7 @@ class Peaks(threading.Thread):
             )
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._ended.set()
         self.join()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a peer can do to a listener, each bounded in time and count.
+"""Attacks of a peer on a listener, each bounded in time and count.
 
 A process of its own, which ``hostile_peer.py`` starts. Only the loopback
 interface is attacked.
@@ -47,7 +47,7 @@ LARGE = 100 * 1000**2
 LARGE_COUNT = 20
 FRAME = 1024**2
 FRAMES = 2000
-"""Of one message, which is never shown to whoever reads."""
+"""Frames of one message; the listener never passes it on."""
 LARGEST_COMMAND = 15 * 1024**2
 """Just below what ends a connection while it is read."""
 
@@ -70,7 +70,7 @@ HANDSHAKE_S = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Who is attacked, with which keys, and for how long.
+    """Victim, keys and length of an attack.
 
     :ivar endpoint: of calls, ``tcp://127.0.0.1:PORT``.
     :ivar key: public key of the listener.
@@ -154,7 +154,7 @@ def noise(target: Target) -> dict:
 
 
 def strangers(target: Target) -> dict:
-    """Handshakes with keys that nobody allowed, over and over."""
+    """Handshakes with keys that are not allowed, over and over."""
     count, end_s = 0, time.monotonic() + target.seconds
     with curve_cloud.context() as context:
         while time.monotonic() < end_s:
@@ -225,7 +225,7 @@ def _sent(sender: zmq.Socket, payload: bytes, most: int) -> int:
 def small_anew(target: Target) -> dict:
     """Small casts with a good key, so many a second, on ever new connections.
 
-    What a listener does not read of one that stays waits where it comes from.
+    On a lasting connection, unread casts would wait at the sender.
     """
     payload = target.request(messages.CAST, 'get_status')
     made, count = collections.deque(), 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs nodes to tell each other their reports.
+"""Cost for nodes of exchanging their reports.
 
 Real sockets on the loopback interface and a real Redis; many nodes share a
 process, as one machine has too few descriptors for 200 processes' worth of
@@ -30,7 +30,7 @@ from nova_fairness.exchange import codec
 
 WORKER = 'benchmarks.exchange.mesh_worker'
 IDLE_S = 3.0
-"""How long it is watched what nodes use while nobody sends."""
+"""How long idle nodes are measured."""
 
 NODES_PER_PROCESS = 40
 CASES = (
@@ -94,7 +94,7 @@ class Worker:
         self._process.stdin.flush()
 
     def answer(self) -> dict:
-        """Wait for what came of it."""
+        """Wait for the result of the order."""
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError('a worker ended; see above')
@@ -191,7 +191,7 @@ def message_bytes(users: int, vms_per_user: int) -> int:
 
 
 def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
-    """What to measure: all, or every combination of what was named."""
+    """Cases to measure: all, or each combination of the named numbers."""
     if not options.nodes and not options.users:
         return list(CASES)
     nodes = options.nodes or ROUND_S

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What follows from the rows that ``mesh.py`` measures."""
+"""Ratios of the rows that ``mesh.py`` measures."""
 
 import numpy as np
 

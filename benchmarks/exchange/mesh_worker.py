@@ -2,8 +2,7 @@
 
 """One process of ``mesh.py``: some of the nodes.
 
-Reads one JSON object per line (what to do), writes one per line (what came
-of it).
+Reads one JSON object per line (an order), writes one per line (its result).
 """
 
 import collections
@@ -135,7 +134,7 @@ class Worker:
 
     @staticmethod
     def _idle(until_s: float) -> float:
-        """CPU time per second while nobody sends."""
+        """CPU time per second of idle nodes."""
         before_s, cpu_before_s = time.monotonic(), cpu_s()
         time.sleep(max(0.0, until_s - before_s))
         return (cpu_s() - cpu_before_s) / (time.monotonic() - before_s)

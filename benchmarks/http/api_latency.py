@@ -5,16 +5,16 @@
 Brings up the OpenStack of ``tests/fixtures/nova_cloud`` with two compute nodes
 and servers of three users, once with guests that sleep and once with guests
 that use all CPUs. One client asks over connections that stay open, one
-request at a time. Three processes of nova-api run: one as configured, one of
-which no answer of agents is kept (``answers_kept = 0``), and one without the
-filter; all else is the same.
+request at a time. Three processes of nova-api run: one as configured, one that
+keeps no answer of agents (``answers_kept = 0``), and one without the filter;
+all else is the same.
 
-The first measurement sends each kind of request once per round. What a
-request costs beyond authentication is its median less that of a request of
-the same user, in the same process, for a path that does not exist. None with
-a token is cheaper: it goes through Nova's whole pipeline and ends with 404
-where requests are told apart, before any policy or database. As Nova comes, a
-process remembers for five minutes what Keystone said of a token. The second
+The first measurement sends each kind of request once per round. The cost of a
+request beyond authentication is its median less that of a request of the same
+user, in the same process, for a path that does not exist. No request with a
+token is cheaper: this one goes through Nova's whole pipeline and ends with 404
+at the routes, before any policy or database. By default a process of Nova
+remembers for five minutes what Keystone said of a token. The second
 measurement sends the same request to the second and third process by turns
 (A, B, B, A, and then B, A, A, B), while guests sleep. A process is always a
 little faster or slower than another, so it starts five pairs of them.
@@ -172,7 +172,7 @@ def compared(
     """Compare medians.
 
     :param one: milliseconds; rounds, or pairs of processes and their rounds.
-    :returns: of all, and within what it is if pairs and rounds are drawn anew.
+    :returns: the value, and its interval when pairs and rounds are resampled.
     """
     chance = np.random.default_rng(1)
     many = []

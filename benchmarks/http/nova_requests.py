@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``api_latency.py`` asks nova-api for, and of whom."""
+"""Requests of ``api_latency.py`` to nova-api, and their users."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping

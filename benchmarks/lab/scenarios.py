@@ -7,7 +7,7 @@ Run as root, on a machine that does nothing else::
     python -m benchmarks.lab.scenarios --out benchmarks/results/scenarios
 
 Takes about an hour and a half. One directory per run: ``result.json``
-(documented in ``doc/source/reference/result-json.rst``) and the picture.
+(documented in ``doc/source/reference/result-json.rst``).
 ``index.json`` says which command made each, and whether its checks passed.
 Exit code 1 if one failed that a policy of today has to pass.
 """
@@ -85,11 +85,11 @@ SHOWN_ONLY = ('two-nodes-cpu-disk-thesis',)
 """Runs that are there to compare with: what the original did there is not
 what is asked of a policy."""
 
-KEPT = ('result.json', 'run.png', 'disk.png', 'network.png')
+RESULT = 'result.json'
 
 
 def run(name: str, arguments: list[str], out: pathlib.Path) -> dict:
-    """Run one scenario and keep its result and picture."""
+    """Run one scenario and keep its result."""
     with tempfile.TemporaryDirectory() as directory:
         whole = pathlib.Path(directory) / 'run'
         command = ['nova-fairness-lab', 'run', *arguments]
@@ -99,9 +99,8 @@ def run(name: str, arguments: list[str], out: pathlib.Path) -> dict:
         )
         target = out / name
         target.mkdir(parents=True, exist_ok=True)
-        for file in KEPT:
-            if (whole / file).exists():
-                shutil.copy(whole / file, target / file)
+        if (whole / RESULT).exists():
+            shutil.copy(whole / RESULT, target / RESULT)
     return {
         'command': ' '.join(command),
         'exit_code': done.returncode,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes what all resources at once came to into the manual.
+"""Writes the results of all resources at once into the manual.
 
 Takes ``benchmarks/results/all-at-once``; measures nothing itself::
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes what weeks of a border that moves came to into the manual.
+"""Writes the results of weeks with a moving border into the manual.
 
 Takes ``benchmarks/results/border/week*.json``; measures nothing itself::
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = TOP / 'benchmarks/results/border'
-PAGE = TOP / 'doc/source/reference/border-weeks.inc'
+PAGE = TOP / 'doc/source/evaluation/border-weeks.inc'
 HEADER = (
     'Seed',
     'Hosts',
@@ -32,7 +32,7 @@ HEADER = (
 
 
 def weeks() -> list[Json]:
-    """What is recorded of each week, the smallest first."""
+    """Records of all weeks, the smallest cloud first."""
     paths = RESULTS.glob('week*.json')
     found = [json.loads(path.read_text()) for path in paths]
     return sorted(found, key=lambda each: (each['hosts'], each['seed']))

@@ -43,7 +43,7 @@ DID = {
     'connections': '{connections:,} connections with one good key; '
     '{admitted} are admitted',
 }
-"""What was done, by attack."""
+"""Descriptions, by attack."""
 
 
 def rows(attacks: dict) -> list[tuple[str, ...]]:

@@ -2,8 +2,8 @@
 
 """Write the part of the manual that says what the queue costs.
 
-Takes ``benchmarks/results/relay.json``, ``holds.json``, ``queue_cycle.json``
-and ``fairqueue.json``; measures nothing itself::
+Takes ``benchmarks/results/relay.json``, ``holds.json``, ``queue_cycle.json``,
+``fairqueue.json`` and ``queue/waits.json``; measures nothing itself::
 
     python -m benchmarks.pages.queue_cost
 """
@@ -44,6 +44,8 @@ CYCLES = (
 )
 KINDS = ('whole', 'between')
 PLANS = ('Order', 'Flavors', 'Accounts', 'A plan, s of CPU', 'Exponent')
+WAITS = ('Percentiles of waits by', 'Database', 'A week, s', '30 days, s')
+KEYS = ('project', 'flavor', 'reason')
 ACCOUNTS = {False: 'none', True: 'bounded'}
 ORDERS = {'OldestFirst': '``fifo``', 'FairTree': '``fair_tree``'}
 
@@ -121,11 +123,33 @@ def plans(found: dict) -> list[tuple[str, ...]]:
     ]
 
 
+def waits(found: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`WAITS`."""
+    return [
+        (
+            key,
+            name,
+            *(
+                f'{each["queries"][f"{key}_{span}"]["median_s"]:.2f}'
+                for span in ('week', 'month')
+            ),
+        )
+        for key in KEYS
+        for name, each in found['databases'].items()
+    ]
+
+
 def recorded() -> str:
     """The part of the manual, from what is recorded."""
-    relay, holding, cycle, plan = (
+    relay, holding, cycle, plan, waited = (
         json.loads((RESULTS / f'{name}.json').read_text())
-        for name in ('relay', 'holds', 'queue_cycle', 'fairqueue')
+        for name in (
+            'relay',
+            'holds',
+            'queue_cycle',
+            'fairqueue',
+            'queue/waits',
+        )
     )
     largest = plan['plans'][0]['plans'][-1]
     without, bounded = (each['exponent'] for each in cycle['clouds'])
@@ -134,6 +158,10 @@ def recorded() -> str:
         f'{without:.2f} without accounts, and of {bounded:.2f} with them. '
         f'Plans for {largest["requests"]:,} requests on '
         f'{largest["hosts"]:,} hosts:'
+    )
+    of_all = (
+        f'``wait list`` of all projects, with {waited["requests"]:,} requests '
+        'that ended in 30 days:'
     )
     return '\n'.join(
         [
@@ -144,6 +172,9 @@ def recorded() -> str:
             grows,
             '',
             *manual_table.lines(PLANS, plans(plan)),
+            of_all,
+            '',
+            *manual_table.lines(WAITS, waits(waited)),
         ]
     )
 

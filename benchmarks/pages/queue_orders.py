@@ -56,7 +56,7 @@ ESTIMATES_HEAD = (
     'By p90 %',
 )
 CHOICES_HEAD = (
-    'Who makes room',
+    'Choice of victims',
     'Servers left',
     'Work lost %',
     'Follows shares',
@@ -64,7 +64,7 @@ CHOICES_HEAD = (
     'Utilisation %',
 )
 MEANS_HEAD = (
-    'Who makes room',
+    'Choice of victims',
     'Kept free %',
     'Notice s',
     'Save their work %',

@@ -21,7 +21,7 @@ from fairness_lab.figures import report
 TOP = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = TOP / 'benchmarks/results/scenarios'
 PAGE = TOP / 'doc/source/reference/measured.csv'
-HEADER = ('Run', 'What is asked', 'Measured', 'Bar', 'Holds')
+HEADER = ('Run', 'Question', 'Measured', 'Bar', 'Holds')
 
 
 def rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a plan of the market of spending rates costs.
+"""Cost of a plan of the market of spending rates.
 
 Hosts of two sizes have twenty servers each of five flavors, put there by
 chance; rates are those of four classes, or of every server its own::

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What plans of moves cost, in seconds of CPU, on clouds of every size.
+"""Cost of plans of moves, in seconds of CPU, on clouds of every size.
 
 Twenty servers of nine flavors lie on each host on average. Hosts are about
 half full with 96 VCPUs, and nearly full with 52::
@@ -31,7 +31,7 @@ FLAVORS = tuple((2048 * n * k, n) for n in (1, 2, 4) for k in (1, 2, 4))
 
 
 def demand(memory: int, vcpus: int) -> request.Demand:
-    """What a server needs."""
+    """Resources that a server needs."""
     return request.Demand((('MEMORY_MB', memory), ('VCPU', vcpus)))
 
 
@@ -91,11 +91,11 @@ GOALS: dict[
     'balance': (balance.balance, HALF),
     'rescue, nearly full': (rescue, FULL),
 }
-"""What is planned, and VCPUs of hosts."""
+"""Planner of each goal, and VCPUs of hosts."""
 
 
 def measured(name: str) -> dict[str, Any]:
-    """What plans for a goal cost."""
+    """Cost of plans for a goal."""
     plan_for, vcpus = GOALS[name]
     rows = []
     for hosts in SIZES:

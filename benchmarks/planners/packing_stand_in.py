@@ -2,7 +2,7 @@
 
 """A stand-in for Azure's trace for packing, with its schema.
 
-The trace itself is large, and is not here. What this draws is no measurement:
+The trace itself is large, and is not here. This draws invented servers:
 types from a sixty-fourth to a half of a machine, small ones more often, some
 with much memory and some with many cores, and lifetimes of minutes to weeks::
 
@@ -49,7 +49,7 @@ def machines(chance: random.Random) -> list[tuple[float | None, ...]]:
 
 
 def write(path: pathlib.Path) -> None:
-    """Write the file anew."""
+    """Replace the file."""
     path.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(path)) as file, file:
         file.execute(

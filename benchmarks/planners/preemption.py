@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs to choose who makes room, and how far that is from the best.
+"""Cost of choosing servers that make room, and the distance from the best.
 
 Hosts are full of preemptible servers, ten on each, of 200 owners; a normal
 request for which some of them must leave comes, and then fifty at once. The
@@ -70,7 +70,7 @@ def cloud(hosts: int, waiting: int) -> cluster.ClusterSnapshot:
 
 
 def decisions() -> list[dict[str, float]]:
-    """What plans of every size cost, in seconds of CPU."""
+    """Cost of plans of every size, in seconds of CPU."""
     found = []
     for waiting in (1, 50):
         for hosts in (125, 250, 500, 1000):

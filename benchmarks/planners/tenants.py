@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a plan that helps owners costs, in seconds of CPU.
+"""Cost of a plan that helps owners, in seconds of CPU.
 
 Hosts have twenty servers of 200 owners each on average, put there by chance,
 and CPUs for most of what they want: some hosts lack and others have room::
@@ -75,7 +75,7 @@ def cloud(hosts: int) -> tenants.Tenants:
 
 
 def measured(hosts: int, rules: planner.TenantRules) -> dict[str, float]:
-    """What a plan costs, and what it comes to."""
+    """Cost and result of a plan."""
     given = cloud(hosts)
     begun_s = time.process_time()
     plan = planner.plan(given, 0.0, rules)

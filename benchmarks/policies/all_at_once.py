@@ -12,15 +12,13 @@ fixed need of every resource for a unit of the one it competes for: what it
 used, divided by that. The linear program finds, by progressive filling, the
 levels that make the smallest dominant share as large as it can be, then the
 next one, and so on (HiGHS). Holds if each user's dominant share is
-within 0.05 of it. Writes ``result.json`` and the run's pictures; exit code 1
-if it does not hold.
+within 0.05 of it. Writes ``result.json``; exit code 1 if it does not hold.
 """
 
 import argparse
 import json
 import math
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,7 +31,6 @@ from fairness_lab.results import timeline
 
 TOLERANCE = 0.05
 MIB = 1 << 20
-KEPT = ('run.png', 'disk.png', 'network.png')
 
 
 def main() -> int:
@@ -49,9 +46,6 @@ def main() -> int:
         if options.recording is None:
             run(source, agents=not options.no_agents)
         result = evaluate(recording_module.read(source))
-        for name in KEPT:
-            if (source / name).exists():
-                shutil.copy(source / name, options.out / name)
     text = json.dumps(result, indent=1) + '\n'
     (options.out / 'result.json').write_text(text)
     for user, entry in result['users'].items():
@@ -106,7 +100,7 @@ def compared(
 
 
 def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
-    """What part of its node's resources a VM used, shape (4,)."""
+    """Parts of its node's resources that a VM used, shape (4,)."""
     from_s, to_s = line.duration_s / 2, line.duration_s
     node = line.recording.meta['scenario']['nodes'][line.places[vm].node]
     length_s = to_s - from_s

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The best division of one node of which all resources are wanted at once.
+"""The best division of one node whose resources are all wanted at once.
 
-What a VM does costs it a fixed amount of every resource: that is what it used,
-divided by what it used of the one that it has most of. A level per VM scales
-its use. What all VMs used of a resource is what there is of it: no kernel
-gives more than it gave.
+The work of a VM costs a fixed amount of every resource: its use, divided by
+its use of the resource that it has most of. A level per VM scales its use. The
+supply of a resource is the sum that all VMs used: no kernel gives more than it
+gave.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ Floats = npt.NDArray[np.float64]
 Levels = Mapping[str, float]
 
 SLACK = 1e-9
-"""What a solver's rounding may take from somebody."""
+"""Loss of a user that a solver's rounding may cause."""
 
 MORE = 1e-4
-"""Least gain beside the others by which somebody can still rise."""
+"""Least gain beside the others by which a user can still rise."""
 
 
 def filled(

@@ -3,12 +3,11 @@
 
 """How far fair divisions of every resource are from the dominant ideal.
 
-The dominant share of a user with independent wishes is the largest of his
-parts. What makes the least of these as large as possible is that users
-specialise: one has the CPU, another the disk. Here is how far from that each
-user is who has of every resource what is fair of that resource. Resources
-that a VM uses together are taken as if the others were always there, so that
-this is the least distance.
+The dominant share of a user with independent wishes is the largest of the
+user's parts. The least of these is largest when users specialise: one has the
+CPU, another the disk. The benchmark measures how far from that each user is
+who has the fair part of every resource. For resources that a VM uses together,
+the others are taken as always there, so this is the least distance.
 """
 
 import pathlib

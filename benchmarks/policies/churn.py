@@ -6,17 +6,17 @@
     python -m benchmarks.policies.churn --out build/churn.json --nodes 1000
 
 One agent of a large cloud foresees from reports of all nodes, as it does in
-production: in which part of the rounds foresight decides, how much CPU time a
-round takes, and what the worst user lacks with what was worked out, of what
-follows from the same reports without haste. ``steady`` is the same cloud
-without starts and deletions, ``noisy`` one in which also all VMs want 2 % more
-or less in every round.
+production. Recorded are the part of the rounds in which foresight decides, the
+CPU time of a round, and the lack of the worst user: how far the agent's result
+is below that of the same reports without a deadline. ``steady`` is the same
+cloud without starts and deletions. In ``noisy`` all VMs also want 2 % more or
+less in every round.
 
 Smaller clouds are simulated, with churn and without it, and charged for the
-search as if they had 1,000 nodes: what the worst user lacks of the bounded
-ideal, and what would have to change hands. Nobody can know of a change in the
-very round. So it is also told what the worst user lacks in each round since,
-where changes are eight rounds apart.
+search as if they had 1,000 nodes. Recorded are the lack of the worst user
+below the bounded ideal, and the part that would have to change hands. No agent
+can know of a change in the same round. So the lack of the worst user is also
+recorded for each round since, where changes are eight rounds apart.
 """
 
 from collections.abc import Callable
@@ -129,7 +129,7 @@ class Vms:
 
 
 class Cloud:
-    """Reports of all nodes, of which a few change in a round."""
+    """Reports of all nodes; a few nodes change in a round."""
 
     def __init__(self, nodes: int, seed: int) -> None:
         self.chance = np.random.default_rng([seed, nodes])
@@ -199,7 +199,7 @@ class Cloud:
         )
 
     def knowledge(self) -> foresight_model.NodeKnowledge:
-        """What the first node knows, as its agent works it out."""
+        """Knowledge of the first node, as its agent works it out."""
         view = report.View(dict(self._reports), {}, {})
         combined = totals.combined(view, INTERVAL_S, METRIC)
         known = measure_foresight.knowledge(
@@ -258,7 +258,7 @@ class Agent:
 def _shares(
     known: foresight_model.CpuKnowledge, end: foresight_model.CpuTarget
 ) -> Floats:
-    """What users get with weights, (u,)."""
+    """CPU that users get with weights, (u,)."""
     demand = known.demand
     got, _ = filling.fill(
         known.supply[:, CPU],
@@ -272,8 +272,8 @@ def _shares(
 def _lacks(
     view: foresight_model.SharedView, known: foresight_model.CpuKnowledge
 ) -> float:
-    """What the worst user lacks of what follows without haste."""
-    best = _shares(known, decide_foresight.end(known, RATIO))
+    """Lack of the worst user below the result without a deadline, 0..1."""
+    best = _shares(known, decide_foresight.searched(known, RATIO).end)
     mine = _shares(known, view.end)
     return float((1 - mine / best.clip(1e-9)).max())
 
@@ -313,8 +313,8 @@ def followed(nodes: int, seed: int, kind: str, rounds: int) -> dict[str, Any]:
 
 
 CHURN_FROM = 10
-"""Round of the first start or deletion; what users lack just before is what
-they lack without churn."""
+"""Round of the first start or deletion; the lack just before is that without
+churn."""
 
 APART = 8
 """Rounds between two of them, where it is seen how they pass."""
@@ -362,11 +362,11 @@ def _small(
 def _lacking(
     experiment: cloud_module.Experiment, policy: str, large: int
 ) -> dict[str, Floats]:
-    """What is not as in the bounded ideal, round by round, per cent.
+    """Distance from the bounded ideal, round by round, per cent.
 
     :param large: nodes of the cloud as which it is charged for the search; 0
         if it is not charged for rows.
-    :returns: what the worst user lacks, and what would have to change hands.
+    :returns: lack of the worst user, and part that would have to change hands.
     """
     made = running.setup(
         experiment, running.RunOptions(metric=METRIC, policy=policy)
@@ -400,7 +400,7 @@ TRIED = (
     ('feedback', 'feedback', 0),
     ('none', 'none', 0),
 )
-"""What they are called, the policy, and as what it is charged."""
+"""Name, policy, and nodes of the cloud as which it is charged."""
 
 
 def simulated(seed: int, nodes: int, rounds: int) -> dict[str, Any]:

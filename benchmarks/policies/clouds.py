@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random clouds that nobody tuned for: who lacks how much of the ideal.
+"""Random clouds without tuning: how much of the ideal users lack.
 
     python -m benchmarks.policies.clouds --out benchmarks/results/sim/clouds
     python -m benchmarks.policies.clouds --out DIR --fresh --count 50
     python -m benchmarks.policies.clouds --out DIR --only tiny --seed 7
 
-Of each kind so many clouds are drawn: sizes, degrees, quotas, loads, speeds
-and losses. Each is simulated with the default policy, with feedback and
-without agents. ``--fresh`` draws with a seed that was never used before and
-says which it was, so that nobody tunes to what is drawn here. Written are
-``clouds.json``, with a row for each cloud, and ``clouds.csv``, which sums up.
+Each kind has ``--count`` clouds: sizes, degrees, quotas, loads, speeds and
+losses are drawn. Each is simulated with the default policy, with feedback and
+without agents. ``--fresh`` draws with a new seed and prints it, so that
+the default cannot be tuned to these clouds. The results are ``clouds.json``,
+with a row for each cloud, and ``clouds.csv``, which sums up.
+
+    python -m benchmarks.policies.clouds --out DIR --remedies FILE
+
+looks again at the clouds of FILE, a ``clouds.json``, in which a user lacks
+more than 5 % with the default policy. ``remedies.json`` says beside what is
+lacking how much of it weights could give back without harm to poorer users
+(:mod:`fairness_lab.ideal.remedy`).
 """
 
 import argparse
@@ -18,6 +25,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
 import dataclasses
+import json
 import pathlib
 import secrets
 import statistics
@@ -26,7 +34,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.policies import runs
+from fairness_lab.ideal import ideal
+from fairness_lab.ideal import remedy
+from fairness_lab.measures import distance
+from fairness_lab.measures import measures
 from fairness_lab.measures import running
+from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import values as scenario_module
 from nova_fairness.model import resources
@@ -224,6 +237,64 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     return row
 
 
+class _Last:
+    """Observer that keeps the last round."""
+
+    def __init__(self) -> None:
+        self.moment: model.RoundMoment | None = None
+
+    def see(self, moment: model.RoundMoment) -> None:
+        self.moment = moment
+
+    def result(self) -> Mapping[str, Any]:
+        return {}
+
+
+def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
+    """Work out the lack of users at the end, and their remedy.
+
+    Both are parts of the ideal, and the largest of any user.
+    """
+    scenario = drawn(name, seed, number)
+    made = running.setup(
+        scenario, running.RunOptions(metric=METRIC, policy=policy)
+    )
+    last, judge = _Last(), measures.Measures(scenario.cloud, made)
+    running.observe(scenario.cloud, made, [judge, last])
+    assert last.moment is not None
+    wishes = judge.wishes(last.moment)
+    ratio = made.max_weight_ratio
+    best = ideal.remembered(ideal.DOMINANT, ratio)(wishes).share
+    had, could = remedy.could_have(wishes, last.moment.received, ratio)
+    lacks = distance.lacking(had[np.newaxis], best[np.newaxis])[0]
+    raised = np.minimum(could, best)
+    back = distance.lacking(had[np.newaxis], raised[np.newaxis])[0]
+    return {'lacks': float(lacks.max()), 'remedy': float(back.max())}
+
+
+def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Look again at clouds in which users lack more than :data:`WITHIN`.
+
+    :param path: of a ``clouds.json``.
+    """
+    (head, *rows) = json.loads(path.read_text('utf-8'))['results']
+    return [
+        {
+            'kind': row['kind'],
+            'number': row['number'],
+            'seed': head['seed'],
+            **{
+                policy: remedied(
+                    row['kind'], head['seed'], row['number'], policy
+                )
+                for policy in POLICIES
+            },
+        }
+        for row in rows
+        if row['foresight']['lacks'] > WITHIN
+    ]
+
+
 def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Sum up the clouds of a kind."""
     lacks = {
@@ -276,8 +347,15 @@ def main() -> None:
         '--fresh', action='store_true', help='draw with a new seed'
     )
     parser.add_argument('--only', choices=list(KINDS), help='one kind')
+    parser.add_argument(
+        '--remedies', type=pathlib.Path, help='of clouds in this clouds.json'
+    )
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()
+    if options.remedies:
+        found = remedies(options.remedies)
+        runs.write(options.out / 'remedies.json', found)
+        return
     seed = secrets.randbelow(2**31) if options.fresh else options.seed
     print(f'seed {seed}')
     rows, table = [], [HEAD]

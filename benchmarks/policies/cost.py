@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs a node to work out the max-min fair division of a cloud."""
+"""Cost for a node of working out the max-min fair division of a cloud."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Repetitions, of which the middle one counts; one from ..."""
+"""Repetitions; the middle one counts. Only one from ..."""
 
 FEW = 10_000
 """... so many nodes on."""
@@ -84,7 +84,7 @@ WRITTEN = {
     'memory MB': '{:.1f}',
     'sharpness': '{:.3f}',
 }
-"""What the table has, and in which form."""
+"""Columns of the table, and their formats."""
 
 
 def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
@@ -175,8 +175,8 @@ def _places(
 ) -> tuple[usage_model.Indices, usage_model.Indices]:
     """Node and user of each cell, sorted by both.
 
-    Users are on neighbours in circles that are drawn anew, so that every node
-    has equally many users, and no user is on a node twice.
+    Users are on neighbours in circles. Each circle is drawn again, so that
+    every node has equally many users, and no user is on a node twice.
     """
     circles = [rng.permutation(nodes) for _ in range(EACH // DEGREE)]
     node = np.concatenate(
@@ -236,7 +236,7 @@ def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
 def _peak_bytes(given: foresight_model.CpuKnowledge) -> int:
     """Say how much memory foresight takes beside what it is given."""
     tracemalloc.start()
-    decide_foresight.end(given, RATIO)
+    decide_foresight.searched(given, RATIO)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
@@ -247,5 +247,5 @@ def _spent(
 ) -> tuple[float, foresight_model.CpuTarget]:
     """Foresee at once: CPU time, seconds, and what was found."""
     began_s = time.process_time()
-    end = decide_foresight.end(given, RATIO)
+    end = decide_foresight.searched(given, RATIO).end
     return time.process_time() - began_s, end

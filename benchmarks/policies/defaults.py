@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 """A metric and a policy."""
 
 Lacking = Mapping[Pair, float]
-"""What the worst user lacks of the bounded ideal once settled, by pair."""
+"""Lack of the settled worst user below the bounded ideal, 0..1, by pair."""
 
 Found = Mapping[str, tuple[Lacking, float]]
 """That, and what he lacks without agents, by scenario."""
@@ -50,7 +50,7 @@ def defaults(out: pathlib.Path, only: str) -> None:
 
 
 def lacking(name: str) -> tuple[dict[Pair, float], float]:
-    """What the worst user lacks with each pair, and with none."""
+    """Lack of the worst user with each pair, and with none, 0..1."""
     scenario = experiment.find(name)
 
     def settled(metric: str, policy: str) -> float:

@@ -28,15 +28,14 @@ PLAIN = {'momentum': 0.0}
 """Multiplicative feedback without momentum, to compare with."""
 
 COMPARED = ('feedback', 'foresight')
-"""What the default policy builds on, and the default policy."""
+"""The policy that the default policy builds on, and the default policy."""
 
 TRIED: Sequence[tuple[str, str, Mapping[str, float]]] = (
     ('plain', 'feedback', PLAIN),
     ('feedback', 'feedback', {}),
     ('foresight', 'foresight', {}),
 )
-"""What they are called, the policy, and its parameters; the default policy
-last."""
+"""Name, policy and its parameters; the default policy is last."""
 
 SIZES = (2, 3, 4, 5, 10, 30, 100, 300)
 
@@ -101,7 +100,7 @@ def _recorded(path: pathlib.Path) -> Results:
 
 
 def _add_missing(results: Results, graph: recipes.Graph, nodes: int) -> None:
-    """Run one graph with all policies of which there is no point yet."""
+    """Run one graph with all policies that have no point yet."""
     missing = [
         item
         for item in (TRIED if nodes < LARGE else TRIED[-1:])

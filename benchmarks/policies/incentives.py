@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What attacks bring to users who make them, and what they take from others.
+"""Gains of users from attacks, and losses of others.
 
     python -m benchmarks.policies.incentives --out benchmarks/results/sim
     python -m benchmarks.policies.incentives --out DIR --seed 7 --count 100
     python -m benchmarks.policies.incentives --out DIR --only spread
+    python -m benchmarks.policies.incentives --out DIR --max-weight-ratio 200
 
-Of each attack small clouds are drawn, and simulated as they are and with the
+For each attack small clouds are drawn, and simulated as they are and with the
 attack: with the default metric and policy, with feedback and without agents.
-What counts is the work that programs got done, not what was burnt. Written are
-``incentives.json``, with a row for each cloud, and ``incentives.csv``.
+The gain counts the work that programs got done, without burnt CPU time. Where
+it is more than 2 %, the table tells in how many clouds the largest weight of a
+node was ``max_weight_ratio`` times the smallest, in either of the two. The
+results are ``incentives.json``, with a row for each cloud, and
+``incentives.csv``.
 """
 
 import argparse
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
+import dataclasses
 import functools
 import pathlib
 import statistics
@@ -40,9 +45,14 @@ MUCH = 0.02
 """A larger gain is told for how many clouds there is one."""
 
 SMALLEST = 0.05
-"""CPUs; what users do who get less is not compared."""
+"""CPUs; work of users who get less is not compared."""
+
+AT_END = 0.99
+"""Part of the largest ratio from which weights are at their ends."""
 
 _CPU = resources.RESOURCES.index('cpu_time')
+_CONTROL = 0
+"""Place of CPU weights among controls."""
 
 
 class Work:
@@ -75,33 +85,74 @@ class Work:
         return {'users': np.bincount(user, mean, self._cloud.users)}
 
 
+class WeightRatios:
+    """The largest ratio of CPU weights of a node in settled rounds.
+
+    :param cloud: that is simulated.
+    """
+
+    def __init__(self, cloud: attacks.Cloud) -> None:
+        self._begins = SETTLED * cloud.parts
+        self._nodes = len(cloud.cpus)
+        self._most = 1.0
+
+    def see(self, moment: model.RoundMoment) -> None:
+        """Look at a round."""
+        if moment.round < self._begins:
+            return
+        weights = moment.weights[:, _CONTROL]
+        for node in range(self._nodes):
+            own = weights[moment.node == node]
+            if len(own):
+                self._most = max(self._most, float(own.max() / own.min()))
+
+    def result(self) -> Mapping[str, Any]:
+        """The largest."""
+        return {'ratio': self._most}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """Of a simulated cloud.
+
+    :ivar users: (u,) CPUs of work that each user got done, the attackers' all
+        with the first.
+    :ivar at_end: whether weights of a node differed as much as they may.
+    """
+
+    users: np.ndarray
+    at_end: bool
+
+
 @functools.lru_cache(maxsize=1024)
-def worked(cloud: attacks.Cloud, policy: str) -> np.ndarray:
+def worked(cloud: attacks.Cloud, policy: str, most_ratio: float) -> Outcome:
     """Simulate a cloud.
 
-    :returns: (u,) CPUs of work that each user got done, the attackers' all
-        with the first.
+    :param most_ratio: of the largest to the smallest weight of a node, >= 1.
     """
     scenario = attacks.scenario(cloud)
     made = running.setup(
         scenario, running.RunOptions(metric=defaults.METRIC, policy=policy)
     )
-    work = Work(cloud, scenario.cloud)
-    running.observe(scenario.cloud, made, [work])
+    made = dataclasses.replace(made, max_weight_ratio=most_ratio)
+    work, ratios = Work(cloud, scenario.cloud), WeightRatios(cloud)
+    running.observe(scenario.cloud, made, [work, ratios])
     users = work.result()['users']
     users[attacks.ATTACKER] = users[list(cloud.attackers)].sum()
     users.setflags(write=False)
-    return np.asarray(users)
+    at_end = ratios.result()['ratio'] >= AT_END * most_ratio
+    return Outcome(np.asarray(users), at_end)
 
 
-def compared(before: np.ndarray, after: np.ndarray) -> dict[str, float]:
+def compared(honest: Outcome, attacked: Outcome) -> dict[str, Any]:
     """Say what an attack brings and takes.
 
-    :param before: (u,) of the honest cloud.
-    :param after: of the attacked, of the same users and maybe more.
+    :param attacked: of the same users and maybe more.
     :returns: by what part the attacker has more, all others together have
-        less, and the one of them has less who loses most.
+        less, and the one of them has less who loses most; whether weights
+        were at their ends in one of the two.
     """
+    before, after = honest.users, attacked.users
     others = np.delete(before, attacks.ATTACKER)
     left = np.delete(after[: len(before)], attacks.ATTACKER)
     counts = others > SMALLEST
@@ -111,27 +162,32 @@ def compared(before: np.ndarray, after: np.ndarray) -> dict[str, float]:
         'gain': float(after[mine] / before[mine] - 1),
         'lost': float(1 - left.sum() / others.sum()),
         'worst': float(lost.max(initial=0.0)),
+        'at_end': honest.at_end or attacked.at_end,
     }
 
 
-def tried(name: str, seed: int, number: int) -> dict[str, Any]:
+def tried(
+    name: str, seed: int, most_ratio: float, number: int
+) -> dict[str, Any]:
     """Simulate a pair with each policy."""
-    honest, attacked = attacks.pair(name, seed, number)
+    pair = attacks.pair(name, seed, number)
     return {
         'attack': name,
         'number': number,
         **{
-            policy: compared(worked(honest, policy), worked(attacked, policy))
+            policy: compared(
+                *(worked(cloud, policy, most_ratio) for cloud in pair)
+            )
             for policy in POLICIES
         },
     }
 
 
 def tried_all(
-    names: Sequence[str], seed: int, number: int
+    names: Sequence[str], seed: int, most_ratio: float, number: int
 ) -> list[dict[str, Any]]:
-    """Try attacks on the clouds of one number, many of which are alike."""
-    found = [tried(name, seed, number) for name in names]
+    """Try attacks on the clouds of one number; many of them are alike."""
+    found = [tried(name, seed, most_ratio, number) for name in names]
     print(f'cloud {number}', flush=True)
     return found
 
@@ -142,6 +198,7 @@ HEAD = (
     'mean gain %',
     'largest gain %',
     'clouds with more than 2 %',
+    'of these with weights at their ends',
     'others lose %',
     'worst other loses %',
     *(
@@ -150,7 +207,7 @@ HEAD = (
         for what in ('mean', 'largest')
     ),
 )
-"""The first are the default policy's; what others lose are means."""
+"""The first are the default policy's; losses of others are means."""
 
 
 def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -160,13 +217,14 @@ def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         policy: [row[policy]['gain'] for row in rows] for policy in POLICIES
     }
     first = gains[POLICIES[0]]
-    much = sum(gain > MUCH for gain in first)
+    much = [row for row in mine if row['gain'] > MUCH]
     return [
         name,
         _percent(statistics.median(first)),
         _percent(statistics.fmean(first)),
         _percent(max(first)),
-        f'{much} of {len(rows)}',
+        f'{len(much)} of {len(rows)}',
+        f'{sum(row["at_end"] for row in much)}',
         _percent(statistics.fmean(row['lost'] for row in mine)),
         _percent(statistics.fmean(row['worst'] for row in mine)),
         *(
@@ -178,7 +236,7 @@ def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _percent(value: float) -> str:
-    """Write a part; what is nothing has no sign."""
+    """Write a part; zero has no sign."""
     return runs.percent(round(value, 3) + 0.0)
 
 
@@ -191,11 +249,16 @@ def main() -> None:
     parser.add_argument(
         '--seed', type=int, default=12, help='of what is drawn'
     )
+    parser.add_argument(
+        '--max-weight-ratio', type=float, default=defaults.MAX_WEIGHT_RATIO
+    )
     parser.add_argument('--only', choices=list(attacks.ATTACKS))
     parser.add_argument('--processes', type=int, default=1)
     options = parser.parse_args()
     names = [options.only] if options.only else list(attacks.ATTACKS)
-    every = functools.partial(tried_all, names, options.seed)
+    every = functools.partial(
+        tried_all, names, options.seed, options.max_weight_ratio
+    )
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         clouds = list(pool.map(every, range(options.count)))
     rows: list[dict[str, Any]] = []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users might do to get more than their part, as pairs of clouds.
+"""Attacks of users who want more than their part, as pairs of clouds.
 
-Each attack changes what one user does in a small random cloud and leaves all
-others as they are. A cloud is told as its VMs: what programs want of each, and
-what the VM burns beyond that to look busy.
+Each attack changes the VMs of one user in a small random cloud and leaves all
+others as they are. A cloud is a list of VMs: the CPU that programs want of
+each, and the CPU that the VM burns beyond that to look busy.
 """
 
 from collections.abc import Callable
@@ -204,7 +204,7 @@ def split(cloud: Cloud) -> Pair:
 
 
 def split_uneven(cloud: Cloud) -> Pair:
-    """Large VMs become small ones, of which as few as can do all the work."""
+    """Large VMs become small ones; as few as possible do all the work."""
     return cloud, cloud.with_mine(
         [
             dataclasses.replace(
@@ -441,7 +441,7 @@ def scenario(cloud: Cloud) -> cloud_module.Experiment:
 
 
 def works(cloud: Cloud, part: int) -> np.ndarray:
-    """What the programs of each VM want in a part, (n,) CPUs."""
+    """CPUs that the programs of each VM want in a part, (n,)."""
     return np.array(
         [vm.works * vm.phases[part % len(vm.phases)] for vm in cloud.vms]
     )

@@ -37,7 +37,7 @@ TRIED: Sequence[tuple[str, str, Mapping[str, float]]] = (
     ('foresight', 'foresight', {}),
     ('foresight, uncorrected', 'foresight', {'correction': 0.0}),
 )
-"""What they are called, the policy, and its parameters."""
+"""Name, policy and its parameters."""
 
 
 class Inexact(array_policy.ArrayPolicy):
@@ -91,7 +91,7 @@ class Inexact(array_policy.ArrayPolicy):
         ratio = self._setup.max_weight_ratio
         views = tuple(
             dataclasses.replace(
-                view, end=decide_foresight.end(view.knowledge, ratio)
+                view, end=decide_foresight.searched(view.knowledge, ratio).end
             )
             for view in foresight.views
         )

@@ -14,10 +14,10 @@ random graphs, and writes how many rounds each policy needs; ``small`` draws
 many of up to five nodes. ``sweep`` tries the numbers of the default policy
 and of feedback; with ``--only`` of one of them. ``robust`` makes reports late
 and lost, nodes slow and one node deaf. ``bursts`` lets demand come and go,
-and tries a shorter memory of usage. ``kernels`` has kernels divide otherwise
-than weights ask. ``cost`` takes the time of foresight. ``defaults`` runs
-pairs of metrics and policies, and says with which users are worse off than
-without agents.
+and tries a shorter memory of usage; ``late`` puts weights of true wants beside
+it. ``kernels`` has kernels divide otherwise than weights ask. ``cost`` takes
+the time of foresight. ``defaults`` runs pairs of metrics and policies, and
+says with which users are worse off than without agents.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from benchmarks.policies import cost
 from benchmarks.policies import defaults
 from benchmarks.policies import graphs
 from benchmarks.policies import kernels
+from benchmarks.policies import late
 from benchmarks.policies import robust
 from benchmarks.policies import sweep
 from benchmarks.policies import table
@@ -46,6 +47,9 @@ KINDS = {
     'sweep': lambda options: sweep.swept(options.out, options.only),
     'robust': lambda options: robust.robust(options.out),
     'bursts': lambda options: bursts.bursts(options.out),
+    'late': lambda options: late.late(
+        options.out, options.only, more=options.more
+    ),
     'kernels': lambda options: kernels.kernels(options.out),
     'cost': lambda options: cost.cost(options.out),
     'defaults': lambda options: defaults.defaults(options.out, options.only),

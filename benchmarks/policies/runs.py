@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What the benchmarks of policies have in common: runs, and their files."""
+"""Common parts of the benchmarks of policies: runs, and their files."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping

@@ -70,7 +70,7 @@ Plant = contextlib.AbstractContextManager[Any]
 
 
 class Inverted(policy_base.Policy):
-    """Gives the more, the heavier somebody is."""
+    """Gives heavier users more."""
 
     description = 'A fault.'
 
@@ -242,7 +242,7 @@ def simulated(
     net: bool,
     plugin: policy_base.Policy | None = None,
 ) -> tuple[float, int]:
-    """What the worst user lacks at the end, 0..1, and the nodes that return.
+    """Lack of the worst user at the end, 0..1, and nodes that return.
 
     :param plugin: instead of the policy.
     """

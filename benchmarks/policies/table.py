@@ -227,7 +227,7 @@ def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
 def paired(
     results: Sequence[Result],
 ) -> dict[tuple[str, str, str], dict[str, float]]:
-    """What the settled worst user lacks with both policies.
+    """Lack of the settled worst user with both policies.
 
     By scenario, share and the metric that asks for the share to be equal.
     """

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a cycle of the queue costs: all of it, and each part.
+"""Cost of a cycle of the queue: all of it, and each part.
 
-Clouds up to 1,000 full hosts with 20 servers each, in which up to 10,000
+Clouds have up to 1,000 full hosts with 20 servers each, and up to 10,000
 requests wait, by shares; without accounts, and with 2,210 that have budgets,
-windows, ceilings and quotas. A cycle every ten seconds, before which a server
-ends on one of a hundred hosts, so that others start. One cycle a minute is
-whole, and charges what users have; those between plan for who is ahead.
+windows, ceilings and quotas. A cycle runs every ten seconds. Before each, a
+server ends on one of a hundred hosts, so that others start. One cycle a minute
+is whole and charges users for their servers; those between plan for the first
+requests.
 
 The store is SQLite. Placement, Nova and Keystone are a fake that answers over
 HTTP, in a process of its own: only the CPU time of the service is counted. As
 Nova does, it lists servers that no host has each time, and others when they
-changed. What was started runs before the next cycle. Run alone on the
-machine::
+changed. Started servers run before the next cycle. Run alone on the machine::
 
     python -m benchmarks.queue.cycle --out FILE
 """
@@ -22,7 +22,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
-import functools
 import json
 import math
 import pathlib
@@ -32,46 +31,29 @@ import time
 from typing import Any
 
 import numpy as np
+from oslo_config import cfg
 
 from benchmarks.queue import fairqueue
 from benchmarks.queue import large_cloud
 from benchmarks.queue import recorded
 from nova_fairness.cluster import clocks
+from nova_fairness.cluster import collaborators
 from nova_fairness.cluster import leader_election
 from nova_fairness.cluster import service
-from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.accounts import accounts as accounts_module
 from nova_fairness.cluster.admission import dispatcher
 from nova_fairness.cluster.admission import scheduler
-from nova_fairness.cluster.eviction import at_risk
-from nova_fairness.cluster.eviction import cycle_tasks
-from nova_fairness.cluster.eviction import evictor
-from nova_fairness.cluster.eviction import idle_reclaim
-from nova_fairness.cluster.eviction import preemption
-from nova_fairness.cluster.eviction import retirement
-from nova_fairness.cluster.eviction import time_limits
-from nova_fairness.cluster.eviction import watermark
-from nova_fairness.cluster.openstack import clients
-from nova_fairness.cluster.openstack import glance
-from nova_fairness.cluster.openstack import nova as nova_module
-from nova_fairness.cluster.openstack import placement
-from nova_fairness.cluster.openstack import tokens
+from nova_fairness.cluster.assembly import queue_service
+from nova_fairness.cluster.assembly import service_parts
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
-from nova_fairness.cluster.usage import charging
-from nova_fairness.cluster.usage import spending
+from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request
-from nova_fairness.planners.fairqueue import orders
-from nova_fairness.planners.fairqueue import planner
-from nova_fairness.shares import budgets
 from tests.fixtures import fake_cloud
-
-ORDER = orders.FairTree()
-"""What the service is delivered with."""
 
 MINUTES = 3
 BEGIN = 1.8e9
@@ -106,8 +88,13 @@ def stored() -> Iterator[store_module.Store]:
         yield store_module.Store(engine, sealing.read(keys))
 
 
-def asked(waiting: int, flavors: int) -> tuple[request.Request, ...]:
-    """Requests as they come from Nova: by UUIDs, up to the begin."""
+def asked(
+    waiting: int, flavors: int, seed: int | None = None
+) -> tuple[request.Request, ...]:
+    """Requests as they come from Nova: by UUIDs, up to the begin.
+
+    :param seed: ``None`` for one that depends on their number alone.
+    """
     named = fake_cloud.name_uuid
     return tuple(
         dataclasses.replace(
@@ -117,7 +104,7 @@ def asked(waiting: int, flavors: int) -> tuple[request.Request, ...]:
             asked_at=BEGIN - waiting + each.asked_at,
         )
         for each in fairqueue.requests(
-            waiting, random.Random(waiting), flavors
+            waiting, random.Random(waiting if seed is None else seed), flavors
         )
     )
 
@@ -148,23 +135,12 @@ def keep(store: store_module.Store, each: request.Request) -> None:
     store.add(each, cast.uuid, each.asked_at)
 
 
-def usual_chores(
-    store: store_module.Store, nova: nova_module.Nova, leaves: evictor.Evictor
-) -> cycle_tasks.CycleTasks:
-    """What is done beside requests if nothing is configured."""
-    return cycle_tasks.CycleTasks(
-        idle_reclaim.IdleReclaim(
-            store.leaves, leaves, lambda _: {}, idle_reclaim.IdleOptions()
-        ),
-        at_risk.Warnings(store, nova, at_risk.AtRiskOptions()),
-        lambda *_: [],
-        retirement.Retirement(
-            store.leaves, nova, leaves, retirement.RetirementOptions()
-        ),
-        watermark.Watermark(
-            store.leaves, leaves, watermark.WatermarkOptions()
-        ),
-    )
+def default_choices() -> service_parts.Choices:
+    """Choices of operators who configure nothing."""
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    return queue_service.choices(conf)
 
 
 class Cycles:
@@ -188,69 +164,32 @@ class Cycles:
         self.now = BEGIN
         self._spent_s: dict[str, float] = collections.defaultdict(float)
         clock = lambda: self.now  # noqa: E731
-        rooms = placement.Placement(clients.placement(served.api))
-        nova = nova_module.Nova(clients.nova(served.api))
-        present = accounts_module.Accounts(store, lambda: accounts)
-        reader = snapshot_module.CloudReader(
-            rooms, nova, limits, present.present
-        )
-        trade = spending.SpendingGroups(store, 1.0, 30 * 86400.0)
-        ledger = charging.LedgerKeeper(
-            store, reader, 7 * 86400.0, budgets.BudgetTerms(), trade
-        )
-        patience = evictor.Patience()
-        leaves = evictor.Evictor(
-            store.leaves,
-            nova,
-            rooms,
-            glance.Images(clients.glance(served.api), store.proofs),
-            clock,
-            patience,
-        )
-        known = tokens.Tokens(clients.keystone(served.api))
-        executor = dispatcher.Executor(
-            store, rooms, nova, known, Conductor(), clock
-        )
-        self.service = service.Service(
+        outside = service_parts.Surroundings(
             store,
+            served.clients(),
+            Conductor(),
             leader_election.Election(store, 'benchmark', 1e9, clock, clock),
-            present,
-            reader,
-            ledger,
-            executor,
-            nova,
-            time_limits.TimeLimits(
-                store.leaves,
-                leaves,
-                time_limits.TimeLimitOptions(),
-                patience.notice_s,
-            ),
-            usual_chores(store, nova, leaves),
-            leaves,
-            preemption.PreemptionController(
-                store, nova, leaves, clock, preemption.PreemptionOptions()
-            ),
-            functools.partial(planner.plan, order=ORDER),
-            clock,
-            time.monotonic,
-            service.ServiceOptions(),
             clocks.Clocks(clock, clock, lambda: None),
+            time.monotonic,
         )
-        self._time_parts(store, reader, ledger, executor)
+        chosen = dataclasses.replace(
+            default_choices(),
+            limits=limits,
+            accounts=lambda _, store: accounts_module.Accounts(
+                store, lambda: accounts
+            ),
+        )
+        made = service_parts.collaborators(outside, chosen)
+        self.service = service.Service(made, service.ServiceOptions())
+        self._time_parts(made)
 
-    def _time_parts(
-        self,
-        store: store_module.Store,
-        reader: snapshot_module.CloudReader,
-        ledger: charging.LedgerKeeper,
-        executor: dispatcher.Executor,
-    ) -> None:
+    def _time_parts(self, made: collaborators.Collaborators) -> None:
         for name, owner, method in (
-            ('store', store, 'requests'),
-            ('look', reader, 'read'),
-            ('ledger', ledger, 'charge'),
+            ('store', made.store, 'requests'),
+            ('look', made.reader, 'read'),
+            ('ledger', made.charging, 'charge'),
             ('plan', self.service._planning, 'plan'),  # noqa: SLF001
-            ('starts', executor, 'carry_out'),
+            ('starts', made.executor, 'carry_out'),
         ):
             setattr(owner, method, self._timed(name, getattr(owner, method)))
 
@@ -296,10 +235,10 @@ class Cycles:
 
 
 def medians(measured: list[dict[str, float]]) -> dict[str, float]:
-    """Of each part; what is in none is the rest.
+    """Median CPU time of each part, seconds.
 
-    What the service works out itself, without asking Nova and Placement and
-    without starts, is its own.
+    ``own`` is the service's own work: without calls of Nova and Placement and
+    without starts.
     """
     found = {
         f'{name}_cpu_s': round(
@@ -356,7 +295,7 @@ def measure(
 
 
 def measure_all(flavors: int, is_bounded: bool) -> dict[str, Any]:
-    """Measure every size; what cycles cost, and how that grows."""
+    """Measure every size: the cost of cycles, and its growth."""
     found = [measure(*size, flavors, is_bounded) for size in fairqueue.SIZES]
     logs = [
         (

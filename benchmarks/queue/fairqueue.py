@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a plan of the queue costs, up to 10,000 requests on 1,000 hosts.
+"""Cost of a plan of the queue, up to 10,000 requests on 1,000 hosts.
 
-Clouds that are nearly full, in which a few can start and most wait; and the
-same with hosts as large as each other and as many flavors as requests, in the
-order of asking and by shares; each without accounts, and with accounts that
+Clouds are nearly full: a few requests can start and most wait. A second kind
+has hosts of one size and as many flavors as requests, in the order of
+submission and by shares. Each runs without accounts, and with accounts that
 have budgets, windows, ceilings and quotas. Twenty servers run on every host;
-of half of their kinds it is known how long they last. Run alone on the
+half of their kinds have a known length. Run alone on the
 machine::
 
     python -m benchmarks.queue.fairqueue --out results/fairqueue.json
@@ -224,7 +224,7 @@ def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
 def measure(
     flavors: int, order: order_module.Order, is_bounded: bool
 ) -> dict[str, Any]:
-    """Plan clouds of every size; what it costs, and how that grows."""
+    """Plan clouds of every size: the cost, and its growth."""
     logs, found = [], []
     for waiting, count in SIZES:
         snapshot = cloud(waiting, count, min(flavors, waiting))

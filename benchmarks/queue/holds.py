@@ -29,7 +29,7 @@ COUNT = 1000
 
 
 def casts(count: int) -> list[cast_module.Cast]:
-    """Messages of the size of Nova's, half of which cannot be compressed."""
+    """Messages of the size of Nova's; half cannot be compressed."""
     half = random.Random(0).randbytes(BODY_BYTES // 4).hex()
     body = half.encode().ljust(BODY_BYTES, b' ')
     return [

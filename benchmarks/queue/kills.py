@@ -44,7 +44,7 @@ def measure(name: str, count: int, seed: int) -> killing.Counts:
 def measure_beside(
     name: str, count: int, seed: int, clouds: int
 ) -> killing.Counts:
-    """Do runs in some clouds, of which each has a seed of its own."""
+    """Do runs in some clouds; each cloud has a seed of its own."""
     parts = [count // clouds + (n < count % clouds) for n in range(clouds)]
     # A process each: what is fake of a cloud would wait for others.
     context = multiprocessing.get_context('spawn')

@@ -23,7 +23,7 @@ CHANGED = 30
 VCPUS = 128
 _FLAVOR = {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 0}
 _REST = 'x' * 1400
-"""What else Nova says of a server: 1.8 kB altogether."""
+"""Stands for the other fields of a server in Nova: 1.8 kB altogether."""
 
 _BEGAN = '2026-01-01T00:00:00.000000'
 
@@ -178,6 +178,15 @@ class Served:
     def __exit__(self, *_: object) -> None:
         self._pipe.send(None)
         self._process.join()
+
+    def clients(self) -> clients.CloudClients:
+        """Clients of its services."""
+        return clients.CloudClients(
+            clients.placement(self.api),
+            clients.nova(self.api),
+            clients.keystone(self.api),
+            clients.glance(self.api),
+        )
 
     def go_on(
         self, ended: int, started: list[tuple[str, str, dict[str, int]]]

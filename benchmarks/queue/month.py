@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a month of the simulated queue costs: 1,000 hosts, 100,000 requests.
+"""Cost of a month of the simulated queue: 1,000 hosts, 100,000 requests.
 
 The scenario ``month``, in which users ask for 97 % of the cloud. With more
 than there is, ever more wait, and each plan goes through all of them. Run

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the relay adds to a call of conductor, and what holding costs it.
+"""Time that the relay adds to a call of conductor, and its cost of holding.
 
 A real RabbitMQ, a conductor that answers at once (a fake), and the relay as a
 process of its own with a store on SQLite. Calls go to conductor directly and

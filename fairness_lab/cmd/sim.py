@@ -20,6 +20,7 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 from fairness_lab.cmd import batches  # noqa: E402
 from fairness_lab.cmd import sim_cluster  # noqa: E402
 from fairness_lab.cmd import sim_options  # noqa: E402
+from fairness_lab.cmd import sim_reproduce  # noqa: E402
 from fairness_lab.figures import page  # noqa: E402
 from fairness_lab.figures import progress  # noqa: E402
 from fairness_lab.measures import files  # noqa: E402
@@ -38,7 +39,6 @@ INTERRUPTED = 130
 _WRONG = (
     exception.BadScenario,
     exception.BadTrace,
-    exception.UnknownPlugin,
     exception.UnknownShare,
     exception.UnknownParameter,
 )
@@ -56,12 +56,16 @@ def main(arguments: list[str] | None = None) -> int:
             'run': _run,
             'compare': _compare,
             'sweep': _sweep,
+            'reproduce': sim_reproduce.reproduce,
             **sim_cluster.COMMANDS,
         }
     ).parse_args(arguments)
     try:
         with _interruptible():
             return int(options.do(options))
+    except exception.UnknownPlugin as error:
+        # What is installed in another environment is not found.
+        return _complain(f'{error}; looked in {sys.prefix}', BAD_USAGE)
     except _WRONG as error:
         return _complain(error, BAD_USAGE)
     except exception.FairnessError as error:

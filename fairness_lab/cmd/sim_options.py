@@ -22,7 +22,8 @@ Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 _EPILOG = """\
 exit codes:
   0    done
-  1    the run failed, or its results could not be written
+  1    the run failed, its results could not be written, or a claim that
+       was to be reproduced does not hold
   2    wrong usage, or a wrong scenario, trace, metric, policy or order
   130  interrupted
 """
@@ -32,7 +33,7 @@ def parser(commands: Commands) -> argparse.ArgumentParser:
     """Parser of the command line.
 
     :param commands: what to do by command: list, run, compare, sweep,
-        and each of ``cluster``, such as ``cluster run``.
+        reproduce and each of ``cluster``, such as ``cluster run``.
     """
     result = argparse.ArgumentParser(
         prog='nova-fairness-sim',
@@ -151,6 +152,35 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         'asset or the name of a resource',
     )
     _add_out(parser)
+
+
+def _add_reproduce(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'names',
+        nargs='*',
+        metavar='NAME',
+        help='claims, or documents whose claims are meant (default: all)',
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        '--list', action='store_true', help='only list them, and run nothing'
+    )
+    _add_out(what, is_required=False)
+    parser.add_argument(
+        '--within',
+        type=_positive,
+        default=900,
+        metavar='SECONDS',
+        help='what would take longer is not run (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--seeds',
+        type=_positive,
+        default=1,
+        metavar='N',
+        help='also run the seeds that come next, N in all, and tell how far'
+        ' numbers spread (default: %(default)s)',
+    )
 
 
 def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
@@ -282,11 +312,13 @@ def _add_drawn(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_out(parser: argparse.ArgumentParser) -> None:
+def _add_out(
+    parser: argparse._ActionsContainer, *, is_required: bool = True
+) -> None:
     parser.add_argument(
         '--out',
         type=pathlib.Path,
-        required=True,
+        required=is_required,
         metavar='DIR',
         help='new directory; appears whole or not at all',
     )
@@ -358,6 +390,7 @@ _COMMANDS: Mapping[
     'run': ('run a scenario', _add_run),
     'compare': ('run several, side by side', _add_compare),
     'sweep': ('run with many settings', _add_sweep),
+    'reproduce': ('make numbers of the manual again', _add_reproduce),
 }
 _CLUSTER = 'requests that wait: orders of the queue on simulated clouds'
 

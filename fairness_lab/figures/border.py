@@ -18,18 +18,18 @@ HOUR_S = 3600.0
 DAY_S = 86400.0
 
 _SETTINGS = (
-    ('seed', 'seed of all chance'),
+    ('seed', 'seed of random numbers'),
     ('package_version', 'version of nova-fairness'),
     ('duration_s', 'length, seconds'),
-    ('cycle_s', 'between two plans, seconds'),
-    ('half_life_s', 'after which use counts half, seconds'),
+    ('cycle_s', 'time between two plans, seconds'),
+    ('half_life_s', 'half-life of use, seconds'),
     ('hosts', 'hosts'),
     ('cores', 'cores of all hosts'),
     ('jobs', 'jobs'),
     ('requests', 'requests of the cloud'),
     ('wanted', 'core-hours that are asked for'),
-    ('boot_s', 'of a host that changed sides, seconds'),
-    ('migrate_s', 'of one live migration, seconds'),
+    ('boot_s', 'boot of a host that changed sides, seconds'),
+    ('migrate_s', 'duration of a live migration, seconds'),
     ('shares_of_both_sides', 'shares go by the use of both sides'),
 )
 

@@ -107,7 +107,7 @@ def compare(sides: Sequence[simulated.SimulatedRun]) -> bytes:
         _draw_lines(drawn, upper.subgridspec(rows, columns), scenarios, shades)
     _draw_bars(drawn.add_subplot(lower), scenarios, shades)
     style.headline(
-        drawn, 'What the worst user lacks of the ideal within the weights'
+        drawn, 'Lack of the worst user below the ideal within the weights'
     )
     return style.png(drawn)
 

@@ -19,12 +19,12 @@ from fairness_lab.measures import series as series_module
 Result = Mapping[str, Any]
 
 _SETTINGS = (
-    ('interval_s', 'seconds of a round'),
+    ('interval_s', 'length of a round, seconds'),
     ('rounds', 'rounds'),
     ('nodes', 'nodes'),
     ('users_count', 'users'),
     ('vms', 'VMs'),
-    ('seed', 'seed of all chance'),
+    ('seed', 'seed of random numbers'),
     ('share', 'share that is compared'),
     ('package_version', 'version of nova-fairness'),
 )
@@ -53,10 +53,10 @@ MEANINGS: Sequence[tuple[str, str]] = (
     (
         'lacks',
         (
-            'What a user has less than their ideal within the weights, as '
-            'part of it. The worst user is the one who lacks most; all '
-            'users: half of what would have to change hands, as part of '
-            'all shares.'
+            'How far a user is below the ideal within the weights, as part '
+            'of it. The worst user is the one who lacks most; all users: '
+            'half of the shares that would have to change hands, as part '
+            'of all shares.'
         ),
     ),
     ('settled', 'The mean of the second half of the run.'),
@@ -97,7 +97,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
     ),
     (
         'idle though wanted',
-        'Capacity that nobody used while somebody wanted it.',
+        'Capacity that was idle while users wanted it.',
     ),
     (
         'colours of numbers',
@@ -108,7 +108,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
             for item in compare_simulated.QUANTITIES
             if item.good is not None
         )
-        + '. What is black is between, or not judged.',
+        + '. Black numbers are between, or not judged.',
     ),
     (
         'colours of curves',
@@ -179,6 +179,7 @@ img { max-width: 100%; }
 table { border-collapse: collapse; }
 td, th { padding: .25em .9em .25em 0; text-align: right;
          border-bottom: 1px solid #ddd; }
+td { white-space: nowrap; }
 td:first-child, th:first-child { text-align: left; }
 dl { display: grid; grid-template-columns: 17em auto; gap: .2em 1em; }
 dt { color: #555; } dd { margin: 0; }
@@ -250,7 +251,7 @@ def name_of(result: Result) -> str:
     """Name what steered a run."""
     policy = result.get('policy') or 'none'
     if policy == 'none':
-        return 'nobody steers'
+        return 'no agent steers'
     return f'{policy}, {result.get("metric")}'
 
 
@@ -266,6 +267,7 @@ def page(
     return document(
         title,
         _table(results),
+        concluded(_conclusions(results)),
         pictures(images),
         scenarios(results),
         meanings(),
@@ -293,6 +295,42 @@ def document(title: str, *parts: str) -> str:
         f'</head><body>\n<h1>{html.escape(title)}</h1>\n'
         f'{body}\n'
         '</body></html>\n'
+    )
+
+
+def concluded(sentences: Iterable[str]) -> str:
+    """Conclusions as a part of a page; '' without."""
+    items = ''.join(f'<li>{html.escape(each)}</li>\n' for each in sentences)
+    return f'<h2>Conclusion</h2>\n<ul>\n{items}</ul>' if items else ''
+
+
+def _conclusions(results: Sequence[Result]) -> Iterator[str]:
+    """A sentence about the worst user, scenario by scenario."""
+    lack = compare_simulated.QUANTITIES[0]
+    found: dict[str, list[tuple[float, str]]] = {}
+    for result in results:
+        value = lack.of(result)
+        if value is not None:
+            name = str(result.get('scenario'))
+            found.setdefault(name, []).append((value, name_of(result)))
+    for scenario, runs in found.items():
+        least, most = min(runs), max(runs)
+        if len(runs) == 1:
+            yield f'{scenario}: {_lacks(*least)}'
+        else:
+            yield (
+                f'{scenario}: the worst user lacks least with {least[1]}'
+                f' ({least[0]:.1%} of the ideal) and most with {most[1]}'
+                f' ({most[0]:.1%})'
+            )
+
+
+def _lacks(value: float, name: str) -> str:
+    word = compare_simulated.QUANTITIES[0].judge(value)
+    verdict = f', which is {word}' if word else ''
+    return (
+        f'with {name} the worst user lacks {value:.1%} of the ideal once'
+        f' settled{verdict}'
     )
 
 

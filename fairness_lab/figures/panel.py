@@ -291,7 +291,7 @@ def draw_known(axes: Axes, side: PanelSide) -> None:
         if x:
             names.append(labels.Label.at_end(y, node, FAIR, SMALL))
     if not names:
-        say(axes, 'no agents, nobody knows')
+        say(axes, 'no agents, nothing known')
         return
     mark_events(axes, side.result, named=False)
     labels.name_curves(axes, names)

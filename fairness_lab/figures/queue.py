@@ -103,7 +103,7 @@ def compare(sides: Sequence[QueueRun]) -> bytes:
     for number, bar in enumerate(bars):
         axes = drawn.add_subplot(grid[number, 0])
         _draw_compared(axes, bar, sides, shades)
-    style.headline(drawn, 'Error of shares over time, and what runs came to')
+    style.headline(drawn, 'Error of shares over time, and results of runs')
     return style.png(drawn)
 
 
@@ -236,7 +236,7 @@ def _draw_waits(
     )
     style.title(axes, f'Waits by {key[-1]}')
     if not found:
-        style.say(axes, 'nobody started')
+        style.say(axes, 'no request started')
         return
     chosen = _spread(found)
     if len(chosen) < len(found):

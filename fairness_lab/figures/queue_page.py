@@ -15,16 +15,16 @@ from fairness_lab.figures import queue
 Result = Mapping[str, Any]
 
 _SETTINGS = (
-    ('seed', 'seed of all chance'),
+    ('seed', 'seed of random numbers'),
     ('package_version', 'version of nova-fairness'),
     ('duration_s', 'length, seconds'),
-    ('cycle_s', 'between two plans, seconds'),
-    ('half_life_s', 'after which use counts half, seconds'),
-    ('longest_wait_s', 'after which a request stops waiting, seconds'),
-    ('patience_s', 'after which nobody starts on reserved hosts, seconds'),
-    ('notice_s', 'of servers that make room, seconds'),
+    ('cycle_s', 'time between two plans, seconds'),
+    ('half_life_s', 'half-life of use, seconds'),
+    ('longest_wait_s', 'longest wait of a request, seconds'),
+    ('patience_s', 'patience of a reservation, seconds'),
+    ('notice_s', 'notice before an eviction, seconds'),
     ('hosts', 'hosts'),
-    ('capacity', 'what they have together'),
+    ('capacity', 'capacity of all hosts'),
     ('projects', 'projects'),
     ('users', 'users'),
     ('sizes', 'sizes of requests'),
@@ -34,9 +34,9 @@ MEANINGS: Sequence[tuple[str, str]] = (
     (
         'entitled to',
         (
-            'What a project would have if what is given out were divided by '
-            'shares among those who want something: nobody gets more than '
-            'they want, and what one leaves goes to others by their shares.'
+            'The use of a project if all use were divided by shares among '
+            'the projects that want something. No project gets more than it '
+            'wants; the rest goes to the others by their shares.'
         ),
     ),
     (
@@ -71,7 +71,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
     ),
     (
         'dominant share',
-        'A part of the cloud in the class of which a user has most.',
+        'A part of the cloud, in the class that the user has most of.',
     ),
     (
         'wait',
@@ -128,6 +128,7 @@ def write_run(directory: pathlib.Path, title: str, result: Result) -> None:
     text = page.document(
         f'{result["scenario"]}, {title}',
         _table([(title, result)]),
+        page.concluded(_conclusions([(title, result)])),
         page.pictures([('This run', image)]),
         *_clouds([result]),
         _meanings(),
@@ -155,6 +156,7 @@ def write_compare(
     text = page.document(
         f'{len(runs)} runs of the queue compared',
         _table(runs),
+        page.concluded(_conclusions(runs)),
         page.pictures([('All runs', image)]),
         *_clouds(results),
         _meanings(),
@@ -177,6 +179,62 @@ def _table(runs: Sequence[tuple[str, Result]]) -> str:
         lines.append(f'<tr><td>{_named(title, result)}</td>{cells}</tr>')
     rows = '\n'.join(lines)
     return f'<table><tr>{head}</tr>\n{rows}\n</table>'
+
+
+def _conclusions(runs: Sequence[tuple[str, Result]]) -> Iterator[str]:
+    """Sentences about errors of shares and waits, cloud by cloud."""
+    for cloud in dict.fromkeys(result['scenario'] for _, result in runs):
+        own = [run for run in runs if run[1]['scenario'] == cloud]
+        errors = _ranked(own, 'share_error', 'mean')
+        waits = _ranked(own, 'waiting', 'p95_s')
+        if errors:
+            yield f'{cloud}: {_of_errors(errors)}'
+        if len(errors) > 1 and len(waits) > 1:
+            yield f'{cloud}: {_of_waits(errors, waits)}'
+
+
+_Ranked = Sequence[tuple[float, str]]
+"""Values of runs, the least first, and titles."""
+
+
+def _ranked(
+    runs: Sequence[tuple[str, Result]], group: str, name: str
+) -> _Ranked:
+    values = [((r.get(group) or {}).get(name), title) for title, r in runs]
+    return sorted((v, title) for v, title in values if v is not None)
+
+
+def _of_errors(errors: _Ranked) -> str:
+    (least, title), (most, last) = errors[0], errors[-1]
+    if len(errors) == 1:
+        word = 'at most' if least <= queue.WITHIN else 'more than'
+        return (
+            f'the error of shares is {least:.1%} on average, {word}'
+            f' {queue.WITHIN:.0%}'
+        )
+    return (
+        f'the error of shares is least with {title} ({least:.1%}) and largest'
+        f' with {last} ({most:.1%})'
+    )
+
+
+def _of_waits(errors: _Ranked, waits: _Ranked) -> str:
+    """Say who waits least, and what that has to do with shares."""
+    least, title = waits[0]
+    told = (
+        f'p95 of the waits is least with {title} ({least / queue.HOUR_S:.2f}'
+        ' h)'
+    )
+    known = {name: value for value, name in errors}
+    if title not in known:
+        return told
+    if known[title] <= errors[0][0]:
+        return f'{told}, which divides best by shares, too'
+    return (
+        f'{told}, and its error of shares is larger: where projects that used'
+        ' more than their share wait for the others, their waits are the'
+        ' longest and make p95 larger'
+    )
 
 
 def _named(title: str, result: Result) -> str:

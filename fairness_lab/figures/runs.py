@@ -25,7 +25,7 @@ def _draw_network(figure: panel.Axes, side: panel.PanelSide) -> None:
     axes = None
     for column, (quantity, what) in enumerate(_NETWORK_COLUMNS):
         axes = figure.add_subplot(grid[0, column], sharex=axes, sharey=axes)
-        panel.title(axes, f'What each VM {what}')
+        panel.title(axes, f'Each VM {what}')
         panel.note(axes, 'dashed: rate of its class')
         _draw_rates(axes, side, quantity)
 

@@ -118,6 +118,35 @@ def divided(
     return max(ends, key=lambda parts: filling.rank(parts, counts))
 
 
+def around(
+    wishes: columns_module.Wishes,
+    found: Columns,
+    progress: Floats,
+    ratio: float,
+) -> program_module.IdealProgram:
+    """The bounded program in which VMs are on the sides they have now.
+
+    :param progress: (c,) of the columns now, which weights gave them.
+    :param ratio: of the largest to the smallest weight, >= 1.
+    """
+    rows, cells = columns_module.limits(found, wishes.capacity)
+    first = _first_bounds(found, rows, len(cells), ratio)
+    level = np.zeros(len(cells))
+    np.maximum.at(
+        level, rows.row, progress[rows.column] * rows.value / first.most
+    )
+    held_back = level[rows.row] * first.least >= rows.value * (1 - _CLOSE)
+    full = first.full.copy()
+    full[rows.column[held_back & (progress[rows.column] >= _FULL)]] = True
+    program = filling.program_of(
+        found, wishes.quota, rows, np.ones(len(cells))
+    )
+    bounds = dataclasses.replace(
+        first, full=full, watched=np.ones(len(cells), dtype=np.bool_)
+    )
+    return _with_bounds(program, rows, bounds)[0]
+
+
 def _ended(
     program: program_module.IdealProgram,
     rows: program_module.SparseEntries,
@@ -397,8 +426,7 @@ class _OneResource:
             self.capacity, self.node, self.demand, self.size * np.exp(log)
         )
         total = np.bincount(self.user, got, len(self.quota))
-        entitled = self.quota > 0
-        return np.where(entitled, total / np.where(entitled, self.quota, 1), 0)
+        return columns_module.parts_of(self.quota, total)
 
 
 def _weights_reach_one(

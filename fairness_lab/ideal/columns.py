@@ -74,6 +74,17 @@ class Columns:
         return self.node[self.column]
 
 
+def parts_of(quota: Floats, used: Floats | Places) -> Floats:
+    """Amounts of users, as parts of their quotas.
+
+    :param quota: (u, r) or (u,) >= 0.
+    :param used: of the same shape, in the same units.
+    :returns: of the same shape; 0 where there is no quota.
+    """
+    entitled = quota > 0
+    return np.where(entitled, used / np.where(entitled, quota, 1.0), 0.0)
+
+
 def columns(wishes: Wishes, *, alike: bool) -> Columns:
     """Make columns of all VMs that are there and want something.
 
@@ -118,6 +129,24 @@ def columns(wishes: Wishes, *, alike: bool) -> Columns:
         ),
         steered=~wishes.exempt[vms],
     )
+
+
+def progress(wishes: Wishes, received: Floats) -> Floats:
+    """Progress of the columns of :func:`columns`, of VMs that are alike.
+
+    :param wishes: in which no VM uses resources together.
+    :param received: (n, r) what each VM has.
+    :returns: (c,) 0..1.
+    """
+    there = (wishes.node >= 0)[:, np.newaxis]
+    possible = wishes.capacity[wishes.node] > 0
+    vm, resource = np.nonzero(there & possible & (wishes.demand > 0))
+    key, first = _joined(wishes, vm, resource, alike=True)
+    had, wanted = (
+        np.bincount(key, values[vm, resource], len(first))
+        for values in (received, wishes.demand)
+    )
+    return np.asarray(had / wanted)
 
 
 def _joined(

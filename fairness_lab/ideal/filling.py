@@ -297,6 +297,38 @@ def program_of(
     )
 
 
+def of_shares(
+    program: program_module.IdealProgram, counts: Floats
+) -> program_module.IdealProgram:
+    """The program whose entities are the users' shares, all open.
+
+    :param program: whose entities are parts, user x resources + resource.
+    :param counts: (u, r) how much each part counts in its user's share.
+    """
+    users, kinds = counts.shape
+    entries, part = program.entities, program.entities.row
+    factor = counts.ravel()[part]
+    chosen = factor > 0
+    return dataclasses.replace(
+        program,
+        entities=program_module.SparseEntries(
+            part[chosen] // kinds,
+            entries.column[chosen],
+            (entries.value * factor)[chosen],
+        ),
+        base=(program.base.reshape(users, kinds) * counts).sum(axis=1),
+        floor=np.full(users, np.nan),
+    )
+
+
+def reach(
+    program: program_module.IdealProgram, solver: Solver
+) -> Callable[[Floats], bool]:
+    """Make the test whether all open entities can have a goal at once."""
+    model = _elastic(program, solver, _SLACKS[0])
+    return lambda goal: _shortage(program, model, goal) is None
+
+
 def users_raised(
     program: program_module.IdealProgram, counts: Floats, solver: Solver
 ) -> tuple[Floats, program_module.IdealProgram]:
@@ -308,21 +340,9 @@ def users_raised(
         are held.
     """
     users, kinds = counts.shape
-    entries, part = program.entities, program.entities.row
-    factor = counts.ravel()[part]
-    of_share = program_module.SparseEntries(
-        part // kinds, entries.column, entries.value * factor
-    )
-    chosen = factor > 0
-    of_share = program_module.SparseEntries(
-        of_share.row[chosen], of_share.column[chosen], of_share.value[chosen]
-    )
-    base = (program.base.reshape(users, kinds) * counts).sum(axis=1)
-    first = dataclasses.replace(
-        program, entities=of_share, base=base, floor=np.full(users, np.nan)
-    )
+    first = of_shares(program, counts)
     share = levels(first, solver)
-    both = _after(program, of_share, base, share, counts)
+    both = _after(program, first, share, counts)
     try:
         parts = levels(both, solver)
     except exception.SolverFailed:
@@ -361,8 +381,7 @@ def _some_parts(
 
 def _after(
     program: program_module.IdealProgram,
-    of_share: program_module.SparseEntries,
-    base: Floats,
+    first: program_module.IdealProgram,
     share: Floats,
     counts: Floats,
 ) -> program_module.IdealProgram:
@@ -375,8 +394,8 @@ def _after(
     )
     return dataclasses.replace(
         program,
-        entities=program_module.SparseEntries.joined([of_share, parts]),
-        base=np.concatenate([base, program.base]),
+        entities=program_module.SparseEntries.joined([first.entities, parts]),
+        base=np.concatenate([first.base, program.base]),
         floor=np.concatenate([share, known]),
     )
 

@@ -68,8 +68,7 @@ class LinearProgram:
             ) from None
 
         self._optimal = highspy.HighsModelStatus.kOptimal
-        make: Any = highspy.Highs
-        self._solver = make()
+        self._solver = _quiet(highspy.Highs)
         for name, value in (
             ('output_flag', False),
             ('threads', 1),
@@ -106,6 +105,17 @@ class LinearProgram:
             column_price=np.array(found.col_dual, dtype=np.float64),
             cost=float(self._solver.getInfo().objective_function_value),
         )
+
+
+def _quiet(solver: Any) -> Any:
+    """A solver that writes no banner when it is made."""
+
+    class QuietSolver(solver):  # type: ignore[misc]  # it has no types
+        def enableCallbacks(self) -> None:  # noqa: N802 - the name is theirs
+            self.silent()
+            super().enableCallbacks()
+
+    return QuietSolver()
 
 
 def _linear_program(

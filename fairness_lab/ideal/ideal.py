@@ -161,8 +161,7 @@ def _wanted_parts(wishes: Wishes) -> Floats:
             cell, wishes.demand[there, kind], users * nodes
         ).reshape(users, nodes)
         most[:, kind] = np.minimum(total, wishes.capacity[:, kind]).sum(axis=1)
-    entitled = wishes.quota > 0
-    return np.where(entitled, most / np.where(entitled, wishes.quota, 1), 0.0)
+    return columns_module.parts_of(wishes.quota, most)
 
 
 def _divided(

@@ -276,10 +276,7 @@ class Measures:
             ],
             axis=1,
         )
-        entitled = self._quota > 0
-        return np.where(
-            entitled, used / np.where(entitled, self._quota, 1.0), 0.0
-        )
+        return columns.parts_of(self._quota, used)
 
     def result(self) -> Mapping[str, Any]:
         """Sum up; see ``measures_schema.json``."""

@@ -163,8 +163,8 @@ EQUAL_VMS = 'equal-vms'
 
 WITHOUT_AGENTS: Mapping[str, str] = types.MappingProxyType(
     {
-        NONE: 'Nobody steers: kernels divide by vCPUs.',
-        EQUAL_VMS: 'Nobody steers: kernels give all VMs of a node the same.',
+        NONE: 'No agent steers: kernels divide by vCPUs.',
+        EQUAL_VMS: 'No agent steers: kernels give VMs of a node the same.',
     }
 )
 """References that steer nothing: description by name."""

@@ -50,16 +50,21 @@ class DemandStep:
         plenty.
     :ivar cycle: in which it wants them; ``None`` if that is not said: a real
         guest works by the clock then, a simulated VM as it always does.
-    :ivar memory_mib: memory kept in use, MiB.
-    :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
-    :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
-    :ivar disk_depth: requests under way at once at random places; 1 goes
-        through the disk from its beginning.
-    :ivar disk_block_kib: size of a request, KiB.
-    :ivar net_send_mbit_s: of datagrams, Mbit/s, or :data:`MAXIMUM`.
-    :ivar net_receive_mbit_s: of datagrams from the far end, Mbit/s.
-    :ivar tcp_send_flows: connections that send all they can.
-    :ivar tcp_receive_flows: connections to which all is sent.
+    :ivar memory_mib: memory in use, MiB; a real guest touches every page once
+        a second.
+    :ivar disk_read_mib_s: from ``/dev/vda``, past the guest's cache, MiB/s, or
+        ``max``.
+    :ivar disk_write_mib_s: to ``/dev/vda``, in the same way.
+    :ivar disk_depth: requests under way at once, 1 to 64; more than one are
+        at random places.
+    :ivar disk_block_kib: size of a request, 4 to 1024 KiB.
+    :ivar net_send_mbit_s: UDP to the far end of the uplink, or to the node
+        where there is none, Mbit/s, or ``max``.
+    :ivar net_receive_mbit_s: UDP from the far end, Mbit/s.
+    :ivar tcp_send_flows: connections to the far end that send all they can, 0
+        to 16.
+    :ivar tcp_receive_flows: connections from the far end that receive all it
+        can send, 0 to 16.
     :ivar wake_hz: how often a program of the guest sleeps and wakes, to
         measure how late that is, 1/s.
     :ivar every_s: from one time to the next at which a simulated VM wants

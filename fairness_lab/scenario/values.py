@@ -41,9 +41,11 @@ class NodeSpec:
     :ivar memory_mib: memory that its VMs may use, MiB; whole for real nodes.
     :ivar disk_mib_s: rate of its disk, each direction, MiB/s.
     :ivar disk_scheduler: of a disk of its own that has this rate, reading
-        and writing together; empty lets it use the machine's.
+        and writing together: ``bfq``, ``mq-deadline``, ``kyber`` or
+        ``none``; empty lets it use the machine's.
     :ivar network_mbit_s: rate of its network, each direction, Mbit/s.
-    :ivar uplink: whether its guests reach a far end through an uplink.
+    :ivar uplink: whether its bridge has an uplink, ``uplink0``, to a machine
+        at its far end; without, guests reach the node.
     """
 
     name: str
@@ -100,14 +102,14 @@ class Vm:
     """A virtual machine.
 
     :ivar name: as its user calls it.
-    :ivar user: name of its owner; the project is called the same.
-    :ivar node: on which node it is at first.
+    :ivar user: name of its owner; the project is called the same. Needed.
+    :ivar node: on which node it is at first; needed if there are several.
     :ivar group: name that it shares with its copies.
     :ivar vcpus: number of vCPUs, > 0.
-    :ivar memory_mib: of its flavor, MiB; whole, and at least
-        :data:`SMALLEST_MEMORY_MIB`, for a real guest.
+    :ivar memory_mib: of its flavor, MiB; whole, and at least 96, for a real
+        guest.
     :ivar disks: of a real guest, ``/dev/vda`` first.
-    :ivar nics: number of network interfaces of a real guest.
+    :ivar nics: number of network interfaces of a real guest, 0 to 4.
     :ivar coupled: names of the resources that a simulated VM uses together.
     :ivar loop: way of a simulated VM's work if its load does not say.
     :ivar threads: that do this work, in a pool.

@@ -12,6 +12,7 @@ from typing import TypeVar
 import yaml
 
 from nova_fairness import exception
+from nova_fairness.runtime import yaml_file
 
 _T = TypeVar('_T')
 
@@ -27,21 +28,28 @@ Convert = Callable[['YamlValue'], _T]
 class YamlValue:
     """A value in a file.
 
-    :param path: of the file.
+    :param file: where it is.
     :param node: as PyYAML composed it.
     :param what: how to call it in messages.
     """
 
-    def __init__(self, path: pathlib.Path, node: yaml.Node, what: str) -> None:
-        self.path = path
+    def __init__(
+        self, file: yaml_file.YamlFile, node: yaml.Node, what: str
+    ) -> None:
+        self.file = file
         self.node = node
         self.what = what
 
-    def wrong(self, expected: str) -> exception.BadScenario:
+    @property
+    def path(self) -> pathlib.Path:
+        """Path of the file."""
+        return self.file.path
+
+    def wrong(self, expected: str) -> exception.FairnessError:
         """Error that says where and what was expected."""
-        return exception.BadScenario(
-            f'{self.path}, line {self.node.start_mark.line + 1}: '
-            f'{self.what}: expected {expected}, got {self._shown()}'
+        return self.file.wrong(
+            self.node,
+            f'{self.what}: expected {expected}, got {self._shown()}',
         )
 
     def _shown(self) -> str:
@@ -131,7 +139,7 @@ class YamlValue:
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.wrong('a list')
         return [
-            YamlValue(self.path, item, f'{self.what}[{place}]')
+            YamlValue(self.file, item, f'{self.what}[{place}]')
             for place, item in enumerate(self.node.value)
         ]
 
@@ -143,11 +151,11 @@ class YamlValue:
             raise self.wrong('a section of names with values')
         found: dict[str, YamlValue] = {}
         for key, value in self.node.value:
-            name = YamlValue(self.path, key, f'name in {self.what}').text()
+            name = YamlValue(self.file, key, f'name in {self.what}').text()
             if name in found:
-                where = YamlValue(self.path, key, f'{self.what}')
+                where = YamlValue(self.file, key, f'{self.what}')
                 raise where.wrong('every name once')
-            found[name] = YamlValue(self.path, value, f'{self.what}.{name}')
+            found[name] = YamlValue(self.file, value, f'{self.what}.{name}')
         return found
 
     def section(self) -> 'Section':
@@ -182,10 +190,9 @@ class Section:
         """
         self._known.append(key)
         if key not in self._entries:
-            raise exception.BadScenario(
-                f'{self.value.path}, line '
-                f'{self.value.node.start_mark.line + 1}: {self.value.what}: '
-                f'expected the key {key}, which is missing'
+            raise self.value.file.wrong(
+                self.value.node,
+                f'{self.value.what}: expected the key {key}, which is missing',
             )
         return convert(self._entries[key])
 
@@ -196,10 +203,10 @@ class Section:
         """
         for key in keys:
             if key in self._entries:
-                line = self._keys[key].start_mark.line + 1
-                raise exception.BadScenario(
-                    f'{self.value.path}, line {line}: {self.value.what}: '
-                    f'expected no key {key}, which only {program} understands'
+                raise self.value.file.wrong(
+                    self._keys[key],
+                    f'{self.value.what}: expected no key {key}, which only'
+                    f' {program} understands',
                 )
 
     def finish(self) -> None:
@@ -212,11 +219,10 @@ class Section:
                 continue
             near = difflib.get_close_matches(name, self._known, 1)
             hint = f' (did you mean {near[0]}?)' if near else ''
-            line = self._keys[name].start_mark.line + 1
-            raise exception.BadScenario(
-                f'{self.value.path}, line {line}: {self.value.what}: '
-                f'unknown key {name}{hint}, expected one of '
-                f'{", ".join(self._known)}'
+            raise self.value.file.wrong(
+                self._keys[name],
+                f'{self.value.what}: unknown key {name}{hint}, expected one of'
+                f' {", ".join(self._known)}',
             )
 
 
@@ -230,27 +236,8 @@ def load(path: pathlib.Path) -> YamlValue:
 
     :raises BadScenario: if it cannot be read or is no YAML.
     """
-    try:
-        node = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise exception.BadScenario(
-            f'{path} cannot be read: {error}'
-        ) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise exception.BadScenario(
-            f'{path}, line {line}: expected YAML: {error.problem}'
-        ) from None
-    except yaml.YAMLError as error:
-        raise exception.BadScenario(
-            f'{path}, line 1: expected YAML: {error}'
-        ) from None
-    if node is None:
-        raise exception.BadScenario(
-            f'{path}, line 1: expected a scenario, got an empty file'
-        )
-    return YamlValue(path, node, 'scenario')
+    file = yaml_file.YamlFile(path, exception.BadScenario)
+    return YamlValue(file, file.root(), 'scenario')
 
 
 def override(whole: YamlValue, key: str, text: str) -> None:
@@ -261,7 +248,7 @@ def override(whole: YamlValue, key: str, text: str) -> None:
     :raises BadScenario: if the text is no YAML, or there is no such section.
     """
     try:
-        new = yaml.compose(text, Loader=yaml.SafeLoader)
+        new = yaml_file.compose(text)
     except yaml.YAMLError:
         new = None
     if new is None:

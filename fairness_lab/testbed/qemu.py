@@ -93,6 +93,15 @@ def remove_dead_runs(state: pathlib.Path = STATE) -> list[str]:
     return dead
 
 
+def living_runs(state: pathlib.Path = STATE) -> dict[pathlib.Path, int]:
+    """Process number of the owner of each run that goes on."""
+    return {
+        path: json.loads((path / _OWNER).read_text())['pid']
+        for path in sorted(state.glob('r*'))
+        if _is_owned(path)
+    }
+
+
 def other_runs(run: pathlib.Path) -> list[str]:
     """Other runs that go on; each takes CPU time from the other.
 

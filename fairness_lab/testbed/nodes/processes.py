@@ -8,6 +8,7 @@ time, and a signal goes to a descriptor of the very process that was checked.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -78,6 +79,15 @@ def send(
         return False
     finally:
         os.close(descriptor)
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Children of a process, their children, and so on."""
+    with contextlib.suppress(OSError):
+        for task in (_PROC / str(pid) / 'task').iterdir():
+            for child in (task / 'children').read_text().split():
+                yield int(child)
+                yield from descendants(int(child))
 
 
 def end(process: subprocess.Popen[bytes], patience_s: float) -> None:

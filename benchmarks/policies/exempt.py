@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Random clouds with exempt VMs: policies beside what weights can reach.
+
+    python -m benchmarks.policies.exempt --out DIR --count 100 --fresh
+
+Draws clouds of the kind *exempt* (:mod:`benchmarks.policies.clouds`): agents
+leave a fifth of the VMs alone. Each policy is compared with two ideals of the
+last rounds. The *bound* is the best that weights of the other VMs can reach.
+The other ideal takes all VMs as steered, so that what the bound itself lacks
+of it is the price of the exemption. Writes ``exempt.json``, with a row for
+each cloud, and ``exempt.csv``, which sums up.
+"""
+
+import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+import concurrent.futures
+import dataclasses
+import pathlib
+import secrets
+import statistics
+from typing import Any
+
+import numpy as np
+
+from benchmarks.policies import clouds
+from benchmarks.policies import runs
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import distance
+from fairness_lab.measures import measures
+from fairness_lab.measures import running
+from fairness_lab.node_sim import engine
+
+BOUND = 'bound'
+OF_BOUND, OF_STEERED = 'of the bound', 'if all were steered'
+
+HEAD = (
+    'policy',
+    'within 5 % of the bound',
+    'within 10 %',
+    *(
+        f'{part} lacks {beside} %'
+        for beside in (OF_BOUND, OF_STEERED)
+        for part in ('median', 'most')
+    ),
+)
+
+Row = Mapping[str, Any]
+
+
+def tried(seed: int, number: int) -> dict[str, Any]:
+    """Simulate one cloud with each policy.
+
+    :returns: what the worst user lacks of either ideal, 0..1, by policy.
+    """
+    scenario = clouds.drawn('exempt', seed, number)
+    steered = dataclasses.replace(scenario.cloud, exempt=None)
+    row: dict[str, Any] = {'number': number}
+    for policy in clouds.POLICIES:
+        made = running.setup(
+            scenario, running.RunOptions(metric=clouds.METRIC, policy=policy)
+        )
+        judges = {
+            OF_BOUND: measures.Measures(scenario.cloud, made),
+            OF_STEERED: measures.Measures(steered, made),
+        }
+        running.observe(scenario.cloud, made, judges.values())
+        row[policy] = {
+            beside: _at_end(judge) for beside, judge in judges.items()
+        }
+    row[BOUND] = {OF_BOUND: 0.0, OF_STEERED: price(seed, number)}
+    print(row, flush=True)
+    return row
+
+
+def _at_end(judge: measures.Measures) -> float:
+    """The most that a user lacks in one of the last rounds."""
+    table = judge.result()['series']['measures']
+    place = table['columns'].index('worst_bounded')
+    return max(row[place] for row in table['rows'][-clouds.SETTLED :])
+
+
+def price(seed: int, number: int) -> float:
+    """Part that the worst user loses because VMs are exempt."""
+    scenario = clouds.drawn('exempt', seed, number)
+    made = running.setup(scenario, running.RunOptions(policy='none'))
+    moment = next(iter(engine.simulate(scenario.cloud, made)))
+    wishes = measures.Measures(scenario.cloud, made).wishes(moment)
+    find = ideal.remembered(ideal.DOMINANT, made.max_weight_ratio)
+    bound = find(wishes).share
+    steered = dataclasses.replace(wishes, exempt=np.zeros_like(wishes.exempt))
+    lacks = distance.worst(bound[np.newaxis], find(steered).share[np.newaxis])
+    return float(lacks[0])
+
+
+def summed(rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each policy, and one for the bound."""
+    return [_summed(name, rows) for name in (*clouds.POLICIES, BOUND)]
+
+
+def _summed(name: str, rows: Sequence[Row]) -> list[str]:
+    mine, steered = (
+        [row[name][beside] for row in rows]
+        for beside in (OF_BOUND, OF_STEERED)
+    )
+    near = [
+        sum(value <= most for value in mine) / len(rows)
+        for most in (clouds.WITHIN, clouds.NEAR)
+    ]
+    lacks = [
+        part(values)
+        for values in (mine, steered)
+        for part in (statistics.median, max)
+    ]
+    return [name, *map(runs.percent, [*near, *lacks])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--count', type=int, default=100)
+    parser.add_argument(
+        '--seed', type=int, default=12, help='of what is drawn'
+    )
+    parser.add_argument(
+        '--fresh', action='store_true', help='draw with a new seed'
+    )
+    parser.add_argument('--processes', type=int, default=2)
+    options = parser.parse_args()
+    seed = secrets.randbelow(2**31) if options.fresh else options.seed
+    print(f'seed {seed}')
+    with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
+        rows = list(
+            pool.map(tried, [seed] * options.count, range(options.count))
+        )
+    runs.write(options.out / 'exempt.json', [{'seed': seed}, *rows])
+    runs.write_csv(options.out / 'exempt.csv', [HEAD, *summed(rows)])
+
+
+if __name__ == '__main__':
+    main()
