@@ -2,12 +2,16 @@
 
 """What holds for every test."""
 
+import json
 import os
+import pathlib
 import signal
 
 import hypothesis
 from oslo_service import backend
 import pytest
+
+from tests.fixtures import effort
 
 # oslo.privsep loads eventlet wherever it is installed, and eventlet a resolver
 # that takes longer to load than a helper does; programs that tests start, too.
@@ -20,10 +24,30 @@ backend.init_backend(backend.BackendType.THREADING)
 # they start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A full run begins at random, and prints how to repeat what it finds.
 hypothesis.settings.register_profile(
-    'repeatable', derandomize=True, deadline=None
+    'effort',
+    derandomize=not effort.FULL,
+    print_blob=effort.FULL,
+    deadline=None,
+    max_examples=effort.part(100),
 )
-hypothesis.settings.load_profile('repeatable')
+hypothesis.settings.load_profile('effort')
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a test that is tried again, and why."""
+    path = os.environ.get(effort.RERUNS)
+    # Processes of xdist report to the one that started them.
+    if (
+        report.outcome != 'rerun'
+        or not path
+        or 'PYTEST_XDIST_WORKER' in os.environ
+    ):
+        return
+    line = json.dumps({'test': report.nodeid, 'why': report.longreprtext})
+    with pathlib.Path(path).open('a') as file:
+        file.write(f'{line}\n')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,9 +27,14 @@ Usage: tools/nova.sh [up [--queue] [--check] | shell [USER] | run COMMAND...]
 What shell and run start has the same share of the CPUs as the programs of the
 cloud, and ends with it.
 
-Everything has its own network, so no port of this machine is used. The logs
+Ctrl-C or SIGTERM ends it at any time, with all that it started. One cloud can
+be up at a time. Everything has its own network, so no port of this machine is used. The logs
 of all programs are in build/logs/nova-cloud/ afterwards.
 TEXT
+}
+
+install() {
+    environment compile lab nova
 }
 
 main() {
@@ -43,6 +48,8 @@ main() {
     ((EUID == 0)) || die 'a cloud needs root: sudo tools/nova.sh'
     cd "$TOP"
     if [[ $command == up ]]; then
+        # In a process group of its own, so that SIGTERM ends apt and pip, too.
+        side_by_side install
         environment compile lab nova
     else
         export PATH=$VENV/bin:$PATH

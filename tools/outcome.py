@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run of tools/test.sh ran, and how it ended, as one JSON file."""
+"""Writes the steps of a run of tools/test.sh and their ends as JSON."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -32,6 +32,12 @@ def steps(text: str) -> list[Mapping[str, Any]]:
     ]
 
 
+def reruns(path: pathlib.Path) -> list[Mapping[str, str]]:
+    """Tests that failed and were tried again, as tests/conftest.py notes."""
+    text = path.read_text() if path.exists() else ''
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def outcome(results: pathlib.Path, code: int) -> Mapping[str, Any]:
     """Everything that is in a directory of results.
 
@@ -59,6 +65,7 @@ def outcome(results: pathlib.Path, code: int) -> Mapping[str, Any]:
         'ended': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
         'exit_code': code,
         'counts': {kind: ended.count(kind) for kind in sorted(set(ended))},
+        'reruns': reruns(results / 'reruns'),
         'steps': steps(lines.read_text() if lines.exists() else ''),
         'tests': suites,
     }
@@ -70,6 +77,8 @@ def main() -> None:
     made = outcome(pathlib.Path(results), int(code))
     pathlib.Path(file).write_text(json.dumps(made, indent=1) + '\n')
     counts = [f'{count} {kind}' for kind, count in made['counts'].items()]
+    for each in made['reruns']:
+        print(f'failed, and was tried again: {each["test"]}')
     print(f'tests: {", ".join(counts) or "none"}; {file} tells of each')
 
 

@@ -11,19 +11,20 @@ set -euo pipefail
 V2=tests/functional/test_cgroup_v2.py
 NETWORKS=tests/functional/test_network_real.py
 # Their tests, and some of what puts them together, show whether every branch of
-# the pure rooms is tried. To watch takes as long as the tests themselves: the
-# others of the cluster service, which try hardly a branch more, go without.
+# the pure rooms is tried. To watch takes as long as the tests themselves: only
+# --full does, and the others, which try hardly a branch more, go without.
 WATCHED=(tests/unit/{agent,collect,decide,exchange}
     tests/unit/{measure,model,observe,planners,relay,shares}
     tests/unit/cluster/{messages,store}
     tests/unit/cluster/{accounts/test_accounts,api/test_requests}.py
     tests/unit/cluster/admission/test_{interventions,start_estimates}.py
-    tests/unit/cluster/move_plans/test_plan_controller.py
+    tests/unit/cluster/move_plans/{goals,test_plan_controller.py}
     tests/unit/cluster/{usage/test_spending,test_snapshot,test_ways}.py)
 
 usage() {
     cat <<'TEXT'
-Usage: tools/test.sh [--unit | --functional | --full] [--help]
+Usage: tools/test.sh [--unit | --functional | --full | --dashboard |
+                      --changed [SINCE]] [--help]
 
 Installs what it needs (apt, pip into .venv), then runs:
 
@@ -33,6 +34,11 @@ Installs what it needs (apt, pip into .venv), then runs:
                  once the system packages are there
   --functional   only the tests on real guests, short scenarios, and on a real
                  OpenStack; needs root
+  --dashboard    only the pages of Horizon, in a real browser, with a virtual
+                 environment of their own
+  --changed      style, types, and the unit and integration tests that a change
+                 since the revision SINCE of git can affect (default: the
+                 upstream branch, else HEAD); says which others it can affect
   --full         everything, also the long scenarios and what repeats what a
                  quick test shows; takes hours; needs root
 
@@ -45,12 +51,22 @@ TEXT
 
 parse_options() {
     UNIT=1 FUNCTIONAL=1 SELECTION='not slow' OUTCOME=build/outcome.json
+    DASHBOARD=0 CHANGED=0 SINCE=()
+    if [[ ${1:-} == --changed ]]; then
+        (($# <= 2)) || die "one revision at most, not: ${*:2}"
+        CHANGED=1 FUNCTIONAL=0 SINCE=("${@:2}")
+        return
+    fi
     (($# <= 1)) || die "one option at most, not: $*"
     case ${1:-} in
         '') ;;
         --unit) FUNCTIONAL=0 ;;
         --functional) UNIT=0 ;;
-        --full) SELECTION='real or not real' OUTCOME=build/full.json ;;
+        --dashboard) UNIT=0 FUNCTIONAL=0 DASHBOARD=1 ;;
+        --full)
+            SELECTION='real or not real' OUTCOME=build/full.json
+            export FAIRNESS_FULL=1
+            ;;
         --help | -h) usage && exit 0 ;;
         *) die "unknown option: $1 (see --help)" ;;
     esac
@@ -115,41 +131,64 @@ tests() {
     step "$1" python -m pytest -q --durations=25 --junitxml="$report" "${@:2}"
 }
 
+# real_tests NAME ARGUMENT...: tests of processes, guests and clouds, which fail
+# on a machine that stands still for a while. One that fails is tried once more,
+# and the end of the run names it.
+real_tests() {
+    tests "$1" --reruns 1 "${@:2}"
+}
+
+# Databases of tests wait for their disk a quarter of the time; memory does not.
+in_memory() {
+    local free
+    free=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)
+    ((${free:-0} < 2000000)) || MEMORY=$(mktemp -d -p /dev/shm)
+}
+
 # The pure rooms are named in pyproject.toml; so is the floor. Without stealing,
 # one process has most of the cluster service's tests, and the other waits.
 unit_tests() {
-    tests 'unit tests of pure rooms' -n 2 --dist worksteal -m "$SELECTION" \
-        "${WATCHED[@]}" --cov --cov-report=term:skip-covered
+    local ignored=() faster=()
+    in_memory
+    [[ -z $MEMORY ]] || faster=(--basetemp="$MEMORY/tests"
+        -o tmp_path_retention_policy=failed)
+    if [[ -v FAIRNESS_FULL ]]; then
+        tests 'unit tests of pure rooms' -n 2 --dist worksteal \
+            -m "$SELECTION" "${faster[@]}" "${WATCHED[@]}" --cov \
+            --cov-report=term:skip-covered
+        ignored=("${WATCHED[@]/#/--ignore=}")
+    fi
     tests 'unit tests' -n 2 --dist worksteal -m "$SELECTION" tests/unit \
-        "${WATCHED[@]/#/--ignore=}"
+        "${faster[@]}" "${ignored[@]}"
 }
 
 # They mostly wait, so four at a time.
 integration_tests() {
-    tests 'integration tests' -n 4 --dist loadfile -m "$SELECTION" \
-        tests/integration --ignore tests/integration/nova
+    real_tests 'integration tests' -n 4 --dist loadfile -m "$SELECTION" \
+        tests/integration --ignore tests/integration/nova \
+        --ignore tests/integration/dashboard
 }
 
 # One at a time: they measure what guests get.
 guest_tests() {
-    tests 'functional tests' -m "($SELECTION) and not beside" \
+    real_tests 'functional tests' -m "($SELECTION) and not beside" \
         tests/functional --ignore "$NETWORKS"
 }
 
 # Namespaces of their own, and links far below what a CPU can send.
 network_tests() {
-    tests 'networks' -n 2 -m "$SELECTION" "$NETWORKS"
+    real_tests 'networks' -n 2 -m "$SELECTION" "$NETWORKS"
 }
 
 # A machine of its own, emulated. It takes what the measured guests, most of
 # which keep to one CPU, and networks leave.
 v2_tests() {
-    tests 'control groups v2' -m "$SELECTION" "$V2"
+    real_tests 'control groups v2' -m "$SELECTION" "$V2"
 }
 
 # What measures no guest's part of the CPUs, so that others may run beside it.
 unmeasured_tests() {
-    tests 'functional tests beside' -m "($SELECTION) and beside" \
+    real_tests 'functional tests beside' -m "($SELECTION) and beside" \
         tests/functional tests/chaos --ignore "$V2"
 }
 
@@ -160,10 +199,49 @@ cloud_packages() {
 
 # They bring up an OpenStack of their own.
 nova_tests() {
-    tests 'nova tests' -m "$SELECTION" tests/integration/nova
+    real_tests 'nova tests' -m "$SELECTION" tests/integration/nova
     [[ "$OUTCOME" != build/full.json ]] ||
-        NOVA_CLOUD_QUEUE=1 tests 'nova tests with the queue' \
+        NOVA_CLOUD_QUEUE=1 real_tests 'nova tests with the queue' \
             -m "$SELECTION" tests/integration/nova
+}
+
+dashboard_packages() {
+    local python
+    python=$(find_python)
+    "$python" -m venv --clear "$TOP/build/dashboard"
+    version_from_git
+    "$TOP/build/dashboard/bin/python" -m pip install \
+        --disable-pip-version-check --no-compile \
+        -e "${TOP}[api,cluster,dashboard]" \
+        -r "$TOP/tests/integration/dashboard/pip.txt"
+}
+
+# A Horizon of its own: it would bring the versions of others into .venv.
+dashboard_tests() {
+    local place=$TOP/build/dashboard hash
+    hash=$(cat setup.cfg requirements.txt tests/integration/dashboard/pip.txt |
+        sha256sum)
+    if [[ $(cat "$place/.made-from" 2>/dev/null) != "$hash" ]]; then
+        step 'dashboard packages' dashboard_packages
+        echo "$hash" >"$place/.made-from"
+    fi
+    step 'dashboard' "$place/bin/python" -m pytest -q --durations=5 --reruns 1 \
+        --junitxml="$RESULTS/dashboard.xml" tests/integration/dashboard
+}
+
+# What needs guests or a cloud is only named: it takes most of an hour.
+changed_tests() {
+    local chosen others
+    mapfile -t chosen < <(python tools/changed.py "${SINCE[@]}")
+    ((${#chosen[@]})) || die 'no tests found; is SINCE a revision?'
+    mapfile -t others < <(printf '%s\n' "${chosen[@]}" |
+        grep -E '^tests/(functional|chaos|integration/(nova|dashboard))/')
+    mapfile -t chosen < <(printf '%s\n' "${chosen[@]}" |
+        grep -vE '^tests/(functional|chaos|integration/(nova|dashboard))/')
+    tests 'tests of the change' -n 2 --dist worksteal -m "$SELECTION" \
+        "${chosen[@]}"
+    ((!${#others[@]})) ||
+        printf 'Not run, and affected, too:\n%s\n' "${others[*]}"
 }
 
 measured_lane() {
@@ -179,9 +257,21 @@ unmeasured_lane() {
 }
 
 run_all() {
+    if ((DASHBOARD)); then
+        dashboard_tests
+        return
+    fi
     ((!UNIT)) || side_by_side style_checks type_checks
+    if ((CHANGED)); then
+        changed_tests
+        return
+    fi
     ((!UNIT)) || unit_tests
-    ((!UNIT)) || integration_tests
+    # Both mostly wait.
+    local waiting=()
+    ((!UNIT)) || waiting+=(integration_tests)
+    ((!FUNCTIONAL)) || waiting+=(dashboard_tests)
+    side_by_side "${waiting[@]}"
     ((!FUNCTIONAL)) || side_by_side measured_lane unmeasured_lane
 }
 
@@ -189,21 +279,25 @@ run_all() {
 finish() {
     local code=$?
     end_lanes
+    [[ -z $MEMORY ]] || rm -rf "$MEMORY"
     [[ ! -d $RESULTS ]] ||
         python tools/outcome.py "$RESULTS" "$code" "$OUTCOME"
 }
 
 main() {
     local began=$EPOCHREALTIME
+    MEMORY=''
     parse_options "$@"
     cd "$TOP"
-    if ((FUNCTIONAL)); then
-        environment compile test lab nova
+    if ((DASHBOARD)); then
+        environment compile dashboard
+    elif ((FUNCTIONAL)); then
+        environment compile test lab nova dashboard
     else
         environment compile test
     fi
     RESULTS=$TOP/build/results
-    export STEPS=$RESULTS/steps
+    export STEPS=$RESULTS/steps FAIRNESS_RERUNS=$RESULTS/reruns
     rm -rf "$RESULTS" && mkdir -p "$RESULTS"
     trap finish EXIT
     run_all

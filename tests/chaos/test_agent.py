@@ -218,19 +218,19 @@ def step_clock(scene, seconds):
 
 def block_state(scene, text, begin, end):
     """Nobody whose values cannot be put on record is steered."""
-    scene.use(exempt_users=domain.owner_id('user bob'))
+    scene.use(exempt=domain.owner_id('user bob'))
     scene.agent.await_round(
         lambda done: agent_site.applied(done)['bob-1'] == FOUND['bob-1']
     )
     state = str(scene.agent.state)
     scene.inside('sh', '-c', begin, 'sh', state)
     try:
-        scene.use(exempt_users='')
+        scene.use(exempt='')
         scene.await_error(text, 2)
         assert any(text in why for why in scene.agent.rounds()[-1]['unsaved'])
         assert scene.site.shares()['bob-1'] == FOUND['bob-1']
     finally:
-        scene.agent.configure(exempt_users='')
+        scene.agent.configure(exempt='')
         scene.inside('sh', '-c', end, 'sh', state)
 
 

@@ -98,8 +98,8 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     world = test_service.World(directory)
-    shares = share_file.ShareFile(pathlib.Path(file))
-    world.accounts = shares.accounts()
+    shares = share_file.watched(pathlib.Path(file))
+    world.accounts = shares.content()
     follower = Servers(world, servers and pathlib.Path(servers))
     follower.follow()
     process = world.process(terms=TERMS)
@@ -119,7 +119,7 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     print(READY, flush=True)
     began = time.monotonic() - world.now
     while not stopped.wait(EVERY_S):
-        world.accounts = shares.accounts()
+        world.accounts = shares.content()
         follower.follow()
         # CPU time is charged up to the time that passed.
         world.now = time.monotonic() - began

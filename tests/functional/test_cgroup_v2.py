@@ -10,6 +10,7 @@ here, by the same name; a machine that cannot be had is one too.
 import collections
 import contextlib
 import dataclasses
+import os
 import pathlib
 import shlex
 import sys
@@ -18,10 +19,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fairness_lab.testbed.guests import image as lab_image
+from tests.fixtures import effort
 from tests.fixtures.v2_guest import image
 from tests.fixtures.v2_guest import machine
 
-TIMEOUT_S = 1500
+TIMEOUT_S = 2100
 """For broken code only, beside guests that take all CPUs."""
 
 pytestmark = [
@@ -71,11 +73,14 @@ def report(guest, request):
     """Run all suites, on both CPUs, since Python is slow inside."""
     is_short = 'not slow' in request.config.option.markexpr
     paths = [guest.exchange / f'{name}.xml' for name in ('vms', 'processes')]
+    reruns = guest.exchange / 'reruns'
     first, second = (
         shlex.join(
             [
-                *(sys.executable, '-m', 'pytest', '-q', '--timeout=700'),
+                *(sys.executable, '-m', 'pytest', '-q', '--timeout=1300'),
                 *('-p', 'pytest_timeout', '-p', 'no:cacheprovider'),
+                # The suites run once: no test outside tries one again.
+                *('-p', 'pytest_rerunfailures', '--reruns', '1'),
                 *(('-m', 'not slow') if is_short else ()),
                 *(f'--junitxml={path}', *suites),
             ]
@@ -90,13 +95,23 @@ def report(guest, request):
         # What is installed beside takes longer to load than to run.
         PYTEST_DISABLE_PLUGIN_AUTOLOAD='1',
         EVENTLET_NO_GREENDNS='yes',
+        **{effort.RERUNS: str(reruns)},
     )
+    pass_on(reruns)
     results = collections.defaultdict(dict)
     for case in [case for path in paths for case in cases(path)]:
         said = [f'{child.tag}: {child.text}' for child in bad(case)]
         file = case.get('classname').replace('.', '/') + '.py'
         results[file][case.get('name')] = '\n'.join(said)
     return Report(done, results)
+
+
+def pass_on(reruns):
+    """Note tests that were tried again inside as those outside."""
+    path = os.environ.get(effort.RERUNS)
+    if path and reruns.exists():
+        with pathlib.Path(path).open('a') as file:
+            file.write(reruns.read_text())
 
 
 def cases(path):

@@ -211,7 +211,7 @@ def _ask_the_monitor(domain):
         return
 
 
-def test_a_stopped_qemu_costs_nobody_a_round(
+def test_a_stopped_qemu_costs_no_vm_a_round(
     hung_monitor, connection, found, reader
 ):
     connection.createXML(xml('b'), 0)

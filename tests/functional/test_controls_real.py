@@ -133,7 +133,7 @@ def test_a_stopped_agent_takes_everything_back(site, agent):
     assert site.held() == found
 
 
-def test_restore_takes_back_what_a_killed_agent_left(site, agent):
+def test_restore_takes_back_the_values_a_killed_agent_left(site, agent):
     found = site.held()
     agent.start()
     agent.await_round(is_steered)

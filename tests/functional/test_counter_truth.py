@@ -140,7 +140,7 @@ def test_the_owner_and_the_flavor_are_those_of_the_guest(machine):
     assert all(nic.tap for nic in vm.instance.nics)
 
 
-def test_cpu_time_is_what_the_guest_burned(machine):
+def test_cpu_time_equals_the_time_the_guest_burned(machine):
     before, told = machine.read(), libvirt_cpu_s(machine)
     process = process_cpu_s(machine)
     began = time.monotonic()

@@ -183,7 +183,7 @@ def cpu_weights():
     }
 
 
-def test_a_run_that_is_alive_is_left_alone_and_weighs_what_was_chosen(
+def test_a_live_run_is_left_alone_and_weighs_by_the_chosen_metric(
     start, tmp_path
 ):
     child = start('--no-agents', '--cpu-weight=2.5')
@@ -250,7 +250,7 @@ def test_without_agents_every_vm_gets_the_same(tmp_path):
     assert parts == pytest.approx(dict.fromkeys(parts, 1 / 3), abs=0.04)
 
 
-def test_a_guest_does_exactly_what_it_is_told(lab_guest):
+def test_a_guest_follows_its_orders_exactly(lab_guest):
     guest = lab_guest(
         'web', 'alice', disks=(scenario_module.GuestDisk(16),), nics=1
     )

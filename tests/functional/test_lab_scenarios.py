@@ -29,20 +29,20 @@ FAST = {
         '--duration=20',
         *THESIS,
     ),
+    'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
+}
+
+LONGER = {
     'a closed loop tells what it wants, and an open one does not': (
         'kinds-of-load',
         '--no-agents',
         '--duration=40',
     ),
-    'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
     'a single VM that waits is contention': (
         'one-waits',
         '--interval=1',
         '--duration=40',
     ),
-}
-
-LONGER = {
     'users of VMs that are never always busy get the same': (
         'closed-loops',
         '--interval=1',
@@ -74,10 +74,9 @@ LONGER = {
 costs nobody a round, that VMs come and go and that an agent goes on where a
 killed one ended; ``test_lab_peers.py`` that an agent which stands still, or
 ended, is left out until it is back; ``test_lab_real.py`` that a VM moves;
-``test_lab_disk.py`` that guests' reads follow the weights of a disk; the short
-scenario of a closed loop and an open one that their kinds are told apart, and
-``tests/unit/fairness_lab/node_sim/test_loops.py`` that closed loops then get
-the same."""
+``test_lab_disk.py`` that guests' reads follow the weights of a disk;
+``tests/unit/fairness_lab/node_sim/test_loops.py`` that closed loops get the
+same."""
 
 WHOLE = {
     'one node, without an agent': ('one-node-cpu', '--no-agents'),

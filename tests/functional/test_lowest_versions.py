@@ -12,6 +12,7 @@ import venv
 import pytest
 
 from tests.fixtures import lower_bounds
+from tools import changed
 
 # Everything is downloaded, some of it is built.
 pytestmark = [
@@ -80,27 +81,16 @@ TESTS = (
 )  # fmt: skip
 """What the unit tests of these rooms import beside the libraries."""
 
-NOVA = r'(from|import) nova( |\.|$)'
-"""Line of a module that needs Nova, and with it newer libraries."""
-
 
 def _that_need_nova():
     """Test modules that import Nova, or another module that does."""
     texts = {
-        path: path.read_text()
+        str(path.relative_to(lower_bounds.TOP)): path.read_text()
         for path in lower_bounds.TOP.glob('tests/**/*.py')
     }
-    found, line = set(), NOVA
-    while True:
-        new = {
-            path
-            for path in texts.keys() - found
-            if re.search(f'^{line}', texts[path], re.MULTILINE)
-        }
-        if not new:
-            return found
-        found |= new
-        line = rf'from tests.* import ({"|".join(p.stem for p in new)})$'
+    users = changed.users_of(texts, changed.imported)
+    nova = [path for path in users if re.match(r'nova[./]', path)]
+    return {lower_bounds.TOP / path for path in changed.reached(nova, users)}
 
 
 NOT = [

@@ -87,7 +87,7 @@ def agent(node):
     )
 
 
-def test_the_readme_starts_an_agent_that_says_what_is_missing(agent):
+def test_the_readme_starts_an_agent_that_names_missing_parts(agent):
     _debian, said = agent
     assert 'libvirt' in said, said
     assert 'it ended with 0' in said, said
@@ -211,7 +211,7 @@ def test_the_filter_goes_into_an_environment_with_nova(node, built):
     assert re.search(r'the check ended with [012]\n', said), said
 
 
-def test_the_package_replaces_what_was_uninstalled(node, built):
+def test_the_package_replaces_an_uninstalled_one(node, built):
     # Otherwise apt would ask whose file to take.
     _stop, restore, purge, *away, _revoke = minimal_debian.commands(
         UNINSTALL, 'A compute node'

@@ -32,7 +32,7 @@ def debian(tmp_path_factory):
         yield made
 
 
-def test_one_line_shows_what_it_is_for(debian):
+def test_one_line_shows_its_purpose(debian):
     (see,), *_ = minimal_debian.blocks(README, 'See it')
     said = debian.typed(see)
     assert 'compared' in said, said
@@ -65,7 +65,7 @@ def cloud(debian):
     assert 'nothing is left of the cloud' in log.read_text()
 
 
-def test_shells_inside_of_it_have_what_the_readme_sends(cloud):
+def test_shells_inside_of_it_have_the_files_of_the_readme(cloud):
     *_, shells, _ = minimal_debian.blocks(README, 'In an OpenStack cloud')
     for shell, curl in zip(shells, readme_lines.shown(), strict=True):
         said = cloud.typed(shell, given=f'{curl} -w "\\n%{{http_code}}\\n"\n')

@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import textwrap
+import zipfile
 
 import pytest
 
@@ -104,6 +105,45 @@ def test_a_package_has_the_man_pages_of_its_commands(
     for command in commands:
         assert f'/man1/nova-fairness{command}.1.gz' in listed
         assert f'./usr/bin/nova-fairness{command} ' in listed
+
+
+WATCHING = sorted(
+    [
+        *(TOP / 'etc/prometheus').glob('*.rules.yml'),
+        *(TOP / 'etc/grafana').glob('*.json'),
+    ]
+)
+"""Rules and dashboards."""
+
+
+def shared(path):
+    """Where one of them is, below the folder of shared files."""
+    below = 'grafana/' if path.suffix == '.json' else ''
+    return f'share/nova-fairness/{below}{path.name}'
+
+
+def test_the_package_has_all_dashboards_and_rules(packages):
+    path = next(packages.glob('nova-fairness_*.deb'))
+    listed = subprocess.run(
+        ['dpkg', '--contents', str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert len(WATCHING) == 8
+    for each in WATCHING:
+        assert f' ./usr/{shared(each)}\n' in listed
+
+
+def test_the_wheel_has_all_dashboards_and_rules(packages):
+    with zipfile.ZipFile(next(packages.glob('*.whl'))) as wheel:
+        for each in WATCHING:
+            [name] = [
+                name
+                for name in wheel.namelist()
+                if name.endswith(f'.data/data/{shared(each)}')
+            ]
+            assert wheel.read(name) == each.read_bytes()
 
 
 # Debian's client and all that it needs are downloaded.

@@ -55,7 +55,7 @@ def agent(site, tmp_path, rates):
         tmp_path,
         metric='SpendingRate',
         policy='proportional',
-        rates_file=rates,
+        rates=rates,
     )
     yield made
     made.close()
@@ -193,6 +193,7 @@ def held(done):
     return found if found.keys() == RATES.keys() else dict.fromkeys(RATES, 1)
 
 
+@pytest.mark.slow
 def test_a_vm_that_spends_more_is_done_sooner(site, agent, rates):
     say(site, rates, RATES)
     agent.start()

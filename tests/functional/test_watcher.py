@@ -69,7 +69,7 @@ def test_a_fixed_server_stays_and_a_disabled_host_gets_nothing(told):
     assert moves(told['dear']) == []
 
 
-def test_an_audit_can_say_what_the_planner_can(told):
+def test_an_audit_offers_the_choices_of_the_planner(told):
     assert set(told['schema']['properties']) == {
         'rule',
         'dearest_mb',

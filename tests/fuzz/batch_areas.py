@@ -17,9 +17,9 @@ from nova_fairness.batch import condor as condor_module
 from nova_fairness.batch import lsf as lsf_module
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd as slurmrestd_module
+from tests.fixtures import slurm_written
 from tests.fuzz import odd
 from tests.unit.batch import test_from_manuals
-from tests.unit.batch import test_slurm_json
 
 GOOD = 'good'
 NOW = 1000.0
@@ -68,14 +68,26 @@ def seen_or_refused(rng, read, waits, *texts):
 
 
 def _of_slurm(rng):
-    node, job = test_slurm_json.node, test_slurm_json.job
-    nodes = [node(name=f'n{n}') for n in range(3)]
-    jobs = [job(), job(job_state='RUNNING')]
-    jobs[0]['array_task_string'] = rng.choice(('', '1-5,7,...', '1-9%2'))
-    busy = node(name=GOOD, state='allocated', alloc_cpus=4)
+    form = rng.choice(slurm_written.FORMS)
+    tasks = rng.choice(('', '1-5,7,...', '1-9%2'))
+    runs = slurm_written.Job(
+        8, 'RUNNING', ended=99, limit=1, where=(('n1', 1),)
+    )
+    nodes = [slurm_written.Node(f'n{n}') for n in range(3)]
+    jobs = [slurm_written.Job(7, tasks=tasks), runs]
+    busy = slurm_written.Node(GOOD, 'ALLOCATED', used=4)
+    waits = slurm_written.Job(901)
     return (
-        test_slurm_json.written('nodes', amid(rng, nodes, busy)),
-        test_slurm_json.written('jobs', amid(rng, jobs, job(job_id=901))),
+        slurm_written.answer(form, 'nodes', _amid(rng, form, nodes, busy)),
+        slurm_written.answer(form, 'jobs', _amid(rng, form, jobs, waits)),
+    )
+
+
+def _amid(rng, form, entries, good):
+    kind = isinstance(good, slurm_written.Job)
+    write = slurm_written.job if kind else slurm_written.node
+    return amid(
+        rng, [write(form, each) for each in entries], write(form, good)
     )
 
 
@@ -140,12 +152,12 @@ URLS = (
 
 def slurmrestd(rng):
     """What slurmrestd answers, and where it is said to be."""
-    texts = list(_of_slurm(rng))
+    texts = ['{"paths": {"/slurm/v0.0.38/nodes/": {}}}', *_of_slurm(rng)]
     is_odd = rng.random() < 0.3
     answers, url = mock.Mock(), f'http://127.0.0.1:{rng.randrange(1, 9)}'
     given = [(200, text.encode()) for text in texts]
     if is_odd:
-        place = rng.randrange(2)
+        place = rng.randrange(3)
         given[place] = (
             rng.choice((200, 204, 301, 401, 404, 500, 999)),
             odd.cut(rng, texts[place]).encode('utf-8', 'surrogatepass'),

@@ -32,6 +32,7 @@ from nova_fairness.cluster.store import tables
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.runtime import supervision
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
 from tests.fixtures import small_cloud
@@ -100,7 +101,8 @@ class Cloud:
             self.process = self.world.process()
         before = self.process.cycles
         try:
-            self.process.run(FakeStop(self, count), 0.0)
+            manager = supervision.ServiceManager()
+            self.process.run(FakeStop(self, count), 0.0, manager)
         except Exception as error:
             raise Broken(f'the loop died of {error!r}') from error
         if self.process.cycles - before != count:
@@ -137,7 +139,7 @@ class Cloud:
             if record and record.request.state in (S.STARTING, S.ACTIVE):
                 return
         told = record and (record.request.state, record.why.sentence)
-        held = self.process.quarantine.told()
+        held = self.process.quarantine.entries()
         raise Broken(f'the victim waits: {told}; set aside: {held}')
 
 
@@ -344,13 +346,14 @@ _ROWS = {
         'project': EVIL, 'owner': 'u', 'cause': 'idle', 'actions': 'stop',
         'at': 0.0, 'changed_at': 1000.0, 'tried': 0, 'state': 'told',
         'version': 0, 'reason': 'idle', 'subject': '',
-        'numbers': '[["idle_h", 1]]',
+        'numbers': '[["idle_h", 1]]', 'turn': 0, 'vcpus': 0, 'chosen_at': 0.0,
     },
     'plans': {
         'uuid': 'p', 'goal': 'empty', 'subject': BAD_HOST, 'state': 'running',
         'is_open': True, 'made_at': 0.0, 'changed_at': 0.0, 'until': 9e9,
         'cause': 'operator', 'explanation': '', 'moves': '[]',
-        'empties': f'["{BAD_HOST}"]', 'promised': '{}', 'version': 0,
+        'empties': f'["{BAD_HOST}"]', 'promised': '{}', 'stays': '[]',
+        'version': 0,
     },
     'nodes': {
         'host': BAD_HOST, 'batch': BAD_HOST, 'cloud': BAD_HOST, 'cores': 8.0,

@@ -128,7 +128,9 @@ def _check_alike(
 
 
 def _messages(content: bytes) -> list[object]:
-    reader = msgpack.Unpacker(strict_map_key=False)
+    reader = msgpack.Unpacker(
+        strict_map_key=False, max_buffer_size=max(len(content), 1)
+    )
     reader.feed(content)
     found: list[object] = []
     try:

@@ -79,7 +79,7 @@ def start(url, tmp_path):
             fake_host.vm('a-1', 'ann'),
             fake_host.vm('b-2', 'bob'),
             entity='project',
-            cluster_shares='shares',
+            quota_source='shares',
         )
         nodes.append(made)
         return made

@@ -153,12 +153,15 @@ def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
     host.wait_for('stacked')
     last = host.pids()
     assert last['fairness-agent'] in host.processes()
+    links = {path.name: path.resolve() for path in host.links.iterdir()}
+    assert links['nova-fairness-ctl'] == PREFIX / 'nova-fairness-ctl'
     host.destroy()
     assert host.pids() == {}
     assert are_gone(host)
     assert [processes.identify(pid) for pid in last.values()] == [None, None]
     assert not host.conf.exists()
     assert not host.state.exists()
+    assert not list(host.links.iterdir())
     assert not list((host.nova / 'rootwrap.d').iterdir())
     for name in NOVA_FILES:
         assert (host.nova / name).read_text() == original(name), name
@@ -231,11 +234,49 @@ def test_redis_has_the_password_for_which_the_user_is_asked(hosts):
     assert 'nor SERVICE_PASSWORD is set' in done.stderr
 
 
-def test_the_page_shows_each_command_as_who_may_read_the_key(hosts):
+def test_the_page_shows_each_command_as_a_user_that_may_read_the_key(hosts):
     # The controller's belongs to STACK_USER, the agent's to root.
     page = devstack_host.TOP / 'doc' / 'source' / 'install' / 'devstack.rst'
     found = re.findall(r'^   ([#$]) (\S+)', page.read_text(), re.MULTILINE)
-    assert found == [('$', 'nova-fairness-ctl'), ('#', 'nova-fairness-status')]
+    assert found == [
+        ('$', 'nova-fairness-ctl'),
+        ('#', 'nova-fairness-status'),
+        ('$', 'nova-fairness-status'),
+    ]
+
+
+def test_each_line_for_localrc_names_a_branch_that_the_repository_has():
+    top = devstack_host.TOP
+    page = (top / 'doc/source/install/devstack.rst').read_text()
+    sample = (top / 'devstack/local.conf.sample').read_text()
+    lines = re.findall('enable_plugin nova-fairness (.*)', page + sample)
+    assert len(lines) == 3
+    branches = {line.split()[1] for line in lines}
+    command = ['git', '-C', str(top), 'for-each-ref', '--format=%(refname)']
+    refs = subprocess.run(command, capture_output=True, text=True, check=False)
+    known = {ref.rpartition('/')[2] for ref in refs.stdout.splitlines()}
+    assert branches <= (known or {'main'})
+
+
+def test_a_service_that_ends_at_once_fails_the_run(hosts):
+    settings = {'FAIRNESS_INSECURE': 'True', 'FAIRNESS_SETTLES': 10}
+    host = hosts('broken', services='n-cpu', settings=settings)
+    host.stack('pre-install', 'install', 'post-config')
+    conf = host.conf / 'nova-fairness.conf'
+    conf.write_text(conf.read_text().replace('interval = 0.5', 'interval = x'))
+    done = host.run('stack extra')
+    assert done.returncode != 0
+    assert 'fairness-agent does not run: journalctl' in done.stderr
+
+
+def test_another_user_of_the_agent_gets_the_files_of_the_one_before(hosts):
+    settings = {'FAIRNESS_INSECURE': 'True', 'FAIRNESS_AGENT_USER': 'nobody'}
+    host = hosts('node', services='n-cpu', settings=settings)
+    found = host.state / 'agent/found.json'
+    found.parent.mkdir(parents=True)
+    found.touch()
+    host.stack('post-config')
+    assert found.owner() == 'nobody'
 
 
 def test_a_second_host_joins_with_a_key_of_the_controller(hosts):

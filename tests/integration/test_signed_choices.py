@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from nova_fairness.agent.comms import peering
 from nova_fairness.cmd import keys
 from tests.fixtures import redis_server
 from tests.fixtures.patience import eventually
@@ -16,7 +17,7 @@ from tests.unit.agent import fake_host
 
 in_force = test_agent_rpc.in_force
 KEY = 'nova-fairness:desired:nova-fairness'
-OFTEN = {'fairness_exchange.desired_state_poll': 1.0}
+
 CHOSEN = ('AssetFairnessMetric', 'foresight', 2)
 
 
@@ -27,14 +28,15 @@ def redis():
 
 
 @pytest.fixture
-def cloud(redis, tmp_path):
+def cloud(redis, tmp_path, monkeypatch):
     """Two nodes that were told a metric twice, and a newcomer's key."""
+    monkeypatch.setattr(peering, 'POLL_S', 1.0)
     with contextlib.ExitStack() as stack:
         made = test_agent_rpc.SecureCloud(tmp_path, redis.url)
         assert keys.main(['--directory', str(made.keys), 'make', 'n3']) == 0
         stack.callback(made.stop)
-        made.start('n1', fake_host.vm('a-1', 'ann'), **OFTEN)
-        made.start('n2', fake_host.vm('b-3', 'bob'), **OFTEN)
+        made.start('n1', fake_host.vm('a-1', 'ann'))
+        made.start('n2', fake_host.vm('b-3', 'bob'))
         assert test_agent_rpc.all_hear_all(made)
         made.asked('set-metric', 'UniformMetric', '--all')
         assert in_force(made, ['n1', 'n2'], ('UniformMetric', 'foresight', 1))
@@ -112,7 +114,7 @@ def test_a_newcomer_believes_no_forgery_and_shows_that_it_saw_one(
     for name in ('n1', 'n2'):
         cloud.nodes.pop(name).stop()
     redis.client().set(KEY, unsigned(cloud))
-    cloud.start('n3', fake_host.vm('d-5', 'dan'), **OFTEN)
+    cloud.start('n3', fake_host.vm('d-5', 'dan'))
     cloud.act_as('ctl')
 
     def problem():
@@ -128,10 +130,10 @@ def test_a_newcomer_believes_no_forgery_and_shows_that_it_saw_one(
     assert in_force(cloud, ['n3'], ('UniformMetric', 'foresight', 1))
 
 
-def test_a_newcomer_takes_over_what_a_controller_signed(cloud):
+def test_a_newcomer_takes_over_a_choice_signed_by_a_controller(cloud):
     for name in ('n1', 'n2'):
         cloud.nodes.pop(name).stop()
-    node = cloud.start('n3', fake_host.vm('d-5', 'dan'), **OFTEN)
+    node = cloud.start('n3', fake_host.vm('d-5', 'dan'))
     assert in_force(cloud, ['n3'], CHOSEN)
     by = node.newest.chosen_by
     assert by.caller == 'ctl'

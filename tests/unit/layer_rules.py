@@ -15,7 +15,13 @@ import pathlib
 import re
 
 PACKAGE = 'nova_fairness'
-OURS = (PACKAGE, 'api_ext', 'fairness_lab', 'oslo_messaging_zmq')
+OURS = (
+    PACKAGE,
+    'api_ext',
+    'fairness_dashboard',
+    'fairness_lab',
+    'oslo_messaging_zmq',
+)
 """The packages of this repository."""
 
 _VOCABULARY = frozenset({'model', 'exception'})
@@ -70,13 +76,14 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'agent': _ASSEMBLY | {'rpc'},
     'cluster': _ASSEMBLY | {'rpc'},
     # Knows no fairness and no database: who assembles it says where messages
-    # are kept.
-    'relay': _VOCABULARY,
+    # are kept. Says once that a server is away.
+    'relay': _VOCABULARY | {'runtime'},
     'fairness_lab.figures': _VOCABULARY
     | {'fairness_lab.measures', 'fairness_lab.results'},
     'fairness_lab.ideal': _MATHEMATICS,
     # Read by laboratory and simulator alike, so it knows neither.
-    'fairness_lab.scenario': _VOCABULARY | {'fairness_lab.results'},
+    # Its files are YAML, as those of operators.
+    'fairness_lab.scenario': _VOCABULARY | {'fairness_lab.results', 'runtime'},
     'fairness_lab.results': _VOCABULARY | {'fairness_lab.ideal'},
     'fairness_lab.measures': _EVALUATION
     | {
@@ -108,6 +115,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'fairness_lab.measures',
         'fairness_lab.scenario',
     },
+    # Runs the simulators' commands, not their code.
+    'fairness_lab.evidence': _VOCABULARY,
     # Real machines: it does not know the simulator.
     'fairness_lab.testbed': _ASSEMBLY
     | {
@@ -121,6 +130,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     | {
         'oslo_messaging_zmq',
         'fairness_lab.border_sim',
+        'fairness_lab.evidence',
         'fairness_lab.queue_sim',
         'fairness_lab.figures',
         'fairness_lab.ideal',
@@ -132,6 +142,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     },
     # Signs what it chooses for a domain, as the command does.
     'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins', 'runtime', 'version'},
+    # Pages of Horizon, on machines without any other part of this product.
+    'fairness_dashboard': frozenset({'client'}),
     'cmd': _ASSEMBLY
     | {'agent', 'cluster', 'relay', 'client', 'rpc', 'testing'},
 }
@@ -174,7 +186,18 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
         'oslo_messaging_zmq.keys.signing',
     ),
     # Nova and Placement over HTTP, and what their failures mean.
-    'openstack': ('cluster.openstack.clients',),
+    'django': ('fairness_dashboard',),
+    'horizon': ('fairness_dashboard',),
+    'openstack_auth': ('fairness_dashboard.connection',),
+    'openstack_dashboard': ('fairness_dashboard.connection',),
+    'openstack': (
+        'fairness_dashboard.connection',
+        'fairness_dashboard.parts',
+        'client.base',
+        'client.directory',
+        'client.sdk',
+        'cluster.openstack.clients',
+    ),
     # AMQP itself: oslo.messaging would acknowledge before a message is safe.
     'kombu': ('relay.link',),
     'amqp': ('relay.link',),
@@ -185,6 +208,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
 PURE = (
     'api_ext.owners',
     'batch.slurm_accounts',
+    'batch.slurm_forms',
     'batch.slurm_json',
     'model',
     'measure',

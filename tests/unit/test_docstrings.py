@@ -9,7 +9,13 @@ import re
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PRODUCT = ('nova_fairness', 'oslo_messaging_zmq', 'fairness_lab', 'api_ext')
+PRODUCT = (
+    'nova_fairness',
+    'oslo_messaging_zmq',
+    'fairness_lab',
+    'fairness_dashboard',
+    'api_ext',
+)
 FOLDERS = (*PRODUCT, 'benchmarks', 'tests', 'tools')
 HEADLESS = re.compile(
     'That |Those who |Who |Whom |Whose .+ it is|Which |What is |What are '

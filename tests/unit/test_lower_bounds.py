@@ -20,7 +20,7 @@ def test_every_library_of_every_extra_has_one_lower_bound():
     assert len(set(names)) == len(names)
 
 
-def test_of_two_bounds_the_higher_is_what_pip_takes():
+def test_pip_takes_the_higher_of_two_bounds():
     both = lower_bounds.lowest({'api'})['oslo.context']
     assert both == max(
         ('5.7.1', '5.5'), key=lambda each: [int(n) for n in each.split('.')]

@@ -23,16 +23,31 @@ from fairness_lab.testbed.nodes import processes
 from tests.fixtures.nova_cloud import __main__ as nova_cloud
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PACKAGES = ('api_ext', 'fairness_lab', 'nova_fairness', 'oslo_messaging_zmq')
+PACKAGES = (
+    'api_ext',
+    'fairness_dashboard',
+    'fairness_lab',
+    'nova_fairness',
+    'oslo_messaging_zmq',
+)
 FOLDERS = (*PACKAGES, 'tests', 'tools', 'benchmarks')
-SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
+SCRIPTS = (
+    'tools/test.sh',
+    'tools/lab.sh',
+    'tools/deb.sh',
+    '.ci/run',
+    'tools/release.sh',
+)
 LICENCE = 'SPDX-License-Identifier: Apache-2.0'
 
 DISTRIBUTION = {
+    'axe_core_python': 'axe-core-python',
     'dateutil': 'python-dateutil',
     'libvirt': 'libvirt-python',
     'libvirt_qemu': 'libvirt-python',
     'openstack': 'openstacksdk',
+    'openstack_auth': 'horizon',
+    'openstack_dashboard': 'horizon',
     'os_resource_classes': 'os-resource-classes',
     'openstackclient': 'python-openstackclient',
     'osc_lib': 'osc-lib',
@@ -206,8 +221,10 @@ def test_every_import_of_a_package_is_a_declared_requirement(folder):
 
 @pytest.mark.parametrize('folder', ['tests', 'benchmarks'])
 def test_every_import_of_a_test_is_a_declared_requirement(folder):
-    text = (TOP / 'test-requirements.txt').read_text(encoding='utf-8')
-    known = declared() | requirements(text.splitlines())
+    # Tests of the dashboard have an environment of their own.
+    lists = 'test-requirements.txt', 'tests/integration/dashboard/pip.txt'
+    text = '\n'.join((TOP / each).read_text('utf-8') for each in lists)
+    known = declared() | requirements(text.splitlines()) | {'tools'}
     assert third_party_imports(folder) - known == set()
 
 
@@ -295,7 +312,7 @@ def test_steps_side_by_side_hear_ctrl_c_and_all_end(tmp_path):
     }
 
 
-def test_an_interrupted_run_ends_what_runs_side_by_side(tmp_path):
+def test_an_interrupted_run_ends_parallel_processes(tmp_path):
     begun = tmp_path / 'begun'
     mark = f"import time; open('{begun}', 'w').close(); time.sleep(600)"
     script = (
@@ -351,6 +368,47 @@ def test_a_run_and_its_end_are_written_down(tmp_path):
             'a.b::bad': {'outcome': 'failed', 'seconds': 0.5},
         }
     }
+
+
+TRIED_AGAIN = """
+import pathlib
+
+def test_a_second_try_helps(tmp_path):
+    mark = pathlib.Path(__file__).with_suffix('.tried')
+    tried = mark.exists()
+    mark.touch()
+    assert tried, 'the machine stood still'
+
+def test_no_try_helps():
+    assert False, 'it is broken'
+"""
+
+
+def test_a_test_that_is_tried_again_is_named(tmp_path):
+    (tmp_path / 'test_it.py').write_text(TRIED_AGAIN)
+    notes, file = tmp_path / 'reruns', tmp_path / 'full.json'
+    words = f'-m pytest -q -p tests.conftest --reruns 1 {tmp_path}/test_it.py'
+    environment = {**os.environ, 'FAIRNESS_RERUNS': str(notes)}
+    environment.pop('PYTEST_XDIST_WORKER', None)
+    answer = subprocess.run(
+        [sys.executable, *words.split()],
+        env=environment,
+        cwd=TOP,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert '1 failed, 1 passed' in answer.stdout
+    answer = run(
+        sys.executable, 'tools/outcome.py', str(tmp_path), '1', str(file)
+    )
+    assert 'tried again: ' in answer.stdout
+    told = json.loads(file.read_text())['reruns']
+    assert [each['test'].split('::')[1] for each in told] == [
+        'test_a_second_try_helps',
+        'test_no_try_helps',
+    ]
+    assert 'the machine stood still' in told[0]['why']
 
 
 def bindep_list(folder: pathlib.Path, profile: str) -> list[str]:
@@ -421,7 +479,7 @@ def test_packages_to_install_first_are_those_of_bindep(page):
     assert said.split() == wanted
 
 
-def test_a_shell_in_the_cloud_has_what_the_readme_uses(monkeypatch):
+def test_a_shell_in_the_cloud_has_the_tools_of_the_readme(monkeypatch):
     started = []
     running = ('r1', {'pid': 1, 'venv': '/venv'})
     monkeypatch.setattr(nova_cloud, '_running', lambda: running)

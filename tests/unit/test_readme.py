@@ -262,26 +262,6 @@ def check_example(place: pathlib.Path, body: str) -> None:
             assert known[name] is not None
 
 
-QUEUE = ('queue_', 'relay_', 'partition_', 'plan_')
-"""Of the cluster service and the relay; test_queue.py has them."""
-
-
-def test_every_metric_of_the_endpoint_is_documented():
-    page = TOP / 'doc' / 'source' / 'admin' / 'watching.rst'
-    rows = re.findall(r'^``(\w+)``  ', page.read_text('utf-8'), re.MULTILINE)
-    room = TOP / 'nova_fairness' / 'observe'
-    source = '\n'.join(
-        (room / name).read_text() for name in ('metrics.py', 'peers.py')
-    )
-    gauges = re.findall(r"families\.gauge\(\s*'(\w+)'", source)
-    gauges += re.findall(r"^ +\(\s*'(\w+_ratio)'", source, re.MULTILINE)
-    sums = re.findall(r"^    '(\w+)': '", source, re.MULTILINE)
-    sums += re.findall(r"families\.counter\(\s*'(\w+)'", source)
-    agents = [each for each in rows if not each.startswith(QUEUE)]
-    assert len(gauges) > 5
-    assert sorted(agents) == sorted([*gauges, *(f'{s}_total' for s in sums)])
-
-
 def test_a_missing_option_would_be_seen(tmp_path):
     with pytest.raises(AssertionError, match='no_such_option'):
         check_example(

@@ -112,7 +112,7 @@ def test_a_scheduler_without_weights_is_named(vms, control, scheduler):
         assert vms.value(place, 'io.weight') == 'default 100'
 
 
-def test_a_cost_model_keeps_weights_whatever_the_scheduler(vms, control):
+def test_a_cost_model_keeps_weights_with_any_scheduler(vms, control):
     schedule('none')
     COST.write_text(f'{number()} enable=1')
     try:

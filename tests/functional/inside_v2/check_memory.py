@@ -37,6 +37,7 @@ def agent(start, tmp_path_factory):
             compute.Here(),
             tmp_path_factory.mktemp('agent'),
             interval=1,
+            metric_deadline=10,
             controls='memory',
             enforce=False,
         )

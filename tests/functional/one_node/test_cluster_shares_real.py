@@ -132,7 +132,7 @@ def agent(site, service, tmp_path):
         site.node,
         tmp_path,
         entity='project',
-        cluster_shares='shares',
+        quota_source='shares',
         best_effort=True,
         interval=1,
     )
@@ -187,7 +187,7 @@ def is_idle(site, name):
     return pathlib.Path(path).read_text() == '1\n'
 
 
-def test_a_preemptible_guest_has_what_is_left_while_the_service_says_so(
+def test_a_preemptible_guest_gets_the_rest_while_the_service_says_so(
     site, agent, service, preemptible
 ):
     agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)

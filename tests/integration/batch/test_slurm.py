@@ -12,6 +12,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.batch import slurm_forms
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd
 from nova_fairness.model import border as border_module
@@ -94,9 +95,7 @@ class TestSlurmRest(TestSlurm):
         return plugins.load_batch('slurmrestd')
 
 
-def test_slurmrestd_says_what_the_commands_say(
-    slurm, batch, rest, monkeypatch
-):
+def test_slurmrestd_agrees_with_the_commands(slurm, batch, rest, monkeypatch):
     monkeypatch.setenv(slurmrestd.URL, rest)
     slurm.submit('-N2', '-n3', '--time=60')
     patience.eventually(
@@ -113,8 +112,10 @@ def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
 ):
     monkeypatch.setenv(slurmrestd.URL, rest)
     batch = plugins.load_batch('slurmrestd')
-    monkeypatch.setattr(slurmrestd, '_ROOT', '/slurm/v0.0.99')
-    with pytest.raises(exception.BatchUnreadable, match='no /slurm/v0'):
+    monkeypatch.setattr(slurm_forms, 'BEST_FIRST', (99,))
+    with pytest.raises(
+        exception.BatchUnreadable, match=r'it offers v0.*, and known are'
+    ):
         batch.close('node1', 'it goes')
     assert slurm.states()['node1'] == 'idle'
     monkeypatch.undo()
@@ -175,7 +176,7 @@ def test_every_job_that_waits_for_room_is_told(slurm, batch, options, cores):
     assert told == sorted([*cores, 2])
 
 
-def test_a_job_of_which_a_limit_is_in_the_way_is_no_want(slurm, batch):
+def test_a_job_that_waits_for_a_limit_is_no_want(slurm, batch):
     first = slurm.submit('-n1', '--time=5')
     slurm.submit('-n1', f'--dependency=afterok:{first}')
     patience.eventually(lambda: 'Dependency' in slurm.reasons())
@@ -206,7 +207,7 @@ def _places(batch):
     return None
 
 
-def test_a_user_who_may_not_change_nodes_is_told_so(slurm, batch):
+def test_a_user_without_the_right_to_change_nodes_is_told_so(slurm, batch):
     with pytest.raises(exception.BatchRefused, match='scontrol update'):
         batch.drain('nowhere', 'nova-fairness: x')
     refused = subprocess.run(

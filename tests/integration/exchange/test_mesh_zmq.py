@@ -99,7 +99,7 @@ def until_all_know(nodes, expected, number, **changes):
     return next(numbers)
 
 
-def test_nodes_hear_each_other_whatever_happens_to_redis(server, node):
+def test_nodes_hear_each_other_despite_faults_of_redis(server, node):
     nodes = {host: node(host) for host in ('n1', 'n2', 'n3')}
     number = until_all_know(nodes, ['n1', 'n2', 'n3'], 1)
     server.stop()

@@ -219,7 +219,7 @@ def test_a_message_that_waited_when_its_key_was_revoked_is_nobodys(
     assert server.access.peer(frame) is None
 
 
-def test_a_rotation_cuts_nobody_off(cloud, far_context, server):
+def test_a_rotation_cuts_no_peer_off(cloud, far_context, server):
     old_keys, client = member(cloud, far_context, server)
     lost = disconnections(client)
     client.send(b'1')
@@ -347,7 +347,7 @@ def test_no_client_is_admitted_while_access_is_not_answered(
     server.close()
 
 
-def test_without_an_authenticator_nobody_gets_in(cloud, context, far_context):
+def test_without_an_authenticator_no_peer_gets_in(cloud, context, far_context):
     keys = curve_cloud.ring(cloud.node('member'))
     listener = context.socket(zmq.ROUTER)
     keyring.as_server(listener, keys, 'lonely')

@@ -123,7 +123,7 @@ def test_a_program_without_keys_neither_reaches_nor_hears_one_with(
     assert endpoint.peers == []
 
 
-def test_a_rotation_of_a_server_cuts_nobody_off(cloud, keys):
+def test_a_rotation_of_a_server_cuts_no_peer_off(cloud, keys):
     endpoint = Endpoint()
     before = cloud.serve('t', 's1', endpoint, join(cloud, keys, 's1'))
     client = cloud.client('t', join(cloud, keys, 'member'))

@@ -214,7 +214,7 @@ def test_calls_do_not_come_by_the_socket_of_fanouts(attack):
     assert attack.still_serves()
 
 
-def test_a_sender_cannot_say_who_it_is(attack):
+def test_a_sender_cannot_choose_its_name(attack):
     forged = {'name': 'ctl', 'role': 'controller'}
     socket = attack.socket(attack.listener.peer.rpc)
     socket.send(packed(ctxt={'zmq_peer': forged}))
@@ -403,7 +403,7 @@ def test_a_stranger_whose_handshake_is_large_is_cut_off_soon(attack, caplog):
     assert attack.still_serves()
 
 
-def test_answers_that_nobody_reads_are_bounded(attack):
+def test_unread_answers_are_bounded(attack):
     attack.context.setsockopt(zmq.RCVHWM, 1)
     attack.context.setsockopt(zmq.RCVBUF, 4096)
     before = resident_bytes()

@@ -28,7 +28,7 @@ def transport(cloud, place):
     return cloud.transport(insecure='false', keys_path=place)
 
 
-def test_endpoints_see_name_and_role_of_the_key_whatever_is_claimed(
+def test_endpoints_see_name_and_role_of_the_key_despite_false_claims(
     cloud, keys
 ):
     node, chief = keys.node('n1'), keys.node('c1', 'controller')

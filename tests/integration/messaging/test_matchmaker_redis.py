@@ -119,7 +119,7 @@ def test_watchers_are_told_of_changes_of_topics_in_use(make):
     assert {news[:2] for news in told} == {TOPIC}
 
 
-def test_a_watcher_that_raises_harms_nobody(make):
+def test_a_watcher_that_raises_harms_no_other(make):
     mine, yours = make(), make()
     told = []
 
@@ -182,7 +182,7 @@ def test_a_killed_process_is_forgotten_when_its_records_expire(make, redis):
     eventually(lambda: servers(mine) == [])
 
 
-def test_a_listener_that_moved_is_announced_anew(make):
+def test_a_listener_that_moved_is_announced_again(make):
     mine, yours = make(), make()
     one = peer()
     yours.register(one)
@@ -212,7 +212,7 @@ def test_generations_grow_across_a_flush(make, redis):
     assert by_server['new'] > old
 
 
-def test_a_flush_loses_nobody(make, redis):
+def test_a_flush_loses_no_listener(make, redis):
     mine, yours = make(), make(poll_s=0.5)
     told = []
     mine.watch(lambda *news: told.append(len(news[2])))
@@ -272,7 +272,7 @@ def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
     )
 
 
-def test_a_hung_redis_hangs_nobody(make, redis):
+def test_a_hung_redis_hangs_no_caller(make, redis):
     mine, yours = make(timeout_s=0.2), make(timeout_s=0.2)
     yours.register(peer('one'))
     eventually(lambda: servers(mine) == ['one'])
@@ -358,9 +358,7 @@ def test_a_record_that_lies_about_its_key_is_dropped(make, redis):
     assert mine.statistics()['records_dropped'] == 2
 
 
-def test_a_key_of_somebody_else_is_replaced_and_spoils_no_topic(
-    make, redis, caplog
-):
+def test_a_foreign_key_is_replaced_and_spoils_no_topic(make, redis, caplog):
     with redis.client() as client:
         client.set(f'{PREFIX}:listeners:nova:compute', 'a text')
         client.rpush(f'{PREFIX}:changed:nova:conductor', 'a list')

@@ -200,7 +200,7 @@ def test_no_more_is_taken_than_may_be_open(make):
     assert end.numbers(1) == [2]
 
 
-def test_a_new_pool_begins_with_what_the_others_were_not_given(make):
+def test_a_new_pool_begins_with_undelivered_notifications(make):
     one = make()
     send(one, 1, 2)
     first = make.endpoint(one)
@@ -211,7 +211,7 @@ def test_a_new_pool_begins_with_what_the_others_were_not_given(make):
     assert make.endpoint(one).numbers(2) == [3, 4]
 
 
-def test_a_pool_gets_what_is_sent_before_its_listener_starts(make):
+def test_a_pool_gets_notifications_sent_before_its_listener_starts(make):
     one = make()
     listener = one.listener([INFO], 'pool', 1, None)
     send(one, 1)
@@ -238,14 +238,14 @@ def test_a_batch_without_time_waits_until_it_is_full(make):
     assert end.batch() == [1, 2, 3]
 
 
-def test_a_batch_without_size_is_what_comes_in_its_time(make):
+def test_a_batch_without_size_has_all_notifications_of_its_time(make):
     one = make()
     send(one, 1, 2, 3)
     end = make.endpoint(one, size=None, timeout=0.3)
     assert end.batch() == [1, 2, 3]
 
 
-def test_stopping_hands_over_what_was_taken(make):
+def test_stopping_hands_over_taken_notifications(make):
     one = make()
     end = make.endpoint(one, size=10)
     send(one, 1, 2)
@@ -395,9 +395,7 @@ def test_garbage_in_a_stream_is_dropped_counted_and_named(make, redis, caplog):
     eventually(lambda: entries(redis) == 0)
 
 
-def test_a_key_of_somebody_else_is_replaced_and_spoils_no_topic(
-    make, redis, caplog
-):
+def test_a_foreign_key_is_replaced_and_spoils_no_topic(make, redis, caplog):
     other = ('nova', 'other.info')
     with redis.client() as client:
         client.set(STREAM, 'theirs')

@@ -86,7 +86,7 @@ def dropped(listening):
 
 def test_a_peer_that_floods_is_cut_short_and_others_are_heard(cloud, caplog):
     got = Counting()
-    listening = cloud.transport(fanout_rate=1.0, fanout_queue_length=10_000)
+    listening = cloud.transport(request_rate=20.0, fanout_queue_length=10_000)
     cloud.serve('t', 's', got, listening)
     quiet = cloud.client('t', fanout=True)
     sending = cloud.transport(fanout_queue_length=10_000)

@@ -374,7 +374,6 @@ def begin(
         'batch': 'slurm',
         'batch_parameters': 'timeout_s:5',
         'hosts_file': str(slurm.top / 'partition.yaml'),
-        'interval': '1',
         'patience': '1',
         'stay': '0',
         'settle': '5',
@@ -382,7 +381,10 @@ def begin(
         'time_to_live': '600',
     }
     queue.beside(
-        {'fairness_partition': usual | options},
+        {
+            'fairness_cluster': {'hosts_interval': '1'},
+            'fairness_partition': usual | options,
+        },
         {'SLURM_CONF': str(slurm.conf)},
     )
     queue.restart(lease=LEASE_S, **more)

@@ -21,7 +21,7 @@ from tests.fixtures.nova_cloud import rest
 from tests.integration.nova import filling
 from tests.integration.nova import watching
 
-APPROVE = {'mode': 'approve', 'goals': '', 'interval': '1', 'hold': '0'}
+APPROVE = {'mode': 'approve', 'goals': '', 'hold': '0'}
 AUTO = {**APPROVE, 'mode': 'auto', 'rest': '0'}
 OWNER = 'alice'
 URL = '/fairness/plans'
@@ -40,7 +40,7 @@ class Plans:
         self.cloud, self._queue = cloud, queue
 
     def start(self, options):
-        self._queue.restart(options, lease='10')
+        self._queue.restart(options, lease='10', hosts_interval='1')
         self.cloud.capacity()
         watching.eventually(lambda: self._ask('GET', URL).status == 200)
 

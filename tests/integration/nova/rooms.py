@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from tests.fixtures import striking
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.fixtures.nova_cloud import guest_image
@@ -35,7 +35,7 @@ ACTIONS = frozenset(
 """What Nova writes down that the service asks of a server, or its owner."""
 
 OPTIONS = {
-    'make_room': 'true',
+    'room_per_hour': '1000',
     'preemptible_marks': 'true',
     'room_patience': '1',
     'room_least_run': '1',
@@ -122,7 +122,7 @@ class Room:
         """When servers leave by their metadata, seconds of the epoch."""
         found = {}
         for each in self.servers:
-            said = self.metadata(each).get(evictor.LEAVES_AT)
+            said = self.metadata(each).get(notice_channels.LEAVES_AT)
             if said:
                 found[each] = seconds(said)
         return found

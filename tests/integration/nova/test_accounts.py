@@ -134,7 +134,9 @@ ROOM = 4
 
 @pytest.fixture
 def shared(faculty, servers):
-    """A faculty that has :data:`ROOM`; an account keeps what is left."""
+    """A faculty that has :data:`ROOM`; a project keeps what is left."""
+    if 'kept' not in faculty.projects:
+        faculty.found_group('kept', 'carol', 'default')
 
     def vcpus():
         classes = faculty.cloud.capacity()['classes']

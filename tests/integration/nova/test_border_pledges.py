@@ -198,7 +198,6 @@ def start(shared, queue, groups):
         shared,
         queue,
         OF_QUEUE,
-        adjust_interval='10',
         **test_border.BY_HAND,
     )
     for name, share in PLEDGES.items():
@@ -249,9 +248,7 @@ def recorded(demand, shared, settled, end):
     }
 
 
-def test_groups_have_what_they_were_pledged_of_both_sides(
-    shared, queue, groups
-):
+def test_groups_have_their_pledges_of_both_sides(shared, queue, groups):
     start(shared, queue, groups)
     demand = Demand(shared, groups)
     begun = time.time()

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from tests.integration.nova import watching
 
 pytestmark = [
@@ -29,7 +30,7 @@ def metadata(cloud, server):
 
 
 def told_by(cloud, server):
-    return metadata(cloud, server).get(evictor.LEAVES_BY)
+    return metadata(cloud, server).get(notice_channels.LEAVES_BY)
 
 
 def status(cloud, server):
@@ -40,7 +41,7 @@ def status(cloud, server):
 
 def leaves_at(cloud, server):
     """Seconds of the epoch."""
-    told = metadata(cloud, server)[evictor.LEAVES_AT]
+    told = metadata(cloud, server)[notice_channels.LEAVES_AT]
     return dt.datetime.fromisoformat(told).timestamp()
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from tests.fixtures.nova_cloud import agent_guest
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import guest_image
@@ -65,6 +65,7 @@ def guest(cloud, queue, image):
         queue.set()
 
 
+@pytest.mark.slow
 def test_a_guest_with_an_agent_is_told_and_leaves_before_its_time(
     cloud, guest
 ):
@@ -86,7 +87,7 @@ def test_a_guest_with_an_agent_is_told_and_leaves_before_its_time(
         )
         told_s = time.time() - began
         said = console.read_text().partition(told)[2].split()[0]
-        assert said == cloud.show(guest)['metadata'][evictor.LEAVES_AT]
+        assert said == cloud.show(guest)['metadata'][notice_channels.LEAVES_AT]
         cloud.await_status(asked)
         active_s = time.time() - began
         assert began + active_s < rooms.seconds(said) - NOTICE_S / 2

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
 
@@ -39,6 +40,7 @@ def servers():
     return {}
 
 
+@pytest.mark.slow
 def test_they_leave_as_they_chose_and_come_back(room):
     room.start(room_actions='shelve', room_owner_actions=','.join(WAYS))
     chosen = dict(
@@ -50,7 +52,7 @@ def test_they_leave_as_they_chose_and_come_back(room):
     assert told.keys() == set(chosen.values())
     assert min(told.values()) - begun >= evictor.LEAST_NOTICE_S - 1
     for way, server in chosen.items():
-        assert room.metadata(server)[evictor.LEAVES_BY] == way
+        assert room.metadata(server)[notice_channels.LEAVES_BY] == way
         assert room.leave(server)['reason'] == 'makes_room'
     room.await_status(asked, 'ACTIVE')
     assert time.time() >= min(told.values())
@@ -78,7 +80,7 @@ def test_they_leave_as_they_chose_and_come_back(room):
 
 
 @pytest.mark.slow
-def test_owners_delete_and_lock_who_leaves_and_one_cannot_be_told(room):
+def test_owners_delete_and_lock_victims_and_one_cannot_be_told(room):
     room.start(room_actions='stop,delete')
     stuffed = {f'k{n}': 'v' for n in range(MOST_METADATA - 1)}
     deleted, locked, untold = room.fill({}, {}, stuffed)

@@ -144,6 +144,7 @@ def said(cloud, server):
     return seen(cloud, planned.OWNER, server)['metadata']
 
 
+@pytest.mark.slow
 def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
     plans, cloud, bounds
 ):

@@ -264,7 +264,7 @@ def prices(cloud, hosts):
 
 
 @pytest.mark.slow
-def test_servers_move_where_their_rates_buy_as_much_and_are_packed_anew(
+def test_servers_move_where_their_rates_buy_as_much_and_are_repacked(
     plans, cloud, fakes, lying, groups
 ):
     first, second, third = fakes
@@ -331,7 +331,7 @@ def levels(cloud, servers):
 
 
 @pytest.mark.slow
-def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
+def test_a_suffering_user_is_moved_and_gets_the_due_share(
     plans, cloud, servers
 ):
     where = {name: plans.host(uuid) for name, uuid in servers.items()}

@@ -171,7 +171,7 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     cloud.delete([waits])
 
 
-def test_a_live_migration_makes_room_for_who_waits_for_a_host(cloud, full):
+def test_a_live_migration_makes_room_for_a_request_of_one_host(cloud, full):
     moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
     gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
     waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
@@ -192,12 +192,9 @@ def test_a_live_migration_makes_room_for_who_waits_for_a_host(cloud, full):
 
 def waits_for(cloud, server):
     """The request that unshelves a server; nothing if there is none."""
-    listed = cloud.admin.get('compute', '/fairness/requests?all_projects=true')
-    found = [
-        each
-        for each in listed['requests']
-        if server in each['servers'] and each['uuid'] != server
-    ]
+    path = f'/fairness/requests?all_projects=true&server={server}'
+    listed = cloud.admin.get('compute', path)
+    found = [each for each in listed['requests'] if each['uuid'] != server]
     return found[0] if found else {}
 
 
@@ -435,7 +432,7 @@ def test_a_user_whose_trust_is_over_reads_it_and_delays_no_other(
         cloud.delete([other])
 
 
-def test_a_credential_for_one_kind_of_request_starts_what_it_asked_for(
+def test_a_credential_for_one_kind_of_request_starts_its_server(
     cloud, full, monkeypatch
 ):
     alice = cloud.users['alice']

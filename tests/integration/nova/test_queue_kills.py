@@ -227,7 +227,7 @@ def sent(cloud):
     """How often each request was sent, but for those that Nova lacked."""
     text = cloud.controller.log(waiting.SERVICE).read_text(errors='replace')
     found = collections.Counter(re.findall(r'request (\S+) was sent', text))
-    found.subtract(re.findall(r'Nova does not have request (\S+):', text))
+    found.subtract(re.findall(r'request (\S+): Nova does not have it', text))
     return found
 
 

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 
-def test_the_lines_of_the_readme_do_what_it_says(cloud, servers):
+def test_the_lines_of_the_readme_have_the_described_effect(cloud, servers):
     change, look = readme_lines.shown()
     status, answer = readme_lines.typed(cloud, change, cloud.admin)
     assert status == 202

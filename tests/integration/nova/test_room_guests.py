@@ -11,6 +11,7 @@ import time
 import pytest
 
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import settings
 from tests.integration.nova import filling
@@ -170,7 +171,7 @@ def test_a_guest_is_shelved_with_its_disk_and_comes_back_with_it(
 def told(cloud, guests):
     """When guests leave by their metadata, seconds of the epoch."""
     said = {
-        each: cloud.show(each)['metadata'].get(evictor.LEAVES_AT)
+        each: cloud.show(each)['metadata'].get(notice_channels.LEAVES_AT)
         for each in guests
     }
     return {each: rooms.seconds(at) for each, at in said.items() if at}

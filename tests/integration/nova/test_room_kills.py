@@ -157,7 +157,9 @@ def record(room, kills, victims, asked):
     return found
 
 
-def test_killed_at_every_step_it_lets_nobody_leave_twice(room, kills):
+def test_a_service_killed_at_every_step_lets_no_server_leave_twice(
+    room, kills
+):
     """Of two who leave, one is stopped before it is shelved."""
     room.start(room_actions='shelve', room_owner_actions='stop')
     shelved, stopped = room.fill({}, {rooms.BY: 'stop'})

@@ -105,10 +105,10 @@ class Turns:
         self.looks.append((now, self._allocated()))
 
     def _note_estimates(self, now):
-        path = '/fairness/requests?all_projects=true'
+        path = '/fairness/requests?all_projects=true&state=held'
         for each in self._admin.get('compute', path)['requests']:
             told = each['estimated_start']
-            if each['state'] != 'held' or told is None:
+            if told is None:
                 continue
             estimate = (
                 seconds(told['p50'].rstrip('Z')),

@@ -77,7 +77,9 @@ def test_curl_sets_the_metric_on_one_host_and_the_others_hear_of_it(
     )
 
 
-def test_pause_restores_what_nova_set_and_resume_steers_again(cloud, fair):
+def test_pause_restores_the_values_of_nova_and_resume_steers_again(
+    cloud, fair
+):
     node = cloud.nodes['cmp1']
     extra = cloud.boot('bob', 'bob-700', 'cmp1', flavor='shares')
     servers = {**fair, 'bob-700': extra}
@@ -101,7 +103,7 @@ def test_pause_restores_what_nova_set_and_resume_steers_again(cloud, fair):
         cloud.delete([extra])
 
 
-def test_an_agent_that_stops_leaves_what_nova_set(cloud, fair):
+def test_a_stopped_agent_leaves_the_values_of_nova(cloud, fair):
     node = cloud.nodes['cmp1']
     node.stop_agent()
     try:
@@ -111,7 +113,7 @@ def test_an_agent_that_stops_leaves_what_nova_set(cloud, fair):
         watching.await_rounds(node, 1)
 
 
-def test_a_plain_user_sees_only_what_is_his(cloud, fair):
+def test_a_plain_user_sees_only_own_servers(cloud, fair):
     alice, bob = cloud.users['alice'], cloud.users['bob']
 
     def ask(path, session=alice):

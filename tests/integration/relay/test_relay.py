@@ -177,7 +177,7 @@ def test_builds_wait_and_all_else_passes_in_order(broker, places):
         assert ends.told.empty()
 
 
-def test_a_build_that_somebody_waits_for_passes(broker, places):
+def test_a_build_with_a_waiting_caller_passes(broker, places):
     with (
         conductor(broker, places) as ends,
         relay(broker, places, FakeStore()),
@@ -187,7 +187,7 @@ def test_a_build_that_somebody_waits_for_passes(broker, places):
         assert take(ends.told, 1) == [3]
 
 
-def test_a_message_sent_on_is_what_came(broker, places):
+def test_a_message_is_sent_on_unchanged(broker, places):
     properties = {
         'content_type': 'application/json',
         'content_encoding': 'utf-8',
@@ -272,7 +272,7 @@ def test_a_message_that_was_not_acknowledged_comes_again(broker, places):
     second.close()
 
 
-def test_a_topic_that_nobody_listens_to_is_noticed(broker, places, caplog):
+def test_a_topic_without_listeners_is_noticed(broker, places, caplog):
     noticed = threading.Event()
 
     class Noting(jobs.Watcher):
@@ -352,7 +352,7 @@ def test_notifications_of_nova_are_hints_and_stay_those_of_others(
             assert told.get(timeout=PATIENCE_S) == end
 
 
-def test_publishing_says_whether_somebody_listens(broker, places):
+def test_publishing_says_whether_a_topic_has_listeners(broker, places):
     one = link.Link(broker.url, places)
     delivery = link.Delivery('', 'conductor', b'x', {}, 0)
     one.publish(places.target, delivery)

@@ -359,12 +359,9 @@ def _settings(**options):
             'entity': 'user',
             'decay_factor': 0.5,
             'max_weight_ratio': 20.0,
-            'weight_tolerance': 0.01,
             'largest_step': 4.0,
             'metric_deadline_s': 5.0,
-            'exempt_users': frozenset(),
-            'exempt_projects': frozenset(),
-            'exempt_instances': frozenset(),
+            'exempt': frozenset(),
             'quota_weights': {},
             'overcommit': np.ones(len(resources.RESOURCES)),
         }

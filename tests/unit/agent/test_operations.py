@@ -18,9 +18,9 @@ from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 from tests.unit.agent.inputs import test_active_settings
 
-PAGE = documented.PAGES / 'rpc.rst'
 KEYS = {
     'peers': '<host>',
     'quarantined': '<plugin>',
@@ -146,11 +146,13 @@ def answers(agent):
 
 def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     agent.rounds(3)
-    agent.domain.host.cycle._rooms.guard._quarantined['Wild'] = 'raised'
+    guard = agent.domain.host.cycle._rooms.guard
+    with pytest.raises(exception.PluginMisbehaved):
+        guard.call('Wild', lambda: 1 / 0)
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
     agent.newest = dataclasses.replace(agent.newest, unsaved=('disk full',))
-    said = documented.entries(PAGE.read_text('utf-8'))
+    said = manual_fields.of_answers()
     found = {}
     for method, answer in answers(agent).items():
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
@@ -160,8 +162,18 @@ def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     assert found.keys() == said.keys()
 
 
+def test_the_page_shows_each_field_once_with_its_text():
+    directive = manual_fields.load('answer_fields')
+    text = directive.text('get_idle', 'IdleFields')
+    assert '\n\n``get_idle.round`` (integer or null)\n    The newest' in text
+    assert text.endswith(
+        '(object of numbers)\n    By UUID of the VM. Seconds.\n'
+    )
+    assert text.count('``get_idle.') == 3
+
+
 def test_before_a_round_has_ended_there_are_answers_too(agent):
-    said = documented.entries(PAGE.read_text('utf-8'))
+    said = manual_fields.of_answers()
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
             assert documented.is_of(value, said[path]), path
@@ -171,7 +183,7 @@ def test_before_a_round_has_ended_there_are_answers_too(agent):
             assert documented.is_of(value, said[path]), path
 
 
-def test_the_next_round_keeps_what_was_promised(agent):
+def test_the_next_round_keeps_the_promise(agent):
     agent.rounds(2)
     told = agent.operations.choose('UniformMetric', None)
     assert (told['epoch'], told['policy']) == (1, 'feedback')
@@ -222,7 +234,7 @@ def test_an_older_epoch_is_refused_with_the_newer_one(agent):
         agent.operations.take_over('GreedinessMetric', None, 6, 'n1')
 
 
-def test_a_node_says_what_it_could_not_take_over(agent):
+def test_a_node_names_choices_that_it_could_not_take_over(agent):
     agent.operations._of.peering.desired.offer(
         test_active_settings.desired.DesiredChoice(
             4, 'NoSuchMetric', 'feedback', 'n2'
@@ -273,7 +285,7 @@ def test_projects_of_a_node_are_the_sums_of_its_vms(agent):
     )
 
 
-def test_where_projects_are_compared_they_are_what_users_are(agent):
+def test_projects_take_the_place_of_users_where_projects_are_compared(agent):
     agent.domain.configure(entity='project')
     agent.rounds(3)
     told, users = agent.operations.projects(), agent.operations.users()
@@ -303,7 +315,7 @@ def test_a_vm_that_is_not_here_is_named(agent):
         agent.operations.instance('x-9')
 
 
-def test_why_names_what_the_round_did(agent):
+def test_why_names_the_acts_of_the_round(agent):
     agent.rounds(20)
     why = agent.operations.instance('b-3')['instance']
     vm = agent.operations.instances()['instances'][2]

@@ -20,6 +20,9 @@ from nova_fairness.agent.inputs import nova_facts
 from nova_fairness.conf import opts
 from nova_fairness.observe import record
 from nova_fairness.runtime import state_file
+from nova_fairness.runtime import supervision
+from tests.fixtures import notified
+from tests.fixtures import patience
 from tests.unit.agent import fake_host
 
 ENOUGH_S = 60  # for broken code only
@@ -71,10 +74,11 @@ class FakeParts:
         )
         self.memory = state_file.PolicyMemory(tmp_path / 'policies.json')
         self.found = host.found
-        self.controls = self.pressure = nothing
+        self.controls = types.SimpleNamespace(scales={}, close=lambda: None)
+        self.pressure = nothing
         self.peering = peering.Peering()
         self.cloud = nova_facts.NoCloud()
-        self.best_effort = best_effort.Nobody()
+        self.best_effort = best_effort.NoBestEffort()
         self.notices = None
         self.orders = active_settings.SettingOrders(tmp_path / 'paused.json')
         self.state_files = (self.found, self.memory, self.orders.state_file)
@@ -86,7 +90,7 @@ class FakeParts:
         )
         self._host = host
 
-    def operations(self, newest_round, history):
+    def operations(self, newest_round, history, previewer):
         """Nobody calls."""
 
     def warm_up(self):
@@ -131,6 +135,87 @@ def test_a_stop_before_the_start_restores_and_ends(agent, parts):
     agent.stop()
     agent.wait()
     assert parts.restored == 1
+
+
+@pytest.fixture
+def systemd(tmp_path, monkeypatch):
+    with notified.listening(tmp_path, monkeypatch) as heard:
+        yield heard
+
+
+@pytest.fixture
+def hurried(conf, monkeypatch):
+    """Each round and each wait is told of."""
+    conf.set_override('interval', 0.2, group='fairness')
+    monkeypatch.setattr(supervision, '_EVERY_S', 0.0)
+
+
+def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(
+    hurried, agent, systemd
+):
+    agent.start()
+    said = []
+
+    def is_told():
+        said.extend(systemd.lines())
+        return said.count('WATCHDOG=1') > 1 and 'READY=1' in said
+
+    patience.eventually(is_told)
+    assert 'STATUS=steers 1 VM' in said
+    agent.stop()
+    assert 'STOPPING=1' in systemd.lines()
+
+
+def test_rounds_that_fail_are_no_hang(hurried, agent, parts, systemd):
+    def fails(missed):
+        raise ValueError
+
+    parts.node_cycle.round = fails
+    agent.start()
+    said = []
+
+    def is_told():
+        said.extend(systemd.lines())
+        return said.count('WATCHDOG=1') > 2 and 'READY=1' in said
+
+    patience.eventually(is_told)
+
+
+def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
+    works, ends, hangs = parts.node_cycle.round, threading.Event(), []
+
+    def hang(missed):
+        if agent._is_begun:
+            hangs.append(missed)
+            assert ends.wait(ENOUGH_S)
+        return works(missed)
+
+    parts.node_cycle.round = hang
+    agent.start()
+    patience.eventually(lambda: hangs)
+    systemd.lines()
+    try:
+        assert not agent._stopping.wait(0.5)
+        assert systemd.lines() == []
+    finally:
+        ends.set()
+    patience.eventually(systemd.beats)
+
+
+def test_the_wait_between_two_rounds_is_no_hang(
+    hurried, conf, agent, systemd, monkeypatch
+):
+    conf.set_override('interval', 3600.0, group='fairness')
+    monkeypatch.setattr(supervision, 'PAUSE_S', 0.01)
+    agent.start()
+    heard = 0
+
+    def is_often():
+        nonlocal heard
+        heard += systemd.beats()
+        return heard > 10
+
+    patience.eventually(is_often)
 
 
 @pytest.fixture
@@ -231,7 +316,7 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent._stopping.clear()
 
 
-def test_a_round_says_what_is_not_saved_and_the_next_saves_it(
+def test_a_round_names_unsaved_state_and_the_next_saves_it(
     agent, parts, tmp_path
 ):
     in_the_way = tmp_path / 'paused.json.new'
@@ -264,6 +349,8 @@ def some_rounds(agent, parts, count):
 
 def test_weights_of_rounds_are_remembered(agent, parts):
     done = some_rounds(agent, parts, 3)
+    (sample,) = agent._previewer._samples
+    assert sample.rates.keys() == {item.key for item in done.incarnations}
     (entry,) = agent._history.of('a-1', done.wall_s)
     assert (entry.weights == done.decided.weights[0]).all()
 
@@ -273,7 +360,7 @@ def test_a_failure_of_the_history_ends_no_round(
 ):
     monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)
     assert some_rounds(agent, parts, 2).number == 2
-    assert 'missing in the history of weights' in caplog.text
+    assert 'missing in histories' in caplog.text
 
 
 def test_rounds_reach_the_notifications_with_the_ratios_in_force(

@@ -18,13 +18,9 @@ def group(**changes):
         **{
             'domain': 'cell1',
             'view_max_age': 3.0,
-            'max_users': 10,
-            'max_total_users': 100,
             'max_peers': 5,
-            'max_peer_capacity': {},
             'peer_capacity_file': '',
             'max_peer_heaviness': 7.0,
-            'forget_peer_after': 60.0,
             **changes,
         }
     )
@@ -35,26 +31,10 @@ def test_every_resource_has_a_bound_without_configuration():
     assert (settings.exchange_limits(group()).capacity > 0).all()
 
 
-def test_a_configured_bound_replaces_its_resource_only():
-    got = settings.exchange_limits(group(max_peer_capacity={'memory': '2e12'}))
-    assert got.capacity[RESOURCES.index('memory')] == 2e12
-    assert got.capacity[RESOURCES.index('cpu_time')] == 1e8
+def test_rooms_for_users_grow_with_the_peers():
+    got = settings.exchange_limits(group(max_peers=4))
+    assert (got.max_peers, got.max_total_users) == (4, 2000)
     assert (got.domain, got.max_heaviness) == ('cell1', 7.0)
-
-
-@pytest.mark.parametrize(
-    ('configured', 'text'),
-    [
-        ({'gpu': '1'}, r"names \['gpu'\]; expected resources out of cpu_time"),
-        ({'memory': 'much'}, 'memory:much; expected a number above 0'),
-        ({'memory': '0'}, 'memory:0'),
-        ({'memory': 'nan'}, 'memory:nan'),
-        ({'memory': 'inf'}, 'memory:inf'),
-    ],
-)
-def test_a_useless_bound_is_named(configured, text):
-    with pytest.raises(exception.ConfigurationError, match=text):
-        settings.exchange_limits(group(max_peer_capacity=configured))
 
 
 @pytest.fixture
@@ -76,10 +56,10 @@ def table(tmp_path):
 @pytest.mark.parametrize(
     ('host', 'memory', 'cpu_time'),
     [
-        ('gpu-1', 4e12, 7e4),
-        ('gpu-big', 4e12, 7e4),
+        ('gpu-1', 4e12, 1e8),
+        ('gpu-big', 4e12, 1e8),
         ('n1', 1e11, 5e4),
-        ('n12', 3e11, 7e4),
+        ('n12', 3e11, 1e8),
         ('N1', 2e11, 7e4),
         ('other', 2e11, 7e4),
     ],
@@ -93,8 +73,8 @@ def test_the_first_pattern_that_matches_a_host_counts(
             'n1': {'memory': 1e11, 'cpu_time': 50_000},
             'n??': {'memory': '3e11'},
             'gpu-big': {'memory': 1},
+            '*': {'memory': '2e11', 'cpu_time': '7e4'},
         },
-        max_peer_capacity={'memory': '2e11', 'cpu_time': '7e4'},
     )
     capacity, _ = got.capacity_of(host)
     assert capacity[RESOURCES.index('memory')] == memory
@@ -104,7 +84,7 @@ def test_the_first_pattern_that_matches_a_host_counts(
 def test_the_source_of_a_capacity_is_named(table):
     got = table({'gpu-*': {'memory': 4e12}})
     assert got.capacity_of('gpu-1')[1] == 'peer_capacity_file: gpu-*'
-    assert got.capacity_of('n1')[1] == 'max_peer_capacity'
+    assert got.capacity_of('n1')[1] == 'peer_capacity_file names no other'
 
 
 @pytest.mark.parametrize(
@@ -114,9 +94,13 @@ def test_the_source_of_a_capacity_is_named(table):
         ([], 'expected a JSON object'),
         ({'n1': 7}, 'expected a JSON object'),
         ({'n1': ['memory']}, 'expected a JSON object'),
-        ({'n1': {'gpu': 1}}, r"names \['gpu'\]"),
+        ({'n1': {'gpu': 1}}, r"names \['gpu'\]; expected resources out of"),
         ({'n1': {'memory': None}}, 'memory:None; expected a number above 0'),
+        ({'n1': {'memory': 'much'}}, 'memory:much; expected a number above 0'),
         ({'n1': {'memory': -1}}, 'memory:-1'),
+        ({'n1': {'memory': 0}}, 'memory:0'),
+        ({'n1': {'memory': 'nan'}}, 'memory:nan'),
+        ({'n1': {'memory': 'inf'}}, 'memory:inf'),
     ],
 )
 def test_a_useless_file_is_named(table, content, text):

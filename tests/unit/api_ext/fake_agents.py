@@ -216,6 +216,7 @@ class FakeAgent(endpoint.AgentCalls):
             'wants_cpus': 1.0,
             'would_get_cpus': 0.25,
             'change_cpus': -0.25,
+            'change_spread_cpus': 0.125,
         }
         return {
             'metric': name,
@@ -223,6 +224,7 @@ class FakeAgent(endpoint.AgentCalls):
             'problem': '',
             'settled': True,
             'rounds_count': 7,
+            'sampled_rounds_count': 30,
             'users': {
                 vm.user: {
                     'name': 'somebody',

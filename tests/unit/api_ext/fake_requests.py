@@ -53,7 +53,17 @@ def item(uuid, project, **more):
         'since': '2026-01-01T00:00:00+00:00', 'expires_at': None,
         'time_limit': 7200.0, 'extended': 0.0, 'ends_at': None,
         'leaving': [leaving(uuid)], 'at_risk': [at_risk(uuid)],
-        'held_by': None, 'first': False, **more,
+        'held_by': None, 'first': False, 'standing': 'waits',
+        'status': 'waits: 3rd, a server needs 2 VCPU', **more,
+    }  # fmt: skip
+
+
+def event(**more):
+    return {
+        'at': '2026-01-01T00:00:00+00:00',
+        'until': '2026-01-01T02:00:00+00:00', 'kind': 'held', 'server': None,
+        'reason': 'behind_others', 'explanation': 'it is not its turn',
+        'hosts': [], **more,
     }  # fmt: skip
 
 
@@ -150,6 +160,46 @@ def plan(uuid, state='proposed'):
     }  # fmt: skip
 
 
+def dry_run(operations, reader):
+    """Both requests change places, as a reader may see it."""
+    operations.audiences.append(reader.audience)
+    waits = {
+        'state': 'waits', 'position': 2, 'reason': 'behind_others',
+        'explanation': 'it is not its turn',
+        'estimated_start': {
+            'p50': '2026-01-01T01:00:00+00:00',
+            'p90': '2026-01-01T02:00:00+00:00',
+        },
+    }  # fmt: skip
+    percentiles = {'p50': 60.0, 'p90': 600.0, 'p95': 700.0}
+    spans = {
+        'requests_count': 2, 'before': percentiles, 'after': percentiles
+    }  # fmt: skip
+    starts = {**dict.fromkeys(waits), 'state': 'starts'}
+    found = [
+        {
+            'uuid': uuid, 'project_id': each['project_id'],
+            'user_id': each['user_id'], 'servers': each['servers'],
+            'before': starts if uuid == REDS else waits,
+            'after': waits if uuid == REDS else starts,
+        }
+        for uuid, each in sorted(operations.items.items())
+        if reader.project in (None, each['project_id'])
+    ][:reader.most]  # fmt: skip
+    return {
+        'dry_run': {
+            'seen_at': '2026-01-01T00:00:00+00:00', 'requests_count': 2,
+            'starts_before_count': 1, 'starts_after_count': 1,
+            'sooner_count': 1, 'later_count': 1,
+            'not_named_count': 2 - len(found), 'requests': found,
+            'past_waits': {
+                'since': '2026-01-01T00:00:00+00:00', **spans,
+                'projects': [{'project_id': '1' * 32, **spans}],
+            },
+        }
+    }  # fmt: skip
+
+
 class FakeOperations(requests.ClusterCalls):
     def __init__(self):
         self.moving = {name: border_host(name) for name in ('h1', 'h2')}
@@ -171,6 +221,7 @@ class FakeOperations(requests.ClusterCalls):
         self._group('1' * 32, 'batch', 5.0, 1)
         self.parents = {}
         self.done = []
+        self.tried = []
 
     def _known(self, uuid):
         if self.error:
@@ -180,9 +231,16 @@ class FakeOperations(requests.ClusterCalls):
         return self.items[uuid]
 
     def requests(
-        self, project, marker, limit, preemptible=None, audience=None
+        self,
+        project,
+        marker,
+        limit,
+        preemptible=None,
+        audience=None,
+        wanted=None,
     ):
         self.audiences.append(audience)
+        self.wanted = wanted
         if self.error:
             raise self.error
         found = [
@@ -194,9 +252,32 @@ class FakeOperations(requests.ClusterCalls):
         ]
         return {'requests': found[:limit], 'more': len(found) > limit}
 
-    def request(self, uuid, audience=None):
+    def request(self, uuid, audience=None, events=False):
         self.audiences.append(audience)
-        return {'request': self._known(uuid)}
+        more = {'events': [event()]} if events else {}
+        told = {**self._known(uuid), 'waited': 'waited 2 h for its turn'}
+        return {'request': {**told, **more}}
+
+    def waits(self, wanted, marker, limit):
+        self.wanted = wanted
+        if self.error:
+            raise self.error
+        names = {
+            'project': ['1' * 32, '2' * 32],
+            'flavor': ['m1.large', 'm1.small'],
+            'reason': ['behind_others', 'no_room'],
+        }[wanted.key.value]
+        found = [
+            {
+                'name': each, 'explanation': None, 'requests_count': 3,
+                'p50': 60.0, 'p90': 5400.0, 'p95': 7200.0,
+            }
+            for each in names
+            if each > (marker or '')
+            and (wanted.key.value != 'project'
+                 or wanted.project in (None, each))
+        ]  # fmt: skip
+        return {'waits': found[:limit], 'more': len(found) > limit}
 
     def cancel(self, uuid, by_operator):
         return self._went(uuid, 'cancelled', by_operator)
@@ -267,6 +348,18 @@ class FakeOperations(requests.ClusterCalls):
         self.done.append((name, share))
         return {'account': name, 'share': share}
 
+    def try_account(self, name, values, reader):
+        if self.error:
+            raise self.error
+        self.tried.append((name, dict(values)))
+        return dry_run(self, reader)
+
+    def try_order(self, name, parameters, reader):
+        if self.error:
+            raise self.error
+        self.tried.append((name, dict(parameters)))
+        return dry_run(self, reader)
+
     def extend(self, uuid, by_s):
         self.done.append((uuid, by_s))
         known = self._known(uuid)
@@ -290,7 +383,9 @@ class FakeOperations(requests.ClusterCalls):
             {
                 'account': each, 'parent': self.parents.get(each),
                 'time_limit': 7200.0,
-                'longest_wait': None, 'budget': 100.0, 'budget_left': 12.5,
+                'longest_wait': None, 'budget': 100.0,
+                'budget_used': 60.0, 'budget_committed': 27.5,
+                'budget_left': 12.5,
                 'budget_until': '2026-02-01T00:00:00+00:00',
                 'funds': 500.0, 'funds_left': 12.25,
                 'ceiling': {'VCPU': 40}, 'nominal': {'VCPU': 20},
@@ -509,6 +604,35 @@ class FakeOperations(requests.ClusterCalls):
         return {
             'version': 'v1',
             'accounts': accounts if known != 'v1' else None,
+        }
+
+    def status(self):
+        if self.error:
+            raise self.error
+        waits = {'project_id': '1' * 32, 'reason': 'no_room', 'count': 2}
+        share = {
+            'account': '1' * 32,
+            'normalised_share': 0.1,
+            'used_part': 0.25,
+            'fair_share': 0.2,
+        }
+        plan_of_now = {'uuid': PLANS[0], 'goal': 'empty', 'state': 'proposed'}
+        return {
+            'status': {
+                'leader': 'ctl1',
+                'epoch': 7,
+                'leads_since': '2025-12-31T00:00:00+00:00',
+                'seen_at': '2026-01-01T00:00:00+00:00',
+                'hosts_count': 2,
+                'waiting_count': 2,
+                'waiting': [waits],
+                'shares': [share],
+                'leaving': {'room': 1},
+                'plans': [plan_of_now],
+                'border': {'batch': 2},
+                'warnings': ['account p: odd'],
+                'advice': ['Mend limits.'],
+            }
         }
 
     def capacity(self, project=None):

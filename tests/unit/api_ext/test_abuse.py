@@ -76,7 +76,7 @@ def served(cloud):
     serving.join()
 
 
-def test_a_server_passes_on_what_is_tried(served):
+def test_a_server_passes_all_abuse_cases(served):
     assert api_abuse.run(PLACE, api_abuse.cases(PLACE), served) == []
     cases = api_abuse.random_cases(PLACE, 7, 300)
     assert api_abuse.run(PLACE, cases, served) == []

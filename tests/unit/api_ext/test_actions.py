@@ -90,7 +90,7 @@ def test_all_hosts_are_paused_resumed_and_reset(cloud, given):
     assert [agent.resets for agent in agents(cloud)] == [1, 1]
 
 
-def test_agents_are_told_who_asks(cloud):
+def test_agents_are_told_the_name_of_the_caller(cloud):
     for action in ({'pause': None}, {'set-policy': {'name': 'thesis'}}):
         assert act(cloud, 'all', action).status_code == 202
         for agent in agents(cloud):
@@ -130,9 +130,7 @@ def test_hosts_that_refuse_are_named(cloud):
 
 
 @pytest.mark.parametrize('host', ['cmp1', 'all'])
-def test_a_metric_that_nobody_has_is_400_and_those_there_are_named(
-    cloud, host
-):
+def test_an_unknown_metric_is_400_and_known_ones_are_named(cloud, host):
     answer = act(cloud, host, {'set-metric': {'name': 'NoMetric'}})
     assert answer.status_code == 400
     assert 'GreedinessMetric' in answer.json['badRequest']['message']
@@ -224,7 +222,7 @@ def test_a_broken_answer_does_not_hide_actions_that_were_done(cloud):
     assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
 
 
-def test_the_names_of_the_domain_are_asked_anew(tmp_path):
+def test_the_names_of_the_domain_are_asked_again(tmp_path):
     cloud = fake_cloud.FakeCloud(tmp_path, kept_s=3600.0)
     cloud.ask('admin', 'GET', '/fairness/hosts')
     agents(cloud)[0].peers = ()

@@ -61,7 +61,7 @@ def test_a_failure_is_told_and_not_kept():
     assert value.get(counting()) == 0
 
 
-def test_those_who_ask_meanwhile_wait_for_the_same_value():
+def test_concurrent_callers_wait_for_the_same_value():
     value = answer_cache.CachedValue(1000.0, FakeClock())
     begun, go_on = threading.Event(), threading.Event()
     make = counting()

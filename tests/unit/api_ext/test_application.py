@@ -37,7 +37,7 @@ def fault_of(answer):
         ('/', False),
     ],
 )
-def test_only_what_is_below_fairness_is_ours(path, is_ours):
+def test_only_paths_below_fairness_are_ours(path, is_ours):
     assert application.is_ours({'PATH_INFO': path}) is is_ours
 
 
@@ -177,6 +177,29 @@ def test_a_body_that_is_not_json_is_refused(cloud, content_type):
     )
     assert answer.status_code == 415
     assert 'application/json' in fault_of(answer)
+
+
+def test_an_action_of_a_bare_curl_is_taken(cloud):
+    form = 'application/x-www-form-urlencoded'
+    body = b'{"pause": null}'
+    answer = cloud.ask('admin', 'POST', ACTION, body, Content_Type=form)
+    assert answer.status_code == 202, answer.text
+    for wrong in (b'pause=1', b'%7B%22pause%22%3A+null%7D', b''):
+        answer = cloud.ask('admin', 'POST', ACTION, wrong, Content_Type=form)
+        assert answer.status_code == 400
+        assert 'is not JSON' in fault_of(answer)
+
+
+def test_only_actions_are_taken_as_a_form(cloud):
+    answer = cloud.ask(
+        'admin',
+        'PUT',
+        '/fairness/shares',
+        b'{"account": "p", "share": 1}',
+        Content_Type='application/x-www-form-urlencoded',
+    )
+    assert answer.status_code == 415
+    assert 'expected application/json' in fault_of(answer)
 
 
 def test_a_charset_changes_nothing(cloud):

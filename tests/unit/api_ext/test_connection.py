@@ -101,9 +101,9 @@ def test_options_of_the_filter_that_do_not_exist_are_named_at_start(
     tmp_path, caplog
 ):
     path = tmp_path / 'nova.conf'
-    path.write_text('[fairness_api]\nmax_limt = 5\n[fairness_x]\ny = 1\n')
+    path.write_text('[fairness_api]\nrpc_timeot = 5\n[fairness_x]\ny = 1\n')
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[str(path)], default_config_dirs=[])
     assembly.build(conf)
     [said] = [each.getMessage() for each in caplog.records]
-    assert 'did you mean max_limit?' in said
+    assert 'did you mean rpc_timeout?' in said

@@ -101,7 +101,7 @@ def instance(**values):
     return types.SimpleNamespace(**(known | values))
 
 
-def test_nova_says_where_an_instance_is_and_whose(location, monkeypatch):
+def test_nova_names_host_and_owner_of_an_instance(location, monkeypatch):
     monkeypatch.setattr(FakeComputeApi, 'answer', instance())
     expected = http_request.Owner('cmp1', 'u', 'p', 'web-1', 'active')
     assert location(None, UUID) == expected
@@ -144,7 +144,7 @@ def rest_of_nova(request):
     return webob.Response('Nova itself')
 
 
-def test_the_filter_answers_what_is_its_own_and_passes_on_the_rest(nova):
+def test_the_filter_answers_its_own_paths_and_passes_on_the_rest(nova):
     filter_module = importlib.import_module('api_ext.filter')
     filtered = filter_module.FairnessFilter(rest_of_nova)
     request = webob.Request.blank('/servers')

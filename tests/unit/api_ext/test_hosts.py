@@ -159,7 +159,7 @@ def test_a_host_is_shown_with_all_it_says(cloud):
     assert host['round']['number'] == 41
 
 
-def test_a_host_that_nobody_knows_is_404(cloud):
+def test_an_unknown_host_is_404(cloud):
     answer = cloud.ask('admin', 'GET', '/fairness/hosts/cmp9')
     assert answer.status_code == 404
     assert not any(host == 'cmp9' for host, _, _ in cloud.client.calls)
@@ -193,7 +193,7 @@ def test_an_answer_that_is_broken_is_503(cloud, broken):
     assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
 
 
-def test_operators_see_who_would_gain_or_lose(cloud):
+def test_operators_see_users_that_would_gain_or_lose(cloud):
     def ask(host):
         url = f'/fairness/hosts/{host}/preview'
         return cloud.ask('auditor', 'GET', url)

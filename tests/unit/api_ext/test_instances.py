@@ -11,6 +11,7 @@ from api_ext.handlers import instance as instance_handler
 from nova_fairness import exception
 from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
+from tests.unit.api_ext import fake_requests
 
 URL = '/fairness/instances/{}'
 NOT_THERE = '44444444-4444-4444-8444-444444444444'
@@ -155,7 +156,7 @@ def test_a_server_unknown_to_nova_is_not_there(located):
     assert located.client.calls == []
 
 
-def test_a_caller_who_may_not_see_a_server_causes_no_call_to_agents(located):
+def test_a_caller_without_the_right_to_see_a_server_calls_no_agents(located):
     assert ask(located, 'carol', fake_cloud.ALICES).status_code == 404
     assert located.client.calls == []
 
@@ -229,3 +230,113 @@ def test_while_hosts_are_silent_others_instances_are_as_unknown_ones(cloud):
     assert texts[0] == texts[1]
     url = f'/fairness/instances/{fake_cloud.ALICES}'
     assert cloud.ask('alice', 'GET', url).status_code == 200
+
+
+def with_request(cloud, uuid, **more):
+    item = fake_requests.item(uuid, fake_cloud.RED, leaving=[], **more)
+    cloud.requests.operations.items[uuid] = item
+
+
+def test_a_server_that_waits_is_told_its_place(tmp_path):
+    at_rest = http_request.Owner(
+        '', fake_cloud.ALICE, fake_cloud.RED, 'web', 'building'
+    )
+    nova = FakeNova(alice=(fake_cloud.ALICES, at_rest))
+    cloud = fake_cloud.FakeCloud(tmp_path, locate=nova)
+    with_request(cloud, fake_cloud.ALICES)
+    found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
+    assert found['summary'] == (
+        'This server waits: 3rd, a server needs 2 VCPU.'
+    )
+    assert found['advice'] == [found['summary']]
+    assert found['request_id'] == fake_cloud.ALICES
+    assert found['standing'] == 'waits'
+
+
+@pytest.mark.parametrize('standing', ['waits', 'starts', 'away'])
+def test_a_server_at_rest_for_the_queue_is_shown_without_agents(
+    located, standing
+):
+    with_request(located, fake_cloud.ALICES, standing=standing, status='goes')
+    found = at_rest(located, 'cmp1', 'building').json['instance']
+    assert found['summary'] == 'This server goes.'
+    assert located.client.calls == []
+    assert located.requests.rpc.calls == [(None, 'get_request')]
+
+
+def test_a_server_that_leaves_is_told_so_beside_how_it_fares(cloud):
+    with_request(
+        cloud, fake_cloud.ALICES, state='active', standing='leaves',
+        status='leaves at 01:35',
+    )  # fmt: skip
+    found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
+    assert found['summary'] == (
+        'This server leaves at 01:35. Nothing slows this VM down.'
+    )
+    assert found['advice'] == ['Use less CPU.']
+
+
+@pytest.mark.parametrize('state', ['shelved', 'stopped', 'active'])
+def test_a_server_that_leaves_now_is_not_told_to_start_it(located, state):
+    with_request(
+        located, fake_cloud.ALICES, state='active', standing='leaves',
+        status='leaves now, and returns by itself',
+    )  # fmt: skip
+    found = at_rest(located, '', state).json['instance']
+    said = 'This server leaves now, and returns by itself.'
+    assert (found['summary'], found['advice']) == (said, [said])
+
+
+def test_a_server_that_leaves_is_told_so_while_its_agent_is_silent(located):
+    located.client.silent = {'cmp1'}
+    assert ask(located, 'alice', fake_cloud.ALICES).status_code == 503
+    with_request(
+        located, fake_cloud.ALICES, state='active', standing='leaves',
+        status='leaves at 01:35',
+    )  # fmt: skip
+    found = ask(located, 'alice', fake_cloud.ALICES).json['instance']
+    assert found['summary'] == 'This server leaves at 01:35.'
+    assert found['advice'] == [found['summary']]
+
+
+def test_a_server_that_runs_is_told_nothing_more(cloud):
+    with_request(cloud, fake_cloud.ALICES, standing='runs', status='runs')
+    found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
+    assert found['summary'] == 'Nothing slows this VM down.'
+    assert found['standing'] == 'runs'
+
+
+@pytest.mark.parametrize('standing', ['leaves', 'moves'])
+def test_news_of_another_server_of_a_build_are_not_told(cloud, standing):
+    with_request(
+        cloud, fake_cloud.ALICES, standing=standing, status='goes',
+        servers=[fake_cloud.ALICES, fake_cloud.BOBS],
+    )  # fmt: skip
+    found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
+    assert 'standing' not in found
+
+
+def test_a_request_of_another_project_says_nothing(cloud):
+    with_request(cloud, fake_cloud.ALICES)
+    item = cloud.requests.operations.items[fake_cloud.ALICES]
+    item['project_id'] = fake_cloud.BLUE
+    found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
+    assert 'request_id' not in found
+
+
+@pytest.mark.parametrize(
+    'error', [exception.HostNotReached('x'), exception.NotLeading('unknown')]
+)
+def test_a_server_is_shown_without_the_cluster_service(cloud, error):
+    cloud.requests.operations.error = error
+    answer = ask(cloud, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert answer.json['instance']['summary'] == 'Nothing slows this VM down.'
+
+
+def test_a_service_that_says_no_standing_yet_is_not_joined(cloud):
+    with_request(cloud, fake_cloud.ALICES)
+    del cloud.requests.operations.items[fake_cloud.ALICES]['standing']
+    answer = ask(cloud, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert 'request_id' not in answer.json['instance']

@@ -28,7 +28,7 @@ def test_it_names_every_url_and_method(document):
     assert named == {(route.path, route.method) for route in routes.ROUTES}
 
 
-def test_it_describes_what_the_table_judges_by(document):
+def test_it_describes_the_schema_of_the_table(document):
     operation = document['paths']['/fairness/{host}/action']['post']
     body = operation['requestBody']['content']['application/json']['schema']
     assert body == action.REQUEST
@@ -94,6 +94,7 @@ URLS = {
     'setShare': '/fairness/shares',
     'listLimits': '/fairness/limits?limit=1&all_projects=true',
     'setLimits': '/fairness/limits',
+    'previewOrder': '/fairness/orders/multifactor/preview?parameters=age=2',
     'listGroups': '/fairness/groups?limit=1&all_projects=true',
     'createGroup': '/fairness/groups',
     'setGroup': '/fairness/groups',
@@ -111,6 +112,8 @@ URLS = {
     'showPlan': f'/fairness/plans/{fake_requests.PLANS[0]}',
     'actOnPlan': f'/fairness/plans/{fake_requests.PLANS[0]}/action',
     'showCapacity': '/fairness/capacity',
+    'showStatus': '/fairness/status',
+    'listWaits': '/fairness/waits?limit=1&all_projects=true',
 }
 
 

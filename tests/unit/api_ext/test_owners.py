@@ -86,7 +86,7 @@ def test_a_user_without_instances_is_404(cloud):
     assert answer.status_code == 404
 
 
-def test_a_user_whom_only_a_silent_host_may_know_is_503(cloud):
+def test_a_user_that_only_a_silent_host_may_know_is_503(cloud):
     cloud.client.silent = {'cmp2'}
     answer = cloud.ask('admin', 'GET', '/fairness/users/me')
     assert answer.status_code == 503

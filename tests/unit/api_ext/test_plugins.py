@@ -8,7 +8,7 @@ from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
 
 
-def test_everybody_is_told_what_is_installed(cloud):
+def test_all_callers_are_told_the_installed_plugins(cloud):
     answer = cloud.ask('alice', 'GET', '/fairness')
     assert answer.status_code == 200
     assert answer.json == {
@@ -124,7 +124,7 @@ def test_an_agent_of_an_older_release_is_missing(cloud, monkeypatch):
     ]
 
 
-def test_agents_of_an_older_release_do_not_say_what_is_in_force():
+def test_agents_of_an_older_release_do_not_name_the_plugins_in_force():
     agent = fake_agents.FakeAgent('cmp1', peers=())
     told = agent.plugins()
     del told['metric'], told['policy']

@@ -44,6 +44,7 @@ ALLOWED = {
     'os_fairness_api:limits:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:limits:list-all': OPERATORS,
     'os_fairness_api:limits:set': {'admin'},
+    'os_fairness_api:orders:preview': OPERATORS,
     'os_fairness_api:groups:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:groups:list-all': OPERATORS,
     'os_fairness_api:groups:set': {'admin', 'alice', 'bob'},
@@ -72,6 +73,7 @@ ALLOWED = {
     'os_fairness_api:reasons:manager': set(),
     'os_fairness_api:reasons:operator': OPERATORS,
     'os_fairness_api:capacity:show': EVERYBODY,
+    'os_fairness_api:status:show': OPERATORS,
 }
 """Who may, of something that is Alice's in the red project."""
 

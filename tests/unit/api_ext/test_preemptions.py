@@ -27,7 +27,7 @@ def test_an_owner_whose_server_made_room_learns_no_name_of_the_other(cloud):
         assert BLUES not in each.text
 
 
-def test_an_owner_for_whom_room_was_made_learns_no_names_of_others(cloud):
+def test_the_owner_of_a_preemptor_learns_no_names_of_others(cloud):
     url = '/fairness/preemptions'
     answer = cloud.ask('carol', 'GET', url)
     assert uuids(answer) == [LENT, OTHERS]

@@ -5,8 +5,11 @@
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.model import request
+from nova_fairness.model import waits
 from tests.unit.api_ext import fake_requests
 
+S, K = request.State, waits.WaitKey
 REDS, BLUES = fake_requests.REDS, fake_requests.BLUES
 URLS = (
     *('requests', f'requests/{REDS}', 'shares', 'capacity', 'preemptions'),
@@ -57,6 +60,141 @@ def test_those_that_are_preemptible_are_listed_alone(cloud):
     assert cloud.ask('alice', 'GET', url).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ('query', 'wanted'),
+    [
+        ('state=failed', {'states': frozenset({S.FAILED})}),
+        ('user_id=bob&running=true', {'user': 'bob'}),
+        (f'server={REDS.upper()}', {'server': REDS}),
+        ('since=2026-01-05&running=true', {'since': 1767571200.0}),
+        (
+            'since=2026-01-05T01:00%2B01:00',
+            {'since': 1767571200.0, 'unsettled': True},
+        ),
+        ('ended=true', {'states': frozenset(S), 'unsettled': True}),
+        ('ended=true&running=true', {'states': frozenset(S)}),
+    ],
+)
+def test_requests_are_looked_for(cloud, query, wanted):
+    answer = cloud.ask('alice', 'GET', f'/fairness/requests?{query}')
+    assert uuids(answer) == [REDS]
+    found = cloud.requests.operations.wanted
+    assert found == request.RequestFilter(**wanted)
+
+
+@pytest.mark.parametrize(
+    'query', ['state=lost', 'since=noon', 'since=9999-99-99', 'server=x']
+)
+def test_a_filter_of_requests_that_is_none_is_refused(cloud, query):
+    answer = cloud.ask('alice', 'GET', f'/fairness/requests?{query}')
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ('query', 'hides'),
+    [
+        ('', True),
+        ('ended=false', True),
+        ('preemptible=true', True),
+        ('running=true', False),
+        ('state=active', False),
+        ('state=active&running=false', True),
+        (f'server={REDS}', False),
+        ('host=cmp1', False),
+    ],
+)
+def test_those_that_just_run_are_hidden_unless_they_are_meant(
+    cloud, query, hides
+):
+    cloud.ask('admin', 'GET', f'/fairness/requests?{query}')
+    wanted = cloud.requests.operations.wanted
+    assert (wanted is not None and wanted.unsettled) == hides
+
+
+@pytest.mark.parametrize(
+    ('who', 'code'), [('admin', 200), ('auditor', 200), ('alice', 403)]
+)
+def test_hosts_are_a_filter_for_operators(cloud, who, code):
+    url = '/fairness/requests?all_projects=true&host=cmp1'
+    assert cloud.ask(who, 'GET', url).status_code == code
+    if who == 'alice':
+        url = '/fairness/requests?host=cmp1'
+        assert cloud.ask(who, 'GET', url).status_code == code
+
+
+def test_requests_of_a_named_project_are_for_its_readers(cloud):
+    own = cloud.requests.operations.items[REDS]['project_id']
+    other = cloud.requests.operations.items[BLUES]['project_id']
+
+    def ask(who, project):
+        url = f'/fairness/requests?project_id={project}'
+        return cloud.ask(who, 'GET', url)
+
+    assert uuids(ask('alice', own)) == [REDS]
+    assert ask('alice', other).status_code == 403
+    assert uuids(ask('admin', other)) == [BLUES]
+    assert uuids(ask('admin', own)) == [REDS]
+
+
+@pytest.mark.parametrize(
+    ('query', 'wanted'),
+    [
+        ('', {}),
+        ('?by=flavor', {'key': K.FLAVOR}),
+        ('?by=reason&since=2026-01-05',
+         {'key': K.REASON, 'since': 1767571200.0}),
+    ],
+)  # fmt: skip
+def test_waits_are_those_of_the_own_project(cloud, query, wanted):
+    answer = cloud.ask('alice', 'GET', f'/fairness/waits{query}')
+    assert answer.status_code == 200
+    own = cloud.requests.operations.items[REDS]['project_id']
+    found = cloud.requests.operations.wanted
+    assert found == waits.WaitFilter(project=own, **wanted)
+
+
+def test_waits_of_others_are_for_operators(cloud):
+    other = cloud.requests.operations.items[BLUES]['project_id']
+    for query in (f'project_id={other}', 'all_projects=true'):
+        url = f'/fairness/waits?{query}'
+        assert cloud.ask('alice', 'GET', url).status_code == 403
+        told = cloud.ask('admin', 'GET', url).json['waits']
+        assert told[-1] == {
+            'name': other, 'explanation': None, 'requests_count': 3,
+            'p50': 60.0, 'p90': 5400.0, 'p95': 7200.0,
+        }  # fmt: skip
+
+
+def test_waits_are_listed_in_pages(cloud):
+    url = '/fairness/waits?all_projects=true&limit=1'
+    first = cloud.ask('admin', 'GET', url).json
+    [link] = first['waits_links']
+    assert f'marker={first["waits"][0]["name"]}' in link['href']
+    last = cloud.ask('admin', 'GET', f'{url}&marker=11').json
+    assert last['waits'] == first['waits']
+
+
+@pytest.mark.parametrize('query', ['by=host', 'since=noon', 'colour=red'])
+def test_waits_of_no_group_are_refused(cloud, query):
+    answer = cloud.ask('alice', 'GET', f'/fairness/waits?{query}')
+    assert answer.status_code == 400
+
+
+def test_an_older_service_lists_no_others_instead(cloud):
+    cloud.requests.operations.error = exception.BadArgument(
+        "list_requests() got an unexpected keyword argument 'filters'"
+    )
+    answer = cloud.ask('alice', 'GET', '/fairness/requests?state=failed')
+    assert answer.status_code == 503
+
+
+def test_a_filter_that_the_service_refuses_is_told(cloud):
+    cloud.requests.operations.error = exception.BadArgument('state is odd')
+    answer = cloud.ask('alice', 'GET', '/fairness/requests?state=failed')
+    assert answer.status_code == 400
+    assert 'state is odd' in answer.text
+
+
 def test_a_marker_of_another_project_is_not_there(cloud):
     url = f'/fairness/requests?marker={BLUES}'
     assert cloud.ask('alice', 'GET', url).status_code == 404
@@ -76,6 +214,28 @@ def test_a_request_of_another_project_is_not_there(cloud):
     assert there.json['itemNotFound']['message'].replace(
         BLUES, ''
     ) == not_there.json['itemNotFound']['message'].replace(never, '')
+
+
+def test_the_history_of_a_request_is_shown_where_it_is_asked_for(cloud):
+    url = f'/fairness/requests/{REDS}'
+    plain = cloud.ask('alice', 'GET', url).json['request']
+    assert plain['waited'] == 'waited 2 h for its turn'
+    assert 'events' not in plain
+    assert (
+        'events'
+        not in cloud.ask('alice', 'GET', f'{url}?events=false').json['request']
+    )
+    whole = cloud.ask('alice', 'GET', f'{url}?events=true').json['request']
+    assert whole['events'] == [fake_requests.event()]
+    assert cloud.ask('alice', 'GET', f'{url}?events=1').status_code == 400
+
+
+@pytest.mark.parametrize('who', ['carol', 'nobody'])
+def test_the_history_of_a_request_of_another_project_is_not_there(cloud, who):
+    url = f'/fairness/requests/{REDS}?events=true'
+    answer = cloud.ask(who, 'GET', url)
+    assert answer.status_code == 404
+    assert 'behind_others' not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -129,7 +289,7 @@ def test_a_full_cloud_refuses_a_release_unless_no_room_is_asked_for(cloud):
     assert act(cloud, 'admin', 'release', order).status_code == 202
 
 
-def test_a_hold_says_who_holds_and_only_operators_end_theirs(cloud):
+def test_a_hold_names_its_holder_and_only_operators_end_their_own(cloud):
     told = act(cloud, 'alice', 'hold').json['request']
     assert told['held_by'] == 'owner'
     assert act(cloud, 'alice', 'unhold').json['request']['held_by'] is None
@@ -197,6 +357,13 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
         assert answer.status_code == 503
         assert 'password' not in answer.text
+        said = next(iter(answer.json.values()))['message']
+        is_away = isinstance(
+            error, exception.HostNotReached | exception.NotLeading
+        )
+        begun = 'does not answer' if is_away else 'cannot do this now'
+        assert said.startswith(f'The queue {begun}')
+        assert 'Requests that wait are kept' in said
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.model import reason
 from tests.unit.api_ext import fake_cloud
 
 
@@ -44,7 +45,7 @@ def test_managers_divide_their_project_and_administrators_all(
         assert put(cloud, 'alice', account).status_code == 403
 
 
-def test_managers_divide_what_they_manage_among_all_right_below(
+def test_managers_divide_their_accounts_among_all_right_below(
     cloud, monkeypatch
 ):
     red, blue = fake_cloud.RED, fake_cloud.BLUE
@@ -88,6 +89,18 @@ def test_a_body_that_is_no_share_is_refused(cloud, body):
 def test_a_share_that_the_service_refuses_says_why(cloud):
     cloud.requests.operations.error = exception.UnknownAccount('p')
     assert put(cloud, 'admin', 'p', None).status_code == 404
+    cloud.requests.operations.error = exception.UnknownAccount(
+        'account beta: nothing was set'
+    )
+    answer = put(cloud, 'admin', 'beta')
+    assert answer.status_code == 404
+    assert 'account beta: nothing was set' in answer.text
+    cloud.requests.operations.error = exception.AccountUnchecked(
+        'Keystone cannot be asked'
+    )
+    answer = put(cloud, 'admin', 'beta')
+    assert answer.status_code == 503
+    assert 'Keystone cannot be asked' in answer.text
     cloud.requests.operations.error = exception.BadShares(
         '100000 shares can be set'
     )
@@ -132,3 +145,59 @@ def test_a_marker_of_shares_that_may_not_be_seen_is_not_there(cloud):
     for marker in ('physics', 'none'):
         url = f'/fairness/shares?marker={marker}'
         assert cloud.ask('alice', 'GET', url).status_code == 404
+
+
+def tried(cloud, who, path='shares', **change):
+    body = {'account': f'{fake_cloud.RED}/u', **change, 'dry_run': True}
+    return cloud.ask(who, 'PUT', f'/fairness/{path}', body)
+
+
+def test_a_dry_run_needs_the_right_to_change_and_changes_nothing(
+    cloud, monkeypatch
+):
+    operations, changes = cloud.requests.operations, {
+        'shares': {'share': 2.0}, 'limits': {'budget': 3.0}
+    }  # fmt: skip
+    for path, change in changes.items():
+        for who in ('alice', 'auditor'):
+            assert tried(cloud, who, path, **change).status_code == 403
+        told = tried(cloud, 'admin', path, **change).json
+        assert operations.tried[-1] == (told['account'], change)
+        assert len(told['dry_run']['requests']) == 2
+        assert told.items() >= change.items()
+    assert operations.done == []
+    assert tried(cloud, 'admin', 'limits').status_code == 400
+
+
+def test_a_dry_run_tells_a_manager_of_the_own_project_alone(
+    cloud, monkeypatch
+):
+    roles = [*fake_cloud.MEMBER, 'manager']
+    monkeypatch.setitem(fake_cloud.TOKENS['alice'], 'roles', roles)
+    told = tried(cloud, 'alice', share=2.0).json['dry_run']
+    owners = [each['project_id'] for each in told['requests']]
+    assert (owners, told['not_named_count']) == ([fake_cloud.RED], 1)
+    assert cloud.requests.operations.audiences[-1] is reason.Audience.MANAGER
+    assert fake_cloud.BLUE not in str(told)
+
+
+def test_a_manager_without_the_right_to_list_is_told_numbers(
+    cloud, monkeypatch
+):
+    monkeypatch.setitem(fake_cloud.TOKENS['alice'], 'roles', ['manager'])
+    told = tried(cloud, 'alice', share=2.0).json['dry_run']
+    assert (told['requests'], told['not_named_count']) == ([], 2)
+
+
+def test_a_dry_run_beside_another_one_is_told_to_come_again(cloud):
+    cloud.requests.operations.error = exception.Busy('another one goes on')
+    answer = tried(cloud, 'admin', share=2.0)
+    assert (answer.status_code, answer.headers['Retry-After']) == (503, '5')
+    assert 'another one goes on' in answer.text
+
+
+@pytest.mark.parametrize('text', ['age', 'age=x', '=1', 'age=inf', 'age=1,'])
+def test_numbers_of_an_order_that_are_none_are_refused(cloud, text):
+    url = f'/fairness/orders/fifo/preview?parameters={text}'
+    assert cloud.ask('admin', 'GET', url).status_code == 400
+    assert cloud.requests.operations.tried == []

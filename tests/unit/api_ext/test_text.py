@@ -47,7 +47,7 @@ def test_half_a_character_is_refused_wherever_it_is_given(cloud, name, text):
 
 
 @pytest.mark.parametrize('text', HALVES)
-def test_a_caller_who_sends_half_a_character_is_told_where(text):
+def test_a_caller_of_half_a_character_is_told_its_place(text):
     raw = json.dumps({'a': [1, {'name': text}]}).encode()
     with pytest.raises(faults.BadRequest, match=r'^body\.a\.1\.name: '):
         validation.json_text(raw)

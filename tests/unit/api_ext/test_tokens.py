@@ -60,6 +60,8 @@ PLAN = fake_requests.PLANS[0]
 ROUTES = {
     'listPlugins': ('', None, codes((200, EVERYBODY))),
     'showDocument': ('/openapi.json', None, codes((200, EVERYBODY))),
+    'listWaits': ('/waits', None, OWN_LIST),
+    'showStatus': ('/status', None, OF_OPERATORS),
     'showCapacity': ('/capacity', None, codes((200, EVERYBODY))),
     'actOnHost': ('/cmp1/action', {'pause': None}, OF_ADMINS),
     'listHosts': ('/hosts', None, OF_OPERATORS),
@@ -87,6 +89,7 @@ ROUTES = {
     'listLimits': ('/limits', None, OWN_LIST),
     'setLimits': ('/limits', {'account': f'{RED}/u', 'budget': 1},
                   codes((200, (*ADMINS, 'manager')))),
+    'previewOrder': ('/orders/fifo/preview', None, OF_OPERATORS),
     'listGroups': ('/groups', None, OWN_LIST),
     'createGroup': (
         '/groups', {'name': 'web', 'project_id': RED, 'rate': 1},
@@ -171,9 +174,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_a_refusal_does_not_tell_a_caller_what_exists(
-    cloud, monkeypatch, kind
-):
+def test_a_refusal_does_not_reveal_existing_objects(cloud, monkeypatch, kind):
     who = as_kind(monkeypatch, kind)
     for route in routes.ROUTES:
         for place, (there, not_there) in PATHS.items():

@@ -11,10 +11,13 @@ flushed, closed or cleaned up by Python, and locks are those of the kernel.
 from collections.abc import Callable
 from collections.abc import Iterator
 import fcntl
+import itertools
 import os
 import signal
 import sys
 import traceback
+
+from tests.fixtures import effort
 
 _CALLS = (
     (os, 'open'),
@@ -100,14 +103,14 @@ def run(life: Callable[[], None], at: int = 0) -> bool:
 def moments(
     life: Callable[[], None], prepare: Callable[[], None]
 ) -> Iterator[int]:
-    """Run a life killed at each of its system calls in turn.
+    """Run a life killed at its system calls in turn.
+
+    A quick run takes one of every ``effort.STEP`` calls.
 
     :param prepare: makes the beginning of each life the same.
     :returns: the number of the call at which it was killed.
     """
-    at = 0
-    while True:
-        at += 1
+    for at in itertools.count(1, effort.STEP):
         prepare()
         if run(life, at):
             return

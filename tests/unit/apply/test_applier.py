@@ -46,7 +46,7 @@ def test_problems_are_those_of_every_control(host, path):
     assert key in applier.problems()[0]
 
 
-def test_the_value_before_the_first_write_is_what_is_restored(host, path):
+def test_the_value_before_the_first_write_is_restored(host, path):
     applier, found = started(host, path)
     key = host.start(7, value=2000)
     for value in (500, 600, 700):
@@ -78,7 +78,7 @@ def test_the_value_is_on_the_disk_before_the_write(host, path, monkeypatch):
     assert '"cpu": 1024' in seen[0]
 
 
-def test_the_claim_of_the_caller_is_not_what_is_recorded(host, path):
+def test_the_claim_of_the_caller_is_not_recorded(host, path):
     applier, found = started(host, path)
     key = host.start(7, value=2000)
     applier.apply([fake_host.change(key, 500, before=3)])
@@ -236,7 +236,7 @@ def test_without_a_loss_the_present_value_counts(host, path):
         ({}, {KEY: 6}, {}),
     ],
 )
-def test_drift_is_what_others_changed(expected, present, drifted):
+def test_drift_counts_changes_of_others(expected, present, drifted):
     def by_knob(values):
         return {fake_host.knob(key): value for key, value in values.items()}
 

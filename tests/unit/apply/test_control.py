@@ -129,7 +129,7 @@ def test_a_vm_is_idle_no_more_before_it_gets_shares(host):
     ]
 
 
-def test_where_the_kernel_knows_no_idle_groups_nobody_is_idle(host):
+def test_no_vm_is_idle_where_the_kernel_knows_no_idle_groups(host):
     key = host.start(7)
     control = host.control()
     assert not control.can_idle(key)
@@ -172,7 +172,7 @@ def test_descriptors_are_bounded(host):
     assert descriptors() == before + 3
 
 
-def test_without_descriptors_nobody_counts_as_gone(host, monkeypatch):
+def test_without_descriptors_no_vm_counts_as_gone(host, monkeypatch):
     key = host.start(7)
     control = host.control()
 
@@ -243,7 +243,7 @@ def test_a_helper_that_does_not_start_is_an_error_of_each(host):
     assert [outcome.error for outcome in outcomes] == ['no helper'] * 2
 
 
-def test_a_refusal_says_what_the_system_said(host):
+def test_a_refusal_repeats_the_error_of_the_system(host):
     key = host.start(7)
     control = host.control(writer=lambda requests: [30])
     (outcome,) = control.write([fake_host.change(key, 5)])

@@ -83,7 +83,7 @@ def test_forgetting_waits_for_the_next_write(path):
     assert again(path) == {B: 2048}
 
 
-def test_forgetting_what_is_not_known_changes_nothing(path):
+def test_forgetting_an_unknown_vm_changes_nothing(path):
     found = opened(path)
     found.remember({A: 1024})
     before = path.stat()

@@ -95,5 +95,5 @@ def test_a_controller_that_is_not_mounted_is_refused(host):
         files.control_path(str(host.proc), {}, 7, 'cpu.shares')
 
 
-def test_awkward_names_are_what_the_fake_shows():
+def test_the_fake_shows_awkward_names():
     assert fake_host.stat_line(1, 2).count(')') == 2

@@ -11,6 +11,7 @@ import pytest
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import found_values
 from nova_fairness.apply.cgroup import files
+from tests.fixtures import effort
 from tests.unit.apply import fake_host
 from tests.unit.apply import killed
 
@@ -90,7 +91,7 @@ def test_killed_at_any_system_call_then_started_and_stopped(agent, next_life):
         assert killed.run(getattr(agent, next_life))
         assert agent.values() == expected(agent.values()), f'killed at {at}'
     # A life that was never killed while it steered would prove nothing.
-    assert steered > 20
+    assert steered > effort.part(20)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_killed_again_while_it_puts_things_right(agent, at):
         deaths += 1
         assert killed.run(agent.start_and_stop)
         assert agent.values() == expected(agent.values()), again
-    assert deaths > 20
+    assert deaths > effort.part(20)
 
 
 def _begin_killed(agent, at):

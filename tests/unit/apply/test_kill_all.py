@@ -14,6 +14,7 @@ from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import files
 from nova_fairness.apply.cgroup import memory
 from nova_fairness.model import resources
+from tests.fixtures import effort
 from tests.unit.apply import fake_groups
 from tests.unit.apply import killed
 from tests.unit.apply import test_disk
@@ -125,4 +126,4 @@ def test_killed_at_any_system_call_then_started_and_stopped(
         assert killed.run(agent.start_and_stop)
         assert agent.values() == agent.found, f'killed at {at}'
     # A life that was never killed while it steered would prove nothing.
-    assert steered > 20
+    assert steered > effort.part(20)

@@ -97,7 +97,7 @@ def test_nothing_that_stops_a_vm_can_be_written():
         assert name not in files.FILES
 
 
-def test_every_group_on_the_way_gets_the_sum_of_what_is_below(host):
+def test_every_group_on_the_way_gets_the_sum_below_it(host):
     one = host.groups.start(1, 'top/machine')
     two = host.groups.start(2, 'top/machine')
     host.write({one: 300 * MIB, two: 200 * MIB})
@@ -128,7 +128,7 @@ def test_the_group_inside_a_vms_own_gets_all_of_it(host):
     assert host.groups.value(key, LOW, -1) == 'max'
 
 
-def test_release_gives_back_what_was_found(host):
+def test_release_gives_back_found_values(host):
     key = host.groups.start(1, 'top/machine', inner='/libvirt')
     host.groups.path(key, LOW, 1).write_text(f'{7 * MIB}\n')
     host.write({key: 300 * MIB})
@@ -326,7 +326,7 @@ def test_the_helper_knows_no_group_of_another_number(empty):
 
 
 @pytest.mark.parametrize('text', ['', '-1', '1\n', 'max 1', '1' * 30])
-def test_the_helper_refuses_what_is_no_limit(empty, text):
+def test_the_helper_refuses_values_that_are_no_limit(empty, text):
     assert privileged.lower_empty(empty.number, text) == errno.EINVAL
     assert empty.low == '0'
 

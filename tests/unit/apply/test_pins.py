@@ -78,7 +78,7 @@ def test_vcpus_are_pinned_and_let_go(host):
     assert host.pins.in_force == ()
 
 
-def test_only_what_changes_is_written(host):
+def test_only_changes_are_written(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3, (key, 1): 0})
     host.groups.written.clear()

@@ -10,6 +10,12 @@ def test_output_of_a_command_is_returned():
     assert commands.output(('printf', 'a\nb'), 60.0) == 'a\nb'
 
 
+def test_command_gives_standard_error_as_output_if_asked_for():
+    command = 'sh', '-c', 'echo a; echo b >&2'
+    assert commands.output(command, 60.0) == 'a\n'
+    assert commands.output(command, 60.0, with_messages=True) == 'a\nb\n'
+
+
 @pytest.mark.parametrize(
     ('command', 'timeout_s', 'message'),
     [

@@ -98,11 +98,11 @@ class Wordy(fake_batch.FakeBatch):
 @pytest.mark.parametrize(
     ('fake', 'broken'),
     [
-        (Careless, 'test_what_another_hand_closed_stays_as_it_is'),
+        (Careless, 'test_a_host_closed_by_others_stays_closed'),
         (Killing, 'test_a_job_goes_on_where_its_host_is_closed'),
         (Blind, 'test_a_job_without_room_is_a_want'),
         (Generous, 'test_shares_are_given_to_one_account_alone'),
-        (Forgetful, 'test_what_a_job_had_is_told'),
+        (Forgetful, 'test_the_allocation_of_a_job_is_told'),
         (Wordy, 'test_description_is_one_line'),
     ],
 )
@@ -121,7 +121,7 @@ class Jobless(Contract):
         return None
 
 
-def test_a_fake_without_jobs_is_asked_for_what_it_has():
+def test_a_fake_without_jobs_answers_the_rest():
     tests = [name for name in dir(Jobless) if name.startswith('test_')]
     left_out = set()
     for name in tests:
@@ -132,7 +132,7 @@ def test_a_fake_without_jobs_is_asked_for_what_it_has():
     assert left_out == {
         'test_a_job_goes_on_where_its_host_is_closed',
         'test_a_job_without_room_is_a_want',
-        'test_what_a_job_had_is_told',
+        'test_the_allocation_of_a_job_is_told',
     }
     assert len(tests) > len(left_out)
 

@@ -118,7 +118,7 @@ def asked(monkeypatch):
     return found, answers
 
 
-def test_slurm_is_asked_for_what_ran_since(asked):
+def test_slurm_is_asked_for_jobs_since_the_last_time(asked):
     found, answers = asked
     answers['sacct'] = JOBS
     answers['squeue'] = '2|RUNNING|3000\n'

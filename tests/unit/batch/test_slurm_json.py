@@ -9,8 +9,10 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.batch import slurm_json
 
+FORM = 'openapi/v0.0.38'
 
-def written(key, entries, form=slurm_json.FORM, errors=()):
+
+def written(key, entries, form=FORM, errors=()):
     meta = {'plugin': {'type': form, 'name': 'Slurm OpenAPI'}}
     return json.dumps({'meta': meta, 'errors': [*errors], key: entries})
 
@@ -175,24 +177,25 @@ def test_when_a_job_began_to_wait_is_when_it_could_run():
 
 
 NODES, JOBS = written('nodes', [node()]), written('jobs', [job()])
-NEWER = written('nodes', [node()], form='data_parser/v0.0.41')
+NEWER = written('nodes', [node()], form='data_parser/v0.0.46')
 
 
 @pytest.mark.parametrize(
     ('nodes', 'jobs', 'message'),
     [
-        (NEWER, JOBS, 'wrote the form data_parser/v0.0.41, expected openapi'),
-        (NODES, written('jobs', [], 'openapi/v0.0.39'), 'squeue --json wrote'),
-        ('', JOBS, 'sinfo --json wrote no JSON'),
-        (NODES, '[]', 'squeue --json wrote no JSON that names its form'),
+        (NEWER, JOBS, 'v0.0.46, and known are v0.0.38 to v0.0.45, of Slurm'),
+        (NODES, written('jobs', [], 'openapi/v0.0.37'), 'the form openapi/v0'),
+        (NODES, written('jobs', [], 'v0.0.45x'), 'the form v0.0.45x, and'),
+        ('', JOBS, 'Slurm wrote nodes in no JSON'),
+        (NODES, '[]', 'Slurm wrote jobs in no JSON that names its form'),
         (NODES, '{"meta": null}', 'names its form'),
-        (written('other', []), JOBS, 'no list nodes'),
+        (NODES, '{"meta": {"plugins": 7}}', 'names its form'),
+        (written('other', []), JOBS, 'no list of nodes'),
         (written('nodes', [], errors=['bad']), JOBS, "errors .'bad'"),
-        (written('nodes', [{'name': 'n1'}]), JOBS, "KeyError: 'state'"),
+        (written('nodes', [{'name': 'n1'}]), JOBS, "n1.* it has no 'state'"),
         (written('nodes', [node(alloc_cpus=[1])]), JOBS, 'n1.*TypeError'),
-        (written('nodes', [7]), JOBS, 'and is not'),
-        # A state as newer versions write it.
-        (written('nodes', [node(state=['IDLE'])]), JOBS, 'and is not'),
+        (written('nodes', [7]), JOBS, 'v0.0.38 and is not'),
+        (written('nodes', [node(state='')]), JOBS, 'and is not'),
     ],
 )
 def test_another_form_is_refused_whole(nodes, jobs, message):
@@ -274,7 +277,7 @@ def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
         ('1-999999999', slurm_json.MOST_TASKS, False),
     ],
 )
-def test_a_cut_list_of_tasks_counts_what_it_lists(text, count, is_told):
+def test_a_cut_list_of_tasks_counts_its_entries(text, count, is_told):
     found = seen([node()], [job(array_task_string=text)])
     assert len(found.wants) == count
     assert any('SLURM_BITSTR_LEN' in each for each in found.faults) is is_told

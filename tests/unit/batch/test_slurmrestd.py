@@ -10,13 +10,17 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
-from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd
+from tests.fixtures import slurm_written
 
 
-def written(key, form=slurm_json.FORM):
-    meta = {'plugin': {'type': form, 'name': 'Slurm OpenAPI'}}
-    return json.dumps({'meta': meta, 'errors': [], key: []})
+def written(key, form=38):
+    return slurm_written.answer(form, key, [], rest=True)
+
+
+def offers(*forms):
+    paths = [f'/slurm/v0.0.{form}/nodes/' for form in forms]
+    return 200, json.dumps({'paths': dict.fromkeys(paths)})
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -25,15 +29,19 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(('127.0.0.1', 0), Answer)
         self.answers = {
-            f'/slurm/v0.0.38/{key}/': (200, written(key))
+            f'/slurm/v0.0.{form}/{key}/': (200, written(key, form))
+            for form in slurm_written.FORMS
             for key in ('nodes', 'jobs')
         }
+        self.answers['/openapi/v3'] = offers(36, 37, 38)
+        self.asked = []
         self.headers = {}
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.headers = dict(self.headers)
+        self.server.asked.append(self.path)
         status, text = self.server.answers.get(self.path, (404, ''))
         self.send_response(status)
         self.end_headers()
@@ -76,16 +84,15 @@ def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
 @pytest.mark.parametrize(
     ('path', 'answer', 'error', 'message'),
     [
-        ('nodes', (404, ''), 'BatchUnreadable', 'of another version than'),
-        ('jobs', (404, ''), 'BatchUnreadable', 'of another version than'),
+        ('nodes', (404, ''), 'BatchAway', 'v0.0.38/nodes/ with 404'),
         ('nodes', (401, 'who?'), 'BatchAway', 'with 401: who'),
         ('jobs', (500, ''), 'BatchAway', 'with 500'),
         ('jobs', (200, ''), 'BatchUnreadable', 'names its form'),
         (
             'nodes',
-            (200, written('nodes', 'openapi/slurmctld')),
+            (200, written('nodes', 46)),
             'BatchUnreadable',
-            'the form openapi/slurmctld, expected openapi/v0.0.38',
+            'the form data_parser/v0.0.46, and known are v0.0.38 to v0.0.45',
         ),
     ],
 )
@@ -93,6 +100,51 @@ def test_an_unreadable_answer_is_refused_whole(
     server, path, answer, error, message
 ):
     server.answers[f'/slurm/v0.0.38/{path}/'] = answer
+    with pytest.raises(getattr(exception, error), match=message):
+        look()
+
+
+@pytest.mark.parametrize(
+    ('offered', 'chosen'),
+    [
+        *(((36, 37, 38), 38), ((38, 39), 39), ((40, 41, 42), 42)),
+        *(((42, 43, 44, 45), 44), ((45, 46), 45)),
+    ],
+)
+def test_it_is_asked_in_the_best_form_that_it_offers(server, offered, chosen):
+    server.answers['/openapi/v3'] = offers(*offered)
+    batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
+    for _ in range(2):
+        assert batch.look().faults == ()
+    root = f'/slurm/v0.0.{chosen}'
+    lists = [f'{root}/nodes/', f'{root}/jobs/']
+    assert server.asked == ['/openapi/v3', *lists, *lists]
+
+
+def test_it_is_asked_again_for_its_forms_after_it_was_changed(server):
+    batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
+    batch.look()
+    server.answers['/openapi/v3'] = offers(44)
+    for key in ('nodes', 'jobs'):
+        del server.answers[f'/slurm/v0.0.38/{key}/']
+    with pytest.raises(exception.BatchAway, match='404'):
+        batch.look()
+    assert batch.look().places == {}
+
+
+@pytest.mark.parametrize(
+    ('answer', 'error', 'message'),
+    [
+        (offers(46), 'BatchUnreadable', 'it offers v0.0.46, and known are'),
+        (offers(), 'BatchUnreadable', 'it offers none, and known are'),
+        ((200, 'hello'), 'BatchUnreadable', "of its paths: 'hello'"),
+        ((404, ''), 'BatchAway', 'answers /openapi/v3 with 404'),
+    ],
+)
+def test_a_slurmrestd_of_no_known_form_is_named(
+    server, answer, error, message
+):
+    server.answers['/openapi/v3'] = answer
     with pytest.raises(getattr(exception, error), match=message):
         look()
 

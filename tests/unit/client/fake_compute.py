@@ -9,6 +9,7 @@ import types
 from keystoneauth1 import fixture
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
+from openstack import exceptions as sdk_exceptions
 import requests
 
 from nova_fairness.client import plugin
@@ -22,39 +23,73 @@ class Terminal:
     """What the command line gives to its commands.
 
     :ivar servers: ids by name.
+    :ivar deleted: names and ids of servers that were deleted.
+    :ivar filters: with which servers that changed were listed.
+    :ivar others: those of servers of other projects.
+    :ivar lists_all: whether Nova lets the caller list all projects.
     :ivar names: ids of users and projects by name.
     :ivar forbidden: whether Keystone tells no ids.
     """
 
     def __init__(self):
         self.servers = {}
+        self.deleted, self.filters = [], []
+        self.others = {'other': 'o' * 32}
+        self.lists_all = True
         self.names = {}
         self.forbidden = False
         self.manager = types.SimpleNamespace(
-            interface='public',
-            region_name='one',
             sdk_connection=types.SimpleNamespace(
+                config=types.SimpleNamespace(
+                    get_endpoint=lambda _: None,
+                    get_interface=lambda _: 'public',
+                    get_region_name=lambda _: 'one',
+                ),
+                _global_request_id=None,
+                cache_enabled=False,
+                current_location=None,
+                _get_current_location=lambda **_: None,
+                _api_cache_keys=set(),
                 compute=types.SimpleNamespace(
                     find_server=self._find_server, servers=self._list
                 ),
                 identity=types.SimpleNamespace(
-                    find_user=self._find_owner, find_project=self._find_owner
+                    find_user=self._find_owner,
+                    find_project=self._find_owner,
+                    users=self._list_owners,
+                    projects=self._list_owners,
                 ),
             ),
         )
 
-    def _find_server(self, name, ignore_missing):
-        uuid = self.servers.get(name)
-        return uuid and types.SimpleNamespace(id=uuid)
+    def _find_server(self, name, ignore_missing, all_projects=False):
+        return self._named(self._seen(all_projects).get(name))
 
-    def _list(self, all_projects):
-        everywhere = {'other': 'o' * 32} if all_projects else {}
-        for name, uuid in {**self.servers, **everywhere}.items():
+    def _seen(self, all_projects):
+        if all_projects and not self.lists_all:
+            raise requests.HTTPError('403')
+        return {**self.servers, **(self.others if all_projects else {})}
+
+    def _list_owners(self):
+        if self.forbidden:
+            raise requests.HTTPError('403')
+        for name, uuid in self.names.items():
+            yield types.SimpleNamespace(id=uuid, name=name)
+
+    def _list(self, all_projects=False, details=True, **filters):
+        if 'changes_since' in filters:
+            self.filters.append(filters)
+            for name, uuid in self.deleted:
+                yield types.SimpleNamespace(id=uuid, name=name)
+        everywhere = self._seen(all_projects)
+        for name, uuid in everywhere.items():
             yield types.SimpleNamespace(id=uuid, name=name, status='ACTIVE')
 
     def _find_owner(self, name, ignore_missing):
         if self.forbidden:
             raise requests.HTTPError('403')
+        if name == 'twice':
+            raise sdk_exceptions.DuplicateResource('two of them')
         return self._named(self.names.get(name))
 
     @staticmethod

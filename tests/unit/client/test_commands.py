@@ -5,6 +5,7 @@
 import configparser
 import json
 import pathlib
+import re
 
 from cliff import columns as cliff_columns
 from osc_lib import exceptions
@@ -13,6 +14,7 @@ import pytest
 from nova_fairness.client import base
 from nova_fairness.client import choices
 from nova_fairness.client import columns
+from nova_fairness.client import dry_runs
 from nova_fairness.client import groups
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
@@ -22,6 +24,7 @@ from nova_fairness.client import plugin
 from nova_fairness.client import prices
 from nova_fairness.client import queue
 from nova_fairness.client import servers
+from nova_fairness.client import status
 from tests.unit.client import fake_compute
 
 TOP = pathlib.Path(__file__).parents[3]
@@ -68,7 +71,7 @@ def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
     }
 
 
-def test_a_caller_who_may_not_see_hosts_gets_no_column_of_them(cloud):
+def test_a_caller_without_sight_of_hosts_gets_no_column_of_them(cloud):
     cloud.answers('', INSTALLED)
     assert ask(cloud, choices.ListPolicy) == (
         0,
@@ -174,13 +177,15 @@ WRONG = {
     'no metric': (choices.SetMetric, ['--all']),
     'two to tell': (choices.SetMetric, ['X', '--all', '--host', 'a']),
     'a wrong key': (owners.ListUser, ['--sort-key', 'name']),
+    'a wrong sort': (owners.ListUser, ['--sort', 'name']),
+    'a wrong direction': (owners.ListUser, ['--sort', 'id:up']),
     'a wrong limit': (owners.ListUser, ['--limit', '0']),
     'no server': (servers.ShowServer, []),
 }
 
 
 @pytest.mark.parametrize(('command', 'words'), WRONG.values(), ids=list(WRONG))
-def test_wrong_usage_asks_nobody(cloud, command, words):
+def test_wrong_usage_sends_no_request(cloud, command, words):
     with pytest.raises(SystemExit) as caught:
         cloud.run(command, *words)
     assert caught.value.code == 2
@@ -261,6 +266,7 @@ AMOUNTS = {
     'wants_cpus': 1.0,
     'would_get_cpus': 0.25,
     'change_cpus': -0.25,
+    'change_spread_cpus': 0.125,
 }
 PREVIEW = {
     'name': 'cmp1',
@@ -289,20 +295,21 @@ PREVIEW = {
 }
 
 
-def test_users_who_would_gain_or_lose_are_listed(cloud, caplog):
+def test_users_that_would_gain_or_lose_are_listed(cloud, caplog):
     cloud.answers('/hosts/cmp1/preview', {'preview': PREVIEW})
     code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, caplog.text) == (0, '')
-    assert [(row['Metric'], row['User'], row['Change']) for row in told] == [
-        ('M1', 'Ann', -0.25),
-        ('M2', 'Ann', -0.25),
+    shown = ('Metric', 'User', 'Change', 'Spread')
+    assert [tuple(row[each] for each in shown) for row in told] == [
+        ('M1', 'Ann', -0.25, 0.125),
+        ('M2', 'Ann', -0.25, 0.125),
     ]
     words = ['cmp1', '--metric', 'M2', '--servers']
     _, [row] = ask(cloud, hosts.PreviewHost, *words)
     assert (row['Metric'], row['ID'], row['CPU Weight']) == ('M2', UUID, 0.5)
 
 
-def test_a_preview_says_what_it_does_not_know(cloud, caplog):
+def test_a_preview_names_its_gaps(cloud, caplog):
     one, other = PREVIEW['metrics']
     failed = {**other, 'problem': 'it fails', 'users': {}, 'instances': []}
     answer = {
@@ -403,7 +410,7 @@ def test_the_usual_output_of_a_server_is_short(cloud):
         assert nothing not in out
 
 
-def test_plain_text_is_what_value_prints(cloud):
+def test_value_prints_plain_text(cloud):
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     for column in ('summary', 'advice'):
         words = [UUID, '--long', '-f', 'value', '-c', column]
@@ -413,7 +420,7 @@ def test_plain_text_is_what_value_prints(cloud):
     assert out == 'CPU: 1.40 CPU\nmemory: 128 MiB\n'
     cloud.answers('/users', {'users': [USER], 'partial': False})
     _, out = cloud.run(owners.ListUser, '-f', 'value')
-    assert out == 'u1 0.83123 3 cpu_time=1.21, memory=- \n'
+    assert out == 'u1 0.83123 3 cpu_time=1.21, memory= \n'
 
 
 def test_an_agent_that_says_no_summary_yet_has_its_advice_shown(cloud):
@@ -483,15 +490,27 @@ def test_the_metric_in_force_is_marked(cloud):
     ]
 
 
-def test_a_server_that_nobody_has_is_named(cloud):
+def test_an_unknown_server_is_named(cloud):
     with pytest.raises(exceptions.CommandError, match="no server 'web-9'"):
+        cloud.run(servers.ShowServer, 'web-9')
+
+
+def test_callers_that_may_list_it_find_a_server_of_another_project(
+    cloud,
+):
+    cloud.others = {'web-9': UUID}
+    cloud.answers(f'/instances/{UUID}', {'instance': WHY})
+    assert ask(cloud, servers.ShowServer, 'web-9')[1]['uuid'] == UUID
+    cloud.lists_all = False
+    with pytest.raises(exceptions.CommandError, match='that you may see'):
         cloud.run(servers.ShowServer, 'web-9')
 
 
 @pytest.mark.parametrize(
     ('value', 'text'),
     [
-        (None, '-'),
+        (None, ''),
+        (7.87e-82, '0'),
         (0.0, '0'),
         (0.12345, '0.123'),
         (-1234.0, '-1.23k'),
@@ -517,8 +536,8 @@ def test_numbers_have_three_digits(value, text):
 )
 @pytest.mark.parametrize('nothing', [None, {}, []])
 def test_nothing_can_be_shown(kind, nothing):
-    if kind is not columns.Number:
-        assert kind(nothing).human_readable() in ('', '-')
+    if kind not in (columns.Number, columns.Span):
+        assert kind(nothing).human_readable() == ''
 
 
 def entry_points(group):
@@ -537,16 +556,61 @@ def test_the_group_of_commands_is_where_the_client_looks():
     assert entry_points(f'openstack.{plugin.API_NAME}.v{major}')
 
 
-def test_the_page_shows_every_command():
+def test_the_page_lists_the_commands_of_the_group():
     page = (TOP / 'doc/source/cli/openstack-fairness.rst').read_text('utf-8')
-    for name in entry_points('openstack.fairness.v1'):
-        assert f'$ openstack {name.replace("_", " ")}' in page, name
+    groups = re.findall(
+        r'^\.\. autoprogram-cliff:: (\S+)$', page, re.MULTILINE
+    )
+    assert groups == ['openstack.fairness.v1']
 
 
-def test_every_command_says_what_it_does():
+@pytest.mark.parametrize('code', [404, 503])
+def test_the_own_state_is_shown_as_far_as_it_is_known(cloud, code):
+    for path in ('/users/me', '/requests', '/shares', '/limits'):
+        cloud.answers(path, {'message': 'none'}, code)
+    assert ask(cloud, status.ShowMe)[1] == {
+        'user': None,
+        'instances_count': 0,
+        'heaviness_quotas': 0.0,
+        'usage_quotas': {},
+        'requests': [],
+        'shares': [],
+        'budgets': [],
+    }
+
+
+def test_the_own_state_reads_no_page_beyond_its_entries(cloud):
+    for path in ('/users/me', '/shares', '/limits'):
+        cloud.answers(path, {'message': 'none'}, 404)
+    rows = [{'uuid': f'r{n}', 'standing': 'waits'} for n in range(300)]
+
+    def page(request, _):
+        last = int(request.qs['limit'][0])
+        link = f'{cloud.base}/requests?limit={last}&marker=r{last - 1}'
+        return {
+            'requests': rows[:last],
+            'requests_links': [{'rel': 'next', 'href': link}],
+        }
+
+    cloud.mock.get(f'{cloud.base}/requests', json=page)
+    shown = ask(cloud, status.ShowMe)[1]['requests']
+    assert [each.partition(':')[0] for each in shown] == [
+        f'r{n}' for n in range(20)
+    ]
+    [asked] = [each for each in cloud.asked if '/requests' in each.url]
+    assert asked.qs == {'limit': ['20']}
+
+
+def test_the_own_state_is_refused_where_the_policy_refuses_it(cloud):
+    cloud.answers('/users/me', {'message': 'no'}, 403)
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        ask(cloud, status.ShowMe)
+
+
+def test_every_command_describes_itself():
     modules = (
-        choices, groups, hosts, owners, partition, plans, prices, queue,
-        servers,
+        choices, dry_runs, groups, hosts, owners, partition, plans, prices,
+        queue, servers, status,
     )  # fmt: skip
     for target in entry_points('openstack.fairness.v1').values():
         module, _, name = target.partition(':')

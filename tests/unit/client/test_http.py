@@ -168,3 +168,12 @@ def test_a_link_that_leads_nowhere_ends_the_list(cloud, api):
     cloud.answers('/users', content)
     assert api.pages('users').items == []
     assert len(cloud.asked) == 1
+
+
+def test_a_message_of_nova_is_text_without_tags(cloud, api):
+    text = 'The resource could not be found.<br /><br />\n\n\n'
+    cloud.answers('/instances/x', {'itemNotFound': {'message': text}}, 404)
+    with pytest.raises(exceptions.CommandError) as caught:
+        api.get('/instances/x')
+    assert '<' not in str(caught.value)
+    assert str(caught.value).startswith('The resource could not be found. Is')

@@ -14,6 +14,7 @@ from requests import adapters
 import webob
 
 from nova_fairness.client import choices
+from nova_fairness.client import dry_runs
 from nova_fairness.client import groups
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
@@ -23,6 +24,7 @@ from nova_fairness.client import plugin
 from nova_fairness.client import prices
 from nova_fairness.client import queue
 from nova_fairness.client import servers
+from nova_fairness.client import status
 from tests.unit.api_ext import fake_cloud
 from tests.unit.api_ext import fake_requests
 from tests.unit.client import fake_compute
@@ -111,14 +113,14 @@ def test_choosing(admin, words):
     assert {item['Policy'] for item in told} == {'thesis'}
 
 
-def test_choosing_what_only_some_have(admin, caplog):
+def test_choosing_a_metric_that_only_some_hosts_have(admin, caplog):
     code, told = admin.ask(choices.SetMetric, 'TrialMetric', '--all')
     assert code == 1
     assert [item['Host'] for item in told] == ['cmp1']
     assert 'cmp2 refused: TrialMetric is not installed' in caplog.text
 
 
-def test_choosing_what_nobody_has(admin):
+def test_choosing_a_metric_that_no_host_has(admin):
     with pytest.raises(exceptions.CommandError, match=r'Nosuch.*HTTP 400'):
         admin.run(choices.SetMetric, 'NosuchMetric', '--all')
 
@@ -134,10 +136,31 @@ def test_requests_that_wait(admin, alice):
     assert len(told) == 1
     with pytest.raises(exceptions.CommandError, match='HTTP 403'):
         alice.run(queue.ListRequest, '--all-projects')
+    found = alice.ask(
+        *(queue.ListRequest, '--state', 'held', '--ended'),
+        *('--name', fake_requests.REDS, '--since', '2026-01-05'),
+    )[1]
+    assert [item['ID'] for item in found] == [fake_requests.REDS]
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.ListRequest, '--host', 'cmp1')
     code, told = alice.ask(queue.ShowRequest, fake_requests.REDS)
     assert told['explanation'] == 'a server needs 2 VCPU'
+    assert told['waited'] == 'waited 2 h for its turn'
+    assert 'events' not in told
+    code, told = alice.ask(queue.ShowRequest, fake_requests.REDS, '--events')
+    assert told['events'] == [fake_requests.event()]
     with pytest.raises(exceptions.CommandError, match='HTTP 404'):
         alice.run(queue.ShowRequest, fake_requests.BLUES)
+
+
+def test_waits(admin, alice):
+    assert len(admin.ask(queue.ListWait, '--all-projects')[1]) == 2
+    [own] = alice.ask(queue.ListWait)[1]
+    assert (own['Requests'], own['P90']) == (3, 5400.0)
+    found = alice.ask(queue.ListWait, '--by', 'flavor')[1]
+    assert [item['Flavor'] for item in found] == ['m1.large', 'm1.small']
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.ListWait, '--all-projects')
 
 
 def test_preemptible_requests_alone(cloud, alice):
@@ -279,6 +302,48 @@ def test_a_share_is_set_and_taken_back(admin, alice):
         alice.run(queue.SetShare, red, '9')
     with pytest.raises(exceptions.CommandError, match='HTTP 400'):
         admin.run(queue.SetShare, red, '-1')
+
+
+def test_a_dry_run_shows_the_next_requests_and_sets_nothing(
+    cloud, admin, alice
+):
+    red, operations = '1' * 32, cloud.requests.operations
+    for command, words, tried in (
+        (queue.SetShare, ['3'], {'share': 3.0}),
+        (queue.UnsetShare, [], {'share': None}),
+        (queue.SetLimit, ['--ceiling', 'VCPU=40'], {'ceiling': {'VCPU': 40}}),
+        (queue.UnsetLimit, ['--budget'], {'budget': None}),
+    ):
+        code, told = admin.ask(command, red, *words, '--dry-run')
+        assert (code, operations.tried[-1]) == (0, (red, tried))
+        assert told['account'] == red
+        assert [each['uuid'] for each in told['requests']] == [
+            fake_requests.REDS, fake_requests.BLUES
+        ]  # fmt: skip
+        assert told['requests'][0]['after']['position'] == 2
+    assert operations.done == []
+    with pytest.raises(exceptions.CommandError, match='name one account'):
+        admin.run(queue.SetShare, red, '2' * 32, '3', '--dry-run')
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.SetShare, red, '9', '--dry-run')
+    _, out = admin.run(queue.SetShare, red, '3', '--dry-run')
+    assert (
+        f'{fake_requests.REDS} of {red}: starts now -> waits at place 2,'
+        ' starts about 2026-01-01T01:00:00+00:00'
+    ) in out
+    assert f'{red}: 2 requests, p50 1 min -> 1 min, p90 10 min' in out
+
+
+def test_an_order_is_previewed(cloud, admin, alice):
+    operations = cloud.requests.operations
+    words = ['multifactor', '--parameter', 'age=1', '--parameter', 'size=2.5']
+    code, told = admin.ask(dry_runs.PreviewOrder, *words)
+    assert (code, told['requests_count']) == (0, 2)
+    assert operations.tried == [('multifactor', {'age': 1.0, 'size': 2.5})]
+    with pytest.raises(SystemExit):
+        admin.run(dry_runs.PreviewOrder, 'fifo', '--parameter', 'age')
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(dry_runs.PreviewOrder, 'fifo')
 
 
 def test_a_request_runs_longer(alice):
@@ -462,3 +527,29 @@ def test_why(admin, alice):
     assert told['summary'] in ' '.join(out.split())
     with pytest.raises(exceptions.CommandError, match='HTTP 404'):
         alice.run(servers.ShowServer, fake_cloud.CAROLS)
+
+
+def test_users_see_their_vms_requests_shares_and_budgets(alice):
+    code, told = alice.ask(status.ShowMe)
+    assert code == 0
+    assert told['instances_count'] > 0
+    assert told['shares'] == [
+        f'{"1" * 32}: share 70, 0.7 of the cloud; used VCPU=0.25'
+    ]
+    assert told['budgets'][0].startswith(f'{"1" * 32}: 12.5 of ')
+    assert any('waits' in each for each in told['requests'])
+
+
+def test_an_operator_sees_the_state_of_everything(cloud):
+    admin = Terminal(cloud, 'admin')
+    code, told = admin.ask(status.ShowStatus)
+    assert (code, told['leader'], told['epoch']) == (0, 'ctl1', 7)
+    assert told['waiting'] == [f'2 of project {"1" * 32}: no_room']
+    assert told['plans'] == [f'{fake_requests.PLANS[0]}: empty, proposed']
+    assert told['leads_since'] == '2025-12-31T00:00:00+00:00'
+    assert told['shares'] == [
+        f'{"1" * 32}: used 25 %, its share is 10 % of the cloud'
+    ]
+    assert sum(told['agents'].values()) == 2
+    with pytest.raises(exceptions.CommandError, match='403'):
+        Terminal(cloud, 'alice').run(status.ShowStatus)

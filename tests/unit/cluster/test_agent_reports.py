@@ -39,7 +39,7 @@ def test_a_report_of_an_agent_is_known(entity):
         told(users={'ann': {'usage_parts': 3}}),
     ],
 )
-def test_nonsense_is_as_if_nobody_answered(answer, caplog):
+def test_nonsense_counts_as_no_answer(answer, caplog):
     with caplog.at_level(logging.WARNING):
         assert agent_reports.ReportedUse(lambda: answer).measured(1) is None
     assert 'what is allocated is charged' in caplog.text

@@ -10,7 +10,8 @@ import pytest
 from api_ext import validation
 from nova_fairness.client import queue as commands
 from nova_fairness.cluster.api import requests
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import cycle_evictions
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -119,11 +120,13 @@ class TestReasons:
             is_clean(token, out, other)
         # The metadata of the server, and what its guest is told.
         epoch = world.store.leader().epoch
-        cloud.process._leaving.work(
-            cloud.process.nova.servers(world.now), epoch
-        )
+        leaves = world.store.leaves
+        with cycle_evictions.followed(leaves, (), world.now) as leaving:
+            cloud.process._leaving.work(
+                cloud.process.nova.servers(world.now), leaving, epoch
+            )
         metadata = world.cloud.servers[leave.server]['metadata']
-        assert metadata[evictor.LEAVES_WHY]
+        assert metadata[notice_channels.LEAVES_WHY]
         is_clean(token, json.dumps(metadata), other)
         told = cloud.operations.notices([leave.server])['notices']
         node.say(**{'vm-1': told[leave.server]})
@@ -151,7 +154,7 @@ class TestReasons:
         assert all_of_it.payload['explanation'] == leave.why.sentence
 
 
-def test_an_owner_for_whom_room_is_made_reads_for_which_request(world, cloud):
+def test_the_owner_of_a_preemptor_reads_the_name_of_the_request(world, cloud):
     world.post('x', project=OWN)
     leave, other = leave_of(world, cloud, reason.Reason.MAKES_ROOM)
     api_cloud.TOKENS['they'] = {
@@ -176,9 +179,7 @@ def test_a_stranger_learns_of_no_preemption(world, cloud):
         assert cloud.ask('carol', 'GET', url).status_code == 404
 
 
-def test_flavors_that_are_not_public_are_told_to_who_may_use_them(
-    world, cloud
-):
+def test_private_flavors_are_told_only_to_their_users(world, cloud):
     world.cloud.private_flavors = {'nine': [OWN]}
     cloud.process.cycle()
 
@@ -209,7 +210,7 @@ def answers(operations, audience):
 
 
 @pytest.mark.parametrize('audience', reason.Audience)
-def test_the_release_before_reads_what_each_audience_is_told(
+def test_the_release_before_reads_texts_of_each_audience(
     world, cloud, audience
 ):
     leave_of(world, cloud, reason.Reason.MAKES_ROOM)

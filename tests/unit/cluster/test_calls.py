@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness.cluster import pace
 from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.admission import sent_requests
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
@@ -44,12 +45,14 @@ def calls(world, process, most=MOST):
 @pytest.fixture
 def slowly(monkeypatch):
     """A cycle does a tenth of what it does otherwise."""
-    for name in ('_SENT', '_DELETED', '_ASKED', '_EXPIRED'):
-        usual = getattr(service_module, f'{name}_AT_ONCE')
-        monkeypatch.setattr(service_module, f'{name}_AT_ONCE', usual // 10)
-    for name in ('_AT_ONCE', '_ASKED_AT_ONCE'):
-        usual = getattr(evictor, name)
-        monkeypatch.setattr(evictor, name, usual // 10)
+    for module, names in (
+        (service_module, ('_DELETED_AT_ONCE', '_EXPIRED_AT_ONCE')),
+        (sent_requests, ('SENT_AT_ONCE', '_ASKED_AT_ONCE')),
+        (evictor, ('_AT_ONCE', '_ASKED_AT_ONCE')),
+    ):
+        for name in names:
+            usual = getattr(module, name)
+            monkeypatch.setattr(module, name, usual // 10)
 
 
 @pytest.fixture
@@ -120,7 +123,7 @@ def test_many_requests_start_some_at_a_time_and_in_turn(large, slowly):
     assert {large.state(each) for each in servers} <= {S.STARTING, S.ACTIVE}
 
 
-def test_many_requests_that_are_cancelled_delay_nobody(world, slowly):
+def test_many_cancelled_requests_delay_no_other(world, slowly):
     servers = singles(world, FEW, 'many', 99)
     process = world.process()
     process.cycle()
@@ -152,7 +155,7 @@ def test_many_servers_that_users_delete_are_not_asked_for(large, slowly):
     assert {large.state(each) for each in servers} == {S.ENDED}
 
 
-def test_many_that_are_deleted_while_they_wait_delay_nobody(world, slowly):
+def test_many_requests_deleted_while_waiting_delay_no_other(world, slowly):
     servers = singles(world, FEW, 'many', 99)
     process = world.process()
     process.cycle()
@@ -177,7 +180,7 @@ def test_a_large_request_that_is_deleted_while_it_waits_ends(world):
     assert world.state(servers[0]) is not S.HELD
 
 
-def test_many_that_are_left_to_nova_delay_nobody(large, slowly):
+def test_many_requests_left_to_nova_delay_no_other(large, slowly):
     for n in range(FEW):
         server = fake_cloud.name_uuid(f'many-{n}')
         large.cloud.add_server(server, 'many')
@@ -193,9 +196,7 @@ def test_many_that_are_left_to_nova_delay_nobody(large, slowly):
     assert len(large.conductor.sent) == FEW + 1
 
 
-def test_many_of_which_nova_shows_nothing_are_taken_back_in_turn(
-    large, slowly
-):
+def test_many_requests_unknown_to_nova_are_taken_back_in_turn(large, slowly):
     servers = singles(large, FEW, 'many')
     process = large.process(doubt_s=60.0)
     for _ in range(5):
@@ -242,7 +243,7 @@ def test_many_that_run_after_a_restore_are_followed_in_turn(large, slowly):
     assert large.conductor.sent == []
 
 
-def test_many_that_expire_at_once_delay_nobody(world, slowly):
+def test_many_requests_that_expire_at_once_delay_no_other(world, slowly):
     hints = {'fairness_longest_wait': ['1h']}
     servers = singles(world, FEW, 'many', 99, hints=hints)
     process = world.process()
@@ -283,7 +284,7 @@ def test_requests_left_by_a_slow_database_are_followed_in_the_next_cycle(
     assert active == FEW
 
 
-def test_many_evictions_delay_nobody(large, slowly):
+def test_many_evictions_delay_no_other(large, slowly):
     servers = singles(large, FEW, 'many')
     process = large.process()
     for server in servers:

@@ -131,7 +131,7 @@ def test_a_time_that_the_database_contradicts_is_never_accepted():
     assert made.look() == ''
 
 
-def test_a_step_on_a_step_is_waited_for_anew():
+def test_a_step_on_a_step_is_waited_for_again():
     times = Times()
     made = times.made()
     made.look()

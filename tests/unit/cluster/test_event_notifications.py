@@ -9,6 +9,7 @@ from nova_fairness.cluster import event_notifications
 from nova_fairness.cluster.admission import interventions
 from nova_fairness.model import cluster
 from nova_fairness.model import request
+from nova_fairness.runtime import supervision
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -126,7 +127,7 @@ def test_cycles_that_end_early_are_counted(world, process, watch):
                 world.cloud.broken.clear()
 
     world.cloud.broken['GET /s'] = 503
-    process.run(FakeStop(), 0.0)
+    process.run(FakeStop(), 0.0, supervision.ServiceManager())
     seen = watch.queue()
     assert (seen.cycles, seen.cycles_failed) == (3, 2)
 

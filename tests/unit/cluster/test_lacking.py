@@ -67,7 +67,7 @@ def told(lacking, **more):
     )
 
 
-def test_a_plan_is_made_of_what_agents_say(agents, lacking):
+def test_a_plan_is_made_of_reports_of_agents(agents, lacking):
     assert told(lacking).cpus == {}
     eventually(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
     given = told(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
@@ -93,9 +93,7 @@ def test_a_plan_is_made_of_what_agents_say(agents, lacking):
         server('u', 1, 1, seen_s=None),
     ],
 )
-def test_a_server_of_which_nonsense_is_said_is_left_out(
-    agents, lacking, nonsense
-):
+def test_a_server_with_nonsense_reports_is_left_out(agents, lacking, nonsense):
     agents.said['a']['instances']['u1'] = nonsense
     eventually(lambda: len(told(lacking).cpus) == 2)
     assert set(told(lacking).wants) == {'v1'}

@@ -149,6 +149,20 @@ def test_other_threads_keep_no_lease_of_one_that_is_stuck(
     assert leaders.renewals == 0
 
 
+def test_long_work_reports_its_progress_and_no_other_thread_does(process):
+    one, beats = process('h:1'), []
+    one.beat = lambda: beats.append(1)
+    one.lead()
+    one.renew()
+    one.begin()
+    other = threading.Thread(target=one.renew)
+    other.start()
+    other.join()
+    assert beats == []
+    one.renew()
+    assert beats == [1]
+
+
 def test_renewal_costs_nothing_while_there_is_time(process, clocks, leaders):
     one = process('h:1')
     one.lead()
@@ -169,3 +183,17 @@ def test_a_store_that_is_away_ends_no_work_by_itself(process, clocks, leaders):
     leaders.away = False
     one.renew()
     assert leaders.renewals == 1
+
+
+def test_the_log_says_once_that_a_process_leads(leaders, caplog):
+    clocks = Clocks()
+    elected = leader_election.Election(
+        leaders, 'one', LEASE_S, lambda: clocks.wall, lambda: clocks.tick
+    )
+    with caplog.at_level('INFO'):
+        for _ in range(4):
+            assert elected.lead()
+            clocks.go(LEASE_S / 2)
+    assert [each.getMessage() for each in caplog.records] == [
+        'process one: leads since epoch 1'
+    ]

@@ -115,11 +115,11 @@ def test_another_error_is_news(table, clock, caplog):
     assert table.entry(K.REQUEST, 'r1').cause == 'KeyError'
 
 
-def test_operators_see_what_fails_most_first(table, clock):
+def test_operators_see_the_most_frequent_failure_first(table, clock):
     failed(table, 'r1')
     clock.now += 60
     failed(table, 'r1')
     failed(table, 'h1', kind=K.HOST)
-    told = [(each.kind, each.name, each.times) for each in table.told()]
+    told = [(each.kind, each.name, each.times) for each in table.entries()]
     assert told == [('request', 'r1', 2), ('host', 'h1', 1)]
-    assert table.told()[0].again_s == 120
+    assert table.entries()[0].again_s == 120

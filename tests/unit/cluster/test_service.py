@@ -15,21 +15,23 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import clocks as clocks_module
 from nova_fairness.cluster import leader_election
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import service as service_module
-from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.accounts import accounts as accounts_module
 from nova_fairness.cluster.admission import dispatcher
 from nova_fairness.cluster.admission import intake
 from nova_fairness.cluster.admission import scheduler
+from nova_fairness.cluster.assembly import service_parts
 from nova_fairness.cluster.eviction import at_risk
 from nova_fairness.cluster.eviction import cycle_tasks
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import preemption
 from nova_fairness.cluster.eviction import retirement
 from nova_fairness.cluster.eviction import time_limits
 from nova_fairness.cluster.eviction import watermark
-from nova_fairness.cluster.openstack import glance
+from nova_fairness.cluster.move_plans import registry
 from nova_fairness.cluster.openstack import nova as nova_module
 from nova_fairness.cluster.openstack import placement as placement_module
 from nova_fairness.cluster.openstack import tokens
@@ -44,6 +46,7 @@ from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.runtime import supervision
 from nova_fairness.shares import budgets
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
@@ -75,7 +78,7 @@ class FakeConductor(dispatcher.Sender):
 
     def send(self, cast):
         if not self.listens:
-            raise exception.NobodyListens('no queue')
+            raise exception.NoListener('no queue')
         self.sent.append(cast.uuid)
         self.forced.append(_named(cast, 'force_hosts'))
         self.without.append(_named(cast, 'ignore_hosts'))
@@ -106,7 +109,11 @@ def marked(cast):
 
 
 def closing(store):
-    return store.nodes.closing() | store.plans.closing()
+    return (
+        store.nodes.closing()
+        | store.plans.closing(registry.CLOSING)
+        | store.plans.held(registry.HOLDING)
+    )
 
 
 class World:
@@ -151,36 +158,35 @@ class World:
     def process(self, name='one', store=None, at_end=None, **rules):
         """A new process."""
         store = store or self.store
-        apis = self.cloud.apis
-        placement = placement_module.Placement(apis.placement)
-        nova = nova_module.Nova(apis.nova)
         clocks = clocks_module.Clocks(
             lambda: self.now, self.steady, lambda: self.database_time
         )
-        clock = clocks.now
-        accounts = accounts_module.Accounts(store, lambda: self.accounts)
-        reader = snapshot_module.CloudReader(
-            placement, nova, {}, accounts.present, lambda: closing(store)
-        )
-        leaves = evictor.Evictor(
-            store.leaves,
-            nova,
-            placement,
-            glance.Images(apis.glance, store.proofs),
-            clock,
-            evictor.Patience(),
-        )
         elected = leader_election.Election(
-            store, name, 30.0, clock, lambda: self.tick
+            store, name, 30.0, clocks.now, lambda: self.tick
         )
-        for api in apis:
-            api.before = elected.renew
-        return service_module.Service(
+        outside = service_parts.Surroundings(
             store,
+            self.cloud.apis,
+            self.conductor,
             elected,
-            accounts,
-            reader,
-            charging.LedgerKeeper(
+            clocks,
+            lambda: self.tick,
+        )
+        made = service_parts.collaborators(outside, self.chosen(store, at_end))
+        return service_module.Service(
+            made, service_module.ServiceOptions(**rules)
+        )
+
+    def chosen(self, store, at_end):
+        """What operators chose."""
+        return service_parts.Choices(
+            plan=self.plan
+            or functools.partial(planner.plan, order=self.order),
+            quarantine=quarantine.Quarantine(lambda: self.tick),
+            accounts=lambda _, store: accounts_module.Accounts(
+                store, lambda: self.accounts
+            ),
+            charging=lambda store, reader: charging.LedgerKeeper(
                 store,
                 reader,
                 self.half_life_s,
@@ -189,42 +195,26 @@ class World:
                 self.charge,
                 lambda _: self.measured,
             ),
-            dispatcher.Executor(
-                store,
-                placement,
-                nova,
-                tokens.Tokens(apis.keystone),
-                self.conductor,
-                clock,
-                binds=self.binds,
+            chores=self.chores,
+            limits={},
+            closing=lambda: closing(store),
+            falls_back=True,
+            past_end=True,
+            binds=self.binds,
+            patience=evictor.Patience(),
+            ends=at_end or time_limits.TimeLimitOptions(),
+            making=self.making,
+        )
+
+    def chores(self, store, nova, leaves):
+        return cycle_tasks.CycleTasks(
+            idle_reclaim.IdleReclaim(leaves, lambda _: self.idle, self.idling),
+            at_risk.Warnings(
+                store, notice_channels.before_steps(nova), self.warnings
             ),
-            nova,
-            time_limits.TimeLimits(
-                store.leaves,
-                leaves,
-                at_end or time_limits.TimeLimitOptions(),
-                NOTICE_S,
-            ),
-            cycle_tasks.CycleTasks(
-                idle_reclaim.IdleReclaim(
-                    store.leaves, leaves, lambda _: self.idle, self.idling
-                ),
-                at_risk.Warnings(store, nova, self.warnings),
-                lambda *given: self.following(*given),
-                retirement.Retirement(
-                    store.leaves, nova, leaves, self.retiring
-                ),
-                watermark.Watermark(store.leaves, leaves, self.freeing),
-            ),
-            leaves,
-            preemption.PreemptionController(
-                store, nova, leaves, clock, self.making
-            ),
-            self.plan or functools.partial(planner.plan, order=self.order),
-            clock,
-            lambda: self.tick,
-            service_module.ServiceOptions(**rules),
-            clocks,
+            lambda *given: self.following(*given),
+            retirement.Retirement(nova, leaves, self.retiring),
+            watermark.Watermark(leaves, self.freeing),
         )
 
     def steady(self):
@@ -274,7 +264,11 @@ def build(
         }
 
     flavor = versioned(
-        'Flavor', vcpus=vcpu, memory_mb=100, extra_specs=specs or {}
+        'Flavor',
+        name='small',
+        vcpus=vcpu,
+        memory_mb=100,
+        extra_specs=specs or {},
     )
     spec = versioned(
         'RequestSpec',
@@ -344,7 +338,7 @@ def test_a_request_without_room_waits_and_starts_when_there_is_some(world):
     assert world.state(second) is S.STARTING
 
 
-def test_between_whole_cycles_what_was_sent_is_followed(world, monkeypatch):
+def test_between_whole_cycles_sent_requests_are_followed(world, monkeypatch):
     monkeypatch.setattr(scheduler, 'MANY', 0)
     first, second = sorted((world.post('r1'), world.post('r2')))
     process = world.process()
@@ -377,7 +371,7 @@ def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
     assert world.state(second) is S.ENDED
 
 
-def test_a_successor_counts_what_builds_where_it_was_sent(world):
+def test_a_successor_counts_building_servers_on_their_hosts(world):
     server = world.post('r1')
     world.process().cycle()
     other = world.post('r2')
@@ -529,7 +523,7 @@ def test_while_conductor_does_not_listen_nothing_is_in_doubt(world):
     server, process = world.post('r1'), world.process()
     world.conductor.listens = False
     for _ in range(2):
-        with pytest.raises(exception.NobodyListens):
+        with pytest.raises(exception.NoListener):
             process.cycle()
         assert world.state(server) is S.RESERVED
     world.conductor.listens = True
@@ -997,7 +991,7 @@ def test_a_token_that_may_be_used_for_some_requests_is_known(world):
         forbidden(f'{NOT_ALLOWED}: identity:validate_token.'),
     ],
 )
-def test_a_keystone_that_does_not_answer_refuses_nobody(world, answer):
+def test_a_keystone_that_does_not_answer_refuses_no_request(world, answer):
     server, process = world.post('r1'), world.process()
     world.cloud.broken['GET /auth'] = answer
     process.cycle()
@@ -1060,7 +1054,7 @@ def test_hints_begin_a_cycle_sooner_and_no_more_than_a_few(
 ):
     process = world.process()
     meanwhile = [lambda n=n: [process.hint() for _ in range(n)] for n in hints]
-    process.run(Waits(world, meanwhile), 2.0)
+    process.run(Waits(world, meanwhile), 2.0, supervision.ServiceManager())
     assert process.cycles == cycles + 1
 
 
@@ -1095,7 +1089,7 @@ def test_notifications_that_are_lost_or_come_twice_change_only_how_soon(
 
     waits = [nothing] * 4
     meanwhile = [begin, *waits, end, *waits] * len(servers)
-    process.run(Waits(world, meanwhile), 2.0)
+    process.run(Waits(world, meanwhile), 2.0, supervision.ServiceManager())
     assert sorted(world.conductor.sent) == [f'cast-r{n}' for n in range(4)]
     assert {world.state(each) for each in servers} == {S.ENDED}
 
@@ -1154,7 +1148,7 @@ def posted_together(world, name, count, vcpu, hints=None):
 
 
 @pytest.mark.parametrize('most', [1, 2, 3, 8])
-def test_several_servers_on_a_host_start_whatever_one_of_them_may_have(
+def test_several_servers_on_a_host_start_with_any_allocation_of_one(
     world, most
 ):
     # With overcommitment one server gets less of a host than there is.
@@ -1168,7 +1162,7 @@ def test_several_servers_on_a_host_start_whatever_one_of_them_may_have(
     assert world.cloud.holds() == []
 
 
-def test_room_of_several_consumers_is_freed_whoever_dies_meanwhile(
+def test_room_of_several_consumers_is_freed_despite_deaths_meanwhile(
     world, monkeypatch
 ):
     # Some of it was freed before: the rest is freed one by one.

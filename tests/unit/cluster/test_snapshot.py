@@ -68,7 +68,7 @@ def test_use_is_seen_by_host_and_project(cloud, reader):
     assert found.limits['rich'].guaranteed == {'VCPU': 2}
 
 
-def test_only_what_changed_is_read_again(cloud, reader):
+def test_only_changes_are_read_again(cloud, reader):
     seen(reader)
     cloud.asked.clear()
     seen(reader)
@@ -256,7 +256,7 @@ def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
     assert seen(reader, asked).members == {'g': ('h1',)}
 
 
-def test_servers_of_a_request_are_members_whatever_nova_lists(cloud, reader):
+def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
     asked = [small_cloud.ask('r1', group=rule)]
     cloud.groups['g'] = []
@@ -315,7 +315,7 @@ def between(reader, requests=()):
     return {*reader.read(requests, {}, 1000.0, is_whole=False).servers}
 
 
-def test_between_whole_looks_those_who_wait_are_not_listed(cloud, reader):
+def test_between_whole_looks_waiting_servers_are_not_listed(cloud, reader):
     cloud.add_server('waits')
     cloud.add_server('runs')
     cloud.build('runs', 'h1', {'VCPU': 3})
@@ -459,7 +459,7 @@ def test_a_host_whose_inventories_cannot_be_read_takes_nothing_until_then(
     assert not reader.unreadable
 
 
-def test_a_cloud_that_nobody_describes_is_named(monkeypatch, tmp_path):
+def test_an_unknown_cloud_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(tmp_path / 'none'))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(exception.ConfigurationError, match='nowhere'):
@@ -966,7 +966,9 @@ class TestClasses:
         assert 'DISK_GB' not in found.classes
         assert dict(found.requests[0].demand.amounts) == {'VCPU': 1}
 
-    def test_a_pinned_server_has_what_its_host_gives(self, cloud, reader):
+    def test_a_pinned_server_has_the_resources_its_host_gives(
+        self, cloud, reader
+    ):
         cloud.add_provider(
             fake_cloud.name_uuid('below'), 'h2-0', {'PCPU': 4},
             fake_cloud.name_uuid('h2'),
@@ -984,7 +986,7 @@ class TestClasses:
         ways = [dict(each.demand.amounts) for each in found.requests]
         assert ['VCPU' in each for each in ways] == [True, False]
 
-    def test_a_pinned_server_that_was_sent_takes_what_its_host_gives(
+    def test_a_sent_pinned_server_takes_the_resources_its_host_gives(
         self, cloud, reader
     ):
         asked = small_cloud.ask('s1', demand=PINNED)

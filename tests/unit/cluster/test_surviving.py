@@ -14,6 +14,7 @@ from nova_fairness.cluster.api import requests
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.runtime import supervision
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -91,7 +92,7 @@ def test_an_order_that_hangs_keeps_no_request_from_starting(world):
     assert table.names(K.PLUGIN) == {'order mine'}
 
 
-def test_the_loop_goes_on_whatever_a_cycle_raises(world):
+def test_the_loop_goes_on_after_every_error_of_a_cycle(world):
     errors = [MemoryError(), KeyError('x'), RuntimeError('x'), OSError('x')]
 
     class FakeStop:
@@ -113,7 +114,7 @@ def test_the_loop_goes_on_whatever_a_cycle_raises(world):
 
     process._reader.read = fails
     server = world.post('r1', 1)
-    process.run(FakeStop(), 0.0)
+    process.run(FakeStop(), 0.0, supervision.ServiceManager())
     assert (process.cycles, process.cycles_failed) == (6, 4)
     assert process.quarantine.failures()['part'] == 4
     assert world.state(server) is S.STARTING
@@ -160,7 +161,7 @@ def test_a_part_that_fails_counts_as_a_failed_cycle(world):
         raise ValueError
 
     process.chores.apply = fails
-    process.run(stopped, 0.0)
+    process.run(stopped, 0.0, supervision.ServiceManager())
     assert (process.cycles, process.cycles_failed) == (1, 1)
 
 
@@ -208,7 +209,7 @@ def test_a_listener_to_a_step_cannot_undo_it(world):
 
 @pytest.mark.parametrize('value', [7, {'a': 1}, [['x']], [None, 3], 'h', True])
 @pytest.mark.parametrize('field', ['ignore_hosts', 'force_hosts', 'limits'])
-def test_fields_of_any_type_harm_only_who_sent_them(world, field, value):
+def test_fields_of_any_type_harm_only_their_sender(world, field, value):
     name = fake_cloud.name_uuid('bad')
     world.cloud.add_server(name, 'evil')
     cast = test_service.build('bad', name, 1, 'evil', {}, **{field: value})
@@ -239,7 +240,9 @@ def test_messages_that_fail_wait_and_others_are_read(world, monkeypatch):
     assert world.state(server) is S.STARTING
 
 
-def test_limits_that_fail_let_nobody_start_without_them(world, monkeypatch):
+def test_limits_that_fail_let_no_request_start_without_them(
+    world, monkeypatch
+):
     process = world.process()
     times = process.accounts.times
 
@@ -266,10 +269,10 @@ def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
     process = world.process()
     seen = process._making.seen
 
-    def fails(view, found, now):
+    def fails(view, found, *given):
         if any(each.request.project == 'evil' for each in found):
             raise ValueError
-        return seen(view, found, now)
+        return seen(view, found, *given)
 
     monkeypatch.setattr(process._making, 'seen', fails)
     server = world.post('bad', 1, 'evil')

@@ -113,19 +113,6 @@ def test_a_resource_that_may_come_back_is_waited_for(world):
     assert world.state(server) is S.STARTING
 
 
-def test_rows_of_older_versions_are_read():
-    demand = request.Demand((('MEMORY_MB', 1), ('PCPU', 2)), host='h')
-    asked = request.Request('r', 'p', 'u', ('s',), demand, 0.0)
-    written = records._wanted(asked)
-    # As it was before there were fallbacks.
-    assert written == (
-        '{"servers":["s"],"demand":{"amounts":[["MEMORY_MB",1],["PCPU",2]],'
-        '"required":[],"forbidden":[],"zone":"","aggregates":[],"host":"h"},'
-        '"group":null}'
-    )
-    assert records._asked(written)[1] == demand
-
-
 @pytest.mark.parametrize('fallbacks', [(), None, 'one'])
 def test_fallbacks_come_back_from_rows(fallbacks):
     demand = request.Demand((('MEMORY_MB', 1), ('PCPU', 2)), host='h')

@@ -38,7 +38,7 @@ def uri():
     return f'qemu:///{uuid.uuid4()}'
 
 
-def test_a_second_agent_of_the_same_vms_is_refused_and_told_by_whom(uri):
+def test_a_second_agent_of_the_same_vms_is_refused_and_told_the_first(uri):
     with begin(uri) as first:
         assert first.stdout.readline() == 'alone\n'
         with begin(uri) as second:

@@ -2,7 +2,6 @@
 
 """What the command line of the cluster service says."""
 
-import logging
 import pathlib
 import sys
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import usage as usage_package
+from nova_fairness.cluster.assembly import accounts
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
@@ -23,18 +23,10 @@ from nova_fairness.cmd import cluster
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import cluster as model
+from nova_fairness.observe import queue as queue_observe
 from nova_fairness.shares import ledger
 from tests.fixtures import fake_cloud
-
-
-@pytest.fixture(autouse=True)
-def log():
-    """What the service sets up for its log ends with the test."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+from tests.fixtures import ports
 
 
 def configured(tmp_path, **options):
@@ -86,20 +78,20 @@ def test_the_page_names_the_file_that_is_read():
             'order fair_tree has no number age',
         ),
         *(
-            ({'broker': 'amqp://h//', 'make_room': 'true', **each}, 2, said)
+            ({'broker': 'amqp://h//', 'room_per_hour': '9', **each}, 2, said)
             for each, said in (
                 ({'end_notice': '0'}, 'end_notice'),
                 ({'end_notice': '-600'}, 'end_notice'),
                 ({'end_notice': 'nan'}, 'end_notice, end_patience: a notice'),
                 ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
                 ({'end_patience': 'nan'}, 'more than 0 s, got nan'),
-                ({'idle_after': 'nan'}, 'idle_after, idle_notice'),
-                ({'idle_notice': '60'}, 'idle_notice'),
+                ({'end_actions': ''}, 'end_actions must name'),
+                ({'idle_after': 'nan'}, 'idle_after: nan s'),
                 ({'idle_after': '604800'}, 'needs transport_url'),
-                ({'idle_actions': ''}, 'idle_actions must name'),
                 ({'room_least_run': '-1'}, 'room_least_run'),
                 ({'room_patience': 'nan'}, 'room_*: patience_s must be'),
-                ({'room_margin': '0.5'}, 'room_margin'),
+                ({'room_margin': '-1'}, 'room_margin'),
+                ({'room_margin': '0.5'}, 'room_*: margin must be a number'),
                 ({'room_margin': 'inf'}, 'margin must be a number of at'),
                 ({'room_actions': 'stop'}, 'must name shelve, snapshot'),
                 ({'room_owner_actions': 'reboot'}, 'reboot'),
@@ -130,6 +122,24 @@ def test_keys_are_changed_while_messages_wait(tmp_path):
     assert store_module.open_store(url, path).cast('m1') == cast
 
 
+def test_the_address_of_metrics_is_that_of_fairness_observe(caplog):
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    conf([])
+    conf.set_override('prometheus_port', ports.free(), 'fairness_cluster')
+    conf.set_override('prometheus_host', '192.0.2.1', 'fairness_observe')
+    collector = queue_observe.QueueCollector(None, None)
+    observed = cluster.queue_commands.observed(
+        conf, 'prometheus_port', collector
+    )
+    with pytest.raises(exception.ConfigurationError, match=r'192\.0\.2\.1'):
+        observed.__enter__()
+    conf.set_override('prometheus_key', '/no/such', 'fairness_observe')
+    with cluster.queue_commands.observed(conf, 'prometheus_port', collector):
+        said = caplog.messages[-1]
+    assert '[fairness_observe] prometheus_certificate is empty' in said
+
+
 @pytest.mark.parametrize('wanted', [False, True])
 def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     conf = cfg.ConfigOpts()
@@ -141,7 +151,7 @@ def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     cloud.add_project('strings', 'physics')
     file = (model.Account('strings', None, 3.0),)
     store = types.SimpleNamespace(used=records.UseRecords)
-    found = cluster._mirrored(conf, cloud.apis, store, lambda: file)()
+    found = accounts._mirrored(conf, cloud.apis, store, lambda: file)()
     strings = model.Account('strings', 'physics' if wanted else None, 3.0)
     assert found == (
         (model.Account('physics'), strings) if wanted else (strings,)
@@ -172,7 +182,7 @@ def charged(tmp_path):
 def test_charges_are_exported(tmp_path, capsys):
     given, path = charged(tmp_path), tmp_path / 'ledger.csv'
     assert cluster.main([*given, '--to', str(path), 'export-ledger']) == 0
-    assert f'{path} has 1 rows' in capsys.readouterr().out
+    assert f'{path} has 1 row' in capsys.readouterr().out
     [_, row] = path.read_text().splitlines()
     assert row.startswith('"p","VCPU",1970-01-01 00:10:00')
     assert cluster.main([*given, 'export-ledger']) == 2
@@ -190,11 +200,11 @@ def test_without_its_library_nothing_is_exported(
     assert 'needs the extra parquet' in capsys.readouterr().err
 
 
-def test_the_ledger_is_checked_against_what_was_charged(tmp_path, capsys):
+def test_the_ledger_is_checked_against_charges(tmp_path, capsys):
     given = charged(tmp_path)
     assert cluster.main([*given, 'check-ledger']) == 0
     said = capsys.readouterr().out
-    assert 'from 1 charges, the ledger differs by 0 of the cloud' in said
+    assert 'from 1 charge, the ledger differs by 0 of the cloud' in said
     path = tmp_path / 'service.conf'
     path.write_text(path.read_text() + '\nhalf_life = 60\n')
     assert cluster.main([*given, 'check-ledger']) == 1
@@ -240,3 +250,19 @@ def test_a_drain_is_told_where_another_process_leads(
     assert cluster.main([*configured(tmp_path), 'drain']) == 1
     said = capsys.readouterr().err
     assert 'another process leads; stop the service on the host ctl2' in said
+
+
+def test_the_service_asks_keystone_which_accounts_there_are():
+    options = types.SimpleNamespace(keystone_tree=False)
+    cloud = fake_cloud.FakeCloud()
+    cloud.add_project('beta-id', 'default')
+    used = types.SimpleNamespace(parts={})
+    made = accounts.known(
+        types.SimpleNamespace(fairness_cluster=options),
+        tuple,
+        cloud.apis,
+        types.SimpleNamespace(used=lambda: used),
+    )
+    made.require('beta-id', {'share': 2.0})
+    with pytest.raises(exception.UnknownAccount):
+        made.require('beta', {'share': 2.0})

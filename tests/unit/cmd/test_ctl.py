@@ -92,7 +92,7 @@ def test_a_vm_is_found_among_all_hosts(cloud, command):
     assert 'n1 refused: no VM x-9 on n1\n' in err
 
 
-def test_hosts_that_refuse_are_named_with_what_they_know(command):
+def test_hosts_that_refuse_are_named_with_their_metrics(command):
     code, out, err = command('set-metric', 'M9', '--all')
     assert (code, out) == (1, '')
     assert err.count("refused: no metric 'M9'; installed: M0, M1") == 3
@@ -371,6 +371,7 @@ def previewed(change, **more):
         'wants_cpus': 1.0,
         'would_get_cpus': 0.5 + change,
         'change_cpus': change,
+        'change_spread_cpus': 0.3 if change > 0.2 else 0.4,
     }
     ann = {'name': 'Ann', 'instances_here_count': 1, **amounts}
     bob = {'name': 'Bob', 'instances_here_count': 2, **amounts}
@@ -389,12 +390,12 @@ def previewed(change, **more):
     }
 
 
-def test_a_preview_adds_up_hosts_and_begins_with_who_loses():
+def test_a_preview_adds_up_hosts_and_begins_with_losers():
     answers = {'n1': previewed(0.25), 'n2': previewed(0.125)}
     lines = ctl_tables.preview(answers, everything=False).splitlines()
     assert [line.split() for line in lines[1:3]] == [
-        ['M1', 'Bob', '4', '1.000', '2.000', '1.375', '-0.375'],
-        ['M1', 'Ann', '2', '1.000', '2.000', '1.375', '0.375'],
+        ['M1', 'Bob', '4', '1.000', '2.000', '1.375', '-0.375', '0.500'],
+        ['M1', 'Ann', '2', '1.000', '2.000', '1.375', '0.375', '0.500'],
     ]
     assert lines[3:] == [ctl_tables._FORESEEN]
 
@@ -402,16 +403,28 @@ def test_a_preview_adds_up_hosts_and_begins_with_who_loses():
 def test_a_long_preview_has_a_row_for_each_vm():
     answers = {'n1': previewed(0.25), 'n2': previewed(-0.125)}
     lines = ctl_tables.preview(answers, everything=True).splitlines()
+    begin = 'M1 {} we?b a-1 Ann 0.500 1.000'
     assert [line.split() for line in lines[1:3]] == [
-        f'M1 {host} we?b a-1 Ann 0.500 1.000 {get} {change} 2.000'.split()
-        for host, get, change in (
-            ('n2', '0.375', '-0.125'),
-            ('n1', '0.750', '0.250'),
+        f'{begin.format(host)} {get} {change} {spread} 2.000'.split()
+        for host, get, change, spread in (
+            ('n2', '0.375', '-0.125', '0.400'),
+            ('n1', '0.750', '0.250', '0.300'),
         )
     ]
 
 
-def test_a_preview_tells_what_it_does_not_know():
+def test_a_spread_that_one_host_lacks_is_not_told():
+    old = previewed(0.125)
+    del old['metrics'][0]['users']['ann']['change_spread_cpus']
+    text = ctl_tables.preview(
+        {'n1': previewed(0.25), 'n2': old}, everything=False
+    )
+    assert [line.split()[-1] for line in text.splitlines()[1:3]] == [
+        '0.500', '-'
+    ]  # fmt: skip
+
+
+def test_a_preview_names_its_gaps():
     answers = {
         'n1': {**previewed(0.0, settled=False), 'enforced': True},
         'n2': {

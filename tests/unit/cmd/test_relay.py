@@ -8,7 +8,7 @@ from nova_fairness.cluster.store import sealing
 from nova_fairness.cmd import relay
 from tests.unit.cmd import test_cluster
 
-configured, log = test_cluster.configured, test_cluster.log
+configured = test_cluster.configured
 
 
 def test_help_tells_the_commands(capsys):

@@ -16,12 +16,14 @@ from nova_fairness import exception
 from nova_fairness.cmd import keys as keys_command
 from nova_fairness.cmd import status
 from nova_fairness.cmd import status_cloud
+from nova_fairness.cmd import status_effect
 from nova_fairness.cmd import status_node
 from nova_fairness.cmd import status_results
 from nova_fairness.collect import block_devices
 from nova_fairness.conf import opts
 from nova_fairness.model import instance
 from nova_fairness.model import pressure
+from nova_fairness.nova_service import presence
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PASTE = TOP / 'tests' / 'data' / 'devstack' / 'api-paste.ini'
@@ -90,7 +92,7 @@ def test_libvirt_answers_or_does_not(tmp_path):
     code, details = checked(status_node.libvirt, tmp_path, text)
     assert (code, details) == (
         SUCCESS,
-        'test:///default answers; 1 domains run',
+        'test:///default answers; 1 domain runs',
     )
     text = f'[fairness]\nconnection_uri = test://{tmp_path}/none.xml\n'
     code, details = checked(status_node.libvirt, tmp_path, text)
@@ -109,7 +111,7 @@ def test_domains_without_an_owner_are_named(tmp_path):
     code, details = checked(status_node.owners, tmp_path, text)
     assert (code, details) == (
         SUCCESS,
-        'the owners of all 1 domains are known',
+        'all owners of 1 domain are known',
     )
 
 
@@ -231,7 +233,7 @@ def test_an_unsteered_control_is_not_looked_for(host, tmp_path):
     )
 
 
-def test_traffic_control_says_its_version_or_what_is_missing(
+def test_traffic_control_tells_its_version_or_missing_parts(
     tmp_path, monkeypatch
 ):
     code, details = checked(status_node.traffic_control, tmp_path)
@@ -258,7 +260,7 @@ def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
     assert knocked == ['prepared', 'knocked']
 
 
-def test_a_service_of_nova_needs_what_nova_is_configured_with(tmp_path):
+def test_a_service_of_nova_needs_the_configuration_of_nova(tmp_path):
     none = f'config_files = {tmp_path}/none.conf\n'
     code, details = checked(
         status_node.nova_service, tmp_path, f'[fairness_nova]\n{none}'
@@ -412,9 +414,7 @@ def paste(tmp_path, before='osapi_compute_app_v21', after='', filters=FILTER):
         ({'filters': '\n[broken'}, FAILURE, 'cannot be read'),
     ],
 )
-def test_the_filter_stands_behind_who_knows_who_asks(
-    tmp_path, change, code, said
-):
+def test_the_filter_stands_behind_authentication(tmp_path, change, code, said):
     text = paste(tmp_path, **change)
     found, details = checked(status_cloud.api_paste, tmp_path, text)
     assert (found, said in details) == (code, True), details
@@ -434,6 +434,79 @@ def run(tmp_path, capsys, text, *words):
     code = status.main(given)
     said = capsys.readouterr()
     return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ('version', 'code', 'said'),
+    [
+        ('', SUCCESS, 'Nova is not in this Python environment'),
+        ('31.3.1', FAILURE, 'Nova 31.3.1 is not supported; expected Nova 34'),
+        ('34.0.0', SUCCESS, 'Nova 34.0.0 is supported'),
+        ('35.0.0', WARNING, 'Nova 35.0.0 is newer than all'),
+    ],
+)
+def test_a_release_of_nova_that_is_too_old_is_refused(
+    tmp_path, monkeypatch, version, code, said
+):
+    monkeypatch.setattr(presence, 'release', lambda: version)
+    found, details = checked(status_cloud.nova_release, tmp_path)
+    assert (found, said in details) == (code, True), details
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """A kernel of a release, with or without a scheduler of sched_ext."""
+
+    def make(release, ops=''):
+        monkeypatch.setattr(
+            os, 'uname', lambda: types.SimpleNamespace(release=release)
+        )
+        monkeypatch.setattr(status_node, '_SCHED_EXT', tmp_path)
+        (tmp_path / 'state').write_text('enabled\n' if ops else 'disabled\n')
+        (tmp_path / 'root').mkdir()
+        (tmp_path / 'root' / 'ops').write_text(f'{ops}\n')
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('release', 'ops', 'code', 'said'),
+    [
+        ('6.1.0-40-amd64', '', SUCCESS, 'no fault of weights is known'),
+        ('6.12.48', '', SUCCESS, 'some kernels of this series place'),
+        ('6.18.44', '', WARNING, 'Linux 6.18.45 or later'),
+        ('6.18.45', 'flatcg', SUCCESS, 'no fault of weights is known'),
+        ('7.1.0', 'lavd_1.0', WARNING, 'scheduler lavd_1.0 runs'),
+    ],
+)
+def test_a_kernel_that_does_not_follow_weights_is_a_warning(
+    tmp_path, kernel, release, ops, code, said
+):
+    kernel(release, ops)
+    found, details = checked(status_node.kernel, tmp_path)
+    assert (found, said in details) == (code, True), details
+    text = '[fairness]\ncontrols = memory\n'
+    assert checked(status_node.kernel, tmp_path, text)[0] == SUCCESS
+
+
+@pytest.mark.parametrize(
+    ('light', 'code'),
+    [(0.75, 0), (0.71, 0), (0.79, 0), (0.5, 2), (0.2, 2), (0.65, 1), (0.9, 1)],
+)
+def test_shares_of_a_measurement_have_a_verdict(light, code):
+    assert status_effect.judge(light)[0] == code
+
+
+def test_a_measurement_that_cannot_be_made_says_why(capsys, monkeypatch):
+    def refuse():
+        raise exception.ControlUnavailable('no CPU controller is mounted')
+
+    monkeypatch.setattr(status_effect, 'run', refuse)
+    assert status.main(['effect']) == 255
+    assert capsys.readouterr().err == (
+        'nova-fairness-status: effect: CPU weights cannot be measured: '
+        'no CPU controller is mounted; run it as root, once at a time\n'
+    )
 
 
 @pytest.mark.parametrize(

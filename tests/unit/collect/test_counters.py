@@ -66,7 +66,7 @@ def test_every_counter_lands_in_its_column(kernel, reader):
     assert sample.cpu_stall_s.tolist() == [0.5]
 
 
-def test_a_later_reading_sees_what_has_changed(kernel, reader):
+def test_a_later_reading_sees_changes(kernel, reader):
     vm = kernel.add_vm(1)
     reader.read((vm,))
     kernel.set_group(1, 7_000_000, 0)
@@ -87,7 +87,7 @@ def test_moments_come_from_the_clock_in_order(kernel):
     assert sample.read_at_s.tolist() == [101, 102]
 
 
-def test_memory_never_exceeds_what_the_vm_was_given(kernel, reader):
+def test_memory_never_exceeds_the_memory_of_the_vm(kernel, reader):
     vm = kernel.add_vm(1, memory_bytes=10 * PAGE)
     assert value(reader.read((vm,)), 0, 'memory') == 10 * PAGE
 
@@ -219,7 +219,7 @@ def test_a_vanished_tap_keeps_its_last_value(kernel, reader):
     assert value(sample, 0, 'net_received') == 60
 
 
-def test_a_tap_made_anew_counts_on(kernel, reader):
+def test_a_tap_made_again_counts_on(kernel, reader):
     vm = kernel.add_vm(1, nics=(tap('a'),))
     kernel.set_interfaces({'a': (100, 1000)})
     reader.read((vm,))

@@ -114,7 +114,7 @@ def test_a_restart_is_another_incarnation(driver, kernel, follow):
     )
 
 
-def test_reconciliation_finds_what_no_event_told(driver, kernel, follow):
+def test_reconciliation_finds_changes_without_events(driver, kernel, follow):
     found = follow(interval_s=0.05)
     assert found.wait_ready(30)
     driver.createXML(XML.format(name='a', uuid=ONE), 0)
@@ -369,7 +369,7 @@ def test_xml_is_read_once_per_incarnation_and_when_a_device_changed(
     assert eventually(lambda: readings == [0, 1])
 
 
-def test_an_error_nobody_expected_costs_the_others_nothing(
+def test_an_unexpected_error_costs_the_others_nothing(
     fake_libvirt, kernel, follow, caplog
 ):
     def explode():
@@ -387,7 +387,7 @@ def test_an_error_nobody_expected_costs_the_others_nothing(
     assert eventually(lambda: names(found) == ['a', 'b'])
 
 
-def test_the_inventory_outlives_an_error_nobody_expected(
+def test_the_inventory_outlives_an_unexpected_error(
     fake_libvirt, kernel, follow
 ):
     kernel.add_process(11, uuid=ONE)

@@ -71,7 +71,7 @@ def test_stall_is_the_total_of_some():
     assert kernel_text.stall_seconds(text) == 1.5
 
 
-def test_a_thread_waited_what_the_second_field_says():
+def test_the_second_field_is_the_wait_of_a_thread():
     assert kernel_text.waited_seconds(b'68072406 1500000000 1078\n') == 1.5
 
 

@@ -96,6 +96,26 @@ def test_a_slice_of_systemd_is_a_machine_partition(host):
     assert host.read().cpus == (4, 6)
 
 
+@pytest.mark.parametrize(
+    ('group', 'expected'),
+    [
+        ('machine/qemu-1-a.libvirt-qemu', (0,)),
+        (r'machine.slice/machine-qemu\x2d1\x2da.scope', (1,)),
+        ('machine/other', (1,)),
+    ],
+)
+def test_the_machine_partition_that_holds_vms_counts(host, group, expected):
+    host.write('unified/machine/cpuset.cpus.effective', '0\n')
+    host.write('unified/machine/memory.max', f'{512 * MIB}\n')
+    host.write('unified/machine.slice/cpuset.cpus.effective', '1\n')
+    host.write('unified/machine.slice/memory.max', f'{256 * MIB}\n')
+    host.write(f'unified/{group}/cgroup.procs', '')
+    found = host.read()
+    assert found.cpus == expected
+    smallest = 512 if expected == (0,) else 256
+    assert capacity(found, 'memory') == smallest * MIB
+
+
 def test_without_a_machine_partition_the_own_group_tells_the_cpus(host):
     host.write('cpuset/agent/cpuset.effective_cpus', '3\n')
     assert host.read().cpus == (3,)

@@ -145,7 +145,7 @@ def test_an_owner_id_that_nova_cannot_have_written_is_refused():
         parse.parse_domain(xml)
 
 
-def test_metadata_of_somebody_else_is_not_taken_for_novas():
+def test_foreign_metadata_is_not_taken_for_novas():
     xml = sample('nova').replace(
         'http://openstack.org/xmlns/libvirt/nova/1.1', 'http://else.where/'
     )
@@ -167,6 +167,6 @@ def test_an_operators_mapping_never_overrides_nova():
     assert parse.with_owner(vm, {vm.uuid: ('mallory', 'x')}) is vm
 
 
-def test_a_vm_that_nobody_claims_stays_unowned():
+def test_an_unclaimed_vm_stays_unowned():
     vm = parse.parse_domain(sample('no_metadata'))
     assert parse.with_owner(vm, {'other': ('bob', 'x')}) is vm

@@ -18,6 +18,8 @@ SERVICES = {
     'the cluster service': cluster.list_opts(),
 }
 MOST = {'a node': 23, 'nova-api': 2, 'the cluster service': 6}
+MOST_OPTIONS = 150
+"""By group and name, without those of the message driver."""
 
 UNITS = (
     r'\b(seconds|bytes|intervals|no unit|in quotas|number of|'
@@ -58,8 +60,17 @@ def test_few_options_are_for_everybody(service):
     assert 1 <= len(plain) <= MOST[service], plain
 
 
+def test_there_are_few_options():
+    driver = {
+        f'{group}.{opt.dest}'
+        for group, found in options.list_opts()
+        for opt in found
+    }
+    assert 100 <= len(OPTIONS.keys() - driver) <= MOST_OPTIONS
+
+
 @pytest.mark.parametrize('name', OPTIONS)
-def test_a_help_begins_with_what_it_is_about_and_says_when_to_set_it(name):
+def test_a_help_begins_with_its_subject_and_says_when_to_set_it(name):
     text = ' '.join(OPTIONS[name].help.split())
     assert text.endswith('.')
     assert text[0].isupper()

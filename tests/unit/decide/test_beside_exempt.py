@@ -43,7 +43,7 @@ def aimed(vms, due, capacity=1.0):
     return np.exp(log), np.bincount(user, got)
 
 
-def test_users_get_what_they_are_due_beside_an_exempt_vm():
+def test_users_get_their_due_beside_an_exempt_vm():
     weights, got = aimed(
         [(0, H, 1, True), (0, H, 1, False), (1, H, 1, False)], [0.5, 0.5]
     )
@@ -66,7 +66,7 @@ def test_users_lack_the_same_part_where_an_exempt_vm_has_too_much():
     assert got[1] == pytest.approx(2 * got[2], rel=1e-2)
 
 
-def test_a_user_who_wants_little_gets_it():
+def test_a_small_want_is_met():
     _, got = aimed(
         [(0, H, 1, True), (1, 0.1, 1, False), (2, H, 1, False)],
         [0.45, 0.1, 0.45],
@@ -74,7 +74,7 @@ def test_a_user_who_wants_little_gets_it():
     assert got == pytest.approx([0.45, 0.1, 0.45], abs=1e-3)
 
 
-def test_a_user_who_is_due_nothing_gets_next_to_nothing():
+def test_a_user_without_a_due_gets_next_to_nothing():
     weights, got = aimed(
         [(0, H, 1, True), (1, 0.0, 1, False), (2, H, 1, False)], [0.5, 0, 0.5]
     )

@@ -24,7 +24,7 @@ KNOB = allocation.Knob('a/1/1', CPU)
         (1024, None, True),
     ],
 )
-def test_only_what_differs_by_more_than_the_tolerance(
+def test_only_differences_beyond_the_tolerance_change(
     wanted, present, written
 ):
     held = {} if present is None else {KNOB: present}

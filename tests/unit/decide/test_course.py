@@ -72,7 +72,7 @@ def test_a_search_that_is_over_stays_while_next_to_nothing_changes():
     assert make.steps == [1]
 
 
-def test_a_search_goes_on_with_what_it_knows_while_that_is_alike():
+def test_a_search_goes_on_from_its_result_while_the_input_is_alike():
     make = Maker(is_over=False)
     first = follow(decide_foresight.Course(), known(), make)
     make.steps.clear()

@@ -57,7 +57,7 @@ amounts = st.floats(0.0, 4.0)
         max_size=8,
     )
 )
-def test_a_division_gives_away_what_there_was_and_nobody_too_much(rows):
+def test_a_division_gives_away_the_supply_and_no_user_too_much(rows):
     had, more, parts, vcpus = (
         np.array([row[place] for row in rows], float) for place in range(4)
     )

@@ -107,7 +107,7 @@ METRICS = {
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 def test_competing_users_are_equally_heavy(metric):
     known = make(metric, CLOUD, CPUS)
-    end = decide_foresight.end(known, RATIO)
+    end = decide_foresight.searched(known, RATIO).end
     assert end.short.all()
     assert end.sharpness == maxmin.SHARPEST
     got = divided(known, end)
@@ -127,7 +127,8 @@ def test_weighing_cells_ends_where_weighing_users_ends(name):
     assert known.weigh_users is not None
     of_cells = dataclasses.replace(known, weigh_users=None)
     one, other = (
-        decide_foresight.end(item, RATIO) for item in (known, of_cells)
+        decide_foresight.searched(item, RATIO).end
+        for item in (known, of_cells)
     )
     assert divided(known, one) == pytest.approx(
         divided(known, other), rel=0.02
@@ -142,21 +143,21 @@ def test_a_user_with_twice_the_quota_gets_twice_as_much():
     known = make(
         METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
     )
-    got = divided(known, decide_foresight.end(known, RATIO))
+    got = divided(known, decide_foresight.searched(known, RATIO).end)
     assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
 
 
 def test_where_all_are_always_alike_weights_are_neutral():
-    end = decide_foresight.end(
+    end = decide_foresight.searched(
         make(uniform.UniformMetric(), CLOUD, CPUS), RATIO
-    )
+    ).end
     assert end.log == pytest.approx(np.zeros(len(CLOUD)), abs=1e-9)
 
 
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 def test_weights_of_a_node_lie_around_neutral(metric):
     known = make(metric, CLOUD, CPUS)
-    log = decide_foresight.end(known, RATIO).log
+    log = decide_foresight.searched(known, RATIO).end.log
     for node in range(len(CPUS)):
         own = log[known.node == node]
         assert own.max() == pytest.approx(-own.min())
@@ -175,7 +176,7 @@ def test_in_several_calls_it_comes_to_the_same(metric, steps):
         found = decide_foresight.searched(known, RATIO, found, steps)
         calls += 1
     assert found.is_over
-    whole = decide_foresight.end(known, RATIO)
+    whole = decide_foresight.searched(known, RATIO).end
     assert found.end.sharpness == whole.sharpness
     assert found.end.log == pytest.approx(whole.log, abs=0.03)
 
@@ -207,7 +208,7 @@ def test_a_search_ends_although_users_come_and_go_at_each_call(metric, seed):
     while not found.is_over:
         found = decide_foresight.searched(known, RATIO, found, 10)
     got = divided(known, found.end)
-    best = divided(known, decide_foresight.end(known, RATIO))
+    best = divided(known, decide_foresight.searched(known, RATIO).end)
     assert np.abs(got - best).max() <= 0.1 * ONE
 
 
@@ -229,7 +230,7 @@ def test_a_coming_or_going_vm_is_foreseen_from_the_last_search(metric):
     known = make(metric, pairs, cpus)
     found = decide_foresight.searched(known, RATIO, before, 6)
     assert found.is_useful
-    whole = decide_foresight.end(known, RATIO)
+    whole = decide_foresight.searched(known, RATIO).end
     got, best = divided(known, found.end), divided(known, whole)
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
@@ -258,7 +259,7 @@ def test_a_search_that_finds_no_way_from_where_it_was_begins_again(
         found = decide_foresight.searched(known, RATIO, found, steps)
     assert found.is_over
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided(known, decide_foresight.end(known, RATIO))
+    best = divided(known, decide_foresight.searched(known, RATIO).end)
     assert divided(known, found.end) == pytest.approx(best, abs=0.05 * ONE)
 
 
@@ -273,7 +274,7 @@ def drawn(seed, nodes=12, users=30):
 
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
 @pytest.mark.parametrize('weighs', ['users', 'cells'])
-def test_a_user_who_stays_is_known_by_name_when_a_node_goes(metric, weighs):
+def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
     metric, pairs = METRICS[metric], drawn(3)
     other = {} if weighs == 'users' else {'weigh_users': None}
     hosts = [f'node{number:02d}' for number in range(12)]
@@ -314,7 +315,7 @@ def test_a_search_of_cells_is_no_begin_for_one_of_users():
 def test_a_node_that_lacks_a_part_of_one_vcpu_is_short(cpus):
     wanted = {(0, 0): cpus - 1.0, (0, 1): 1.2}
     known = make(dominant_share.DominantShareMetric(), wanted, [cpus])
-    assert decide_foresight.end(known, RATIO).short.all()
+    assert decide_foresight.searched(known, RATIO).end.short.all()
 
 
 def test_a_demand_is_unchanged_as_its_user_sees_it():
@@ -332,7 +333,7 @@ def test_a_node_with_plenty_counts_but_is_not_short():
         {(0, 0): 1, (1, 0): 4, (1, 1): 4},
         [4, 1],
     )
-    end = decide_foresight.end(known, RATIO)
+    end = decide_foresight.searched(known, RATIO).end
     assert end.short.tolist() == [False, True]
     # User 0 has a whole CPU there, and so the least weight here.
     assert end.log.tolist() == pytest.approx([0, -REACH / 2, REACH / 2])

@@ -30,12 +30,12 @@ def test_a_users_part_is_divided_in_proportion_to_preference():
     assert found[:3, 0] == pytest.approx([0.75, 1.5, 0.75])
 
 
-def test_users_who_prefer_nobody_keep_what_the_policy_gave():
+def test_users_without_preference_keep_weights_of_the_policy():
     found = divided([1, 1, 1, 0.3, 2.0], [1, 2, 1, 5, 5])
     assert found[3:, 0].tolist() == [0.3, 2.0]
 
 
-def test_sizes_count_so_that_kernel_units_are_what_is_divided():
+def test_sizes_count_so_that_kernel_units_are_divided():
     found = divided([1, 1], [1, 2], [4, 1], np.array([0, 0]))
     units = np.array([4, 1]) * found[:, 0]
     assert units.sum() == pytest.approx(5)

@@ -142,7 +142,7 @@ def test_memory_is_judged_as_agents_judge_it(stalls):
     )
 
 
-def test_nodes_are_judged_apart_and_only_what_is_asked_for():
+def test_nodes_are_judged_apart_and_only_for_given_controls():
     used = np.zeros((4, len(R)))
     used[:2, R.index('net_sent')] = 0.5
     load = load_of(used, node=[0, 0, 1, 1])

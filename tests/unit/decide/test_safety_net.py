@@ -116,7 +116,7 @@ def test_unfair_weights_that_are_better_than_none_stay():
     assert not any(each.neutral[0] for each in world.rounds(50))
 
 
-def test_a_wrong_view_is_found_by_what_users_have():
+def test_a_wrong_view_is_found_by_shares_of_users():
     """Weights as foresight gives them to somebody it believes to have plenty
     elsewhere, who has nothing there."""
     small, large = (0, 0, 0.3, 1), (0, 1, 4.0, 4)
@@ -158,7 +158,7 @@ def test_nodes_are_judged_apart():
     assert found.harmed.tolist() == [-1, 1]
 
 
-def test_a_vm_that_is_not_steered_counts_for_nobody():
+def test_an_unsteered_vm_counts_for_no_user():
     now = inverted().division()
     now = dataclasses.replace(now, counts=np.array([True, True, False]))
     assert now.gained() == pytest.approx([0, 0, 0])
@@ -219,7 +219,7 @@ amounts = st.floats(0.0, 4.0)
         max_size=8,
     )
 )
-def test_a_node_with_neutral_weights_does_no_harm_whatever_a_kernel_gives(
+def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
     rows,
 ):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 RULES = [
@@ -18,7 +19,7 @@ RULES = [
     )['groups']
     for rule in group['rules']
 ]
-METRICS = documented.entries((documented.PAGES / 'metrics.rst').read_text())
+METRICS = documented.entries(manual_fields.page_of_metrics())
 OF_SCRAPE = {'instance', 'job'}
 
 
@@ -27,7 +28,7 @@ def asked(rule):
 
 
 @pytest.mark.parametrize('rule', RULES, ids=lambda rule: rule['alert'])
-def test_a_rule_asks_for_what_agents_tell(rule):
+def test_a_rule_asks_for_metrics_of_agents(rule):
     assert asked(rule)
     assert set(asked(rule)) <= set(METRICS)
     labels = OF_SCRAPE.union(
@@ -47,6 +48,9 @@ def test_counters_are_asked_for_their_rise_and_gauges_are_not(rule):
 
 
 def test_the_page_lists_every_alert():
-    text = TOP.joinpath('doc/source/admin/watching.rst').read_text('utf-8')
+    page = TOP.joinpath('doc/source/admin/watching.rst').read_text('utf-8')
+    (place,) = re.findall(r'^\.\. alerts:: (\S+)$', page, re.MULTILINE)
+    text = manual_fields.load('alerts').text(place)
     listed = re.findall(r'^``(Fairness\w+)``$', text, re.MULTILINE)
     assert listed == [rule['alert'] for rule in RULES]
+    assert '{{' not in text

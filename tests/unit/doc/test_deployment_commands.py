@@ -33,7 +33,7 @@ def shown(program):
     )
 
 
-@pytest.mark.parametrize('line', shown('nova-fairness-status'))
+@pytest.mark.parametrize('line', shown('nova-fairness-status(?: .+)? upgrade'))
 def test_a_check_that_is_shown_says_all_it_looked_at(
     tmp_path, capsys, monkeypatch, line
 ):

@@ -9,7 +9,14 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
 ENTRY = re.compile(r'^:doc:`([\w-]+)`\n   \w.*', re.MULTILINE)
-FOLDERS = ('admin', 'cli', 'contributor', 'reference', 'user')
+FOLDERS = (
+    'admin',
+    'cli',
+    'contributor',
+    'evaluation',
+    'reference',
+    'user',
+)
 
 
 @pytest.mark.parametrize('folder', FOLDERS)

@@ -22,7 +22,7 @@ from tests.fixtures import benchmark
         'sizing',
     ],
 )
-def test_the_page_is_made_of_what_is_recorded(name):
+def test_the_page_is_made_of_records(name):
     page = benchmark.load(f'pages.{name}')
     assert page.PAGE.read_text() == page.recorded()
 
@@ -106,7 +106,7 @@ def test_a_simulated_month_is_recorded_to_be_quick_enough():
 
 
 @pytest.mark.parametrize('name', benchmark.load('pages.queue_orders').TABLES)
-def test_tables_of_orders_are_made_of_what_is_recorded(name):
+def test_tables_of_orders_are_made_of_records(name):
     page = benchmark.load('pages.queue_orders')
     text = (page.PAGES / f'{name}.inc').read_text()
     assert text == page.TABLES[name]()

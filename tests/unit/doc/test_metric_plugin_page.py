@@ -76,7 +76,7 @@ def run(package, *arguments):
 
 def test_page_shows_two_metrics_their_registration_and_their_tests():
     assert set(files()) == {
-        'campus_metrics/nobody.py',
+        'campus_metrics/equal.py',
         'campus_metrics/cpu_only.py',
         'pyproject.toml',
         'test_campus_metrics.py',
@@ -86,7 +86,7 @@ def test_page_shows_two_metrics_their_registration_and_their_tests():
 def test_metrics_of_the_page_are_found_by_their_names(package):
     done = run(package, '-c', LOAD)
     assert done.returncode == 0, done.stderr
-    assert 'NobodyMetric = Finds everybody equally heavy.' in done.stdout
+    assert 'EqualMetric = Finds everybody equally heavy.' in done.stdout
     assert 'CpuOnlyMetric = Compares users by the part' in done.stdout
     assert 'unusable' not in done.stdout
 

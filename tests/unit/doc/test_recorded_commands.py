@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What made a recorded result is a command that still exists."""
+"""What made a recorded result, or a claim, is a command that still exists."""
 
 import argparse
 import json
@@ -10,10 +10,12 @@ import sys
 import pytest
 
 from fairness_lab.cmd import lab
+from fairness_lab.cmd import sim
+from fairness_lab.evidence import claims
 from fairness_lab.scenario import programs
 from tests.fixtures import benchmark
 
-NAMES = {'python', 'nova-fairness-lab'}
+MAINS = {'nova-fairness-lab': lab.main, 'nova-fairness-sim': sim.main}
 
 
 def _commands(value):
@@ -29,7 +31,11 @@ def _commands(value):
 
 
 def _recorded():
-    found = set()
+    found = {
+        each.command
+        for each in claims.read().claims
+        if '-m pytest' not in each.command
+    }
     for path in benchmark.RESULTS.rglob('*.json'):
         found.update(_commands(json.loads(path.read_text())))
     return sorted(found)
@@ -51,7 +57,10 @@ def only_parsed(monkeypatch):
 
 
 def test_commands_are_recorded():
-    assert {shlex.split(command)[0] for command in _recorded()} == NAMES
+    assert {shlex.split(command)[0] for command in _recorded()} == {
+        'python',
+        *MAINS,
+    }
 
 
 @pytest.mark.parametrize('command', _recorded())
@@ -59,10 +68,11 @@ def test_a_recorded_command_is_still_understood(
     command, only_parsed, monkeypatch
 ):
     program, *arguments = shlex.split(command)
-    if program == 'nova-fairness-lab':
-        main = lab.main
-        assert arguments[1] in programs.LABORATORY.names()
+    if program in MAINS:
+        main = MAINS[program]
         monkeypatch.setattr(sys, 'argv', [program, *arguments])
+        if program == 'nova-fairness-lab':
+            assert arguments[1] in programs.LABORATORY.names()
     else:
         (option, name), rest = arguments[:2], arguments[2:]
         assert option == '-m'

@@ -98,7 +98,9 @@ def test_kills_of_the_real_cloud_are_told_as_recorded():
     assert found['not_as_it_should_be'] == []
     asked, gone = found['requests'], found['withdrawn']
     page = (TOP / 'doc/source/admin/queue.rst').read_text('utf-8')
-    told = re.search(r'Of the (\d+) requests in the.+\n(\d+) withdrawn', page)
+    told = re.search(
+        r'Of the (\d+) requests in the.+\n *(\d+) withdrawn', page
+    )
     assert told
     assert told.groups() == (str(asked), str(gone))
 

@@ -33,6 +33,7 @@ def test_all_commands_are_shown():
         'run',
         'compare',
         'sweep',
+        'reproduce',
         'cluster',
     }
 

@@ -1,55 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page of thresholds names each fraction of the code that judges."""
+"""Each fraction of the code that judges is on the page of thresholds."""
 
-import ast
-from collections.abc import Iterator
-import pathlib
-import re
+import pytest
 
-ROOT = pathlib.Path(__file__).parents[3]
-PAGE = ROOT / 'doc/source/contributor/thresholds.rst'
+from tests.fixtures import documented
+from tests.fixtures import manual_fields
+
+EXTENSION = manual_fields.load('fractions')
+PAGE = documented.PAGES.parent / 'contributor/thresholds.rst'
 ROOMS = ('measure', 'decide', 'shares', 'agent')
-ROW = re.compile(r'^   \* - ``([\w.]+)``\n     - ([\d.e+-]+)$', re.MULTILINE)
+FOUND = [each for room in ROOMS for each in EXTENSION.fractions(room)]
 
 
-def _fractions() -> Iterator[tuple[str, float]]:
-    """Name and value of each constant that is part of something."""
-    product = ROOT / 'nova_fairness'
-    for room in ROOMS:
-        for path in sorted((product / room).rglob('*.py')):
-            module = '.'.join(path.relative_to(product).with_suffix('').parts)
-            for name, value in _constants(path):
-                yield f'{module}.{name}', value
+def test_the_page_lists_the_fractions_of_each_folder_that_judges():
+    page = PAGE.read_text('utf-8')
+    assert [
+        room for room in ROOMS if f'fractions:: {room}\n' not in page
+    ] == []
 
 
-def _constants(path: pathlib.Path) -> Iterator[tuple[str, float]]:
-    for item in ast.parse(path.read_text()).body:
-        if isinstance(item, ast.Assign) and _is_arithmetic(item.value):
-            code = compile(ast.Expression(item.value), str(path), 'eval')
-            value, name = eval(code), ast.unparse(item.targets[0])
-            # Seconds are durations; what is tiny only guards a division.
-            is_part = isinstance(value, float) and 1e-5 < value < 2
-            if is_part and not name.endswith('_S'):
-                yield name, value
-
-
-def _is_arithmetic(value: ast.expr) -> bool:
-    allowed = ast.Constant | ast.BinOp | ast.UnaryOp | ast.operator
-    return all(
-        isinstance(node, allowed | ast.unaryop) for node in ast.walk(value)
+@pytest.mark.parametrize('each', FOUND, ids=lambda each: each.name)
+def test_the_page_has_a_text_for_each_fraction(each):
+    assert each.said.endswith('.') or each.said.endswith('...'), each
+    assert f'``{each.module}.{each.name}``' in EXTENSION.text(
+        each.module.partition('.')[0]
     )
 
 
-def test_the_page_has_each_fraction_with_its_value():
-    told = {name: float(value) for name, value in ROW.findall(_page())}
-    assert told == {name: float(f'{value:g}') for name, value in _fractions()}
-
-
-def test_the_page_names_each_fraction_once():
-    names = [name for name, _ in ROW.findall(_page())]
-    assert len(names) == len(set(names))
-
-
-def _page() -> str:
-    return PAGE.read_text()
+def test_seconds_and_guards_of_divisions_are_no_fractions():
+    names = {each.name for each in FOUND}
+    assert {'SHORT_CPUS', 'MARGIN'} <= names
+    assert not any(name.endswith('_S') for name in names)
+    assert '_NEXT_TO_NOTHING' not in names

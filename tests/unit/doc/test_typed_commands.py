@@ -54,12 +54,15 @@ TYPED = {
     r'nova-fairness-status .*': f'{DEBIAN}::the_package_replaces',
     r'nova-fairness-cluster drain': 'integration/cluster/test_taking_out.py::'
     'all_that_waits_is_started',
+    r'nova-fairness-cluster withdraw': 'unit/cmd/test_withdrawal.py::'
+    'hosts_are_opened',
     r'nova-fairness-cluster (new-key|reseal)': f'{COMMANDS}::keys_are_changed',
     r'nova-fairness-cluster upgrade': f'{COMMANDS}::tables_are_upgraded',
     r'nova-fairness-relay declare': f'{QUEUE}::all_is_declared',
     r'nova-fairness-relay remove': f'{QUEUE}::nothing_is_left',
     r'openstack fairness capacity show': f'{CLIENT}::the_room_there_is',
     r'openstack fairness limit .*': f'{CLIENT}::limits_are_seen_set',
+    r'openstack fairness order preview .*': f'{CLIENT}::an_order_is_previewed',
     r'openstack fairness request (list|show) .*': f'{NOVA}/test_queue.py::'
     'users_read_why_they_wait',
     r'openstack fairness request (cancel|release) .*': f'{CLIENT}::'

@@ -11,7 +11,7 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = TOP / 'doc' / 'source' / 'user' / 'waiting.rst'
 
 
-def test_the_page_says_of_each_reason_what_it_means():
+def test_the_page_explains_each_reason():
     text = PAGE.read_text('utf-8')
     told = re.findall(r'^``(\w+)``\n   \S', text, re.MULTILINE)
     assert sorted(told) == sorted(each.value for each in reason.Reason)

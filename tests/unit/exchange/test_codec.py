@@ -280,7 +280,7 @@ REFUSED = {
     'capacity that is huge': (
         build.message(capacity=[1e300] * COUNT),
         'bounds',
-        'n1 says .* is 1e.300; .*max_peer_capacity',
+        'n1 says .* is 1e.300; .*peer_capacity_file names no other',
     ),
     'capacity that is no float': (
         build.message(capacity=[HUGE] * COUNT),

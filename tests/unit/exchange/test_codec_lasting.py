@@ -94,7 +94,7 @@ def test_numbers_are_checked_against_the_capacity_that_lasts():
         codec.decode({**sent, 'desired': SET}, LIMITS, BEFORE)
 
 
-def test_nothing_is_kept_of_fields_that_nobody_reads():
+def test_nothing_is_kept_of_unread_fields():
     sent = next_one(desired={**SET, 'later': 'x' * 1000}, later=[0] * 1000)
     lasting = codec.decode(sent, LIMITS).lasting
     assert lasting.written == BEFORE.written

@@ -179,7 +179,7 @@ def test_an_epoch_is_made_after_that_of_the_store(state):
     assert shared.kept.epoch == 3
 
 
-def test_a_node_takes_over_what_the_store_has(state, file):
+def test_a_node_takes_over_the_choice_of_the_store(state, file):
     fresh = state(fake_store.FakeStore(SECOND))
     eventually(lambda: fresh.current() == SECOND)
     eventually(lambda: file.load() == SECOND)
@@ -336,9 +336,7 @@ def test_an_older_choice_of_the_store_is_not_taken_again(secured, signed):
     assert fresh.current() == signed(4)
 
 
-def test_a_peer_is_believed_what_was_signed_and_nothing_else(
-    secured, signed, caplog
-):
+def test_a_peer_is_believed_only_signed_choices(secured, signed, caplog):
     shared = fake_store.FakeStore()
     fresh = secured(shared, start=False)
     wrong = dataclasses.replace(signed(2), epoch=7)
@@ -375,7 +373,7 @@ def test_a_choice_from_before_keys_signed_counts_until_a_signed_one(
     eventually(lambda: shared.kept == signed(1))
 
 
-def test_a_revoked_controller_is_overruled_whatever_its_epoch(
+def test_a_revoked_controller_is_overruled_at_any_epoch(
     secured, signed, tmp_path
 ):
     fresh = secured(start=False)

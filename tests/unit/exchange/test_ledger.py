@@ -187,7 +187,7 @@ def test_a_refusal_is_shown_when_nothing_better_is_known():
     assert view(ledger, 99.0).left_out == {'n1': 'refused: too large'}
 
 
-def test_a_refusal_of_nobody_is_not_remembered():
+def test_a_refusal_without_a_name_is_not_remembered():
     ledger = make()
     ledger.refused('', 'refused: no host', 0.0)
     assert ledger.hosts == 0
@@ -302,7 +302,7 @@ def broken(place, value, **changes):
     return {**sent, 'table': numbers.tobytes()}
 
 
-def test_numbers_wait_until_somebody_wants_to_see_them(node):
+def test_numbers_wait_until_they_are_read(node):
     node.hear(message(), message(sequence=2, table=build.table('anna', 'zoe')))
     assert node.count('accepted') == 1
     news = build.table('anna', 'zoe', heaviness=0.25, part=0.2)

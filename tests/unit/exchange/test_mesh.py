@@ -205,9 +205,7 @@ def test_a_lie_about_capacity_is_left_out_and_visible(node):
     assert 'capacity of cpu_time is 1e+30' in left_out['n2']
 
 
-def test_a_host_may_claim_what_is_configured_for_it_and_no_more(
-    node, tmp_path
-):
+def test_a_host_may_claim_its_configured_capacity_and_not_more(node, tmp_path):
     small = np.full(len(build.RESOURCES), 50.0)
     exchange = node(
         'n1',
@@ -264,7 +262,7 @@ def test_gossip_of_a_node_counts_less_than_the_store(
 
 
 @pytest.mark.parametrize('hangs', [True, False], ids=['hangs', 'fails'])
-def test_a_broker_that_is_away_delays_nobody(
+def test_an_absent_broker_delays_no_caller(
     node, transport, hangs, monkeypatch
 ):
     monkeypatch.setattr(report_server, '_RETRY_S', 0.01)
@@ -360,7 +358,7 @@ def noted(caplog):
     return note
 
 
-def test_only_what_changed_is_said(noted):
+def test_only_changes_are_sent(noted):
     assert noted(view('n1')) == ['In view: n1']
     assert noted(view('n1')) == []
     assert noted(view('n1', n2='silent for 31 s')) == [

@@ -103,7 +103,7 @@ def test_reports_of_another_metric_are_left_out():
 
 
 @pytest.mark.parametrize('name', METRICS)
-def test_cells_weigh_what_the_agent_finds_when_they_use_that(name):
+def test_the_weight_of_cells_equals_the_agents_for_the_same_use(name):
     """One VM for each cell: the same numbers as in a round."""
     metric = METRICS[name]
     used = np.array([R.vector(cpu_time=n, memory=100.0) for n in (8, 2, 9)])
@@ -184,7 +184,7 @@ def test_a_user_without_grades_has_as_many_vcpus_as_are_wanted():
     assert made.wanted.tolist() == [25]
 
 
-def test_a_user_who_wants_nothing_has_a_row_too():
+def test_a_user_without_wants_has_a_row_too():
     empty = np.zeros((2, 2 * report_model.GRADES))
     empty[0, 0] = 3
     made = measure_foresight.demand(np.zeros(2), np.ones(2), empty)
@@ -230,7 +230,7 @@ amounts = strategies.floats(0, 1e6)
         max_size=5,
     )
 )
-def test_every_cell_wants_what_it_wants(drawn):
+def test_wants_of_cells_add_up_to_those_of_vms(drawn):
     wanted = np.array([item[0] for item in drawn])
     grades = np.array([np.array(item[1]).T.reshape(-1) for item in drawn])
     made = measure_foresight.demand(wanted, np.ones(len(drawn)), grades)
@@ -252,7 +252,7 @@ def test_grades_of_reports_become_knowledge():
     assert made.demand.wanted == pytest.approx([9])
 
 
-def test_a_node_without_cpu_time_makes_nobody_strange():
+def test_a_node_without_cpu_time_keeps_numbers_finite_and_positive():
     empty = build.node_report(
         'n2', {'anna': user(0)}, metric='DominantShareMetric', memory=1000.0
     )
@@ -263,7 +263,7 @@ def test_a_node_without_cpu_time_makes_nobody_strange():
 
 
 @pytest.mark.parametrize('name', METRICS)
-def test_users_weigh_what_their_cells_weigh(name):
+def test_the_weight_of_users_equals_that_of_their_cells(name):
     """Metrics that look at sums alone are asked for users at once."""
     made = knowledge(
         report('n1', {'anna': user(8, 8), 'zoe': user(2, 2)}, metric=name),

@@ -46,7 +46,7 @@ def test_a_vm_that_always_works_a_little_is_busy_at_the_end_of_the_hour():
     assert found.since == now
 
 
-def test_out_of_sight_for_more_than_an_hour_begins_anew():
+def test_an_hour_out_of_sight_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
     near = found.after(idleness.VmWork(), now + HOUR_S, LIMITS)
     assert near.since == 1000.0
@@ -54,7 +54,7 @@ def test_out_of_sight_for_more_than_an_hour_begins_anew():
     assert far.since == now + HOUR_S + 1
 
 
-def test_a_clock_that_goes_back_begins_anew():
+def test_a_clock_that_goes_back_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
     assert found.after(idleness.VmWork(), now - 1, LIMITS).since == now - 1
 

@@ -122,7 +122,9 @@ HONOURS = [
 
 
 @pytest.mark.parametrize(('device', 'file', 'expected'), HONOURS)
-def test_which_device_keeps_the_weights_of_which_file(device, file, expected):
+def test_the_device_that_keeps_the_weights_of_a_file_is_found(
+    device, file, expected
+):
     assert model.honours(device, file) is expected
 
 

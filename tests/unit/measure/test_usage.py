@@ -165,7 +165,7 @@ def test_new_incarnation_of_a_vm_inherits_nothing():
     assert not got.amounts.any()
 
 
-def test_rows_follow_the_later_reading_whatever_the_earlier_order():
+def test_rows_follow_the_later_reading_after_any_order():
     got = between(
         build.reading(0.0, [(B, {'disk_read': 5}), (A, {'disk_read': 1})]),
         build.reading(10.0, [(A, {'disk_read': 2}), (B, {'disk_read': 9})]),

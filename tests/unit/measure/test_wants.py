@@ -98,7 +98,7 @@ def test_where_kernels_do_not_tell_a_full_node_leaves_wishes():
     assert wanted == [20.0, 9.6, 0.05]
 
 
-def test_an_interval_tells_of_what_runs_in_parts_of_a_cpu():
+def test_an_interval_tells_threads_with_parts_of_a_cpu():
     vms = (
         build.vm('a'),
         dataclasses.replace(build.vm('b'), paused=True),

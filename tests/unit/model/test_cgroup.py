@@ -52,6 +52,13 @@ def test_a_group_with_a_colon_in_its_name_is_kept_whole():
             '/machine.slice/machine-qemu\\x2d1\\x2da.scope/libvirt/emulator',
             '/machine.slice/machine-qemu\\x2d1\\x2da.scope',
         ),
+        # Memory and blkio of v1 have no groups of threads.
+        (
+            '/machine.slice/machine-qemu\\x2d1\\x2da.scope/libvirt',
+            '/machine.slice/machine-qemu\\x2d1\\x2da.scope',
+        ),
+        ('/system.slice/libvirt', '/system.slice/libvirt'),
+        ('/libvirt', '/libvirt'),
         ('/emulator', '/'),
         ('/', '/'),
     ],
@@ -164,7 +171,7 @@ def test_there_is_no_group_beyond_the_root_or_beside_the_way(
     'name',
     [' ', '\t', '\n', '\\', '#', ' - ', '\\040', '\x85', '\u2028', '\xa0'],
 )
-def test_a_mount_is_where_it_is_whatever_its_path_holds(name):
+def test_a_mount_is_found_with_any_characters_in_its_path(name):
     where = f'/cg{name}x'
     told = ''.join(
         f'\\{ord(sign):03o}' if sign in ' \t\n\\#' else sign for sign in where

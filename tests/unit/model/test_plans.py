@@ -22,7 +22,9 @@ def test_a_plan_goes_from_a_proposal_to_its_end():
             5.0, C.OPERATOR, 'why',
         )  # fmt: skip
     assert {each.state for each in plan.moves} == {plans.MoveState.SKIPPED}
-    with pytest.raises(exception.IllegalStep, match='plan that is done'):
+    with pytest.raises(
+        exception.IllegalStep, match='this plan is done already'
+    ):
         plan.stepped(E.STOP, 6.0, C.OPERATOR)
 
 
@@ -50,7 +52,7 @@ def test_a_begun_move_goes_on_when_its_plan_ends_and_others_are_skipped(event):
     assert arrived.is_open
 
 
-def test_a_plan_that_moved_nobody_is_closed_when_it_ends():
+def test_a_plan_without_moves_is_closed_when_it_ends():
     plan = store_contract.make_plan()
     assert plan.is_open
     assert not plan.stepped(E.EXPIRE, 4.0, C.LATE).is_open
@@ -65,5 +67,7 @@ def test_a_move_is_asked_for_again_only_after_a_proof():
     assert (back.state, back.ended_at) == (plans.MoveState.PENDING, None)
     failed = moving.stepped(M.FAIL, 5.0, C.MIGRATION_FAILED, 'no')
     assert (failed.asked_at, failed.ended_at) == (3.0, 5.0)
-    with pytest.raises(exception.IllegalStep, match='move that is failed'):
+    with pytest.raises(
+        exception.IllegalStep, match='this move is failed already'
+    ):
         failed.stepped(M.ASK, 6.0, C.ASKED)

@@ -21,12 +21,9 @@ def told(position, why, **factors):
     return queue.summary(REQUEST, why, place)
 
 
-def test_a_summary_has_use_place_and_what_is_missing():
+def test_a_summary_has_use_place_and_missing_resources():
     assert told(5, NO_ROOM, project_use=3.12, user_use=0.5, other=9.0) == [
-        (
-            'Project physics has used 3.1 times its share, user ann 0.50'
-            ' times theirs.'
-        ),
+        'Its project has used 312% of its share, its user 50% of theirs.',
         '4 requests are before it.',
         '6 VCPU are missing.',
         'A server needs 8 VCPU, the host that comes closest has 2 left.',

@@ -32,6 +32,41 @@ def test_numbers_come_in_their_order():
 
 
 @pytest.mark.parametrize(
+    ('token', 'numbers', 'said'),
+    [
+        (
+            R.SHARED_PART_TAKEN,
+            {'asked': 1, 'free': 0, 'shared': 10},
+            'it needs 1 VCPU of what all projects share: 0 of 10 are free',
+        ),
+        (
+            R.ROOM_IS_MADE,
+            {'servers': 1},
+            'room is reserved for it: it starts after 1 server made room',
+        ),
+        (
+            R.ROOM_IS_MADE,
+            {'servers': 11},
+            'room is reserved for it: it starts after 11 servers made room',
+        ),
+        (
+            R.TOO_LARGE,
+            {'asked': 4, 'most': 1},
+            (
+                'a server needs 4 VCPU, and no host gives one server more'
+                ' than 1, even when it is empty'
+            ),
+        ),
+    ],
+)
+def test_sentences_name_amounts_and_use_the_singular(token, numbers, said):
+    subject = '' if token is R.ROOM_IS_MADE else 'VCPU'
+    why = reason.why(token, subject, **numbers)
+    assert why.sentence == said
+    assert reason.told(why, A.OWNER, OWN).sentence == said
+
+
+@pytest.mark.parametrize(
     'numbers', [{}, {'asked': 1}, {'asked': 1, 'free': 2, 'more': 3}]
 )
 def test_numbers_of_another_reason_are_refused(numbers):
@@ -141,6 +176,7 @@ def test_nothing_else_tells_whole_sentences():
         'nova_fairness/model/reason.py': 1,
         'nova_fairness/cluster/eviction/evictor.py': 1,
         'nova_fairness/cluster/eviction/at_risk.py': 1,
+        'nova_fairness/cluster/admission/dispatcher.py': 2,
         'nova_fairness/cmd/cluster.py': 1,
         # An operator's release that is refused.
         'nova_fairness/cluster/admission/interventions.py': 1,

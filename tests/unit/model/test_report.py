@@ -32,7 +32,7 @@ def test_a_table_reads_like_the_mapping_it_was_made_of():
 
 
 @pytest.mark.parametrize('user', ['', 'a', 'barbara', 'zz'])
-def test_a_user_who_is_not_there_is_missing(user):
+def test_an_absent_user_is_missing(user):
     table = report.UserTable.of(PLAIN)
     assert user not in table
     with pytest.raises(KeyError):
@@ -44,5 +44,5 @@ def test_a_table_stays_as_it_is():
     assert report.UserTable.of(table) is table
 
 
-def test_a_table_of_nobody_has_the_width_of_the_resources():
+def test_an_empty_table_has_the_width_of_the_resources():
     assert report.UserTable.of({}).usage.shape == (0, WIDTH)

@@ -2,6 +2,7 @@
 
 """Whether an agent is a service of Nova."""
 
+import importlib.metadata
 import importlib.util
 
 import pytest
@@ -50,3 +51,14 @@ def test_without_nova_the_extra_is_named(without_nova, nova_conf):
     assert 'nova-fairness[nova]' in why_not
     with pytest.raises(exception.ConfigurationError, match=r'\[nova\]'):
         presence.wanted(presence.ON, [nova_conf])
+
+
+@pytest.mark.parametrize(
+    ('version', 'fault'),
+    [('31.3.1', True), ('33.0.2', True), ('34.0.0', False), ('35.1', False)],
+)
+def test_an_older_release_is_refused(nova_conf, monkeypatch, version, fault):
+    monkeypatch.setattr(importlib.metadata, 'version', lambda name: version)
+    wanted, why_not = presence.wanted(presence.AUTO, [nova_conf])
+    assert wanted != fault
+    assert (f'Nova {version} is not supported' in why_not) == fault

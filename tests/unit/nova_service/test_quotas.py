@@ -86,7 +86,7 @@ def test_an_unknown_user_or_project_has_no_weight():
     assert made.of_user('gone') is None
 
 
-def test_a_user_whom_keystone_does_not_find_has_no_weight():
+def test_a_user_unknown_to_keystone_has_no_weight():
     made = weights({})
 
     def find_nobody(url, params):

@@ -158,7 +158,7 @@ def test_a_row_of_an_older_nova_is_brought_up_to_date(conductor, reporter):
         oslo_messaging.RemoteError('ValueError', 'nova-fairness is invalid'),
     ],
 )
-def test_a_row_is_removed_whatever_nova_says_afterwards(
+def test_a_row_is_removed_despite_later_answers_of_nova(
     conductor, reporter, answer
 ):
     assert not reporter.remove()

@@ -29,7 +29,7 @@ def test_a_domain_is_looked_at_again_when_its_owner_is_known():
         nova.stop()
 
 
-def test_without_a_source_nobody_is_weighed():
+def test_without_a_source_no_user_has_a_weight():
     nova = service.NovaService(None, lambda uuid: None)
     assert nova.weights(['ann']) == {}
 

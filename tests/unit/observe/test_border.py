@@ -11,8 +11,9 @@ from nova_fairness.observe import notices
 from nova_fairness.observe import queue
 from tests.fixtures import border as border_fixture
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 
-PAGE = documented.PAGES / 'notifications-hosts.rst'
+PAGE = 'notifications-hosts.rst'
 
 
 def told(event):
@@ -23,7 +24,7 @@ def told(event):
 
 
 def test_the_page_names_every_event_and_every_field():
-    page = PAGE.read_text('utf-8')
+    page = manual_fields.page_with_schemas(PAGE)
     said = re.findall(r'^``(fairness\.host\.\w+)``$', page, re.MULTILINE)
     found = [told(event) for event in border_module.HostEvent]
     assert sorted(said) == sorted(each.event for each in found)

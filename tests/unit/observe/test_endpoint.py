@@ -41,7 +41,7 @@ def ask(served, method='GET', path='/metrics', body=None):
         connection.close()
 
 
-def test_clients_that_say_nothing_delay_nobody_and_are_left(served, capfd):
+def test_silent_clients_delay_no_other_and_are_left(served, capfd):
     waiting = silent(served, 50)
     try:
         status, body = ask(served)

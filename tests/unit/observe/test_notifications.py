@@ -43,7 +43,7 @@ ON = '[oslo_messaging_notifications]\ndriver = {}\n'
 
 
 @pytest.mark.parametrize('text', ['', ON.format('noop'), ON.format('')])
-def test_none_are_sent_unless_somebody_says_how(conf, host, text):
+def test_no_notifications_are_sent_without_a_driver(conf, host, text):
     made = notifications.connect(conf(text))
     assert type(made) is notifications.Notifying
     made.start()
@@ -154,9 +154,7 @@ def test_posted_events_are_sent_in_order(broker):
     assert made.statistics() == {'sent': 5, 'dropped': 0}
 
 
-def test_a_broker_that_does_not_answer_costs_only_what_is_too_many(
-    broker, caplog
-):
+def test_a_silent_broker_costs_only_surplus_notifications(broker, caplog):
     made = notifications.Postman(broker.send, 3)
     made.start()
     made.post(some(1))

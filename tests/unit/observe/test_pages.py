@@ -3,7 +3,6 @@
 """The reference pages name every metric and every key that there is."""
 
 import dataclasses
-import re
 
 from prometheus_client import parser
 import pytest
@@ -15,6 +14,7 @@ from nova_fairness.observe import metrics
 from nova_fairness.observe import queue
 from nova_fairness.observe import record
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 from tests.unit.agent import fake_host
 from tests.unit.observe import test_queue
 
@@ -40,7 +40,7 @@ KEYS_OF_MAPS = {
 
 
 def entries(name):
-    return documented.entries((PAGES / name).read_text())
+    return documented.entries(manual_fields.page_with_schemas(name))
 
 
 @pytest.fixture
@@ -102,7 +102,9 @@ def _scraped(collector):
 
 def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
     said = {}
-    for name, text in entries('metrics.rst').items():
+    for name, text in documented.entries(
+        manual_fields.page_of_metrics()
+    ).items():
         kind, _, labels = text.partition('; ')
         said[name] = (kind, frozenset(filter(None, labels.split(', '))))
     assert said == exported(done)
@@ -117,20 +119,8 @@ def test_no_gauge_has_the_name_of_a_part_of_something_else(done):
         assert not name.endswith(of_histograms), name
 
 
-def test_the_page_for_watching_lists_every_metric(done):
-    text = (PAGES.parent / 'admin/watching.rst').read_text('utf-8')
-    names = re.findall(r'^``(\w+)``  +\w', text, re.MULTILINE)
-    # The process tells about itself what every Prometheus client tells.
-    own = {
-        name.removeprefix('nova_fairness_')
-        for name in exported(done)
-        if '_process_' not in name
-    }
-    assert sorted(names) == sorted(own)
-
-
 def test_the_page_of_metrics_names_no_metric_twice():
-    names = list(entries('metrics.rst'))
+    names = list(documented.entries(manual_fields.page_of_metrics()))
     assert len(names) == len(set(names))
 
 
@@ -160,7 +150,7 @@ def test_the_page_of_the_record_names_every_field_with_its_type(done):
 
 def test_a_key_that_is_not_always_there_is_marked(tmp_path):
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
-    page = (PAGES / 'record.rst').read_text()
+    page = manual_fields.page_with_schemas('record.rst')
     first = dict(fields(record.as_json(host.rounds(1))))
     second = dict(fields(record.as_json(host.rounds(1))))
     for path in entries('record.rst'):

@@ -11,9 +11,10 @@ from nova_fairness.observe import notices
 from nova_fairness.observe import plans
 from nova_fairness.observe import queue
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 from tests.fixtures import store_contract
 
-PAGE = documented.PAGES / 'notifications-plans.rst'
+PAGE = 'notifications-plans.rst'
 PLAN = store_contract.make_plan()
 M, C = model.MoveEvent, model.PlanCause
 
@@ -37,7 +38,7 @@ def told():
 
 
 def test_the_page_names_every_event_and_every_field():
-    page = PAGE.read_text('utf-8')
+    page = manual_fields.page_with_schemas(PAGE)
     said = re.findall(
         r'^``(fairness\.plan(?:_move)?\.\w+)``$', page, re.MULTILINE
     )

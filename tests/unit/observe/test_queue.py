@@ -16,9 +16,10 @@ from nova_fairness.observe import notices
 from nova_fairness.observe import plans
 from nova_fairness.observe import queue
 from tests.fixtures import documented
+from tests.fixtures import manual_fields
 from tests.fixtures import small_cloud
 
-PAGE = documented.PAGES / 'notifications-requests.rst'
+PAGE = 'notifications-requests.rst'
 WHY = reason.why(reason.Reason.NO_ROOM, 'VCPU', asked=8, free=2)
 SEEN = queue_model.Queue(
     failures={'request': 2},
@@ -53,7 +54,7 @@ def told(state):
 
 
 def test_the_page_names_every_event_and_every_field():
-    page = PAGE.read_text('utf-8')
+    page = manual_fields.page_with_schemas(PAGE)
     found = [each for each in map(told, request.State) if each]
     said = re.findall(r'^``(fairness\.request\.\w+)``$', page, re.MULTILINE)
     assert [each.event for each in found] == [
@@ -76,13 +77,14 @@ def test_the_page_names_every_metric():
         lambda: SEEN, lambda: ({'held': 1}, True), lambda: BORDER
     )
     names = [
-        each.name.removeprefix('nova_fairness_')
-        + ('_total' if each.type == 'counter' else '')
+        each.name + ('_total' if each.type == 'counter' else '')
         for each in collector.collect()
     ]
-    page = (documented.PAGES.parent / 'admin/watching.rst').read_text('utf-8')
+    page = manual_fields.page_of_metrics()
     rows = re.findall(
-        r'^``((?:queue|relay|partition)_\w+)``  ', page, re.MULTILINE
+        r'^``(nova_fairness_(?:queue|relay|partition)_\w+)`` \(',
+        page,
+        re.MULTILINE,
     )
     assert sorted(rows) == sorted(names)
 

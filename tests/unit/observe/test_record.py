@@ -28,7 +28,7 @@ def host(tmp_path):
     )
 
 
-def test_a_round_is_recorded_with_what_is_needed_to_check_it(host):
+def test_a_round_is_recorded_with_all_inputs_of_a_check(host):
     entry = record.as_json(host.rounds(3))
     assert entry['version'] == 1
     assert entry['round'] == 3
@@ -140,7 +140,7 @@ def get(made, path):
         return answer.read().decode()
 
 
-def test_the_endpoint_serves_what_prometheus_can_parse(host, served):
+def test_the_endpoint_serves_the_format_of_prometheus(host, served):
     made, collector = served
     collector.add(host.rounds(3))
     names = {
@@ -160,7 +160,7 @@ def test_the_endpoint_serves_the_status(host, served):
 
 
 @pytest.mark.parametrize(('path', 'code'), [('/status', 503), ('/', 404)])
-def test_the_endpoint_says_what_it_cannot_serve(served, path, code):
+def test_the_endpoint_names_paths_it_cannot_serve(served, path, code):
     with pytest.raises(urllib.error.HTTPError) as caught:
         get(served[0], path)
     assert caught.value.code == code

@@ -22,7 +22,7 @@ def test_the_driver_is_found_by_its_entry_point():
     transport.cleanup()
 
 
-def test_a_query_that_nobody_knows_is_refused():
+def test_an_unknown_query_is_refused():
     with pytest.raises(oslo_messaging.InvalidTransportURL):
         oslo_messaging.get_rpc_transport(
             cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecrue=true'

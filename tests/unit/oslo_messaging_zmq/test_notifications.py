@@ -34,7 +34,7 @@ def test_a_notification_is_read_as_it_was_written():
     assert store.decode(text, LIMIT) == (ctxt, message)
 
 
-def test_objects_become_what_json_has():
+def test_objects_become_types_of_json():
     name = uuid.uuid4()
     moment = dt.datetime(2030, 1, 2, tzinfo=dt.UTC)
     text = store.encode({}, {'id': name, 'at': moment})
@@ -171,7 +171,7 @@ def test_no_more_is_asked_for_than_the_batch_lacks():
     assert consumer.wanted[:3] == [3, 2, 1]
 
 
-def test_a_batch_is_not_larger_than_what_may_be_open():
+def test_a_batch_is_not_larger_than_the_limit_of_open_messages():
     listener = notification_listener.NotificationListener(
         FakeConsumer(), 1000, None
     )

@@ -59,7 +59,7 @@ def test_a_message_is_in_work_until_it_is_answered(scene):
     assert len(scene.answers) == 1
 
 
-def test_a_message_that_nobody_keeps_is_in_work_no_more(scene):
+def test_a_dropped_message_is_no_longer_in_work(scene):
     scene.message()
     gc.collect()
     assert scene.credit.left() == 4
@@ -149,7 +149,7 @@ def test_a_peer_that_keeps_to_the_rate_is_never_refused(clock):
         clock.now_s += 0.2
 
 
-def test_one_peer_does_not_use_up_what_another_may_send(clock):
+def test_one_peer_does_not_use_up_the_limit_of_another(clock):
     made = port.Limiter(5.0, clock)
     admitted(made, 'n1', 1000)
     assert admitted(made, b'p1', 1000) == 50
@@ -161,7 +161,7 @@ def test_large_messages_count_more(clock):
     assert admitted(made, 'n1', 1000) == 4
 
 
-def test_one_message_above_all_bounds_is_taken_of_who_was_quiet(clock):
+def test_one_message_above_all_bounds_is_taken_of_a_quiet_peer(clock):
     made = port.Limiter(0.01, clock)
     assert admitted(made, 'n1', 3, size=8 * 2**20) == 1
     clock.now_s += 100.0

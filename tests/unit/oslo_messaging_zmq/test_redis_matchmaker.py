@@ -127,7 +127,7 @@ def listing_of(*peers):
     return listing
 
 
-def test_a_listing_is_sorted_and_says_what_it_does_not_know():
+def test_a_listing_is_sorted_and_names_its_gaps():
     one, two = peer(1), peer(2)
     listing = listing_of(two, one)
     assert listing.peers == (one, two)
@@ -178,7 +178,7 @@ def test_after_a_loss_listeners_are_kept_until_they_are_back_or_too_late():
     assert not listing.keeps
 
 
-def test_after_a_loss_a_listener_that_is_new_replaces_what_was_kept():
+def test_after_a_loss_a_new_listener_replaces_kept_ones():
     listing = listing_of(peer(1))
     moved = peer(1, rpc='tcp://10.0.0.2:1', generation=8)
     listing.update(members(moved, epoch='other'), found(moved), 1.0, 10.0)
@@ -207,7 +207,7 @@ def test_a_listener_that_left_while_it_was_announced_is_withdrawn():
     assert known.take_leaving() == [peer(1)]
 
 
-def test_topics_that_nobody_asks_for_are_forgotten():
+def test_unused_topics_are_forgotten():
     known = knowledge.SharedKnowledge()
     listing = known.use(('nova', 'compute'))
     assert known.listings_in_use(listing.used_s + 10, 20)
@@ -422,7 +422,7 @@ def test_the_text_of_an_error_holds_no_password(error, expected):
     assert client.explain(error, PLACE) == expected
 
 
-def test_the_fake_does_what_the_contract_says():
+def test_the_fake_keeps_the_contract():
     book = fake_matchmaker.FakeBook()
     mine = fake_matchmaker.FakeMatchmaker(book)
     yours = fake_matchmaker.FakeMatchmaker(book)

@@ -79,7 +79,7 @@ def test_members_that_are_down_are_passed_over_while_others_are_up(matches):
     assert is_strict_turn(chosen(made, 6), 'abc')
 
 
-def test_if_all_are_down_they_are_looked_up_and_nobody_gets_it(matches):
+def test_if_all_are_down_they_are_looked_up_and_none_gets_it(matches):
     made, connections = chooser(matches, peer('a'), a=False)
     before = matches.look_ups
     assert chosen(made, 1) == [None]
@@ -104,7 +104,7 @@ def test_a_listener_that_refused_is_avoided(matches):
     assert chosen(made, 1, avoid={'a', 'b'}) == [None]
 
 
-def test_waiting_ends_with_the_deadline_or_with_somebody(matches):
+def test_waiting_ends_with_the_deadline_or_with_a_listener(matches):
     made, _ = chooser(matches)
     assert made.wait(('x', 't', ''), time.monotonic() + 0.05) is None
     assert matches.look_ups >= 2

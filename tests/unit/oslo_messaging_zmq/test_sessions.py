@@ -96,7 +96,7 @@ def test_connections_of_other_addresses_are_not_meant(kernel, table):
     assert kernel.ended == [6]
 
 
-def test_an_address_nobody_has_means_all(kernel, table):
+def test_an_unknown_address_means_all(kernel, table):
     accept(kernel, table, 5, address='fe80::1%2')
     table.admit('a', 'fe80::1')
     table.withdraw(good_but('a'))

@@ -30,7 +30,7 @@ def test_a_signature_is_that_of_rfc_8032():
 
 
 @hypothesis.given(strategies.binary(), strategies.binary())
-def test_a_signature_is_for_what_was_signed(message, other):
+def test_a_signature_is_for_the_signed_text_only(message, other):
     signature = signing.sign(SECRET, message)
     assert len(signature) == signing.LENGTH
     assert signing.is_signed(PUBLIC, message, signature)

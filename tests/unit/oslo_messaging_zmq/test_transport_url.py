@@ -109,7 +109,7 @@ def test_every_documented_form_is_understood(text, expected):
         ),
     ],
 )
-def test_every_other_form_is_refused_with_what_was_expected(text, expected):
+def test_every_other_form_is_refused_with_the_expected_one(text, expected):
     with pytest.raises(oslo_messaging.InvalidTransportURL) as caught:
         parse(text)
     assert expected in str(caught.value)

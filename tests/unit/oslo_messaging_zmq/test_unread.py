@@ -86,7 +86,7 @@ def test_small_frames_give_no_credit(kernel):
     assert kernel.unread.end() == {'evil': MOST + 1}
 
 
-def test_a_descriptor_that_means_another_connection_begins_anew(kernel):
+def test_a_descriptor_of_another_connection_begins_at_zero(kernel):
     kernel.opened(3, 'first')
     kernel.took(3, 50)
     kernel.received[3], kernel.cookies[3] = 5 * MOST, 77

@@ -118,7 +118,7 @@ def test_traits_of_the_policy_of_threads_do_not_count_for_the_fallback():
     assert placed([marked, new], [ask('r', demand=wanted)]) == {}
 
 
-def test_the_way_is_that_of_which_all_hosts_hold_enough():
+def test_the_chosen_alternative_fits_on_all_hosts():
     # Neither has room now. Two servers never fit on dedicated CPUs.
     hosts = [
         host('a', vcpu=8, used_vcpu=1),
@@ -194,7 +194,7 @@ def test_a_host_that_is_down_has_its_classes():
     assert made.waiting['r'].why.reason is R.TOO_LARGE
 
 
-def test_limits_hold_also_for_what_is_left_to_nova():
+def test_limits_hold_also_for_requests_left_to_nova():
     limits = {'p': cluster.Limits({}, {'MEMORY_MB': 50})}
     used = {'p': np.zeros(3, np.int64)}
     made = planned(

@@ -14,6 +14,7 @@ from nova_fairness.model import cast
 from nova_fairness.relay import jobs
 from nova_fairness.relay import link
 from nova_fairness.relay import topology
+from tests.fixtures import patience
 
 PLACES = topology.Places()
 
@@ -98,6 +99,22 @@ def test_a_message_that_is_to_wait_is_not_lost_when_its_queue_is_gone():
         sorted_by(delivery(), heard=False)
 
 
+@pytest.mark.parametrize('away', [False, True])
+def test_a_forged_hint_of_nova_reaches_neither_queue_nor_conductor(
+    away, caplog
+):
+    hints = {'_nova_check_type': ['rebuild'], 'group': ['g']}
+    spec = {'nova_object.data': {'scheduler_hints': hints}}
+    bodies = []
+    found = FakeLink()
+    found.publish = lambda _, given, *_more: bodies.append(given.body)
+    job = jobs.Sorter('', PLACES, threading.Event(), is_open=lambda: away)
+    job.do(found, delivery(args={'request_specs': [spec]}))
+    assert '_nova_check_type' not in bodies[0].decode()
+    assert '"group' in json.loads(bodies[0])['oslo.message']
+    assert 'message u1: server' in caplog.text
+
+
 def test_a_message_without_a_listener_is_dropped_as_without_the_relay():
     assert len(sorted_by(delivery('rebuild_instance'), heard=False)) == 1
 
@@ -127,7 +144,7 @@ def test_a_build_that_may_have_passed_waits_with_a_mark(away):
     assert cast.DOUBTFUL not in str(sorted_by(again))
 
 
-def test_messages_are_counted_by_what_became_of_them():
+def test_messages_are_counted_by_their_outcome():
     stopped, found = threading.Event(), FakeLink(heard=False)
     sorter = jobs.Sorter('', PLACES, stopped)
     sorter.do(found, delivery('build_instances'))
@@ -256,3 +273,79 @@ def test_a_broker_that_is_away_is_not_blamed_on_a_message(monkeypatch):
     monkeypatch.setattr(job, 'do', away)
     with pytest.raises(exception.BrokerAway):
         job.see_to(FakeLink(), delivery())
+
+
+class FakeConnection:
+    """A link without messages, which stops the job after some looks."""
+
+    def __init__(self, stopped, looks):
+        self._stopped, self._left = stopped, looks
+
+    def consume(self, queue, prefetch):
+        """Nothing comes."""
+
+    def receive(self, timeout_s):
+        self._left -= 1
+        if not self._left:
+            self._stopped.set()
+        return []
+
+    def settle(self):
+        return []
+
+    def close(self):
+        """Nothing to close."""
+
+
+def test_a_consumer_reports_progress_without_messages(monkeypatch):
+    stopped, beats = threading.Event(), []
+    job = jobs.Sorter('', PLACES, stopped)
+    job.beat = lambda: beats.append(1)
+    monkeypatch.setattr(
+        jobs.link_module, 'Link', lambda *_: FakeConnection(stopped, 5)
+    )
+    job.run()
+    assert len(beats) >= 5
+
+
+def test_a_broker_that_is_away_is_no_hang(monkeypatch):
+    beats = []
+
+    class Waits(threading.Event):
+        def wait(self, timeout=None):
+            if len(beats) >= 100:
+                self.set()
+            return self.is_set()
+
+    def away(*_):
+        raise exception.BrokerAway('gone')
+
+    job = jobs.Sorter('', PLACES, Waits())
+    job.beat = lambda: beats.append(1)
+    monkeypatch.setattr(jobs.link_module, 'Link', away)
+    job.run()
+    assert len(beats) == 100
+
+
+def test_a_consumer_that_hangs_reports_nothing(monkeypatch):
+    stopped, beats = threading.Event(), []
+    hangs, ends = threading.Event(), threading.Event()
+    job = jobs.Sorter('', PLACES, stopped)
+    job.beat = lambda: beats.append(1)
+
+    class Hanging(FakeConnection):
+        def receive(self, timeout_s):
+            hangs.set()
+            assert ends.wait(patience.PATIENCE_S)
+            return super().receive(timeout_s)
+
+    monkeypatch.setattr(
+        jobs.link_module, 'Link', lambda *_: Hanging(stopped, 1)
+    )
+    with jobs.running([job], stopped):
+        assert hangs.wait(patience.PATIENCE_S)
+        before = len(beats)
+        assert not stopped.wait(0.1)
+        assert len(beats) == before
+        ends.set()
+        assert stopped.wait(patience.PATIENCE_S)

@@ -41,7 +41,7 @@ def test_a_bug_of_an_agent_is_told_in_one_line(cloud):
 
 
 @pytest.mark.parametrize('method', ['target', '_set', 'no_such_method'])
-def test_only_what_is_documented_can_be_called(cloud, method):
+def test_only_documented_methods_can_be_called(cloud, method):
     with pytest.raises(exception.RpcError, match=method):
         cloud.client().call('n1', method)
 
@@ -69,7 +69,7 @@ def test_all_hosts_are_known_from_those_that_answer(cloud):
     assert cloud.client().known_hosts() == ('far', 'n1', 'n2', 'n3')
 
 
-def test_where_nobody_answers_nobody_is_known(cloud):
+def test_no_agent_is_known_where_none_answers(cloud):
     other = client_module.FairnessClient(
         cloud.transport, fake_cloud.SOON_S, 'elsewhere'
     )
@@ -84,7 +84,7 @@ def test_a_vm_is_found_wherever_it_is(cloud):
     assert answers.is_complete
 
 
-def test_a_vm_that_nobody_has_is_refused_by_all(cloud):
+def test_an_unknown_vm_is_refused_by_all(cloud):
     answers = cloud.client().find_instance(HOSTS, 'x-9')
     assert answers.refused == {name: f'no VM x-9 on {name}' for name in HOSTS}
 
@@ -175,7 +175,7 @@ def test_all_get_one_epoch_above_the_newest(cloud):
     assert [item['epoch'] for item in answers.by_host.values()] == [6, 6, 6]
 
 
-def test_a_host_that_is_down_keeps_nobody_from_being_told(cloud):
+def test_a_host_that_is_down_keeps_no_other_from_being_told(cloud):
     answers = rollout.set_for_all(
         cloud.client(fake_cloud.SOON_S), [*HOSTS, 'gone'], 'set_metric', 'M1'
     )
@@ -183,14 +183,14 @@ def test_a_host_that_is_down_keeps_nobody_from_being_told(cloud):
     assert list(answers.not_reached) == ['gone']
 
 
-def test_a_host_that_lacks_the_metric_keeps_nobody_from_it(cloud):
+def test_a_host_that_lacks_the_metric_keeps_no_other_from_it(cloud):
     cloud.agents['n1'].known = ('M0',)
     answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
     assert list(answers.by_host) == ['n2', 'n3']
     assert answers.refused == {'n1': "no metric 'M1'; installed: M0"}
 
 
-def test_a_metric_that_nobody_has_is_refused_by_all(cloud):
+def test_an_unknown_metric_is_refused_by_all(cloud):
     answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M9')
     assert answers.by_host == {}
     assert list(answers.refused) == ['n1', 'n2', 'n3']
@@ -282,7 +282,7 @@ def test_a_transport_that_connects_for_ever_is_left_behind():
     [None, {}, {'epoch': 'x'}, {'epoch': None}, {'epoch': float('inf')}, 'x'],
 )
 @pytest.mark.parametrize('signer', [None, FakeSigner()])
-def test_a_host_that_says_nonsense_keeps_nobody_from_being_told(
+def test_a_host_that_says_nonsense_keeps_no_other_from_being_told(
     cloud, desired, signer
 ):
     agent = cloud.agents['n2']
@@ -294,7 +294,7 @@ def test_a_host_that_says_nonsense_keeps_nobody_from_being_told(
     assert list(answers.by_host) == ['n1', 'n2', 'n3']
 
 
-def test_without_a_host_that_says_what_is_in_force_nothing_is_signed():
+def test_without_a_host_that_tells_the_choice_nothing_is_signed():
     with pytest.raises(exception.RpcError, match='no host that answers'):
         rollout.signed({}, {'n1': {}}, 'set_metric', 'M1', FakeSigner())
 
@@ -368,7 +368,7 @@ def test_halves_of_a_domain_that_do_not_hear_each_other_are_both_known():
     assert set(client.known_hosts()) == set(halves)
 
 
-def test_an_agent_that_knows_nobody_yet_hides_nobody():
+def test_an_agent_without_peers_hides_no_host():
     hosts = everybody('h', 300)
     client = ManyHosts({**hosts, 'h7': []}, ['h1', 'h7', 'h2'])
     assert set(client.known_hosts()) == set(hosts)

@@ -59,7 +59,7 @@ def asked(request):
         each.stop()
 
 
-def test_the_process_that_acts_answers_whoever_is_asked(asked):
+def test_the_acting_process_answers_for_every_asked_one(asked):
     of_request = asked.of_request('req-1')
     for _ in range(4):
         found = of_request.call('get_request', uuid=fake_requests.REDS)
@@ -100,6 +100,21 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
         assert asked.call('set_target', hosts=hosts) == {'target': hosts}
     told = asked.call('set_limits', account='a', limits={'time_limit': 9.0})
     assert told == {'account': 'a', 'time_limit': 9.0}
+    told = asked.call('dry_run', account='a', values={'share': 9.0}, most=1)
+    assert len(told['dry_run']['requests']) == 1
+    told = asked.call(
+        'dry_run', order='fifo', parameters={'age': 1.0}, project='p', most=9
+    )
+    assert told['dry_run']['requests'] == []
+    for wrong in (
+        {'values': {'share': 1.0}},
+        {'account': 'a', 'values': {}},
+        {'account': 'a', 'values': {'share': 1.0}, 'most': 51},
+        {'order': 'fifo', 'parameters': {'age': None}},
+        {'order': 'fifo', 'parameters': {'age': 'x'}},
+    ):
+        with pytest.raises(exception.BadArgument):
+            asked.call('dry_run', **wrong)
     group = {'project': 'p', 'group': 'web'}
     told = asked.call('create_group', **group, rate=70.0, count=2)
     assert (told['group']['rate'], told['group']['count']) == (70.0, 2)
@@ -135,6 +150,19 @@ def test_servers_that_are_asked_for_are_judged(asked, method, servers):
         asked.call(method, servers=servers)
 
 
+def test_waits_are_asked_for_by_one_key(asked):
+    told = asked.call('list_waits', by='flavor', since=5.0, limit=1)
+    assert [each['name'] for each in told['waits']] == ['m1.large']
+    assert told['more']
+    for given in (
+        {'by': 'host'},
+        {'by': None},
+        {'by': 'flavor', 'since': 'x'},
+    ):
+        with pytest.raises(exception.BadArgument):
+            asked.call('list_waits', **given)
+
+
 def test_errors_keep_their_class(asked):
     with pytest.raises(exception.UnknownRequest):
         asked.call('get_request', uuid='x')
@@ -159,6 +187,14 @@ def test_errors_keep_their_class(asked):
         {'project': ''},
         {'preemptible': 'true'},
         {'colour': 'red'},
+        {'filters': 'held'},
+        {'filters': {}},
+        {'filters': {'colour': 'red'}},
+        {'filters': {'state': 'lost'}},
+        {'filters': {'user': 3}},
+        {'filters': {'since': 'noon'}},
+        {'filters': {'ended': 'yes'}},
+        {'filters': {'unsettled': 1}},
     ],
 )
 def test_arguments_are_judged(asked, given):

@@ -26,7 +26,7 @@ class FakeClient:
         return self.answer
 
 
-def test_after_a_silence_nobody_is_asked_for_a_while():
+def test_after_a_silence_no_service_is_asked_for_a_while():
     now_s = [0.0]
     rpc = FakeClient()
     client = requests.RequestsClient(

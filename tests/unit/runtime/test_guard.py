@@ -45,6 +45,88 @@ def test_setting_a_plugin_again_ends_its_quarantine(a_guard):
     assert a_guard.call('bad', lambda: 'healed') == 'healed'
 
 
+class FakeClock:
+    """Monotonic seconds that a test sets."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def clocked(clock):
+    made = guard.Guard(deadline_s=5.0, monotonic=clock)
+    yield made
+    made.stop()
+
+
+def fails(made, name='bad', why='raised'):
+    with pytest.raises(exception.PluginMisbehaved, match=why):
+        made.call(name, lambda: 1 / 0)
+
+
+def test_a_quarantined_plugin_is_tried_again_after_a_pause(clock, clocked):
+    fails(clocked)
+    clock.now += 59.0
+    fails(clocked, why='in quarantine')
+    clock.now += 1.0
+    assert clocked.quarantined
+    assert clocked.call('bad', lambda: 'healed') == 'healed'
+    assert clocked.quarantined == {}
+    assert clocked.call('bad', lambda: 'again') == 'again'
+
+
+def test_the_pause_of_a_plugin_doubles_up_to_an_hour(clock, clocked):
+    for pause in (60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0):
+        fails(clocked)
+        clock.now += pause - 1.0
+        fails(clocked, why='in quarantine')
+        clock.now += 1.0
+    assert clocked.call('bad', lambda: 'healed') == 'healed'
+
+
+def test_a_plugin_that_fails_now_and_then_waits_ever_longer(clock, clocked):
+    fails(clocked)
+    clock.now += 60.0
+    clocked.call('bad', lambda: 'healed')
+    fails(clocked)
+    clock.now += 119.0
+    fails(clocked, why='in quarantine')
+    clock.now += 1.0
+    clocked.call('bad', lambda: 'healed')
+    clock.now += 241.0
+    fails(clocked)
+    clock.now += 60.0
+    assert clocked.call('bad', lambda: 'healed') == 'healed'
+
+
+def test_a_plugin_that_still_runs_is_not_called_a_second_time(clock):
+    made = guard.Guard(deadline_s=0.05, monotonic=clock)
+    gate, calls = threading.Event(), []
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('stuck', gate.wait)
+        stuck = made._failures['stuck'].thread
+        made.deadline_s = 5.0
+        clock.now += 10_000.0
+        with pytest.raises(exception.PluginMisbehaved, match='in quarantine'):
+            made.call('stuck', lambda: calls.append(1))
+        assert not calls
+        gate.set()
+        stuck.join(60)
+        assert made.call('stuck', lambda: 'served') == 'served'
+    finally:
+        gate.set()
+        made.stop()
+
+
 def test_a_plugin_that_exceeds_its_deadline_does_not_hold_up_others():
     made = guard.Guard(deadline_s=0.05)
     never = threading.Event()
@@ -152,7 +234,7 @@ def test_a_host_that_gives_no_cpu_holds_up_a_round_for_ten_deadlines():
         made.stop()
 
 
-def test_the_kernel_tells_what_a_thread_got():
+def test_the_kernel_tells_the_cpu_time_of_a_thread():
     own = guard.turns_of(threading.get_native_id())
     assert own.runnable
     assert own.ran_s > 0

@@ -35,7 +35,7 @@ def test_a_flood_is_one_line_a_minute_and_says_how_much_is_missing(caplog):
     ]
 
 
-def test_sources_that_somebody_invents_do_not_fill_the_log(caplog):
+def test_invented_sources_do_not_fill_the_log(caplog):
     clock = FakeClock()
     quiet = quiet_log.QuietLog(logging.getLogger('test'), clock)
     for number in range(1000):

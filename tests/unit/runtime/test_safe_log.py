@@ -54,3 +54,24 @@ def test_a_record_of_another_process_is_made_as_usual(installed):
     """As privsep makes one of each message of its helper."""
     given = {'name': 'nova_fairness.apply', 'msg': 'a %s', 'args': ('b',)}
     assert logging.makeLogRecord(given).getMessage() == 'a b'
+
+
+@pytest.mark.parametrize(
+    ('given', 'told'),
+    [
+        (
+            'The resource could not be found.<br /><br />\n\n\n',
+            'nova: The resource could not be found.',
+        ),
+        (
+            '<!DOCTYPE html><title>503</title><h1>Away</h1><p a="x">No.</p>',
+            'nova: 503 Away No.',
+        ),
+        ('<Segment 3> of <name>', 'nova: <Segment 3> of <name>'),
+    ],
+)
+def test_a_page_of_html_is_told_without_its_tags(
+    installed, caplog, given, told
+):
+    logging.getLogger('nova_fairness.x').warning('nova: %s', given)
+    assert ' '.join(caplog.messages[0].split()) == told

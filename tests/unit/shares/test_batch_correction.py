@@ -43,7 +43,7 @@ def test_a_group_that_used_the_cloud_gets_less_of_batch(
 
 
 @hypothesis.given(groups)
-def test_batch_alone_goes_by_what_was_used_of_both(found):
+def test_batch_alone_counts_use_of_both(found):
     """Slurm's level ``s / b`` orders groups as ``p / (b + c)`` does."""
     pledges, batch, cloud = columns(found)
     shares = batch_correction.adjusted(pledges, batch, cloud, least=1e-12)

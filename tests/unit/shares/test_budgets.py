@@ -70,6 +70,27 @@ def test_an_account_without_a_budget_spends_without_limit():
     assert free.left() is None
 
 
+def test_a_budget_is_divided_into_used_committed_and_left():
+    running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
+    found = opened(spent={'p/u': 3 * HOUR_S}, running=running)
+    physics, _, user = (budgets.divided(each, found) for each in ACCOUNTS)
+    assert user == pytest.approx((3 * HOUR_S, 5 * HOUR_S, 2 * HOUR_S))
+    assert physics == pytest.approx((0, 5 * HOUR_S, 95 * HOUR_S))
+
+
+def test_an_account_without_a_budget_divides_none():
+    assert budgets.divided(ACCOUNTS[1], opened()) is None
+    assert budgets.divided(ACCOUNTS[0], None) is None
+
+
+def test_servers_without_an_end_commit_the_rest_of_the_period_only():
+    account = cluster.Account('p/u', 'p', budget_hours=1.0)
+    found = opened((account,), running=(runs(2),))
+    used_s, committed_s, left_s = budgets.divided(account, found)
+    assert (used_s, left_s) == (0, 0)
+    assert committed_s == pytest.approx(2 * (ENDS[0] - NOW))
+
+
 def test_spent_and_expected_use_is_not_left():
     running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
     left = opened(spent={'p/u': 3 * HOUR_S}, running=running).left
@@ -135,7 +156,7 @@ def test_the_next_period_pays_its_part():
     assert (lack.asked_s, lack.left_s) == (10.5 * HOUR_S, 10 * HOUR_S)
 
 
-def test_an_extension_costs_what_is_added():
+def test_an_extension_costs_the_added_time():
     running = lasts(6)
     spent = spending(running=(runs(1, NOW + 6 * HOUR_S),))
     lack = spent.lacking_extension(running, NOW, 5 * HOUR_S)

@@ -172,7 +172,7 @@ def test_a_user_above_the_desired_part_has_too_much():
     assert over.tolist() == [0.25, 1.0, -0.5]
 
 
-def test_a_volume_counts_who_has_twice_of_two_classes_four_times():
+def test_a_volume_counts_twice_of_two_classes_four_times():
     amounts = np.array([[2.0, 2.0], [1.0, 1.0]])
     over = factors.distribution(amounts, np.array([0.5, 0.5]))
     assert over == pytest.approx([0.3, -0.3])

@@ -41,7 +41,9 @@ OWN = {'p': amounts(2), 'p/ann': amounts(10, 100, 5), 'q/ann': amounts(30)}
         ('used', {}, (10, 100, 5, 30)),
     ],
 )
-def test_use_of_users_is_divided_as_what_they_have(charge, told, expected):
+def test_use_of_users_is_divided_like_their_allocations(
+    charge, told, expected
+):
     found = charged(charge, OWN, told)
     assert found['p/ann'] == list(expected[:3])
     assert found['q/ann'][0] == expected[3]
@@ -49,7 +51,7 @@ def test_use_of_users_is_divided_as_what_they_have(charge, told, expected):
     assert found['p'][0] == 2
 
 
-def test_use_of_projects_is_divided_among_all_who_have_something_there():
+def test_use_of_projects_is_divided_among_all_users_there():
     found = charged('used', OWN, {'p': {'cpu_time': 0.6}}, by_project=True)
     assert found['p'][0] == pytest.approx(60 * 2 / 12)
     assert found['p/ann'][0] == pytest.approx(60 * 10 / 12)

@@ -63,7 +63,7 @@ def most(found, project):
         (None, 1, 11, 10),
     ],
 )
-def test_two_teams_of_kueues_manual_get_what_it_says(
+def test_two_teams_of_kueues_manual_get_its_numbers(
     borrows, lends, used, expected
 ):
     """Kueue, concepts/cluster_queue: of 21 CPUs team a owns 9, team b 12."""
@@ -144,7 +144,9 @@ def test_room_lent_from_below_may_be_kept_by_the_parent():
         ('p1', 0, {}, 5),
     ],
 )
-def test_how_far_up_what_is_asked_for_is_owned(project, asked, used, steps):
+def test_steps_up_to_the_owner_of_a_request_are_counted(
+    project, asked, used, steps
+):
     found = opened(FACULTIES, used)
     asks = np.array([amounts(asked, 1), amounts(1000)])
     assert found.steps(project, asks).tolist() == [steps, 5]
@@ -153,7 +155,7 @@ def test_how_far_up_what_is_asked_for_is_owned(project, asked, used, steps):
     assert told == (owner if steps == 1 else None)
 
 
-def test_without_nominal_parts_nobody_owns_anything():
+def test_without_nominal_parts_no_account_owns_anything():
     assert not opened([account('p', borrows=4)]).has_owners
     assert not opened([], kept={'p': 4}).has_owners
     assert opened(FACULTIES).has_owners
@@ -197,7 +199,7 @@ def test_returned_room_comes_back_to_its_owner_first():
     assert found.excess('p', amounts(3))[1] == 3
 
 
-def test_classes_that_nobody_names_have_no_owner():
+def test_unnamed_classes_have_no_owner():
     found = opened(FACULTIES, {'p1': 9})
     assert found.steps('p1', amounts(1, 90)[np.newaxis]).tolist() == [1]
     assert found.passed('p1', amounts(1, 90)) is None
@@ -262,7 +264,7 @@ def test_giving_back_undoes_taking(tree, first, second):
 
 
 @hypothesis.given(trees(), taken)
-def test_within_limits_nobody_borrows_more_than_they_may(tree, took):
+def test_within_limits_no_account_borrows_more_than_it_may(tree, took):
     found = opened(tree)
     for project, much in took:
         if found.passed(project, amounts(much)) is None:

@@ -25,7 +25,7 @@ def part_of(tree, wants, name):
     return tree.part(mask)[tree.place(name)]
 
 
-def test_parents_come_before_children_in_whatever_order_they_are_given():
+def test_parents_come_before_children_after_any_given_order():
     names = tree_module.AccountTree(reversed(CLOUD)).names
     assert names == tree_module.AccountTree(CLOUD).names
     assert names.index('physics') < names.index('physics/bob')
@@ -40,18 +40,18 @@ def test_parents_come_before_children_in_whatever_order_they_are_given():
         (('history/eve',), 'physics', 0.0),
     ],
 )
-def test_shares_count_among_those_who_want(wants, name, part):
+def test_shares_count_among_wanting_users(wants, name, part):
     tree = tree_module.AccountTree(CLOUD)
     assert part_of(tree, wants, name) == pytest.approx(part)
 
 
-def test_a_hundred_who_want_nothing_dilute_nobody():
+def test_a_hundred_users_without_wants_dilute_no_share():
     crowd = [Account(f'tiny-{n}') for n in range(100)]
     tree = tree_module.AccountTree([*CLOUD, *crowd])
     assert part_of(tree, ('physics/ann',), 'physics/ann') == 1
 
 
-def test_without_any_share_those_who_want_divide_by_number():
+def test_without_shares_wanting_users_divide_by_number():
     tree = tree_module.AccountTree(
         [Account('a', None, 0), Account('b', None, 0)]
     )

@@ -57,7 +57,7 @@ def test_a_vm_that_always_has_work_counts_at_once():
     assert found == [([True, True], True)]
 
 
-def test_a_moment_in_which_the_host_is_busy_makes_nobody_wait():
+def test_a_busy_moment_of_the_host_makes_no_vm_wait():
     quiet = interval((0.2, 0.01), (0.3, 0.02), busy=0.5)
     moment = interval((0.1, 0.4), (0.2, 0.3), busy=1.0)
     found, _ = judged([quiet, quiet, moment, quiet, moment, quiet])
@@ -123,7 +123,7 @@ def test_one_vcpu_that_lacks_something_makes_a_node_of_any_size_short(cpus):
     assert found[-1] == ([False] * len(full) + [True], True)
 
 
-def test_a_node_with_idle_cpus_is_not_short_whoever_waits():
+def test_a_node_with_idle_cpus_is_not_short_despite_waits():
     # A quota, or a CPU to which VMs are pinned.
     found, _ = judged([interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)])
     assert found == [([True, True], False)]
@@ -136,7 +136,7 @@ def test_less_than_is_idle_is_not_short():
     assert found == [([True, False], False)]
 
 
-def test_noise_is_forgotten_while_nobody_measures_it():
+def test_noise_is_forgotten_while_it_is_not_measured():
     quota = interval((0.2, 0.6), (3.2, 0.0), cpus=4, busy=0.87)
     _, past = judged([quota] * 100)
     begin, _ = past.bounds(quota.node, 1, quota.used > 1)
@@ -183,7 +183,7 @@ def test_a_vm_that_was_not_there_is_unknown():
     assert past.began.tolist() == [False, True, True]
 
 
-def noisy(generator, vms, count, cpus=4.0, moment=0.0):
+def noisy(generator, vms, count, cpus=4.0, moment=0.0, most=1.0):
     """Intervals of VMs: (CPUs used, lowest and highest stall)."""
     used = np.array([cpu for cpu, _, _ in vms])
     low, high = (np.array([vm[place] for vm in vms]) for place in (1, 2))
@@ -191,7 +191,8 @@ def noisy(generator, vms, count, cpus=4.0, moment=0.0):
         stall = generator.uniform(low, high)
         if number % 7 == 3:
             stall = stall + moment
-        yield interval(*zip(used, stall, strict=True), cpus=cpus)
+        rows = zip(used, stall, strict=True)
+        yield interval(*rows, cpus=cpus, most=most)
 
 
 @pytest.mark.parametrize('seed', range(10))
@@ -224,6 +225,36 @@ def test_of_a_vm_of_several_vcpus_any_that_waits_is_noise():
     assert judged([one] * 3)[0] == [([True, True], True)] * 3
     two = interval((1.8, 0.08), (1.8, 0.08), cpus=4, most=2.0)
     assert judged([two] * 3)[0] == [([False, False], False)] * 3
+
+
+@pytest.mark.parametrize(('lack', 'more'), [(0.09, 0.09), (0.095, 0.15)])
+def test_a_vm_does_not_learn_its_own_lack_as_noise(lack, more):
+    def now(stall):
+        others = [(8.08, 0.0)] * 7
+        return interval(
+            (7.6 * (1 - stall), stall), *others, cpus=64, most=16.0
+        )
+
+    _, past = judged([now(lack)] * 20)
+    found, _ = judged([now(more)] * 3, past)
+    assert found[1:] == [([True] + [False] * 7, True)] * 2
+
+
+@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('lowest', [0.0, 0.02, 0.04])
+def test_noise_that_comes_and_goes_is_learned(seed, lowest):
+    generator = np.random.default_rng(seed)
+    vms = [(7.9, lowest, 0.08)] * 8
+    found, _ = judged(noisy(generator, vms, 300, cpus=64.0, most=8.0))
+    assert not any(short for _, short in found)
+
+
+def test_noise_of_a_vm_that_costs_next_to_nothing_is_learned():
+    now = interval((0.4, 0.09), *[(9.0, 0.0)] * 7, cpus=64, most=16.0)
+    found, past = judged([now] * 40)
+    assert not any(short for _, short in found)
+    begin, _ = past.bounds(now.node, 1, now.used < 0)
+    assert begin[0] > 0.1 > begin[1]
 
 
 @pytest.mark.parametrize('seed', range(10))

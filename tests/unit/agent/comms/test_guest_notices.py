@@ -89,7 +89,7 @@ def test_a_notice_to_a_guest_outlives_the_agent(node):
     assert node.look() == []
 
 
-def test_a_guest_that_began_anew_is_told_anew(node):
+def test_a_guest_that_began_again_is_told_again(node):
     node.say(**{'vm-1': LEAVES})
     node.pids['vm-1'] = 3
     assert node.look() == [('vm-1', LEAVES)]
@@ -110,7 +110,7 @@ def test_a_guest_without_an_agent_is_tried_again_and_said_once(node, caplog):
     assert node.look() == []
 
 
-def test_nothing_is_written_to_who_never_heard_what_is_over(node):
+def test_a_guest_that_was_never_told_is_not_told_the_end(node):
     node.silent = {'vm-1'}
     node.say(**{'vm-1': LEAVES})
     node.silent = set()
@@ -144,7 +144,7 @@ def test_guests_that_keep_a_look_waiting_hold_up_no_other(node):
         {'notices': {'another': LEAVES}},
     ],
 )
-def test_a_bad_answer_is_refused_and_tells_nobody(node, answer):
+def test_a_bad_answer_is_refused_and_tells_no_guest(node, answer):
     node.answer = answer
     with pytest.raises(exception.ReportRefused):
         node.look()
@@ -185,7 +185,7 @@ def test_only_a_controller_says_it_and_only_to_the_question(node, tmp_path):
     assert node.look() == [('vm-1', LEAVES)]
 
 
-def test_without_a_path_nobody_is_told(tmp_path):
+def test_without_a_path_no_guest_is_told(tmp_path):
     conf = fake_ends.configuration('', tmp_path, 'n1', {})
     assert guest_notices.connect(conf, peering.Peering(), tmp_path) is None
 

@@ -40,9 +40,7 @@ def test_without_a_transport_a_node_hears_itself_and_says_so(
     ['fake://', f'zmq+redis://{NOBODY}/0?insecure=true'],
     ids=['fake', 'zmq'],
 )
-def test_a_node_starts_and_stops_while_nobody_is_there(
-    configured, tmp_path, url
-):
+def test_a_node_starts_and_stops_without_peers(configured, tmp_path, url):
     made = peering.connect(configured(url), 'boot', tmp_path)
     assert isinstance(made.exchange, mesh.MeshExchange)
     made.start(None)
@@ -83,7 +81,7 @@ def test_an_unusable_transport_is_named_before_anything_starts(
         ('zmq+redis://10.0.0.1/2?insecure=1', 'Redis at 10.0.0.1:6379'),
     ],
 )
-def test_the_redis_of_the_transport_keeps_what_the_domain_chose(
+def test_the_redis_of_the_transport_keeps_the_choice_of_the_domain(
     configured, url, place
 ):
     found = transport.redis_of(configured(url))

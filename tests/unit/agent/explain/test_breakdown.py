@@ -151,7 +151,7 @@ def test_parts_of_dominant_shares_are_the_parts_of_the_quota(tmp_path):
     )
 
 
-def test_without_what_the_metric_was_given_nothing_is_told(tmp_path):
+def test_without_the_input_of_the_metric_nothing_is_explained(tmp_path):
     done = measured(tmp_path, 'GreedinessMetric')
     bare = dataclasses.replace(done, basis=None)
     assert parts_of(bare, 'GreedinessMetric') is None
@@ -226,7 +226,7 @@ class FakeLoader:
         return self.instead or plugins.load_metric(name)
 
 
-def test_a_round_is_explained_once_however_often_somebody_asks(host):
+def test_a_round_is_explained_once_for_many_callers(host):
     load = FakeLoader()
     made = parts_module.Explainer(load)
     done = host.rounds(3)

@@ -48,7 +48,7 @@ def explained(host, done, uuid, history=(), **more):
     return told
 
 
-def test_a_heavy_owner_is_told_what_they_use(host):
+def test_a_heavy_owner_is_told_the_own_use(host):
     why = explained(host, host.rounds(2), 'a-1')
     assert (why['name'], why['user_id']) == ('web', 'ann')
     assert (why['user_name'], why['project_name']) == ('ann', 'project-ann')
@@ -88,7 +88,7 @@ def test_reserved_resources_are_not_called_use(host):
     assert 'use less' not in said
 
 
-def test_where_only_the_own_vms_wait_nobody_else_is_blamed(tmp_path):
+def test_no_other_user_is_blamed_where_only_own_vms_wait(tmp_path):
     host = fake_host.FakeHost(
         tmp_path, fake_host.vm('a-1', 'ann'), fake_host.vm('a-2', 'ann')
     )
@@ -259,7 +259,7 @@ def test_a_node_that_only_observes_says_so(tmp_path):
 
 
 def test_an_exempted_vm_is_told_so(host):
-    host.change(exempt_users=frozenset({'ann'}))
+    host.change(exempt=frozenset({'ann'}))
     why = explained(host, host.rounds(4), 'a-1')
     assert why['summary'] == summary.EXEMPT
 
@@ -278,7 +278,7 @@ def test_a_control_that_cannot_steer_it_is_not_blamed(host):
         assert 'no such file' not in said
 
 
-def test_where_nobody_says_what_works_what_was_written_does(host):
+def test_written_values_count_as_working_where_no_kernel_reports(host):
     done = dataclasses.replace(host.rounds(4), controls={})
     assert 'does not steer' not in explained(host, done, 'a-1')['summary']
 

@@ -296,7 +296,7 @@ PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/user/answers.inc'
         'nothing slows it down',
     ],
 )
-def test_the_page_shows_what_is_said(name):
+def test_the_page_shows_the_texts_of_the_code(name):
     page = ' '.join(PAGE.read_text('utf-8').split())
     assert summary.text(TABLE[name][0]) in page
 
@@ -323,7 +323,7 @@ def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
         assert 'fewer' not in said
 
 
-def test_an_owner_who_uses_none_of_a_resource_is_not_told_to_use_less():
+def test_an_owner_without_use_of_a_resource_is_not_told_to_use_less():
     said = summary.text(
         facts(
             OVER,
@@ -333,6 +333,17 @@ def test_an_owner_who_uses_none_of_a_resource_is_not_told_to_use_less():
         )
     )
     assert 'less' not in said
+
+
+def test_a_vm_that_wants_next_to_nothing_is_not_told_to_be_slowed_down():
+    idle = {'gets': 0.002, 'wants': 0.004}
+    said = summary.sentences(facts(cpu=idle, waits=('cpu_time',)))
+    assert said == ['This VM is idle, and nothing slows it down.']
+    assert summary.text(facts(cpu=idle)) == said[0]
+    [first, *_] = summary.sentences(facts(sharing=(SHARING, DISK), cpu=idle))
+    assert first == (
+        'This VM is slowed down by sharing: it waits for disk reads.'
+    )
 
 
 def test_each_resource_has_a_name_for_people():

@@ -107,9 +107,9 @@ def test_a_configured_pair_is_warned_of_from_the_start(domain, caplog):
 
 def test_a_choice_leaves_the_other_options_alone(domain):
     domain.choose(1, 'UniformMetric')
-    domain.configure(exempt_users=frozenset({'bob'}))
+    domain.configure(exempt=frozenset({'bob'}))
     assert domain.rounds(1).metric == 'UniformMetric'
-    assert domain.regime.in_force.settings.exempt_users == {'bob'}
+    assert domain.regime.in_force.settings.exempt == {'bob'}
 
 
 UNKNOWN = {
@@ -227,7 +227,7 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
     assert 'the disk is full' in caplog.text
 
 
-def test_a_round_knows_who_chose_and_who_paused(domain):
+def test_a_round_knows_the_users_that_chose_and_paused(domain):
     done = domain.rounds(1)
     assert done.chosen_by == done.paused_by == caller.UNKNOWN
     domain.desired = desired.DesiredChoice(

@@ -143,13 +143,13 @@ def test_only_a_controller_says_it_and_only_to_the_question(
         judge('n1').signed_answer(WHAT, HERE, [])
 
 
-def test_without_a_transport_nobody_can_be_asked(tmp_path):
+def test_without_a_transport_the_service_cannot_be_asked(tmp_path):
     conf = fake_ends.configuration('', tmp_path, 'n1', {'best_effort': 'true'})
     with pytest.raises(exception.ConfigurationError, match='transport_url'):
         best_effort.connect(conf, peering.Peering(), tmp_path)
 
 
-def test_without_the_option_nobody_is_best_effort(tmp_path):
+def test_without_the_option_no_vm_is_best_effort(tmp_path):
     conf = fake_ends.configuration('', tmp_path, 'n1', {})
     nobody = best_effort.connect(conf, peering.Peering(), tmp_path)
     nobody.start()
@@ -212,15 +212,15 @@ def test_they_are_as_others_one_round_after_their_class_changed(host):
     assert done.errors == ()
 
 
-def test_they_get_back_what_they_were_found_with(host):
+def test_best_effort_vms_get_back_their_found_values(host):
     host.rounds(4)
     host.change(enforce=False)
     host.rounds(1)
     assert host.shares('a-1', 'a-2', 'a-3', 'b-4') == [1024] * 4
 
 
-def test_an_exempt_vm_is_left_alone_whatever_it_is(host):
-    host.change(exempt_instances=frozenset({'a-2'}))
+def test_an_exempt_vm_is_left_alone_also_if_best_effort(host):
+    host.change(exempt=frozenset({'a-2'}))
     host.rounds(4)
     assert host.shares('a-2', 'a-3') == [1024, allocation.IDLE]
 

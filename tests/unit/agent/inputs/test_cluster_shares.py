@@ -52,7 +52,7 @@ def test_weights_are_as_shares_and_one_on_average():
     }
 
 
-def test_shares_count_among_those_who_are_present():
+def test_shares_count_among_present_users():
     tree = told(
         account('left', 1),
         account('right', 1),
@@ -65,7 +65,7 @@ def test_shares_count_among_those_who_are_present():
     assert all_three == pytest.approx({'l1': 1.35, 'l2': 0.15, 'r1': 1.5})
 
 
-def test_a_user_has_what_the_user_has_in_all_projects():
+def test_a_user_has_the_sum_of_all_projects():
     tree = told(
         account('reds', 1),
         account('blues', 1),
@@ -89,7 +89,7 @@ def test_an_account_without_a_share_has_the_smallest_weight():
     assert found == {'none': cluster_shares.SMALLEST, 'all': 2.0}
 
 
-def test_with_history_what_was_used_before_counts():
+def test_earlier_use_counts_with_history():
     tree = told(
         account('reds', 1, fair_share=0.25),
         account('blues', 1, fair_share=0.75),
@@ -252,27 +252,20 @@ def test_a_file_that_cannot_be_read_is_said_and_left(
 @pytest.fixture
 def conf(tmp_path):
     return fake_ends.configuration(
-        '', tmp_path, 'n1', {'cluster_shares': 'shares'}
+        '', tmp_path, 'n1', {'quota_source': 'shares'}
     )
 
 
-def test_without_a_transport_nobody_can_be_asked(conf, tmp_path):
+def test_without_a_transport_the_service_cannot_be_asked(conf, tmp_path):
     with pytest.raises(exception.ConfigurationError, match='transport_url'):
         cluster_shares.connect(
             conf, nova_facts.NoCloud(), peering.Peering(), tmp_path
         )
 
 
-def test_quotas_and_shares_are_not_both_weights(conf, tmp_path):
-    conf.set_override('quota_weights', 'cores', group='fairness_nova')
-    with pytest.raises(exception.ConfigurationError, match='expected one'):
-        cluster_shares.connect(
-            conf, nova_facts.NoCloud(), peering.Peering(), tmp_path
-        )
-
-
-def test_without_the_option_the_cloud_is_as_it_was(conf, tmp_path):
-    conf.clear_override('cluster_shares', group='fairness')
+@pytest.mark.parametrize('source', ['', 'cores'])
+def test_without_shares_the_cloud_is_as_it_was(conf, tmp_path, source):
+    conf.set_override('quota_source', source, group='fairness')
     alone = nova_facts.NoCloud()
     assert (
         cluster_shares.connect(conf, alone, peering.Peering(), tmp_path)

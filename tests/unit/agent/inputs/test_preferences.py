@@ -87,7 +87,7 @@ def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
     'content',
     ['', '[]', '{}', '{"version": 2, "preferences": {}}', '{"version": 1}'],
 )
-def test_a_record_that_cannot_be_read_is_begun_anew(path, caplog, content):
+def test_a_record_that_cannot_be_read_is_begun_again(path, caplog, content):
     path.write_text(content)
     assert preferences.Preferences(path).stated() == {}
     assert 'no preferences' in caplog.text

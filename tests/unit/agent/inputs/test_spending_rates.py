@@ -10,9 +10,9 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent.comms import peering
+from nova_fairness.agent.inputs import json_file
 from nova_fairness.agent.inputs import nova_facts
 from nova_fairness.agent.inputs import spending_rates
-from nova_fairness.agent.inputs import watched_file
 from nova_fairness.model import resources
 from nova_fairness.model import sample as sample_model
 from nova_fairness.runtime import state_file
@@ -40,7 +40,7 @@ def test_a_file_that_is_no_object_is_refused(content):
 
 
 def watched(path):
-    return watched_file.WatchedFile(
+    return json_file.watched(
         spending_rates.OPTION, str(path), spending_rates.read, {}
     )
 
@@ -56,7 +56,7 @@ def test_a_file_counts_when_it_changes_and_not_when_it_cannot_be_used(
     assert file.content() is file.content()
     path.write_text('{"a": 0, "b": 1}')
     assert file.content() == {'a': 3.0}
-    assert '[fairness] rates_file' in caplog.text
+    assert '[fairness] rates' in caplog.text
     assert 'rate 0 of a: expected a number from 0.001' in caplog.text
     caplog.clear()
     assert file.content() == {'a': 3.0}
@@ -107,7 +107,7 @@ def test_without_rates_vms_of_one_size_have_equal_shares(host):
     assert spread(host) == [1, 1, 1, 1]
 
 
-def test_rates_beyond_the_ratio_are_cut_and_nobody_starves(host):
+def test_rates_beyond_the_ratio_are_cut_and_no_vm_starves(host):
     host.rates = {'vm-1': 1e6}
     host.rounds(6)
     assert min(spread(host)) == pytest.approx(1 / 20, rel=0.02)
@@ -173,7 +173,7 @@ def known(tmp_path, service):
         each.stop()
 
 
-def test_the_service_is_told_what_vms_had_and_says_rates(known, service):
+def test_the_service_is_told_the_use_of_vms_and_answers_rates(known, service):
     service.rates = {'a-1': 30.0}
     here = known()
     now = sample(a=1.5, b=0.25)
@@ -223,7 +223,9 @@ def test_an_answer_that_is_none_changes_nothing(known, service, answer):
     assert here.of(sample(a=1.0)) == {'a-1': 30.0}
 
 
-def test_a_record_that_cannot_be_read_is_begun_anew(tmp_path, service, caplog):
+def test_a_record_that_cannot_be_read_is_begun_again(
+    tmp_path, service, caplog
+):
     (tmp_path / 'rates.json').write_text('[')
     made = spending_rates.ClusterRates(
         nova_facts.NoCloud(),
@@ -236,9 +238,7 @@ def test_a_record_that_cannot_be_read_is_begun_anew(tmp_path, service, caplog):
 
 
 def configured(tmp_path, **options):
-    conf = types.SimpleNamespace(
-        rates_file='', cluster_rates=False, interval=10.0
-    )
+    conf = types.SimpleNamespace(rates='', interval=10.0)
     vars(conf).update(options)
     return types.SimpleNamespace(fairness=conf)
 
@@ -248,7 +248,7 @@ def test_without_the_service_a_file_says_rates(tmp_path):
     path.write_text(json.dumps({'a-1': 7}))
     alone = nova_facts.NoCloud()
     found, of = spending_rates.connect(
-        configured(tmp_path, rates_file=str(path)),
+        configured(tmp_path, rates=str(path)),
         alone,
         peering.Peering,
         tmp_path,
@@ -257,12 +257,12 @@ def test_without_the_service_a_file_says_rates(tmp_path):
     assert of(sample(a=1.0)) == {'a-1': 7.0}
 
 
-def test_a_file_and_the_service_cannot_both_say_rates(tmp_path):
-    with pytest.raises(exception.ConfigurationError, match='one of them'):
+def test_without_a_transport_the_service_says_no_rates(tmp_path):
+    with pytest.raises(exception.ConfigurationError, match='transport_url'):
         spending_rates.connect(
-            configured(tmp_path, rates_file='x', cluster_rates=True),
+            configured(tmp_path, rates='cluster'),
             nova_facts.NoCloud(),
-            peering.Peering,
+            peering.Peering(),
             tmp_path,
         )
 

@@ -3,6 +3,7 @@
 """The node cycle, everything real but the host."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -75,7 +76,9 @@ def test_a_cpu_that_no_vm_waits_for_changes_no_weight(two_against_one):
     assert two_against_one.shares('a-1', 'a-2', 'b-3') == [1024] * 3
 
 
-def test_observing_writes_nothing_and_says_what_it_would_do(tmp_path):
+def test_observing_writes_nothing_and_tells_the_values_it_would_write(
+    tmp_path,
+):
     host = fake_host.FakeHost(
         tmp_path,
         fake_host.vm('a-1', 'ann'),
@@ -90,7 +93,7 @@ def test_observing_writes_nothing_and_says_what_it_would_do(tmp_path):
     assert wanted[allocation.Knob(key, resources.ResourceControl.CPU)] > 1024
 
 
-def test_turning_enforcement_off_restores_what_was_found(two_against_one):
+def test_turning_enforcement_off_restores_found_values(two_against_one):
     two_against_one.rounds(6)
     assert two_against_one.shares('b-3') != [1024]
     two_against_one.change(enforce=False)
@@ -99,9 +102,9 @@ def test_turning_enforcement_off_restores_what_was_found(two_against_one):
     assert done.tally.restored == 3
 
 
-def test_a_vm_that_becomes_exempt_gets_back_what_it_had(two_against_one):
+def test_a_vm_that_becomes_exempt_gets_back_its_found_values(two_against_one):
     two_against_one.rounds(6)
-    two_against_one.change(exempt_users=frozenset({'bob'}))
+    two_against_one.change(exempt=frozenset({'bob'}))
     two_against_one.rounds(3)
     assert two_against_one.shares('b-3') == [1024]
     assert two_against_one.shares('a-1') != [1024]
@@ -112,15 +115,15 @@ def test_an_exempt_vm_still_counts_for_its_owner(tmp_path):
         tmp_path,
         fake_host.vm('a-1', 'ann'),
         fake_host.vm('b-2', 'bob'),
-        exempt_instances=frozenset({'a-1'}),
+        exempt=frozenset({'a-1'}),
     )
     done = host.rounds(4)
     assert done.measured.ownership.users == ('ann', 'bob')
     assert done.measured.user_heaviness[0] > 0.5
 
 
-def test_weights_make_up_for_what_an_exempt_vm_gets(two_against_one):
-    two_against_one.change(exempt_instances=frozenset({'a-1'}))
+def test_weights_make_up_for_the_part_of_an_exempt_vm(two_against_one):
+    two_against_one.change(exempt=frozenset({'a-1'}))
     two_against_one.rounds(30)
     exempt, other, bob = two_against_one.shares('a-1', 'a-2', 'b-3')
     assert exempt == 1024
@@ -152,7 +155,7 @@ def test_one_refused_write_keeps_no_other_from_being_written(
     assert two_against_one.shares('b-3') != [1024]
 
 
-def test_a_restored_cycle_holds_what_was_found(two_against_one):
+def test_a_restored_cycle_holds_found_values(two_against_one):
     two_against_one.rounds(6)
     two_against_one.cycle.restore()
     assert two_against_one.shares('a-1', 'a-2', 'b-3') == [1024] * 3
@@ -163,6 +166,21 @@ class _Metric(metric_base.Metric):
 
     def instances(self, demands):
         raise RuntimeError('broken on purpose')
+
+
+class _Once(metric_base.Metric):
+    """Raises at its first call, and is another one afterwards."""
+
+    description = 'Fails once.'
+
+    def __init__(self, real):
+        self._real, self._failed = real, False
+
+    def instances(self, demands):
+        if not self._failed:
+            self._failed = True
+            raise RuntimeError('broken once')
+        return self._real.instances(demands)
 
 
 class _NotANumber(_Metric):
@@ -208,6 +226,21 @@ def test_a_misbehaving_metric_keeps_the_weights_until_it_is_set_again(
     done = two_against_one.rounds(1)
     assert done.quarantined == {}
     assert done.measured is not None
+
+
+def test_a_metric_that_failed_once_steers_again_after_a_pause(
+    two_against_one, monkeypatch
+):
+    real = plugins.load_metric
+    monkeypatch.setattr(plugins, 'load_metric', lambda name: _Once(real(name)))
+    two_against_one.change(metric='DominantShareMetric')
+    assert two_against_one.rounds(3).quarantined
+    guard = two_against_one.cycle._rooms.guard
+    monkeypatch.setattr(guard, '_monotonic', lambda: time.monotonic() + 61)
+    done = two_against_one.rounds(3)
+    assert done.quarantined == {}
+    assert done.measured is not None
+    assert not done.errors
 
 
 def test_weights_that_are_kept_are_still_defended(
@@ -292,14 +325,14 @@ def large_host(tmp_path):
     return host
 
 
-def test_large_vms_are_not_written_where_nobody_waits(tmp_path):
+def test_large_vms_are_not_written_where_no_vm_waits(tmp_path):
     host = large_host(tmp_path)
     host.cpu.wants = {'a-1': 0.1, 'a-2': 0.1, 'b-3': 0.1}
     assert host.rounds(4).tally.changed == 0
     assert host.control.writes == 0
 
 
-def test_large_vms_are_steered_and_get_back_what_they_had(tmp_path):
+def test_large_vms_are_steered_and_get_back_their_found_values(tmp_path):
     host = large_host(tmp_path)
     done = host.rounds(8)
     first, second, other = host.shares('a-1', 'a-2', 'b-3')

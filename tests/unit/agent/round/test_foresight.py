@@ -244,7 +244,7 @@ def test_a_search_without_time_goes_on_in_the_next_round(
     assert sharpness[-1] == maxmin.SHARPEST
 
 
-def test_a_metric_that_raises_is_what_misbehaves(measured):
+def test_a_metric_that_raises_is_blamed(measured):
     broken = with_metric(measured, 'cells', lambda weigh: lambda used: 1 / 0)
     name = measured.knowledge().knowledge.metric
     with pytest.raises(exception.PluginMisbehaved, match=name):

@@ -74,7 +74,7 @@ def test_a_vm_that_was_not_there_before_is_believed(made):
     assert found == pytest.approx([0.8, 0.8])
 
 
-def test_where_cpus_are_idle_everybody_has_what_he_wants(made):
+def test_wants_of_all_users_are_met_where_cpus_are_idle(made):
     for _ in range(3):
         found = cpus(made, ('a', 0.4, 0.5), busy=0.5)
     assert found == [0.4]

@@ -26,6 +26,8 @@ LATE = 60
 
 NEAR_CPUS = 0.02
 
+OWNERS = ('ann', 'bob')
+
 
 def vms():
     return (
@@ -103,6 +105,93 @@ def test_a_pair_that_never_stands_still_is_told(made, told):
     assert said['rounds_count'] == preview.ROUNDS
 
 
+@pytest.fixture
+def seen(made):
+    """A previewer that sees rounds in which wants go up and down."""
+    host = made('observing', enforce=False)
+    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+
+    def see(rounds, metric=METRICS[1]):
+        for number in range(rounds):
+            host.cpu.wants = {'a-1': 0.2 + 0.8 * (number % 2)}
+            done = host.rounds(1)
+            wall_s = done.number * fake_host.INTERVAL_S
+            previewer.see(dataclasses.replace(done, wall_s=wall_s))
+        [said] = previewer.told(done, host.settings, {}, [metric])
+        return said
+
+    yield see
+    previewer.stop()
+
+
+@pytest.mark.parametrize('metric', METRICS)
+def test_two_previews_of_a_host_within_seconds_agree(seen, metric):
+    first, second = seen(21, metric), seen(2, metric)
+    assert first['problem'] == ''
+    pairs = [
+        *zip(first['instances'], second['instances'], strict=True),
+        *((first['users'][each], second['users'][each]) for each in OWNERS),
+    ]
+    for one, other in pairs:
+        for key in ('would_get_cpus', 'change_cpus'):
+            assert one[key] == pytest.approx(other[key], abs=NEAR_CPUS)
+
+
+def test_a_change_that_differs_between_rounds_has_a_spread(seen):
+    said = seen(1)
+    assert said['problem'] == preview.NOT_MEASURED
+    said = seen(2)
+    assert said['sampled_rounds_count'] == 2
+    said = seen(20)
+    spreads = [vm['change_spread_cpus'] for vm in said['instances']]
+    assert min(spreads) > 0.01
+    changes = [vm['change_cpus'] for vm in said['instances']]
+    assert sum(changes) == pytest.approx(0.0, abs=1e-9)
+    # What one VM of a user gains its other one loses in part.
+    assert said['users']['ann']['change_spread_cpus'] < sum(spreads[:2])
+
+
+def test_only_rounds_of_the_last_minutes_count(seen):
+    count = round(preview.KEPT_S / fake_host.INTERVAL_S)
+    assert seen(count + 9)['sampled_rounds_count'] == count
+
+
+def test_one_of_many_short_rounds_counts(made):
+    host = made('observing', enforce=False)
+    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+    done = host.rounds(3)
+    for second in range(35):
+        previewer.see(dataclasses.replace(done, wall_s=1000.0 + second))
+    assert [each.wall_s for each in previewer._samples] == [
+        1000, 1010, 1020, 1030
+    ]  # fmt: skip
+    # A clock that went back begins anew.
+    previewer.see(dataclasses.replace(done, wall_s=500.0))
+    assert [each.wall_s for each in previewer._samples] == [500]
+
+
+def test_without_an_earlier_round_there_is_no_spread(made, told):
+    [said] = told(made('observing', enforce=False), METRICS[1])
+    assert said['sampled_rounds_count'] == 1
+    for one in (*said['instances'], *said['users'].values()):
+        assert one['change_spread_cpus'] is None
+
+
+def test_a_vm_that_was_not_there_counts_as_it_is_now(made):
+    host = made('observing', enforce=False)
+    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+    done = host.rounds(3)
+    sample = preview.CpuSample.of(done)
+    less = {key: sample.rates[key] for key in list(sample.rates)[:1]}
+    previewer._samples = (dataclasses.replace(sample, rates=less), sample)
+    [said] = previewer.told(done, host.settings, {}, [METRICS[1]])
+    previewer.stop()
+    assert said['problem'] == ''
+    assert [vm['change_spread_cpus'] for vm in said['instances']] == (
+        pytest.approx([0.0] * 3)
+    )
+
+
 def test_foreseen_gains_and_losses_add_up_to_zero(made, told):
     for said in told(made('observing', enforce=False), *METRICS):
         changes = [vm['change_cpus'] for vm in said['instances']]
@@ -113,7 +202,7 @@ def test_foreseen_gains_and_losses_add_up_to_zero(made, told):
         assert users['ann']['change_cpus'] == pytest.approx(sum(changes[:2]))
 
 
-def test_where_nobody_competes_nobody_gains_or_loses(made, told):
+def test_without_competition_no_user_gains_or_loses(made, told):
     host = made('observing', enforce=False)
     host.cpu.wants = dict.fromkeys(('a-1', 'a-2', 'b-3'), 0.2)
     for said in told(host, *METRICS):
@@ -125,13 +214,13 @@ def test_where_nobody_competes_nobody_gains_or_loses(made, told):
 
 def test_an_exempt_vm_is_not_written(made, told):
     exempt = frozenset({'a-1'})
-    host = made('observing', enforce=False, exempt_instances=exempt)
+    host = made('observing', enforce=False, exempt=exempt)
     [said] = told(host, 'DominantShareMetric')
     unwritten = [vm['cpu_units'] is None for vm in said['instances']]
     assert unwritten == [True, False, False]
 
 
-def test_best_effort_vms_are_foreseen_to_have_what_is_left(made, told):
+def test_best_effort_vms_are_foreseen_to_have_the_rest(made, told):
     host = made('spare')
     host.best_effort.add('a-2')
     (said,) = told(host, 'DominantShareMetric')
@@ -185,12 +274,12 @@ def test_use_of_users_on_other_nodes_counts(made, told, metric):
     assert would_get(second)[2] < would_get(first)[2] - NEAR_CPUS
 
 
-def test_only_who_has_vms_elsewhere_is_heavy_there(made):
+def test_only_users_with_vms_elsewhere_are_heavy_there(made):
     host = made('among', enforce=False, exchange=FakeOthers())
     done = host.rounds(6)
     scales = host.cycle._rooms.decision._scales
     start = preview.PreviewInput(
-        done, done.measured, host.settings, scales, {}
+        done, done.measured, host.settings, scales, {}, ()
     )
     given = preview.parts.given_to(done.measured)
     metric = plugins.load_metric(done.metric)
@@ -257,7 +346,14 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
     scales = host.cycle._rooms.decision._scales
     with pytest.raises(exception.StateError, match=preview.UNKNOWN):
         preview.preview(
-            preview.PreviewInput(done, poor, host.settings, scales, {}),
+            preview.PreviewInput(
+                dataclasses.replace(done, measured=poor),
+                poor,
+                host.settings,
+                scales,
+                {},
+                (),
+            ),
             'UniformMetric',
             plugins.load_metric('UniformMetric'),
             plugins.load_policy('feedback'),

@@ -39,7 +39,7 @@ def test_weights_that_do_harm_become_neutral(host):
     assert done.decided.weights[:, CPU] == pytest.approx(1)
 
 
-def test_it_is_said_once_in_the_log_and_who_is_harmed(host, caplog):
+def test_the_log_tells_once_which_users_are_harmed(host, caplog):
     host.rounds(SOON + 5)
     (said,) = [each for each in caplog.records if 'returned' in each.message]
     assert said.levelno == logging.WARNING

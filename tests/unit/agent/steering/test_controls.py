@@ -63,7 +63,7 @@ def test_every_control_is_steered_by_its_own_contention(node):
     assert (weights[:, column(NETWORK)] == 1).all()
 
 
-def test_nothing_is_contended_of_which_only_one_wants_more(node):
+def test_a_resource_is_not_contended_if_only_one_vm_wants_more(node):
     node.disk_scale.wants = {'b-3'}
     node.host.rounds(8)
     assert node.units(node.disk) == [100, 100, 100]
@@ -113,7 +113,7 @@ def test_an_unsteered_control_gets_back_the_values_it_had(node):
     assert done.tally.drifted == 0
 
 
-def test_others_may_change_what_is_not_to_be_steered(node):
+def test_others_may_change_controls_that_are_not_steered(node):
     node.host.change(controls=frozenset({CPU}))
     node.host.rounds(3)
     node.disk.held[node.keys[0]] = 777
@@ -143,7 +143,7 @@ def test_drift_of_each_control_is_repaired(node):
     assert node.disk.held[node.keys[2]] > 100
 
 
-def test_a_stop_restores_all_and_releases_what_vms_shared(node):
+def test_a_stop_restores_all_and_releases_shared_groups(node):
     node.host.rounds(8)
     node.disk.calls.clear()
     outcomes = node.host.cycle.restore()
@@ -165,7 +165,7 @@ def test_a_pause_restores_all(node):
 
 def test_an_exempt_vm_is_exempt_from_all(node):
     node.host.rounds(8)
-    node.host.change(exempt_users=frozenset({'bob'}))
+    node.host.change(exempt=frozenset({'bob'}))
     node.host.rounds(3)
     assert node.disk.held[node.keys[2]] == 100
     assert node.host.shares('b-3') == [1024]
@@ -188,9 +188,7 @@ def test_a_vm_that_a_control_cannot_steer_gets_no_wanted_value(node):
     assert wanted == {'a'}
 
 
-def test_an_agent_killed_before_left_what_the_next_one_restores(
-    tmp_path, node
-):
+def test_the_next_agent_restores_the_values_of_a_killed_one(tmp_path, node):
     node.host.rounds(8)
     node.host.found.close()
     held = node.units(node.disk)
@@ -217,7 +215,7 @@ def test_each_control_has_its_own_ratio_and_step(tmp_path):
     assert last.max() / last.min() <= 1.44 + 1e-9
 
 
-def test_an_owner_divides_what_the_owner_has(tmp_path):
+def test_an_owner_divides_the_own_part(tmp_path):
     node = Node(tmp_path)
     node.host.preferences = {'a-1': 3.0}
     done = node.host.rounds(12)
@@ -251,7 +249,7 @@ def test_vms_of_other_users_are_not_touched_by_preferences_of_an_owner(
     assert one == pytest.approx(other, rel=0.05)
 
 
-def test_a_knob_that_was_found_is_what_the_record_says(node):
+def test_a_found_knob_has_the_value_of_the_record(node):
     node.host.rounds(4)
     knob = allocation.Knob(node.keys[2], DISK)
     assert node.host.found.values[knob] == 100

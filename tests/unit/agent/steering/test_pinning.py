@@ -107,7 +107,7 @@ def test_a_vm_that_is_left_alone_is_not_pinned(tmp_path):
         fake_host.vm('c-3', 'c'),
         fake_host.vm('d-4', 'd'),
     ]
-    host = made(tmp_path, *vms, exempt_users=frozenset({'c'}))
+    host = made(tmp_path, *vms, exempt=frozenset({'c'}))
     host.best_effort.add('d-4')
     host.rounds(2)
     assert where(host) == NOWHERE | {'a-1': [0]}

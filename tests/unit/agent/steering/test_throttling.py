@@ -86,13 +86,13 @@ def play(made, load=BUSY, scheduler='mq-deadline', **options):
 
 
 def test_limits_of_another_agent_are_lifted_at_once(throttle):
-    throttling.Throttling(throttle, None)
+    throttling.Throttling(throttle, is_on=False)
     assert throttle.limits == {}
 
 
 def test_the_lighter_weight_is_limited_where_the_process_hands_in(throttle):
-    play(throttling.Throttling(throttle, 0.0))
-    assert throttle.limits == {(VMS[0].key, '253:0'): (25 * MIB, MIB)}
+    play(throttling.Throttling(throttle, is_on=True))
+    assert throttle.limits == {(VMS[0].key, '253:0'): (27_525_120, MIB)}
 
 
 CASES = {
@@ -104,7 +104,7 @@ CASES = {
 
 @pytest.mark.parametrize('options', CASES.values(), ids=CASES)
 def test_no_vm_is_limited_when(throttle, options):
-    made = throttling.Throttling(throttle, 0.0)
+    made = throttling.Throttling(throttle, is_on=True)
     play(made)
     assert throttle.limits
     play(made, **options)
@@ -112,19 +112,19 @@ def test_no_vm_is_limited_when(throttle, options):
 
 
 def test_no_vm_is_limited_unless_configured(throttle):
-    play(throttling.Throttling(throttle, None))
+    play(throttling.Throttling(throttle, is_on=False))
     assert throttle.limits == {}
 
 
 def test_limits_go_when_nothing_is_known(throttle):
-    made = throttling.Throttling(throttle, 0.0)
+    made = throttling.Throttling(throttle, is_on=True)
     play(made)
     made.round(None, None, used(), np.ones(2))
     assert throttle.limits == {}
 
 
 def test_limits_go_when_rows_do_not_match(throttle):
-    made = throttling.Throttling(throttle, 0.0)
+    made = throttling.Throttling(throttle, is_on=True)
     play(made)
     other = dataclasses.replace(used(), incarnations=VMS[:1])
     made.round(pressed(BUSY), sample('none'), other, np.ones(1))
@@ -132,7 +132,7 @@ def test_limits_go_when_rows_do_not_match(throttle):
 
 
 def test_limits_go_at_the_end(throttle):
-    made = throttling.Throttling(throttle, 0.0)
+    made = throttling.Throttling(throttle, is_on=True)
     play(made)
     assert made.stop() == ()
     assert throttle.limits == {}

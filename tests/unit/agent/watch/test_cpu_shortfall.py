@@ -37,7 +37,7 @@ def wanted(cpus, interval_s=10.0):
     return amounts
 
 
-def test_means_are_of_a_history_of_which_the_newest_counts_most():
+def test_means_are_of_a_history_and_the_newest_counts_most():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 1.0}), wanted([2.0]))
@@ -70,7 +70,7 @@ def test_use_of_an_unjudged_vm_counts_as_its_wants():
 
 
 @pytest.mark.parametrize(('gone', 'got'), [(0.5, 1.0), (0.01, 0.55)])
-def test_where_much_has_left_means_of_the_others_begin_anew(gone, got):
+def test_means_of_the_others_begin_again_where_much_has_left(gone, got):
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 0.5, 'b': gone}), wanted([1.0, 1.0]))

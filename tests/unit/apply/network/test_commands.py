@@ -197,7 +197,7 @@ def test_each_failing_line_is_told_of_its_operation(tools):
     assert [len(lines) for _, lines in ran] == [4]
 
 
-def test_links_are_made_before_and_removed_after_what_needs_them(tools):
+def test_links_are_made_before_and_removed_after_their_dependents(tools):
     ran, _ = tools
     privileged_network.run(
         [('ifb', 'nfair-in'), ('root', 'eth1'), CLASS, ('no-ifb', 'nfair-out')]
@@ -218,7 +218,7 @@ def test_too_much_at_once_is_refused(tools, monkeypatch):
     assert tools[0] == []
 
 
-def test_nothing_asks_nobody(monkeypatch):
+def test_no_commands_start_no_process(monkeypatch):
     monkeypatch.setattr(privileged_network, 'door', None)
     assert privileged_network.run([]) == []
 

@@ -169,7 +169,7 @@ def test_quanta_are_in_proportion_to_rates(host):
     assert slow.quantum >= 16000
 
 
-def test_a_change_writes_only_what_differs(host):
+def test_a_change_writes_only_differences(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -263,7 +263,7 @@ def spoiled(kernel, what):
         kernel.redirects = dict.fromkeys(kernel.redirects, ('', 0))
 
 
-def test_a_vm_that_ended_between_reading_and_writing_harms_nobody(host):
+def test_a_vm_that_ended_between_reading_and_writing_harms_no_other(host):
     host.start('a', 1)
     host.start('b', 2)
     host.read()

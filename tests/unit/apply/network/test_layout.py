@@ -212,7 +212,7 @@ def test_bandwidth_elements_of_libvirt_are_left_alone_at_the_uplink(net):
         (state.Qdisc('tbf', state.ROOT_HANDLE, 'root'), False),
     ],
 )
-def test_only_what_the_kernel_made_may_make_way(root, ours):
+def test_only_a_queueing_made_by_the_kernel_may_be_replaced(root, ours):
     layout = network_layout.NetworkLayout(KINDS.UPLINK, 'eth1', '')
     kernel = state.Kernel(
         {'eth1': 1}, {'eth1': (root,) if root else ()}, {}, {}

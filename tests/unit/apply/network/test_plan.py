@@ -110,7 +110,7 @@ def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
     assert filters_of(target, device) == [*own, alone]
 
 
-def test_an_address_of_two_vms_without_a_tap_counts_for_nobody():
+def test_an_address_of_two_vms_without_a_tap_counts_for_neither():
     members = joined({}, 'a', nic(7))
     members = plan.with_doubles(members, {'a': {nic(7).mac: 'gone'}})
     target = plan.NetworkTarget('up0', False, 10**6, members)
@@ -196,7 +196,7 @@ def test_steps_that_were_done_are_not_planned_again(where, rates):
 
 @pytest.mark.parametrize('where', WHERE)
 @pytest.mark.parametrize('before', WHERE)
-def test_another_place_replaces_what_was_before(where, before):
+def test_another_place_replaces_the_earlier_one(where, before):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for name in (before, where):
         wanted = target(1000, 2000, where=name)
@@ -209,7 +209,7 @@ def test_another_place_replaces_what_was_before(where, before):
 
 
 @pytest.mark.parametrize('where', WHERE)
-def test_nothing_is_left_for_nobody(where):
+def test_an_empty_plan_leaves_nothing(where):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for wanted in (target(1000, 2000, where=where), target(where=where)):
         steps = plan.plan(kernel.read(), wanted, 'eth1')

@@ -31,7 +31,7 @@ def test_a_saved_record_is_found_again(path):
     assert record(path).load() == CONTENT
 
 
-def test_another_boot_begins_anew(path):
+def test_another_boot_begins_again(path):
     record(path, 'last').save(CONTENT)
     assert record(path).load() == trees.NOTHING
 

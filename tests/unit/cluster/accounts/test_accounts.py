@@ -2,6 +2,8 @@
 
 """Accounts of the file and what was set of them, on a real store."""
 
+import types
+
 import pytest
 
 from nova_fairness import exception
@@ -151,3 +153,51 @@ def test_a_project_has_room_for_so_many_accounts_of_its_own(world, epoch):
     made.change('q/1', {'share': 1.0}, epoch)
     made.change('p/1', {'share': None}, epoch)
     made.change('p/more', {'share': 1.0}, epoch)
+
+
+def _away(_):
+    raise exception.CloudAway('identity answers 503')
+
+
+def test_an_account_that_nothing_is_ever_below_is_refused(world):
+    process = world.process()
+    process.cycle()
+    process.accounts = accounts_module.Accounts(
+        world.store, lambda: FILE, exists={'p1', 'p1/ann'}.__contains__
+    )
+    asked = requests.ClusterOperations(world.store, process)
+    for name in ('p1', 'p1/ann', 'physics', 'p/ann'):
+        assert asked.set_share(name, 2.0)['account'] == name
+    before = world.store.given().accounts
+    for name in ('beta', 'p1/eve', 'physics/eve'):
+        with pytest.raises(exception.UnknownAccount, match=f'{name}: nothing'):
+            asked.set_share(name, 2.0)
+        with pytest.raises(exception.UnknownAccount, match='by their ids'):
+            asked.set_limits(name, {'budget': 2.0})
+    assert world.store.given().accounts == before
+
+
+def test_settings_of_a_deleted_account_are_taken_back(world, epoch):
+    accounts = accounts_module.Accounts(world.store, exists=_away)
+    accounts.change('gone', {'share': 3.0}, epoch)
+    accounts.require('gone', {'share': None})
+
+
+def test_an_account_that_used_something_is_known_without_keystone(
+    world, monkeypatch
+):
+    accounts = accounts_module.Accounts(world.store, exists=_away)
+    with pytest.raises(exception.AccountUnchecked, match='p/ann'):
+        accounts.require('p/ann', {'share': 1.0})
+    used = types.SimpleNamespace(parts={'p/ann': {}})
+    monkeypatch.setattr(world.store, 'used', lambda: used)
+    accounts.require('p/ann', {'share': 1.0})
+
+
+def test_while_keystone_is_away_nothing_is_set_and_the_log_says_why(
+    world, caplog
+):
+    accounts = accounts_module.Accounts(world.store, lambda: _away(None))
+    with pytest.raises(exception.AccountUnchecked, match='try again'):
+        accounts.require('p', {'share': 1.0})
+    assert 'identity answers 503' in caplog.text

@@ -104,7 +104,7 @@ def test_a_list_may_be_empty(path):
     [
         ('', 'is empty'),
         ('[', 'line 1: expected YAML: expected the node'),
-        ('\x00', 'cannot be read'),
+        ('\x00', 'line 1: expected YAML'),
         ('[' * 5000, 'cannot be read: it is nested too deep'),
         ('- a', 'line 1: expected accounts'),
         ('account: []', "line 1: unknown key 'account', there is accounts"),
@@ -215,32 +215,32 @@ def test_too_many_accounts_are_refused(path, monkeypatch):
         share_file.read(path)
 
 
-def test_it_is_read_again_when_it_changes(path, monkeypatch):
-    shares = share_file.ShareFile(path)
-    monkeypatch.setattr(share_file, 'read', lambda _: pytest.fail('read'))
-    assert shares.accounts() == READ
-    monkeypatch.undo()
+def test_it_is_read_again_when_it_changes(path):
+    shares = share_file.watched(path)
+    before = shares.content()
+    assert before == READ
+    assert shares.content() is before
     replace(path, listed('name: a'))
-    assert shares.accounts() == (cluster.Account('a'),)
+    assert shares.content() == (cluster.Account('a'),)
 
 
 @pytest.mark.parametrize('text', [None, listed('name: a, share: -1')])
-def test_one_that_cannot_be_used_leaves_what_it_was(path, caplog, text):
-    shares = share_file.ShareFile(path)
+def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
+    shares = share_file.watched(path)
     if text is None:
         path.unlink()
     else:
         replace(path, text)
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
-            assert shares.accounts() == READ
+            assert shares.content() == READ
     assert len(caplog.messages) == 1
     assert str(path) in caplog.messages[0]
     replace(path, listed('name: b'))
-    assert shares.accounts() == (cluster.Account('b'),)
+    assert shares.content() == (cluster.Account('b'),)
 
 
 def test_one_that_cannot_be_used_at_the_start_is_refused(path):
     path.write_text('nonsense')
     with pytest.raises(exception.BadShares):
-        share_file.ShareFile(path)
+        share_file.watched(path)

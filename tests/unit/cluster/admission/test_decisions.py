@@ -96,7 +96,7 @@ def test_no_line_is_made_without_debug(lines, caplog):
     assert lines() == []
 
 
-def test_the_scheduler_logs_what_it_decides(lines):
+def test_the_scheduler_logs_its_decisions(lines):
     request = small_cloud.ask('r1', 1)
     snapshot = small_cloud.cloud([small_cloud.host('h1', 4)], [request])
     scheduler.Scheduler(planner.plan).plan(snapshot, 100.0)

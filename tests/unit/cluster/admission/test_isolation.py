@@ -195,7 +195,7 @@ def test_a_planner_that_always_fails_raises_its_error():
     assert not table.names(K.REQUEST)
 
 
-def test_an_order_that_fails_on_everybody_blames_nobody():
+def test_an_order_that_fails_on_all_blames_no_request():
     names = {f'r{n}' for n in range(8)}
     planning, table, _ = made(Fails(*names, error=exception.PluginMisbehaved))
     with pytest.raises(exception.PluginMisbehaved):

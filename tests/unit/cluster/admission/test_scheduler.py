@@ -131,7 +131,7 @@ def test_a_new_request_is_seen_and_stands_at_the_end():
     assert started(plan) == started(whole_plan)
 
 
-def test_a_new_request_that_comes_first_stands_before_who_was_there():
+def test_a_new_request_that_comes_first_stands_before_earlier_ones():
     made, snapshot = whole(full(*line(9)))
     plan = between(made, joined_by(snapshot, ASK('new', 1, at=0.5)))
     assert list(plan.waiting)[:3] == ['r0', 'new', 'r1']
@@ -216,7 +216,7 @@ def test_with_other_limits_the_plan_is_whole(field):
     assert len(plan.asked[1]) == 9
 
 
-def test_while_all_are_kept_by_limits_those_who_come_start():
+def test_newcomers_start_while_limits_keep_all_others():
     plan = Counted()
     made, snapshot = whole(full(*line(9, vcpu=99), used=0), plan)
     new = [ASK('new', 1, at=99.0)]
@@ -224,7 +224,7 @@ def test_while_all_are_kept_by_limits_those_who_come_start():
     assert plan.asked[1:] == [['new']]
 
 
-def test_many_who_come_at_once_are_planned_for_with_all():
+def test_many_newcomers_at_once_are_planned_with_all():
     plan = Counted()
     made, snapshot = whole(full(*line(9)), plan)
     new = [ASK(f'new{n}', 1, at=99.0) for n in range(9)]
@@ -232,7 +232,7 @@ def test_many_who_come_at_once_are_planned_for_with_all():
     assert len(plan.asked[1]) == 18
 
 
-def test_room_is_made_for_nobody_before_whom_others_may_be():
+def test_no_room_is_made_for_requests_behind_possible_others():
     def making(snapshot, now):
         found = planner.plan(snapshot, now)
         if 'new' not in found.waiting:
@@ -249,7 +249,7 @@ def test_room_is_made_for_nobody_before_whom_others_may_be():
     assert len(plan.asked[-1]) == 10
 
 
-def test_orders_know_of_all_who_want():
+def test_orders_know_all_users_that_want():
     """Shares count among those who want, also among those left out."""
     fair = functools.partial(planner.plan, order=orders.Multifactor())
     asked = [

@@ -114,7 +114,7 @@ def test_estimates_are_made_at_a_lower_rate_than_plans(pauses):
     assert pauses.told(110.5) == {}
 
 
-def test_another_leader_begins_anew(pauses):
+def test_another_leader_begins_again(pauses):
     for _ in range(7):
         pauses.work()
     pauses.made.forget()
@@ -189,7 +189,7 @@ def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
     assert pauses.told(100.0)['r'].p50 == 127.0
 
 
-def test_another_leader_knows_what_was_promised(pauses):
+def test_another_leader_knows_promises(pauses):
     made(pauses)
     pauses.made.forget()
     judged = pauses.made.judge((stored(S.ACTIVE, 105.0),), (), 1)

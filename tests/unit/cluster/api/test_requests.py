@@ -2,6 +2,7 @@
 
 """What users and operators ask a service with a real store for."""
 
+import datetime as dt
 import json
 
 import pytest
@@ -232,8 +233,13 @@ def test_a_build_that_waits_is_taken_back(
     # Nova then forgets where it would have been.
     assert world.conductor.sent == ['cast-r1']
     assert world.store.cast('cast-r1') is None
-    with pytest.raises(exception.IllegalStep):
+    with pytest.raises(exception.IllegalStep) as refused:
         ask.cancel(server, by_operator)
+    ended = dt.datetime.fromtimestamp(world.now, dt.UTC)
+    assert str(refused.value) == (
+        f'request {server} is cancelled already: it ended at'
+        f' {ended:%Y-%m-%d %H:%M} UTC; nothing is left to do'
+    )
 
 
 def test_a_build_is_taken_back_even_if_nova_is_away(world, process, ask):
@@ -268,7 +274,7 @@ def test_a_request_that_nova_has_cannot_be_taken_back(world, process, ask):
     assert world.conductor.sent == ['cast-r1']
 
 
-def test_an_operator_starts_what_would_wait(world, process, ask):
+def test_an_operator_starts_a_request_that_would_wait(world, process, ask):
     server = world.post('r1', vcpu=99)
     process.cycle()
     told = ask.release(server, without_room=True)['request']
@@ -404,6 +410,29 @@ def test_a_request_with_an_end_tells_when_and_why(world, process, ask):
     ]
 
 
+def test_requests_that_do_no_more_than_run_are_left_out(world, process, ask):
+    world.accounts = (cluster.Account('the-project', time_limit_s=900.0),)
+    leaves = world.post('r1')
+    process.cycle()
+    world.cloud.build(leaves, 'h1', test_service.NEED)
+    process.cycle()
+    wanted = request.RequestFilter(unsettled=True)
+
+    def listed():
+        found = ask.requests(None, None, 9, wanted=wanted)['requests']
+        return {each['uuid']: each['standing'] for each in found}
+
+    assert listed() == {}
+    waits = world.post('r2', vcpu=99)
+    process.cycle()
+    assert listed() == {waits: 'waits'}
+    world.now += 300
+    process.cycle()
+    process.cycle()
+    assert listed() == {leaves: 'leaves', waits: 'waits'}
+    assert len(ask.requests(None, None, 9)['requests']) == 2
+
+
 def test_limits_are_listed_set_and_taken_back(world, process, ask):
     world.accounts = (
         cluster.Account('physics', time_limit_s=60.0),
@@ -421,7 +450,8 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
     [told] = ask.limits(None, 'p/u', 2)['limits']
     assert told == {
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
-        'longest_wait': None, 'budget': None, 'budget_left': None,
+        'longest_wait': None, 'budget': None,
+        'budget_used': None, 'budget_committed': None, 'budget_left': None,
         'funds': None, 'funds_left': None,
         'budget_until': None, 'windows': [], 'opens_at': None, 'ceiling': {},
         'nominal': {}, 'borrowing_limit': {}, 'lending_limit': {},
@@ -447,6 +477,7 @@ def test_all_that_limits_an_account_is_told(world, process, ask):
     process.cycle()
     p, q = ask.limits(None, None, 9)['limits']
     assert (p['budget'], p['budget_left']) == (2.0, 2.0)
+    assert (p['budget_used'], p['budget_committed']) == (0.0, 0.0)
     assert p['budget_until'] == '1970-02-01T00:00:00+00:00'
     assert q['ceiling'] == {'VCPU': 4}
     assert q['windows'] == [
@@ -530,7 +561,7 @@ def test_limits_that_are_none_are_refused_whole(
     assert ask.limits(None, None, 9)['limits'] == []
 
 
-def test_users_extend_what_operators_allow(world, process, ask):
+def test_users_extend_as_far_as_operators_allow(world, process, ask):
     server = world.post('r1')
     process.cycle()
     with pytest.raises(exception.IllegalStep, match='no time limit'):

@@ -19,6 +19,7 @@ from nova_fairness.cluster.border import departure_notices
 from nova_fairness.cluster.border import host_drain
 from nova_fairness.cluster.border import hosts_file
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.openstack import glance
 from nova_fairness.cluster.openstack import nova as nova_module
@@ -92,7 +93,7 @@ class Border:
         self.moving = controller.BorderController(
             world.store,
             self.service,
-            hosts_file.PartitionFile(self.path),
+            hosts_file.watched(self.path),
             self.batch,
             cloud_hosts.CloudSide(nova, room, leaves, patience, self.moves),
             host_drain.HostDrain(
@@ -105,6 +106,7 @@ class Border:
                     glance.Images(apis.glance, world.store.proofs),
                     clock,
                     patience,
+                    notice_channels.before_steps(nova),
                 ),
                 clock,
                 host_drain.Actions(late=self.late),
@@ -285,13 +287,13 @@ def test_a_host_goes_where_something_waits_and_comes_back(border):
     assert causes.count('demand') == 2
 
 
-def test_no_host_goes_for_what_it_could_not_hold(border):
+def test_no_host_goes_for_a_demand_it_could_not_hold(border):
     border.world.post('s2', 9)
     assert border.go(8) == ('batch', 'cloud')
     assert border.node('h1').version == 1
 
 
-def test_no_host_goes_for_what_uses_only_what_is_left(border):
+def test_no_host_goes_for_requests_that_use_only_the_rest(border):
     border.run_server('s1', 'h2', 8)
     border.world.post('s2', 4, project='spare')
     assert border.go(8) == ('batch', 'cloud')
@@ -363,7 +365,7 @@ def test_a_server_is_ended_after_its_time_where_an_operator_says_so(border):
     border.moving.move('h2')
     border.go(13, 5 * EVERY_S)
     told = border.world.cloud.servers[server]['metadata']
-    assert told[evictor.LEAVES_BY] == 'delete'
+    assert told[notice_channels.LEAVES_BY] == 'delete'
     border.go(7, 5 * EVERY_S)
     assert server not in border.world.cloud.servers
     assert border.states() == ('batch', 'batch')
@@ -499,7 +501,7 @@ def test_two_names_for_one_host_are_not_taken_over(border, caplog):
     assert border.states() == ('batch', 'cloud')
 
 
-def test_a_host_that_is_renamed_is_looked_for_anew(border):
+def test_a_renamed_host_is_looked_for_again(border):
     border.path.write_text(HOSTS.replace('name: h1,', 'name: n1, cloud: h1,'))
     border.go(2)
     found, _ = border.world.store.nodes.all()
@@ -517,7 +519,7 @@ def test_other_names_of_a_host_are_taken_over(border):
     assert border.node('h1').host.batch == 'other'
 
 
-def test_a_host_that_nobody_describes_any_more_is_given_back(border):
+def test_a_host_without_description_is_given_back(border):
     border.batch.submit('b-h1')
     border.moving.move('h1')
     border.go(3)
@@ -790,7 +792,7 @@ def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
 
 
 @pytest.mark.parametrize('part', ['_tell', '_look', '_nodes'])
-def test_the_loop_of_the_border_goes_on_whatever_fails(
+def test_the_loop_of_the_border_goes_on_after_every_failure(
     border, monkeypatch, part
 ):
     stopped = border.moving._stopped

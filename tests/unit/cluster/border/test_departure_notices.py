@@ -78,7 +78,7 @@ def test_they_read_it_no_more_when_the_host_stays(told, state):
     assert told.metadata('a') == {}
 
 
-def test_nova_is_asked_only_for_what_is_new(told):
+def test_nova_is_asked_only_for_news(told):
     told.tell(a='leaving_cloud')
     before = len(told.cloud.asked)
     told.tell(a='leaving_cloud')

@@ -86,15 +86,15 @@ def test_a_wrong_hosts_file_is_named_and_nothing_is_taken(path, text, said):
 
 def test_a_file_is_read_again_when_it_changes(path, caplog):
     path.write_text(GOOD)
-    file = hosts_file.PartitionFile(path)
-    before = file.described()
+    file = hosts_file.watched(path)
+    before = file.content()
     path.write_text('hosts: 5')
-    assert file.described() is before
+    assert file.content() is before
     assert 'hosts stay as they were described' in caplog.text
     path.write_text('hosts: [{name: other, cores: 1}]')
-    assert [each.name for each in file.described().hosts] == ['other']
+    assert [each.name for each in file.content().hosts] == ['other']
     path.unlink()
-    assert [each.name for each in file.described().hosts] == ['other']
+    assert [each.name for each in file.content().hosts] == ['other']
 
 
 def test_the_file_on_the_page_can_be_read(path):

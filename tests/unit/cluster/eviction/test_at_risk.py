@@ -11,8 +11,9 @@ from nova_fairness.cluster import event_notifications
 from nova_fairness.cluster.admission import intake
 from nova_fairness.cluster.api import requests
 from nova_fairness.cluster.eviction import at_risk
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.messages import parser
+from nova_fairness.model import moments
 from nova_fairness.model import reason
 from nova_fairness.model import risk
 from nova_fairness.planners.preemption import risk as next_module
@@ -68,7 +69,7 @@ def test_a_server_is_told_when_it_comes_next_and_when_it_does_not(
     name(world, server)
     process.cycle()
     assert metadata(world, server) == {
-        at_risk.AT_RISK: evictor.written(world.now)
+        notice_channels.AT_RISK: moments.stamp(world.now)
     }
     assert told == [risk.RiskState.AT_RISK]
     assert process.chores.warnings.told[server].why == reason.why(
@@ -107,7 +108,7 @@ def test_it_is_told_again_only_after_the_hold(world, server, process, told):
     process.cycle()
     process.cycle()
     assert told[2:] == [risk.RiskState.AT_RISK]
-    assert at_risk.AT_RISK in metadata(world, server)
+    assert notice_channels.AT_RISK in metadata(world, server)
 
 
 def test_as_many_are_written_in_a_cycle_as_nova_can_bear(
@@ -125,7 +126,10 @@ def test_as_many_are_written_in_a_cycle_as_nova_can_bear(
     counts = []
     for _ in range(4):
         counts.append(
-            sum(at_risk.AT_RISK in metadata(world, each) for each in more)
+            sum(
+                notice_channels.AT_RISK in metadata(world, each)
+                for each in more
+            )
         )
         process.cycle()
     assert counts == [2, 4, 5, 5]
@@ -140,7 +144,7 @@ def test_metadata_unwritten_by_a_dead_process_are_written_by_the_next(
     assert metadata(world, server) == {}
     world.cloud.broken.clear()
     process.cycle()
-    assert at_risk.AT_RISK in metadata(world, server)
+    assert notice_channels.AT_RISK in metadata(world, server)
     assert told == [risk.RiskState.AT_RISK]
 
 
@@ -182,7 +186,7 @@ def test_of_a_server_that_is_gone_nothing_is_kept(
     assert told == [risk.RiskState.AT_RISK]
 
 
-def test_an_old_leader_tells_nobody(world, server, process, told):
+def test_an_old_leader_tells_no_owner(world, server, process, told):
     name(world, server)
     process.cycle()
     old = process.leads()
@@ -231,7 +235,7 @@ def test_callers_and_listeners_are_told_why(world, server, process):
         **known,
         'version': '1.3',
         'host': 'c1',
-        'at': evictor.written(begun),
+        'at': moments.stamp(begun),
         'project_id': 'the-project',
         'user_id': 'u',
     }
@@ -251,4 +255,4 @@ def test_those_that_nova_fails_for_keep_no_others_back(
     for _ in range(4):
         world.now += 10
         process.cycle()
-    assert at_risk.AT_RISK in metadata(world, other)
+    assert notice_channels.AT_RISK in metadata(world, other)

@@ -7,8 +7,8 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import agent_reports
 from nova_fairness.cluster.admission import intake
-from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import idle_reclaim
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
@@ -75,8 +75,10 @@ def test_a_server_idle_for_a_week_is_told_and_leaves_a_day_later(
     assert found.why == reason.why(reason.Reason.IDLE, idle_h=180.0)
     assert found.at >= world.now + DAY_S - 180
     told = metadata(world, server)
-    assert told[evictor.LEAVES_BY] == 'shelve'
-    assert told[evictor.LEAVES_WHY] == ('it did next to nothing for 180 h')
+    assert told[notice_channels.LEAVES_BY] == 'shelve'
+    assert told[notice_channels.LEAVES_WHY] == (
+        'it did next to nothing for 180 h'
+    )
     assert process.chores.idling.count == 1
     go(world, process, found.at - 3600, every=3600.0)
     assert world.cloud.acted == []
@@ -233,7 +235,7 @@ def idle(agents):
     made.stop()
 
 
-def test_agents_are_asked_beside_and_what_is_old_does_not_count(agents, idle):
+def test_agents_are_asked_beside_and_old_answers_do_not_count(agents, idle):
     agents.said['h1'] = {
         'host': 'h1',
         'idle': {'s1': 9.0, 's2': 'long', 's3': -1, 's4': float('inf')},

@@ -11,6 +11,7 @@ from nova_fairness.cluster import event_notifications
 from nova_fairness.cluster.admission import intake
 from nova_fairness.cluster.api import requests
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import preemption as preemption_module
 from nova_fairness.cluster.messages import parser
 from nova_fairness.cluster.openstack import glance
@@ -76,7 +77,7 @@ class FakeBroken:
         raise ModuleNotFoundError("No module named 'scipy'")
 
 
-def test_victims_that_fail_keep_nobody_from_starting(caplog):
+def test_victims_that_fail_keep_no_request_from_starting(caplog):
     lent = test_planner.runs('s1', 'a', 4)
     asked = [small_cloud.ask('r', 2, 'q'), small_cloud.ask('large', 4, 'q')]
     snapshot = test_planner.cloud({'a': 4, 'b': 2}, [lent], asked)
@@ -115,7 +116,7 @@ def leave(world, server):
     return world.store.leaves.of([server]).get(server)
 
 
-def test_its_owner_is_told_for_whom_and_what_for(world, process, spot):
+def test_its_owner_is_told_the_preemptor_and_the_reason(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     found = leave(world, spot)
@@ -127,8 +128,8 @@ def test_its_owner_is_told_for_whom_and_what_for(world, process, spot):
     )
     assert ran_s >= LEAST_S
     told = world.cloud.servers[spot]['metadata']
-    assert told[evictor.LEAVES_BY] == 'shelve'
-    assert told[evictor.LEAVES_WHY] == (
+    assert told[notice_channels.LEAVES_BY] == 'shelve'
+    assert told[notice_channels.LEAVES_WHY] == (
         'it makes room for a request of another project, and has run for'
         f' {ran_s:.0f} s'
     )
@@ -191,7 +192,7 @@ def test_a_server_that_waits_to_start_again_is_in_no_doubt(
     for _ in range(3):
         world.tick += 601
         process.cycle()
-    assert 'cannot take the step' not in caplog.text
+    assert 'is not possible' not in caplog.text
     assert world.state(spot) is R.ACTIVE
 
 
@@ -287,7 +288,9 @@ def test_costs_of_made_room_are_counted_and_told(world, process, spot):
     assert watch.queue().preempted.ended == {('makes_room', 'freed'): 1}
 
 
-def test_a_server_need_not_leave_for_who_gave_up(world, process, spot):
+def test_a_server_need_not_leave_for_a_request_that_gave_up(
+    world, process, spot
+):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     assert leave(world, spot).state is S.TOLD
@@ -452,7 +455,7 @@ def test_the_action_that_the_owner_chose_is_done_first(
     world.cloud.servers[spot]['metadata'] = {parser.ACTION: 'delete'}
     world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
-    told = world.cloud.servers[spot]['metadata'][evictor.LEAVES_BY]
+    told = world.cloud.servers[spot]['metadata'][notice_channels.LEAVES_BY]
     assert told == (actions[0] if choice == 'none' else choice)
     while leave(world, spot).state in eviction.LIVE:
         go(world, process, 60)

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import preemption
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
@@ -42,7 +43,7 @@ def test_a_late_process_gives_a_whole_notice(world, process, spot):
     nova = test_service.nova_module.Nova(apis.nova)
     to = evictor.Evictor(
         world.store.leaves, nova, None, None, lambda: world.now,
-        evictor.Patience(),
+        evictor.Patience(), notice_channels.before_steps(nova),
     )  # fmt: skip
     why = test_preemption.reason.why(
         test_preemption.reason.Reason.TIME_IS_UP, limit_s=1.0
@@ -125,7 +126,7 @@ class FakeSlow:
         return cluster.Plan((), found.waiting) if making else found
 
 
-def test_a_plan_that_is_older_than_the_request_tells_nobody(
+def test_a_plan_that_is_older_than_the_request_tells_no_owner(
     world, process, spot, caplog
 ):
     world.plan = preemption.Planner(
@@ -159,7 +160,7 @@ def test_a_plan_that_is_older_than_the_request_tells_nobody(
     assert leave(world, spot).state is S.TOLD
 
 
-def test_a_plan_for_a_victim_that_has_left_is_made_anew(
+def test_a_plan_for_a_victim_that_has_left_is_made_again(
     world, process, spot, monkeypatch
 ):
     """It is gone before it is told, and its host is full again."""

@@ -149,7 +149,7 @@ def test_a_server_that_is_being_shelved_is_shelved_and_starts_again(world):
     ]  # fmt: skip
 
 
-def test_nothing_goes_on_while_what_was_told_cannot_be_taken_back(world):
+def test_nothing_goes_on_while_notices_cannot_be_taken_back(world):
     """Nova answers nothing but what it is asked to do."""
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
@@ -341,7 +341,7 @@ def promised(world):
     return process, spots, asked, host
 
 
-def test_a_host_that_takes_nobody_keeps_no_promise(world):
+def test_a_host_that_takes_no_server_keeps_no_promise(world):
     """Room is made elsewhere, and nobody leaves for nothing."""
     process, spots, asked, host = promised(world)
     world.cloud.hypervisors[test_service.fake_cloud.name_uuid(host)][

@@ -10,6 +10,7 @@ import pytest
 from nova_fairness.cluster.admission import intake
 from nova_fairness.cluster.eviction import at_risk
 from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import preemption as preemption_module
 from nova_fairness.cluster.eviction import retirement
 from nova_fairness.cluster.eviction import watermark as watermark_module
@@ -85,7 +86,7 @@ def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
     assert found.acted_at - begun < evictor.LEAST_NOTICE_S
     assert world.cloud.acted == [(server, 'shelve')]
     # When its owner starts it again it is neither done nor told to leave.
-    assert metadata(world, server).keys() <= {at_risk.AT_RISK}
+    assert metadata(world, server).keys() <= {notice_channels.AT_RISK}
     assert (found.answered, found.lost_vcpu_s) == (True, 0.0)
     [known] = world.store.leaves.preemptions(None, None, 9)
     assert known.why.sentence.startswith('it is done, its owner uses 3.0')
@@ -106,7 +107,7 @@ def test_a_done_server_stays_while_no_request_waits(world, server, process):
     assert leave(world, server) is None
 
 
-def test_without_the_option_nobody_retires(world, server):
+def test_without_the_option_no_server_retires(world, server):
     process = leading(world, 'two')
     shuts_down(world, server)
     cycles(world, process)
@@ -149,7 +150,7 @@ def test_servers_leave_until_so_much_is_free_and_come_back(world, server):
     found = leave(world, server)
     assert (found.cause, found.state) == (eviction.EvictionCause.FREE, S.TOLD)
     assert found.why.sentence.endswith('are to be free, 0.0 % are')
-    assert evictor.LEAVES_AT in metadata(world, server)
+    assert notice_channels.LEAVES_AT in metadata(world, server)
     test_time_limits.go(world, process, found.at + 300)
     assert world.cloud.acted[0] == (server, 'shelve')
 
@@ -175,7 +176,7 @@ def test_a_stopped_server_that_frees_nothing_stays_for_a_while(world, server):
         assert world.now < at + 600
         cycles(world, process, 1)
     assert world.cloud.acted == [(server, 'shelve'), (server, 'os-start')]
-    assert evictor.LEAVES_AT not in metadata(world, server)
+    assert notice_channels.LEAVES_AT not in metadata(world, server)
     # It is not asked to go again and again.
     test_time_limits.go(
         world,
@@ -187,7 +188,7 @@ def test_a_stopped_server_that_frees_nothing_stays_for_a_while(world, server):
     assert state(world, server) is S.TOLD
 
 
-def test_once_the_mark_is_gone_whoever_was_told_stays(world, server):
+def test_once_the_mark_is_gone_told_servers_stay(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     world.freeing = watermark_module.WatermarkOptions()

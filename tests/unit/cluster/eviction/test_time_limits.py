@@ -8,7 +8,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster.api import requests
-from nova_fairness.cluster.eviction import evictor
+from nova_fairness.cluster.eviction import notice_channels
 from nova_fairness.cluster.eviction import time_limits
 from nova_fairness.cluster.openstack import nova
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -75,9 +75,9 @@ def test_its_owner_is_told_before_anything_is_done(world, server):
     assert found.at >= world.now + NOTICE_S
     assert found.why == reason.why(reason.Reason.TIME_IS_UP, limit_s=LIMIT_S)
     told = metadata(world, server)
-    assert told[evictor.LEAVES_AT] == '1970-01-01T00:46:40Z'
-    assert told[evictor.LEAVES_BY] == 'shelve'
-    assert told[evictor.LEAVES_WHY] == 'it may run for 1800 s'
+    assert told[notice_channels.LEAVES_AT] == '1970-01-01T00:46:40Z'
+    assert told[notice_channels.LEAVES_BY] == 'shelve'
+    assert told[notice_channels.LEAVES_WHY] == 'it may run for 1800 s'
     ask = requests.ClusterOperations(world.store, process)
     assert ask.notices(['x', server]) == {'notices': {server: told}}
     go(world, process, found.at - 60)
@@ -194,7 +194,9 @@ def test_a_server_that_takes_no_metadata_leaves_all_the_same(world, server):
 
 
 @pytest.mark.parametrize('says', [True, False])
-def test_only_who_says_it_ends_before_the_time(world, server, says):
+def test_only_servers_whose_owner_says_so_end_before_the_time(
+    world, server, says
+):
     """Whoever only stops their server may start it again until its end."""
     process = process_of(world, 'shelve')
     go(world, process, 1000 + LIMIT_S - 300)

@@ -76,7 +76,7 @@ def test_many_at_once_are_followed_by_a_day(attack):
     assert watched(attack).until(1e6 + 131.0 + DAY_S) == {}
 
 
-def test_a_new_leader_knows_who_had_room_in_vain(attack):
+def test_a_new_leader_knows_requests_that_had_room_in_vain(attack):
     old = watched(attack)
     assert old.until(1e6) == {}
     attack.once(1e6)
@@ -114,7 +114,7 @@ def record(ended_s, state=S.ENDED, hosts=('h1',)):
         (record(9000.0, hosts=()), True),
     ],
 )
-def test_room_is_in_vain_of_which_no_use_was_made(found, is_one):
+def test_unused_room_is_in_vain(found, is_one):
     assert vain_preemptions.is_in_vain(found, 300.0, 120.0) is is_one
 
 
@@ -137,7 +137,9 @@ def test_a_project_whose_server_ends_at_once_makes_no_other_leave_again(
     assert process.last().snapshot.in_vain.keys() == {'rich'}
 
 
-def test_an_owner_does_not_hold_what_others_leave_for(world, process, spot):
+def test_an_owner_cannot_hold_a_request_that_others_leave_for(
+    world, process, spot
+):
     ask = requests.ClusterOperations(world.store, process)
     server = world.post('r1', project='rich')
     test_preemption.go(world, process, test_preemption.LEAST_S + 60)

@@ -107,7 +107,7 @@ def check(way, asked):
 @hypothesis.given(
     extra_specs, pinning, images, st.integers(0, 2000), st.booleans()
 )
-def test_a_demand_is_what_nova_asks_placement_for(
+def test_a_demand_equals_the_query_of_nova_to_placement(
     extra, pinned, image, swap, is_bfv
 ):
     spec = spec_of(dict(extra), pinned, image, swap=swap, is_bfv=is_bfv)

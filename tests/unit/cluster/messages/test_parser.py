@@ -53,6 +53,7 @@ def test_a_build_is_read_whole():
         ),
         asked_at=100.0,
         expires_at=160.0,
+        flavor='small',
     )
 
 
@@ -81,7 +82,6 @@ def built(metadata=None, **more):
         built(metadata=SAYS),
         built(metadata={parser.MARK: 'Yes'}),
         built(scheduler_hints={parser.MARK: ['1']}),
-        built(made_of=nova_casts.flavor(extra_specs=SAYS)),
         nova_casts.unshelve(nova_casts.spec(scheduler_hints=HINTS)),
     ],
 )
@@ -141,15 +141,20 @@ def test_an_action_that_may_not_be_chosen_is_not(said):
     assert parser.parse(cast, preemptible=may).leaves_by is None
 
 
-def test_projects_and_flavors_can_be_preemptible_as_a_whole():
+def test_a_project_can_be_preemptible_as_a_whole():
     cast = built()
-    for named in (
-        parser.PreemptibleRules(projects=frozenset({'the-project'})),
-        parser.PreemptibleRules(flavors=frozenset({'small'})),
-    ):
-        assert parser.parse(cast, preemptible=named).is_preemptible
-    other = parser.PreemptibleRules(True, frozenset({'x'}), frozenset({'y'}))
+    named = parser.PreemptibleRules(projects=frozenset({'the-project'}))
+    assert parser.parse(cast, preemptible=named).is_preemptible
+    other = parser.PreemptibleRules(True, frozenset({'x'}))
     assert not parser.parse(cast, preemptible=other).is_preemptible
+
+
+def test_a_flavor_can_be_preemptible_where_users_may_mark_nothing():
+    cast = built(made_of=nova_casts.flavor(extra_specs=SAYS))
+    assert parser.parse(cast).is_preemptible
+    assert parser.parse(cast, preemptible=MARKS).is_preemptible
+    by_users = built(metadata=SAYS, scheduler_hints=HINTS)
+    assert not parser.parse(by_users).is_preemptible
 
 
 def test_a_mark_of_another_form_cannot_be_read():
@@ -167,7 +172,7 @@ def test_many_servers_of_one_build_are_one_request():
     assert found.servers == tuple(U[:1000])
 
 
-def test_nova_finds_no_host_for_what_is_sent_nowhere():
+def test_nova_finds_no_host_for_a_request_that_is_sent_nowhere():
     specs = [nova_casts.spec(each) for each in U[:2]]
     cast = nova_casts.build(specs, admin_password='secret')
     found = parser.nowhere(cast)

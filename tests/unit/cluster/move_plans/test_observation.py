@@ -75,7 +75,7 @@ def test_the_last_of_many_pins_counts(apart):
             assert apart.moving.empty('h2').moves
 
 
-def test_where_there_is_one_zone_nobody_asks(half):
+def test_a_single_zone_is_not_asked_for(half):
     half.begin()
     half.mobility.pin = None
     assert half.go() is not None

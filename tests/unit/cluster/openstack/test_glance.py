@@ -46,7 +46,7 @@ def test_an_image_in_the_making_is_found_while_the_key_is_changed(
     found = {
         when
         for when, keys in FILES.items()
-        if with_keys(cloud, keys).of('l1') is not None
+        if with_keys(cloud, keys).image_of('l1') is not None
     }
     assert found == known
 
@@ -54,16 +54,16 @@ def test_an_image_in_the_making_is_found_while_the_key_is_changed(
 @pytest.mark.parametrize('proof', [None, '', ' ', 'None', 7, ['x'], 'x y'])
 def test_an_image_with_another_proof_is_none(cloud, proof):
     made(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
-    assert with_keys(cloud, FILES['while']).of('l1') is None
+    assert with_keys(cloud, FILES['while']).image_of('l1') is None
     made(cloud, with_keys(cloud, (OTHER,)).mark('l1'))
-    assert with_keys(cloud, FILES['while']).of('l1') is None
+    assert with_keys(cloud, FILES['while']).image_of('l1') is None
     mark = with_keys(cloud, (NEW,)).mark('l2')
     made(cloud, {**mark, glance.LEAVE: 'l1'})
-    assert with_keys(cloud, FILES['while']).of('l1') is None
+    assert with_keys(cloud, FILES['while']).image_of('l1') is None
 
 
 def test_a_mark_of_many_keys_is_one_that_nova_takes(cloud):
     keys = tuple(fernet.Fernet.generate_key().decode() for _ in range(9))
     made(cloud, with_keys(cloud, keys).mark('l1'))
     assert len(cloud.images['i1'][glance.PROOF]) <= 255
-    assert with_keys(cloud, keys[:1]).of('l1') is not None
+    assert with_keys(cloud, keys[:1]).image_of('l1') is not None

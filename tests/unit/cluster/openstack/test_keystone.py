@@ -82,7 +82,7 @@ def test_settings_of_the_file_count_where_keystone_has_the_account(world):
     assert found['knots'].parent == 'thesis'
 
 
-def test_keystone_is_asked_once_a_minute_and_what_is_new_is_taken_over(world):
+def test_keystone_is_asked_once_a_minute_and_news_are_taken_over(world):
     world.accounts()
     world.cloud.add_project('new', 'physics', 'theory')
     world.cloud.add_project('knots', 'physics', 'theory')
@@ -96,7 +96,7 @@ def test_keystone_is_asked_once_a_minute_and_what_is_new_is_taken_over(world):
     assert len(world.cloud.asked) == 4
 
 
-def test_the_same_tree_is_the_same_object_as_nobody_need_look_again(world):
+def test_an_unchanged_tree_is_the_same_object(world):
     first = world.mirror.accounts()
     world.now += keystone.EVERY_S
     assert world.mirror.accounts() is first
@@ -165,3 +165,48 @@ def test_a_vanished_account_is_told_and_stays_while_the_ledger_knows_it(
     assert world.accounts()['strings'] == Account('strings', vanished=True)
     world.used = {}
     assert 'strings' not in world.later()
+
+
+@pytest.mark.parametrize(
+    ('account', 'is_known'),
+    [
+        ('theory', True),
+        ('theory/ann', True),
+        ('theory/fed', True),
+        ('theory/bob', False),
+        ('theory/eve', False),
+        ('beta', False),
+        ('beta/ann', False),
+        ('THEORY', False),
+        ('physics', False),
+        ('..', False),
+        ('theory/..', False),
+        ('a?b', False),
+    ],
+)
+def test_an_account_is_a_project_or_a_user_with_a_role_in_it(
+    world, account, is_known
+):
+    for user in ('ann', 'bob'):
+        world.cloud.users[user] = {'id': user}
+    world.cloud.users['fed'] = {'id': 'fed', 'federated': [{'idp_id': 'i'}]}
+    world.cloud.roles = {('ann', 'theory'), ('eve', 'theory')}
+    api = keystone.Keystone(world.cloud.apis.keystone)
+    assert api.knows(account) is is_known
+
+
+@pytest.mark.parametrize(
+    'broken',
+    [
+        {'GET /projects': 503},
+        {'GET /users': 403},
+        {'GET /role_assignments': 500},
+        {'GET /projects': '{"projects": []}'},
+    ],
+)
+def test_an_account_is_not_denied_while_keystone_is_away(world, broken):
+    world.cloud.users['ann'] = {'id': 'ann'}
+    world.cloud.broken = broken
+    api = keystone.Keystone(world.cloud.apis.keystone)
+    with pytest.raises(exception.CloudError):
+        api.knows('theory/ann')

@@ -77,7 +77,7 @@ def test_another_key_opens_nothing():
         other.renew(sealed)
 
 
-def test_a_message_shows_nothing_of_what_is_in_it():
+def test_a_sealed_message_shows_nothing_of_its_content():
     assert 'secret' not in repr(store_contract.make_cast())
 
 

@@ -12,6 +12,7 @@ from nova_fairness.cluster.eviction import time_limits
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
+from nova_fairness.shares import budgets
 from tests.unit.cluster import test_service
 
 world = test_service.world
@@ -75,6 +76,28 @@ def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
     assert world.store.used().spent['the-project'] == 4 * HOUR_S
 
 
+def test_a_server_moves_hours_from_left_to_committed_to_used(world, process):
+    def told():
+        parts = budgets.divided(
+            world.accounts[0], process.last().snapshot.budgets
+        )
+        return [each / HOUR_S for each in parts]
+
+    assert told() == pytest.approx([0, 0, 20])
+    server = start(world, process, 'r1')
+    assert told() == pytest.approx([0, 8, 12])
+    world.now += HOUR_S
+    process.cycle()
+    assert told() == pytest.approx([4, 4, 12])
+    process.extend(server, HOUR_S)
+    assert told() == pytest.approx([4, 8, 8])
+    world.cloud.remove(server)
+    world.now += 60
+    process.cycle()
+    used, committed, left = told()
+    assert (committed, left) == (0, pytest.approx(20 - used))
+
+
 def test_a_request_beyond_its_budget_waits_until_some_is_left(world, process):
     world.cloud.add_host('h2', 4)
     # A minute at most is not charged yet, and could still be used.
@@ -93,7 +116,7 @@ def test_a_request_beyond_its_budget_waits_until_some_is_left(world, process):
     assert world.state(second) is S.STARTING
 
 
-def test_the_next_month_begins_anew(world, process):
+def test_the_next_month_begins_at_zero(world, process):
     world.now = MONTH_S - 2 * LIMIT_S
     process.cycle()
     server = start(world, process, 'r1')
@@ -111,7 +134,7 @@ def test_the_next_month_begins_anew(world, process):
     assert left(process) == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_month_pays_what_was_used_in_it(world, process):
+def test_a_month_pays_for_its_own_use(world, process):
     world.now = MONTH_S - HOUR_S
     process.cycle()
     start(world, process, 'r1')
@@ -124,7 +147,7 @@ def test_a_month_pays_what_was_used_in_it(world, process):
     assert left(process) == pytest.approx(20 - 4, abs=0.01)
 
 
-def test_a_clock_that_goes_back_makes_nothing_anew(world, process):
+def test_a_clock_that_goes_back_renews_no_budget(world, process):
     start(world, process, 'r1')
     world.now = MONTH_S + 60
     process.cycle()
@@ -155,7 +178,7 @@ def test_an_extension_is_paid_for_at_once(world, process):
     server = start(world, process, 'r1')
     process.extend(server, 2 * HOUR_S)
     assert left(process) == pytest.approx(20 - 16)
-    with pytest.raises(exception.IllegalStep, match='of the budget of'):
+    with pytest.raises(exception.IllegalStep, match='and the budget of'):
         process.extend(server, 2 * HOUR_S)
     process.cycle()
     assert left(process) == pytest.approx(20 - 16)

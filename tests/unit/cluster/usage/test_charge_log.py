@@ -89,7 +89,7 @@ def test_a_charge_that_is_missing_shows(world, process):
     assert abs(again.use['p'][vcpu] - known) > charge_log.TOLERATED
 
 
-def test_only_what_changed_is_written(world, process):
+def test_only_changes_are_written(world, process):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
     later(world, process, 600)

@@ -15,6 +15,7 @@ from nova_fairness.cluster.usage import charging
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import orders
+from nova_fairness.runtime import supervision
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
 from tests.fixtures.patience import eventually
@@ -59,7 +60,7 @@ def process(world):
     return made
 
 
-def test_accounts_are_charged_what_they_have_allocated(world, process):
+def test_accounts_are_charged_for_their_allocations(world, process):
     runs(world, 's1', 4, 'p', 'ann')
     runs(world, 's2', 2, 'p', 'bob')
     runs(world, 's3', 2, 'q', 'ann')
@@ -182,7 +183,7 @@ def test_use_that_agents_measured_is_charged_as_operators_say(
     assert world.store.used().spent['p'] == 12 * 600
 
 
-def test_while_no_agent_answers_what_is_allocated_is_charged(world):
+def test_allocations_are_charged_while_no_agent_answers(world):
     world.charge = measured.Charge.USED
     process = world.process()
     process.cycle()
@@ -236,7 +237,7 @@ def test_a_successor_charges_from_where_the_ledger_ends(world, process):
     assert parts(world)['the-project'] == after(1200)
 
 
-def test_one_who_was_deposed_in_the_cycle_charges_nothing(world, process):
+def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
     runs(world, 's1', 16)
     world.now += 600
     read = process.charging._reader.used_by_users
@@ -314,7 +315,7 @@ def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
     assert snapshot.history['p'].shape == (len(snapshot.classes),)
 
 
-def test_orders_see_what_was_used(world, process):
+def test_orders_see_past_use(world, process):
     runs(world, 's1', 4, 'p')
     world.now += 600
     process.cycle()
@@ -350,7 +351,9 @@ def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
     world.order = Fails()
     world.post('r1')
     process, stopped = world.process(), threading.Event()
-    thread = threading.Thread(target=process.run, args=(stopped, 0.01))
+    manager = supervision.ServiceManager()
+    given = stopped, 0.01, manager
+    thread = threading.Thread(target=process.run, args=given)
     thread.start()
     eventually(lambda: process.cycles_failed > 1)
     stopped.set()

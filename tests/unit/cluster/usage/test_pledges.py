@@ -107,7 +107,7 @@ def test_shares_are_written_only_where_they_differ(pledged, monkeypatch):
     assert given == []
 
 
-def test_shares_are_given_back_when_nobody_is_pledged_any_more(pledged):
+def test_shares_are_given_back_after_the_last_pledge(pledged):
     look(pledged)
     say(pledged, '')
     look(pledged)

@@ -333,9 +333,7 @@ def test_after_a_clock_was_set_back_a_process_stores_charges_as_before(
     assert spent(world)['p/u'] == 5 * SECOND * 1000
 
 
-def test_rows_grow_with_what_is_there_and_not_with_what_is_said(
-    world, process, ask
-):
+def test_rows_grow_with_servers_and_not_with_messages(world, process, ask):
     for number in range(3):
         runs(world, f's{number}', project=f'p{number % 2}')
     process.cycle()
@@ -392,7 +390,7 @@ def priced(told):
     return {each['host']: each['price'] for each in told['prices']}
 
 
-def test_a_price_is_what_all_servers_of_a_host_spend(world, process, ask):
+def test_a_price_is_the_sum_of_spending_on_a_host(world, process, ask):
     world.cloud.add_host('h2', 4)
     for uuid in ('s1', 's2'):
         runs(world, uuid, 'web')

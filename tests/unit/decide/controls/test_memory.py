@@ -63,7 +63,7 @@ def test_parts(given, expected):
     assert divide(*given) == expected
 
 
-def test_a_floor_is_given_whatever_the_weight():
+def test_a_floor_is_given_at_any_weight():
     rules = memory.MemoryRules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
@@ -98,7 +98,7 @@ def test_headroom_lets_a_vm_grow():
     ]
 
 
-def test_a_part_of_the_node_is_promised_to_nobody():
+def test_a_part_of_the_node_is_promised_to_no_vm():
     rules = dataclasses.replace(PLAIN, unspared_part=0.25)
     parts = divide(
         [1, 1], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
@@ -199,7 +199,7 @@ def test_memory(given, expected):
     assert (contended, wanting.tolist()) == expected
 
 
-def test_a_lone_vm_competes_with_nobody_for_memory():
+def test_a_lone_vm_has_no_competition_for_memory():
     contended, _ = memory.judge(
         nodes.pressed(
             {}, [()], reclaim_rate=SHORT, fault_rate=np.array([WAITS])

@@ -33,7 +33,7 @@ def test_rates_are_in_proportion_to_weights(
     assert found.tolist() == expected
 
 
-def test_the_sum_in_the_kernel_stays_within_the_link_whatever_is_skipped():
+def test_the_sum_in_the_kernel_stays_within_the_link_with_any_skips():
     random = np.random.default_rng(7)
     tolerance = 0.05
     held = np.zeros(12, dtype=np.int64)

@@ -151,12 +151,12 @@ def test_rates_leave_a_neutral_part_to_vms_that_are_left_alone():
     assert sum(units) == pytest.approx(0.99e8 * 2 / 3, rel=1e-6)
 
 
-def test_nothing_of_the_network_is_divided_among_nobody():
+def test_the_network_of_no_vms_is_divided_into_nothing():
     of = SCALES['network']
     assert of.units(np.ones(3), [], facts(of, (None,) * 3)) == []
 
 
-def test_without_a_reading_nobody_waits_for_memory_or_disks():
+def test_without_a_reading_no_vm_waits_for_memory_or_disks():
     for name in ('memory', 'blkio'):
         assert SCALES[name].judge(facts(SCALES[name])) is None
 

@@ -128,7 +128,7 @@ def test_a_spike_leaves_no_trace_when_contention_returns():
 
 @pytest.mark.parametrize('limited', [0.05, 0.1, 0.2, 0.3])
 @pytest.mark.parametrize('seed', SEEDS)
-def test_contenders_share_what_a_satisfied_user_leaves(limited, seed):
+def test_contenders_share_the_rest_of_a_satisfied_user(limited, seed):
     users = [0, 0, 1, 2]
     trace = plant.run(users, lambda step: [1, 1, 1, limited], seed=seed)
     rest = (1 - limited) / 2
@@ -151,7 +151,7 @@ def test_vms_that_the_metric_treats_as_one_end_with_one_weight():
     assert np.abs(share[15:] - 0.5).max() <= 0.03
 
 
-def test_a_user_who_became_light_recovers_within_a_few_rounds():
+def test_a_user_that_became_light_recovers_within_a_few_rounds():
     start = [20**-0.5, 20**-0.5, 20**0.5]
     trace = plant.run(TWO_AGAINST_ONE, busy(3), start=start)
     share = trace.of_user(TWO_AGAINST_ONE, 0)

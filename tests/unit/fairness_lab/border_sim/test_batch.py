@@ -78,7 +78,7 @@ def test_jobs_end_before_their_limits_and_make_room_earlier():
     assert started == [0, 30]
 
 
-def test_nothing_starts_on_a_closed_host_and_what_runs_goes_on():
+def test_nothing_starts_on_a_closed_host_and_running_jobs_go_on():
     jobs = [(0, 0, WHOLE, 200), (10, 0, WHOLE, 10)]
     batch, started = run(jobs, closed=100)
     assert started[0] == 0

@@ -110,7 +110,7 @@ def test_preemptible_servers_get_notice_and_wait_again():
     assert hosts_of_cloud(moments)[1000.0] == 0
 
 
-def test_an_operator_kills_what_is_left_after_a_time_to_live():
+def test_an_operator_kills_the_rest_after_a_time_to_live():
     office = world_module.Office((0.05,), 60.0)
     world = small_worlds.world(
         jobs=[(100, 0, WHOLE, 50), (101, 0, WHOLE, 50)],
@@ -142,7 +142,7 @@ def part_of_first(world, order='fifo'):
 
 
 @pytest.mark.parametrize(('adjust_s', 'part'), [(None, 2 / 3), (10.0, 1 / 2)])
-def test_shares_of_batch_go_by_what_was_used_of_the_cloud(adjust_s, part):
+def test_shares_of_batch_count_use_of_the_cloud(adjust_s, part):
     """The first has the cloud to itself, and asks for half of batch."""
     world = small_worlds.world(
         jobs=both_ask(),
@@ -156,7 +156,7 @@ def test_shares_of_batch_go_by_what_was_used_of_the_cloud(adjust_s, part):
 
 
 @pytest.mark.parametrize(('adjust_s', 'part'), [(None, 2 / 3), (10.0, 1 / 2)])
-def test_the_queue_counts_what_was_used_of_batch(adjust_s, part):
+def test_the_queue_counts_use_of_batch(adjust_s, part):
     """The same the other way round."""
     world = small_worlds.world(
         jobs=[(0, 0, ONE, 40) for n in range(150)],

@@ -107,6 +107,6 @@ def test_the_fault_of_a_scenario_is_told(tmp_path, change, message):
         read(tmp_path, SMALL.replace(*change))
 
 
-def test_a_name_that_is_none_is_told_what_there_is():
+def test_an_unknown_name_is_answered_with_known_ones():
     with pytest.raises(exception.BadScenario, match='week'):
         reader.find('wek')

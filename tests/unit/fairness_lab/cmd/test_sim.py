@@ -4,7 +4,7 @@
 """The command ``nova-fairness-sim``."""
 
 import json
-import pathlib
+import sys
 import textwrap
 
 import pytest
@@ -17,6 +17,7 @@ from fairness_lab.queue_sim import reader
 from fairness_lab.queue_sim import tenant_moves
 from fairness_lab.scenario import programs
 from nova_fairness import plugins
+from tests.fixtures import simulator_schemas
 
 
 def test_everything_is_listed(capsys):
@@ -57,6 +58,17 @@ def test_a_run_of_the_queue(tmp_path, capsys):
     assert (tmp_path / 'result' / 'run.png').is_file()
 
 
+def test_a_metric_of_another_environment_is_missed_in_a_named_one(
+    tmp_path, capsys
+):
+    # A metric that is installed elsewhere is easily taken for broken.
+    words = ['run', 'one-node', '--metric', 'Elsewhere', '--out']
+    assert sim.main([*words, str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "no metric 'Elsewhere'; installed: " in said
+    assert said.rstrip().endswith(f'; looked in {sys.prefix}')
+
+
 def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
     out = tmp_path / 'tenants'
     for name, number in (('SPELLS', 1), ('SPELL', 20), ('SETTLED', 10)):
@@ -64,6 +76,7 @@ def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
     words = ['cluster', 'tenants', '--count', '1', '--out', str(out)]
     assert sim.main(words) == 0
     content = json.loads((out / 'tenants.json').read_text())
+    simulator_schemas.validate(content, 'queue_sim', 'tenants')
     assert [each['moves'] for each in content['tenants']] == [
         *tenant_moves.WAYS
     ]
@@ -78,14 +91,11 @@ def test_tables_of_the_market(tmp_path, capsys):
     content = json.loads((out / 'market.json').read_text())
     assert (content['version'], content['seed']) == (1, 2)
     said = capsys.readouterr().out
-    page = pathlib.Path(__file__).parents[4] / (
-        'doc/source/reference/sim-cluster-result.rst'
-    )
     for name in ('example', 'migrations', 'changes'):
         head = (out / f'{name}.csv').read_text().splitlines()[0]
         assert list(content[name][0]) == head.split(',')
         assert all(word in said for word in head.split(','))
-        assert f'``{name}``' in page.read_text()
+    simulator_schemas.validate(content, 'queue_sim', 'market')
 
 
 def test_a_border(tmp_path, capsys):
@@ -104,12 +114,7 @@ def test_a_border(tmp_path, capsys):
     assert content['best_fixed'] in runs
     said = capsys.readouterr().out
     assert all(name in said for name in runs)
-    page = pathlib.Path(__file__).parents[4] / (
-        'doc/source/reference/sim-cluster-result.rst'
-    )
-    text = page.read_text()
-    for key in (*content, *content['runs'][0]):
-        assert f'``{key}``' in text, key
+    simulator_schemas.validate(content, 'border_sim')
     for name in ('report.html', 'border.png', 'series-demand.csv'):
         assert (out / name).is_file()
     table = (out / 'border.csv').read_text().splitlines()
@@ -138,11 +143,7 @@ def test_attacks_of_several_clouds(tmp_path, capsys):
     assert 'users' in capsys.readouterr().out
     table = (out / 'attacks.csv').read_text().splitlines()
     assert table[1].startswith('users,1.00,1.00')
-    page = pathlib.Path(__file__).parents[4] / (
-        'doc/source/reference/sim-cluster-result.rst'
-    )
-    for key in found[0]:
-        assert f'``{key}``' in page.read_text('utf-8'), key
+    simulator_schemas.validate(content, 'queue_sim', 'attacks')
 
 
 def test_orders_side_by_side(tmp_path, capsys):

@@ -14,7 +14,7 @@ def watched(monkeypatch):
     monkeypatch.setenv('COLUMNS', '100')
 
 
-def test_where_nobody_looks_there_is_no_bar(capsys):
+def test_without_a_terminal_there_is_no_bar(capsys):
     bar = progress.ProgressBar()
     bar.begin('load', 10)
     assert not bar.move(5)
@@ -36,7 +36,7 @@ def test_on_a_terminal_a_bar_moves_and_goes_away(watched, capsys):
     assert 'something happened' in shown
 
 
-def test_the_laboratory_says_who_gets_how_much_in_lines(capsys):
+def test_the_laboratory_prints_parts_of_users_in_lines(capsys):
     said = progress.RunProgress()
     said.begin(60)
     for t_s in (0, 5, 11):

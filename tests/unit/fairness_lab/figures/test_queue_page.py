@@ -41,10 +41,10 @@ def test_a_page_explains_itself(tmp_path):
     for says in (
         '<h1>small, fifo</h1>',
         '<p>a test</p>',
-        '<dt>seed of all chance</dt><dd>0</dd>',
+        '<dt>seed of random numbers</dt><dd>0</dd>',
         f'<dd>{version.release()}</dd>',
-        '<dt>after which use counts half, seconds</dt><dd>100</dd>',
-        '<dt>after which a request stops waiting, seconds</dt><dd>never</dd>',
+        '<dt>half-life of use, seconds</dt><dd>100</dd>',
+        '<dt>longest wait of a request, seconds</dt><dd>never</dd>',
         '<dd>MEMORY_MB 4096, VCPU 4</dd>',
         *(f'<dt>{word}</dt>' for word in ('entitled to', 'utilisation')),
     ):
@@ -69,6 +69,51 @@ def test_the_same_picture_again(tmp_path, requests):
         pictures.append((tmp_path / 'a' / 'run.png').read_bytes())
     assert pictures[0] == pictures[1]
     assert height_and_width(pictures[0]) == (1080, 1800)
+
+
+def conclusions_of(page):
+    _, _, rest = page.partition('<h2>Conclusion</h2>')
+    return re.findall('<li>(.*)</li>', rest)
+
+
+def judged(error, p95_s, scenario='small'):
+    return {
+        'scenario': scenario,
+        'share_error': {'mean': error},
+        'waiting': {'p95_s': p95_s},
+    }
+
+
+@pytest.mark.parametrize(
+    ('error', 'word'), [(0.04, 'at most 5%'), (0.06, 'more than 5%')]
+)
+def test_a_page_concludes_whether_shares_are_kept(tmp_path, error, word):
+    result = ran(tmp_path / 'a')
+    result['share_error']['mean'] = error
+    [told] = conclusions_of(page_of(tmp_path / 'a', result))
+    assert told.startswith(f'small: the error of shares is {error:.1%}')
+    assert word in told
+
+
+def test_a_comparison_explains_a_shorter_wait_with_a_larger_error():
+    fair, fifo = ('fair_tree', judged(0.02, 7200)), ('fifo', judged(0.3, 3600))
+    shares, waits = queue_page._conclusions([fair, fifo])
+    assert shares == (
+        'small: the error of shares is least with fair_tree (2.0%) and largest'
+        ' with fifo (30.0%)'
+    )
+    assert waits.startswith(
+        'small: p95 of the waits is least with fifo (1.00 h), and its error of'
+        ' shares is larger: where projects'
+    )
+
+
+def test_a_comparison_names_the_run_that_is_best_in_both():
+    fair, fifo = ('fair_tree', judged(0.02, 3600)), ('fifo', judged(0.3, 7200))
+    other = 'fifo', judged(None, None, 'other')
+    _, waits = queue_page._conclusions([fair, fifo, other])
+    assert waits.endswith('fair_tree (1.00 h), which divides best by shares,'
+                          ' too')  # fmt: skip
 
 
 def test_work_lost_is_told_where_servers_make_room(tmp_path):

@@ -67,7 +67,7 @@ def pixels(picture):
 @pytest.mark.parametrize(
     'users', [2, 30, pytest.param(7, marks=pytest.mark.slow)]
 )
-def test_a_run_is_drawn_whatever_the_number_of_users(tmp_path, users):
+def test_a_run_is_drawn_for_any_number_of_users(tmp_path, users):
     series = series_module.read(written(tmp_path, tables(users)))
     drawn = pixels(
         simulated.run(simulated.SimulatedRun('t', result(), series))
@@ -91,7 +91,7 @@ def test_files_of_a_run_need_no_network(tmp_path):
     assert 'http' not in page.replace('http-equiv', '')
 
 
-def test_a_page_says_what_was_run_and_what_its_words_mean():
+def test_a_page_describes_the_run_and_its_words():
     found = {
         **result(),
         'description': 'Two users on one node.',
@@ -104,7 +104,7 @@ def test_a_page_says_what_was_run_and_what_its_words_mean():
     for said in (
         'Two users on one node.',
         '<dt>version of nova-fairness</dt><dd>1.2.3</dd>',
-        '<dt>seed of all chance</dt><dd>42</dd>',
+        '<dt>seed of random numbers</dt><dd>42</dd>',
         '<dt>parameter part of the policy</dt><dd>0.7</dd>',
         '<dt>largest by smallest weight</dt><dd>20</dd>',
         '<dd>loss 0.1</dd>',
@@ -156,7 +156,39 @@ def test_runs_are_compared_with_and_without_series(tmp_path):
     without = pixels((tmp_path / 'compare.png').read_bytes())
     assert with_lines.shape[0] > without.shape[0]
     page = (tmp_path / 'report.html').read_text(encoding='utf-8')
-    assert 'nobody steers' in page
+    assert 'no agent steers' in page
+
+
+def lacking(policy, value):
+    measures = {'bounded': {'worst': {'settled': value}}}
+    return {**result(policy=policy), 'metric': 'M', 'measures': measures}
+
+
+@pytest.mark.parametrize(
+    ('value', 'verdict'),
+    [(0.03, ', which is good'), (0.1, ''), (0.3, ', which is poor')],
+)
+def test_a_page_concludes_the_lack_of_the_worst_user(value, verdict):
+    [told] = report._conclusions([lacking('feedback', value)])
+    assert told.endswith(
+        f'with feedback, M the worst user lacks {value:.1%} of the ideal once'
+        f' settled{verdict}'
+    )
+
+
+def test_a_comparison_concludes_which_run_is_best():
+    runs = [lacking('feedback', 0.03), lacking('thesis', 0.2)]
+    page = report.page('t', runs, [])
+    assert page.count('<h2>Conclusion</h2>') == 1
+    assert (
+        'the worst user lacks least with feedback, M (3.0% of the ideal) and'
+        ' most with thesis, M (20.0%)'
+    ) in page
+
+
+def test_numbers_in_cells_do_not_wrap():
+    page = report.page('t', [lacking('feedback', 0.03)], [])
+    assert 'td { white-space: nowrap; }' in page
 
 
 def test_an_unknown_number_is_a_dash():

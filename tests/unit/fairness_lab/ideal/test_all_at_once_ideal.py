@@ -25,7 +25,7 @@ def filled():
     return found
 
 
-def test_two_who_want_the_same_share_it_equally(filled):
+def test_two_users_with_the_same_want_share_equally(filled):
     found = filled(a=[0.7, 0, 0, 0], b=[0.2, 0, 0, 0])
     assert found == pytest.approx({'a': 0.45, 'b': 0.45})
 

@@ -152,7 +152,7 @@ def test_asset_fairness_counts_all_resources():
     )
 
 
-def test_weights_bound_what_one_can_get_against_thirty():
+def test_weights_bound_the_part_of_one_against_thirty():
     wishes = build.cpu_only([1.0], [(0, 0, H)] + [(0, 1, H)] * 30)
     free = ideal.ideal(wishes, 'cpu_time')
     bounded = ideal.ideal(wishes, 'cpu_time', 20.0)
@@ -355,7 +355,7 @@ def with_more(wishes, share, user, more):
     return found
 
 
-def test_the_sum_of_what_is_used_together_counts_every_part():
+def test_the_sum_of_coupled_use_counts_every_part():
     # One makes twice as much of a node's disk as of its CPU, and the other
     # the reverse: (2 + 1) x 1/3 of the node each.
     wishes = build.many(

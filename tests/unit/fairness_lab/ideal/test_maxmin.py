@@ -126,7 +126,7 @@ clouds = strategies.lists(
 
 
 @hypothesis.given(clouds, strategies.floats(0.3, 3.0))
-def test_no_user_takes_from_a_poorer_one_who_wants_more(wanted, heavy):
+def test_no_user_takes_from_a_poorer_user_with_larger_wants(wanted, heavy):
     keys = [str(place) for place in range(len(wanted))]
     owner = dict(zip(keys, (item[0] for item in wanted), strict=True))
     node = dict(zip(keys, (item[1] for item in wanted), strict=True))
@@ -175,7 +175,9 @@ def most(demand, owner, weight, vcpus, ratio):
         (20, 20.0, 0.5),
     ],
 )
-def test_the_light_user_gets_what_the_bound_allows(count, ratio, expected):
+def test_the_light_user_gets_as_much_as_the_bound_allows(
+    count, ratio, expected
+):
     got = most(*one_against(count), ratio)
     assert got['a'] == pytest.approx(expected)
 

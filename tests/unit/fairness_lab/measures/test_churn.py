@@ -48,7 +48,7 @@ def test_a_simulated_cloud_is_steady_and_then_changes(churn):
         assert later[0] == churn.CHURN_FROM
 
 
-def test_recorded_churn_reaches_what_the_page_says():
+def test_recorded_churn_reaches_numbers_of_the_page():
     found = json.loads((RESULTS / 'churn.json').read_text())
     rows = {(row['nodes'], row['kind']): row for row in found['agent']}
     for kind in ('steady', 'churn', 'noisy'):
@@ -65,7 +65,7 @@ def test_recorded_churn_reaches_what_the_page_says():
 
 
 @pytest.mark.parametrize('recorded', ['churn', 'churn-5000'])
-def test_tables_of_the_page_are_of_what_was_recorded(churn, recorded):
+def test_tables_of_the_page_are_made_of_records(churn, recorded):
     found = json.loads((RESULTS / f'{recorded}.json').read_text())
     tables = churn.pages(found)
     assert tables

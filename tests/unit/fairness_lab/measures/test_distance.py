@@ -32,14 +32,14 @@ def test_where_the_ideal_is_not_known_nothing_is_judged():
     assert np.isnan(distance.jain_indices(share, unknown)[0])
 
 
-def test_where_nobody_wants_anything_all_is_well():
+def test_without_wants_all_is_well():
     nothing = np.zeros((1, 2))
     assert distance.worst(nothing, nothing)[0] == 0.0
     assert distance.distance(nothing, nothing)[0] == 0.0
     assert distance.jain_indices(nothing, nothing)[0] == 1.0
 
 
-def test_the_index_does_not_blame_those_who_want_little():
+def test_the_index_does_not_blame_small_wants():
     ideal = np.array([[0.1, 0.9]])
     assert distance.jain_indices(ideal, ideal)[0] == pytest.approx(1.0)
     other = distance.jain_indices(np.array([[0.1, 0.0]]), ideal)[0]
@@ -60,7 +60,7 @@ def test_rounds_count_until_the_worst_user_stays_close(lacking, expected):
     assert distance.rounds_until(np.array(lacking)) == expected
 
 
-def test_overshoot_is_what_lies_beyond_the_ideal():
+def test_overshoot_is_the_part_beyond_the_ideal():
     share = np.array([[0.2, 0.8], [0.55, 0.45], [0.5, 0.5]])
     ideal = np.full((3, 2), 0.5)
     assert distance.overshoot(share, ideal) == pytest.approx(0.1)

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import pathlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):
     ]
 
 
-def test_more_runs_only_what_is_missing(graphs, ran, tmp_path, monkeypatch):
+def test_more_runs_only_missing_clouds(graphs, ran, tmp_path, monkeypatch):
     before = graphs.TRIED[:2]
     with monkeypatch.context() as patched:
         patched.setattr(graphs, 'TRIED', before)
@@ -201,7 +202,7 @@ def foresight_of(vms, ratio):
     )
 
 
-def test_kernels_give_the_drawn_part_of_what_is_asked(kernels):
+def test_kernels_give_the_drawn_part_of_the_asked_one(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
     made = kernels.inexact(setup)
@@ -236,7 +237,7 @@ def test_a_foreseeing_policy_is_told_the_same_before_such_kernels(kernels):
     assert not kernels.inexact(build.setup()).policy_plugin.uses_foresight
 
 
-def test_foresight_corrects_what_kernels_give_otherwise(kernels, graphs):
+def test_foresight_corrects_deviations_of_kernels(kernels, graphs):
     cloud = graphs.grown(recipes.Graph.CHAIN, 4, seed=1)
     cloud = dataclasses.replace(cloud, rounds=25)
     settled = [
@@ -260,7 +261,7 @@ def test_foresight_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     assert drawn.demand.wanted.sum() == pytest.approx(
         drawn.wanted[:, decide_foresight.CPU_TIME].sum()
     )
-    assert decide_foresight.end(drawn, cost.RATIO).short.any()
+    assert decide_foresight.searched(drawn, cost.RATIO).end.short.any()
 
 
 def test_costs_are_written_for_every_size_and_cloud(
@@ -280,7 +281,7 @@ def test_costs_are_written_for_every_size_and_cloud(
     ]
 
 
-def test_a_sweep_leaves_out_what_makes_no_difference():
+def test_a_sweep_leaves_out_runs_without_difference():
     sweep = benchmark.load('policies.sweep').SWEEPS
     feedback, ahead = (list(item.combinations()) for item in sweep)
     assert len(feedback) == 3 * (1 + 2 * 2)
@@ -301,17 +302,46 @@ def test_every_hard_cloud_is_tried():
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_users_of_hard_clouds_have_what_is_fair(name):
+def test_users_of_hard_clouds_have_fair_parts(name):
     hard = benchmark.load('policies.worst_clouds')
     found = hard.judged(hard.CASES[name], name, ['foresight'])
     assert found['foresight'] <= 0.05
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_users_have_what_is_fair_after_others_stopped_their_vms(seed):
+def test_users_have_fair_parts_after_others_stopped_their_vms(seed):
     hard = benchmark.load('policies.worst_clouds')
     drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
     assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
+
+
+def test_a_search_ends_after_its_cpu_time():
+    hard = benchmark.load('policies.worst_clouds')
+    found = hard.climbed(7, 0.001)
+    assert found['cpu_minutes'] >= 0.001
+    assert set(found['lacks']) == {'foresight', 'feedback', 'none'}
+
+
+def test_an_interrupted_search_keeps_clouds_beyond_5_percent(
+    monkeypatch,
+):
+    hard = benchmark.load('policies.worst_clouds')
+    drawn, interrupt = hard.CASES['one-waits'], KeyboardInterrupt()
+    ends = [0.04, 0.06, 0.2]
+    tops = [{'family': '', 'lacks': end, 'cloud': drawn} for end in ends]
+    climbs = mock.Mock(side_effect=[*((x, 2) for x in tops), interrupt])
+    monkeypatch.setattr(hard, '_top', climbs)
+    monkeypatch.setattr(hard, 'judged', lambda *_: {})
+    told = hard.climbed(7, 1.0)
+    assert (told['climbs'], told['tries']) == (3, 6)
+    assert [top['lacks'] for top in told['above_5_%']] == [0.2, 0.06]
+
+
+def test_foresight_leaves_less_that_can_be_given_back_than_no_agent():
+    drawn = benchmark.load('policies.clouds')
+    found = drawn.remedied('one-node', 12, 0, 'none')
+    assert 0.05 < found['remedy'] <= found['lacks']
+    assert drawn.remedied('one-node', 12, 0, 'foresight')['remedy'] < 0.05
 
 
 def test_results_of_hard_clouds_are_written(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@
 
 import csv
 import json
-import pathlib
 
 import jsonschema
 import numpy as np
@@ -17,8 +16,7 @@ from fairness_lab.node_sim import engine
 from fairness_lab.node_sim import references
 from fairness_lab.scenario import experiment
 from nova_fairness import exception
-
-TOP = pathlib.Path(__file__).resolve().parents[4]
+from tests.fixtures import manual_fields
 
 
 def contents(directory):
@@ -73,8 +71,7 @@ def described(schema, path=''):
 
 
 def test_every_field_is_described_where_people_look():
-    page = TOP / 'doc' / 'source' / 'reference' / 'sim-result.rst'
-    text = page.read_text()
+    text = manual_fields.page_with_schemas('sim-result.rst')
     for name, part in described(result_schema.schema()):
         assert part.get('description') or '$ref' in part or 'measures' in name
         assert f'``{name}``' in text, name

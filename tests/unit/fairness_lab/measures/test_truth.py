@@ -37,7 +37,7 @@ def test_real_guests_lie_within_a_tenth_of_the_simulator(rows):
         assert abs(row.difference) <= truth.LARGEST_DIFFERENCE, row
 
 
-def test_the_table_shows_what_is_recorded(rows):
+def test_the_table_shows_the_records(rows):
     table = json.loads(TABLE.read_text())
     del table['loads']
     assert table == truth.table(rows)

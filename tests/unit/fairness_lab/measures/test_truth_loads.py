@@ -22,7 +22,7 @@ def told():
     return {row.vm: row for row in rows}
 
 
-def test_a_closed_loop_tells_what_it_wants(told):
+def test_a_closed_loop_tells_its_wants(told):
     assert told['closed'].judged == pytest.approx(0.25, abs=0.05)
     assert told['closed'].used + told['closed'].waited < BEHIND
 
@@ -57,7 +57,7 @@ def test_the_simulator_waits_as_real_guests_do(told, vm):
     assert row.simulated_waited == pytest.approx(row.waited, abs=0.08)
 
 
-def test_table_and_documents_show_what_is_recorded(told):
+def test_table_and_documents_show_the_records(told):
     rows = list(told.values())
     kept = json.loads((RESULTS / 'simulator-and-laboratory.json').read_text())
     assert kept['loads'] == truth_loads.table(rows)

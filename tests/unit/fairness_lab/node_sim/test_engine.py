@@ -160,7 +160,7 @@ def test_a_vm_that_ends_leaves_its_part_to_the_others():
     assert found[5].demand[2].tolist() == [0.0] * build.WIDTH
 
 
-def test_a_vm_that_moves_begins_anew():
+def test_a_vm_that_moves_begins_again():
     cloud = changing(busy(8, 'light', 'n1'))
     found = rounds(cloud, build.setup())
     assert found[7].weights[2, CONTROL] > 1.2

@@ -110,7 +110,7 @@ def test_an_unchanged_cloud_is_worked_out_once():
     assert len(set(map(id, seen[3:]))) == 1
 
 
-def test_a_vm_wants_what_it_demands_up_to_its_vcpus():
+def test_a_vm_wants_its_demand_up_to_its_vcpus():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=4)
     seen = []
 

@@ -156,7 +156,7 @@ def test_a_closed_loop_does_not_catch_up():
     np.testing.assert_allclose(simulated(cloud)[3], [0.2, 0.6])
 
 
-def test_a_vm_that_starts_anew_has_nothing_left_to_do():
+def test_a_vm_that_starts_again_has_nothing_left_to_do():
     backlog = loops.Backlog(cloud_module.Loops(np.array([True]), np.ones(1)))
     rows, demand = np.array([0]), build.wants(cpu_time=0.5)[np.newaxis]
     backlog.work(rows, demand, demand * 0, 10.0)
@@ -166,7 +166,7 @@ def test_a_vm_that_starts_anew_has_nothing_left_to_do():
     assert backlog.wanted(rows, demand, most, 10.0)[0, build.CPU] == 0.5
 
 
-def test_references_divide_what_is_left_to_do_as_well():
+def test_references_divide_remaining_work_as_well():
     cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
     found = np.array(simulated(cloud, 'LEON'))
     np.testing.assert_allclose(found.sum(axis=0), [4.2, 7.2], rtol=1e-6)

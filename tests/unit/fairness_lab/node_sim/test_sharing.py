@@ -33,7 +33,7 @@ BOTH = cpu_and_disk(1, 1) > 0
 NEITHER = np.zeros(build.WIDTH, dtype=bool)
 
 
-def test_an_independent_vm_takes_of_each_resource_what_it_can():
+def test_an_independent_vm_takes_its_part_of_each_resource():
     divided = divide(
         cpu_and_disk(2, 8), [cpu_and_disk(4, 4), cpu_and_disk(4, 4)]
     )
@@ -62,7 +62,7 @@ def test_resources_that_a_coupled_vm_cannot_use_go_to_the_others():
     assert divided.received[1, build.READ] == pytest.approx(5)
 
 
-def test_a_coupled_vm_waits_only_for_what_holds_it_up():
+def test_a_coupled_vm_waits_only_for_its_bottleneck():
     divided = divide(
         cpu_and_disk(2, 8),
         [cpu_and_disk(4, 4), cpu_and_disk(4, 4)],

@@ -49,7 +49,7 @@ def asked(cloud, first_project):
 
 
 @pytest.mark.parametrize('name', attacks.ATTACKS)
-def test_others_ask_for_what_they_did(name):
+def test_others_ask_as_before_the_attack(name):
     cloud, attacked = changed(name)
     assert asked(attacked, False) == pytest.approx(asked(cloud, False))
     assert (np.diff(attacked.stream.asked_s) >= 0).all()

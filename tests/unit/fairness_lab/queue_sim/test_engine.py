@@ -58,7 +58,7 @@ def test_servers_of_one_request_start_together():
     assert found.started_s.tolist() == [0, 60]
 
 
-def test_the_planner_is_told_what_runs_and_how_long_others_lasted():
+def test_the_planner_is_told_running_servers_and_earlier_lengths():
     order = Watching()
     run(
         small_clouds.cloud(
@@ -122,7 +122,7 @@ def test_a_request_that_waits_too_long_expires_at_that_moment():
 
 
 @pytest.mark.parametrize(('patience_s', 'started_s'), [(99, 420), (0, 550)])
-def test_others_start_on_what_is_reserved_for_as_long_as_it_is_patient(
+def test_others_start_on_reserved_room_during_the_patience(
     patience_s, started_s
 ):
     # How long servers last is known of both projects; then one has three
@@ -159,7 +159,7 @@ def test_use_is_charged_as_it_was_and_fades():
     assert snapshot.history.keys() == {'p0', 'p0/u0'}
 
 
-def test_planners_see_what_is_allocated():
+def test_planners_see_allocations():
     order = Watching()
     requests = [(0, 0, ONE, 95), (20, 1, ONE, 50)]
     run(small_clouds.cloud(requests, shares=(3.0, 1.0)), order)
@@ -330,8 +330,8 @@ def test_equal_ones_do_not_evict_each_other_in_turns():
     assert found.leaving.left.sum() == 0
 
 
-@pytest.mark.parametrize('victims', plugins.victims_names())
-def test_room_is_not_taken_back_by_who_left(victims):
+@pytest.mark.parametrize('victims', sorted(plugins.describe_victims()))
+def test_room_is_not_taken_back_by_its_victims(victims):
     """Those who left are older, and would be first."""
     requests = [(0, 0, ONE, 9000)] * 8 + [(700, 1, WHOLE, 300)]
     cloud = small_clouds.cloud(

@@ -48,7 +48,7 @@ def test_room_that_no_other_user_wants_is_in_right_hands():
     assert found.summary['share_error']['largest'] == 0
 
 
-def test_a_share_of_nothing_is_entitled_to_what_is_left():
+def test_a_share_of_zero_is_entitled_to_the_rest():
     requests = [(0, 0, ONE, 5000)] * 4 + [(0, 1, ONE, 5000)]
     found = judged(small_clouds.cloud(requests, shares=(0.0, 1.0)))
     # The last one waits for a VCPU that the first has beyond its right.
@@ -97,7 +97,7 @@ def test_a_p95_is_of_those_that_started():
     assert found.summary['requests']['ended'] == 8
 
 
-def test_utilisation_is_of_all_the_time_and_of_what_counts():
+def test_utilisation_is_told_of_all_time_and_of_the_settled_part():
     requests = [(0, 0, WHOLE, 100), (500, 0, WHOLE, 500)]
     found = judged(small_clouds.cloud(requests))
     assert found.summary['settled_s'] == 200

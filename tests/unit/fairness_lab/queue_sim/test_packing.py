@@ -11,6 +11,7 @@ import pytest
 from fairness_lab.cmd import sim
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import packing
+from tests.fixtures import simulator_schemas
 
 RESULTS = (
     pathlib.Path(__file__).parents[4] / 'benchmarks/results/queue/packing'
@@ -40,6 +41,10 @@ def test_recorded_results_of_strategies_come_out_again(rule):
         round(outcome.mean_busy, 2),
         outcome.moves,
     )
+
+
+def test_recorded_results_are_described():
+    simulator_schemas.validate(RECORDED, 'queue_sim', 'packing')
 
 
 def test_with_moves_every_strategy_needs_fewer_hosts_than_any_without():
@@ -93,7 +98,7 @@ def test_rescue_refuses_little_more_than_one_host_as_large_as_all():
     assert refused[0.5, 'rescue, patterns'] < refused[0.5, 'rescue'] - 20
 
 
-def test_a_rescue_makes_room_where_nobody_has_any():
+def test_a_rescue_makes_room_where_no_host_has_any():
     mix = packing.Mix(600, 82, 0.2, packing.Sizes.POWERS)
     without = run(mix, packing.Strategy(), 20)
     rescued = run(mix, packing.Strategy(has_rescue=True), 20)

@@ -38,7 +38,7 @@ def test_a_file(tmp_path):
     assert len(cloud.stream) > 0
 
 
-def test_settings_replace_what_is_written(tmp_path):
+def test_settings_replace_values_of_the_file(tmp_path):
     settings = {'seed': '7', 'hosts': '{count: 9, vcpus: 1, memory_gib: 1}'}
     cloud = read(tmp_path, GOOD, settings)
     assert cloud.seed == 7

@@ -47,7 +47,7 @@ def test_the_same_seed_draws_the_same_and_another_one_does_not():
 
 
 @pytest.mark.parametrize('spread', list(streams.Spread))
-def test_demand_is_what_is_held_on_average(spread):
+def test_demand_is_the_average_allocation(spread):
     tolerance = 0.15 if spread is streams.Spread.HEAVY_TAILED else 0.03
     stream = drawn(spread=spread)
     assert held(stream)[1] == pytest.approx(0.5, rel=tolerance)
@@ -55,7 +55,7 @@ def test_demand_is_what_is_held_on_average(spread):
     assert 0 <= stream.asked_s[0] <= stream.asked_s[-1] < DAY_S
 
 
-def test_demand_is_that_of_the_class_of_which_most_is_asked_for():
+def test_demand_is_that_of_the_most_wanted_class():
     stream = drawn(sizes=((SMALL, 3.0), (LARGE, 1.0)))
     # On average 2.75 VCPUs and 1.25 GB of a cloud with as many thousands.
     assert held(stream)[1] == pytest.approx(0.5, rel=0.05)

@@ -202,7 +202,7 @@ def test_broken_jobs_are_refused(tmp_path, change, expected):
     assert expected in str(caught.value)
 
 
-def test_a_share_of_nobody(tmp_path):
+def test_a_share_without_a_user_is_refused(tmp_path):
     with pytest.raises(exception.BadTrace, match='no project c, which has'):
         read(tmp_path, TABLE, shares={'c': 1})
 

@@ -114,7 +114,7 @@ def test_a_spike_that_never_came_does_not_pass():
     assert not any(item.passed for item in found.values())
 
 
-def test_the_light_one_among_many_gets_what_the_bound_allows():
+def test_the_light_user_among_many_gets_as_much_as_the_bound_allows():
     vms = {'l': 'alice', **{f'h{place}': 'bob' for place in range(30)}}
     run = fake_run.FakeRun(
         vms, [(0, vm, INF) for vm in vms], name='many-against-one'
@@ -141,13 +141,13 @@ def test_users_of_small_vms_get_fair_parts():
     assert found['cpu-not-lost'].measured == pytest.approx(1, abs=1e-3)
 
 
-def test_users_of_small_vms_to_whom_nobody_looks_do_not():
+def test_unwatched_users_of_small_vms_do_not_gain():
     found = closed_loops(ratio=1.0)
     assert not found['fair-part-pair'].passed
     assert not found['worst-vm'].passed
 
 
-def test_small_vms_are_judged_by_what_was_aimed_at():
+def test_small_vms_are_judged_by_the_aim_of_the_run():
     assert closed_loops(agents=False) == {}
     assert closed_loops(metric='UniformMetric') == {}
 

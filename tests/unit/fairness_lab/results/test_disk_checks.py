@@ -69,7 +69,7 @@ def test_a_run_without_disks_has_no_such_section():
     assert built['latency'] is None
 
 
-def test_guests_that_get_what_fio_gets_pass():
+def test_guests_with_the_rate_of_fio_pass():
     found = evaluated(run('one-node-disk', BIG, fio_rates=BIG))
     assert set(found) == {
         'like-fio-a1',
@@ -216,7 +216,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize(('reads', 'depth', 'words'), JOBS.values(), ids=JOBS)
-def test_fio_does_what_the_guest_did(reads, depth, words):
+def test_fio_repeats_accesses_of_the_guest(reads, depth, words):
     path = pathlib.Path('/images/disk.raw')
     job = fleet.VmLoad('light', 300, path, reads, 64, depth)
     command = job.command(30)

@@ -130,7 +130,7 @@ def test_without_load_or_time_there_is_nothing_to_judge(changes):
     assert windows({'a': both}, {'a': 5}, changes=changes) == []
 
 
-def test_the_checks_name_what_was_missed():
+def test_the_checks_name_missed_bars():
     result = {
         'scenario': 'one-node-network',
         **CHOSEN,

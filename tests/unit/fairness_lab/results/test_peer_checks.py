@@ -42,7 +42,7 @@ def named(result):
     return {check.name for check in expected.evaluate(result)}
 
 
-def test_a_user_who_competes_on_one_node_only_gets_more_there(results):
+def test_a_user_competing_on_one_node_only_gets_more_there(results):
     result = results('two-nodes-cpu')
     parts = {n: vm['cpu_share'] for n, vm in result['instances'].items()}
     assert parts['single'] == pytest.approx(0.70, abs=0.04)
@@ -50,7 +50,7 @@ def test_a_user_who_competes_on_one_node_only_gets_more_there(results):
     assert failed(result) == []
 
 
-def test_the_metric_of_the_paper_favours_who_has_one_vm(results):
+def test_the_metric_of_the_paper_favours_users_with_one_vm(results):
     result = results('two-nodes-cpu', metric='GreedinessMetric')
     assert result['instances']['single']['cpu_share'] >= 0.58
     assert 'greater-part-single' in named(result)

@@ -60,7 +60,7 @@ def test_events_of_vms_and_redis_part_no_nodes():
     assert groups(events, 9) == BOTH
 
 
-def test_without_agents_nobody_is_apart():
+def test_without_agents_no_node_is_apart():
     assert groups([(1, 'cut', 'n2')], 2, agents=False) == BOTH
 
 

@@ -80,7 +80,7 @@ def test_the_first_round_says_nothing():
     assert reference.cpu_shares(rounds((1.0, 2.0, 3.0))) == [{}]
 
 
-def test_equal_use_charges_the_user_who_owns_more():
+def test_equal_use_charges_the_user_with_larger_endowment():
     # g = 0 for all; x owns 2/3 against a quota of 1/2: norm 2/20 per second,
     # surplus 2 * (2/3 - 1/2) = 1/3, and -1/3 for y
     use = rounds((0.0, 0.0, 0.0), (10 / 3, 10 / 3, 10 / 3))
@@ -101,7 +101,7 @@ def test_the_first_interval_counts_whole_and_later_ones_by_half():
     assert second == in_full(0.102, -0.102)
 
 
-def test_a_vm_that_was_started_again_counts_anew():
+def test_a_restarted_vm_counts_from_zero():
     use = rounds((9.0, 9.0), (2.0, 14.0), (7.0, 19.0), users=('x', 'y'))
     for number, entry in enumerate(use):
         entry['instances'][0]['incarnation'] = f'0/{number > 0}'
@@ -162,7 +162,7 @@ def test_memory_is_the_present_value():
     assert second == in_full(0.0, 0.0)
 
 
-def test_memory_beyond_what_the_node_has_is_divided():
+def test_memory_beyond_that_of_the_node_is_divided():
     use = rounds((0.0, 0.0), (5.0, 5.0), users=('x', 'y'))
     for entry in use:
         entry['node']['capacity']['memory'] = 100.0

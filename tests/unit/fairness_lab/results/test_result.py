@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pathlib
 
 import jsonschema
 import pytest
@@ -12,13 +11,9 @@ from fairness_lab.results import result
 from fairness_lab.results import schema as result_schema
 from fairness_lab.results import timeline
 from nova_fairness import exception
+from tests.fixtures import manual_fields
 from tests.unit.fairness_lab.results import fake_run
 
-PAGE = (
-    pathlib.Path(__file__)
-    .parents[4]
-    .joinpath('doc/source/reference/result-json.rst')
-)
 INF = math.inf
 
 
@@ -78,7 +73,7 @@ def test_only_the_rounds_of_the_settled_half_count():
     assert len(built['instances']['a1']['weights']['cpu']) == 7
 
 
-def test_weights_of_users_change_what_is_fair():
+def test_weights_of_users_change_fair_parts():
     built = result.build(fake_run.one_node_cpu(user_weight={'alice': 3}))
     assert built['users']['alice']['max_min_share'] == pytest.approx(0.75)
     assert built['instances']['a2']['max_min_share'] == pytest.approx(0.375)
@@ -272,7 +267,7 @@ def properties(node, path=''):
 
 
 def test_every_property_of_the_schema_is_described():
-    page = PAGE.read_text()
+    page = manual_fields.page_with_schemas('result-json.rst')
     missing = [
         name
         for name in properties(result_schema.schema())

@@ -254,7 +254,7 @@ def test_options_of_the_agent_that_mean_something_are_used(tmp_path):
     assert found.agents.decay_factor == 0.3
 
 
-def test_values_take_the_place_of_what_is_written(tmp_path):
+def test_values_replace_those_of_the_file(tmp_path):
     path = tmp_path / 'mine.yaml'
     path.write_text(LEAST)
     found = experiment.read(
@@ -428,7 +428,7 @@ def test_how_work_comes_is_read_as_the_laboratory_says_it(
     assert loops.threads.tolist() == [threads, 1]
 
 
-def test_closed_loops_are_what_vms_are_if_nothing_is_said(tmp_path):
+def test_vms_are_closed_loops_by_default(tmp_path):
     text = LEAST + 'load:\n  a: [{at: 0, cpu: 0.5}]\n'
     assert read(tmp_path, text).cloud.loops is None
 

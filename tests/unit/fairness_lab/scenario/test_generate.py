@@ -214,7 +214,7 @@ def test_pressure_says_how_much_too_much_is_wanted():
     assert (cloud.changes.demand[:, build.CPU] == 0).all()
 
 
-def test_coupled_vms_couple_what_is_wanted_of_time_shared_resources():
+def test_coupled_vms_couple_wants_of_time_shared_resources():
     cloud = draw(
         nodes=30,
         vms_per_node=40,

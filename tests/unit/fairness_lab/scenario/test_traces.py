@@ -137,7 +137,7 @@ def test_the_fault_of_a_trace_is_told_with_its_place(
     assert found.startswith(expected)
 
 
-def test_a_user_who_is_not_named(tmp_path):
+def test_an_unnamed_user_is_refused(tmp_path):
     with pytest.raises(exception.BadTrace, match='expected a user out of eve'):
         read(tmp_path, scenario=SCENARIO + 'users: {eve: {}}\n')
 

@@ -20,7 +20,7 @@ def options_of(tmp_path, **changes):
     return agent.configuration(found, 'node1', tmp_path)
 
 
-def test_the_agent_accepts_what_the_laboratory_writes(tmp_path):
+def test_the_agent_accepts_options_of_the_laboratory(tmp_path):
     settings = options_of(tmp_path, users={'user1': values.User('user1', 2.5)})
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)

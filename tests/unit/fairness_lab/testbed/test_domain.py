@@ -31,7 +31,7 @@ def root_of(spec, **changes):
     return ET.fromstring(text)
 
 
-def test_the_metadata_is_what_nova_writes():
+def test_the_metadata_equals_that_of_nova():
     spec = scenario_module.Vm(
         'web', 'alice', vcpus=2, extra_specs={'quota:cpu_shares': '700'}
     )

@@ -192,7 +192,7 @@ def test_without_agents_none_is_started_or_killed(tmp_path):
     assert 'kill-agent' not in events
 
 
-def test_the_recording_says_what_was_offered(tmp_path):
+def test_the_recording_has_the_offered_load(tmp_path):
     _, out, made = run(tmp_path)
     made.run()
     offers = [
@@ -207,7 +207,7 @@ def test_the_recording_says_what_was_offered(tmp_path):
     ]
 
 
-def test_the_recording_says_what_happened_and_what_was_read(tmp_path):
+def test_the_recording_has_events_and_readings(tmp_path):
     _, out, made = run(tmp_path)
     made.run()
     found = recording.read(out)
@@ -255,7 +255,7 @@ def test_pairs_hold_and_release_agents_in_turns_that_alternate(tmp_path):
     ]
 
 
-def test_an_interrupted_run_is_cleaned_up_and_keeps_what_it_has(tmp_path):
+def test_an_interrupted_run_is_cleaned_up_and_keeps_its_records(tmp_path):
     fake, out, made = run(tmp_path)
     fake.fail_at = 7.5
     with pytest.raises(KeyboardInterrupt):
@@ -320,7 +320,7 @@ def test_events_between_nodes_happen_on_time(tmp_path):
     ]
 
 
-def test_without_agents_only_what_is_not_theirs_happens(tmp_path):
+def test_without_agents_only_other_events_happen(tmp_path):
     fake, _, made = run(tmp_path, PEERS, agents=False)
     made.run()
     assert [what[1] for what in fake.told] == [

@@ -53,7 +53,7 @@ def test_the_original_policy_works_out(tmp_path):
     assert passed, result['checks']
 
 
-def test_without_agents_nobody_steers(tmp_path):
+def test_without_agents_no_vm_is_steered(tmp_path):
     passed, result = result_of(tmp_path, 'one-node-cpu', agents=False)
     assert passed
     assert result['rounds'] == 0

@@ -36,7 +36,7 @@ def hears(mesh, host, now_s=0.0):
     return set(mesh.view(host, now_s).reports)
 
 
-def test_those_who_meet_at_redis_hear_each_other(mesh):
+def test_nodes_that_meet_at_redis_hear_each_other(mesh):
     assert hears(mesh, 'a') == {'a', 'b'}
     assert hears(mesh, 'b') == {'a', 'b'}
 

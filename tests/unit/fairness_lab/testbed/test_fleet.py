@@ -57,5 +57,5 @@ from fairness_lab.testbed.guests import fleet
         ),
     ],
 )
-def test_a_guest_is_told_only_what_changes(step, expected):
+def test_a_guest_is_told_only_changes(step, expected):
     assert fleet.load_commands(1, step) == expected

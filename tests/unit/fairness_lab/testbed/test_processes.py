@@ -81,5 +81,5 @@ def test_a_command_that_fails_says_why():
         processes.run(['sh', '-c', 'echo no luck >&2; exit 3'])
 
 
-def test_a_command_gives_what_it_printed(tmp_path):
+def test_a_command_returns_its_output(tmp_path):
     assert processes.run(['pwd'], cwd=tmp_path) == f'{tmp_path}\n'

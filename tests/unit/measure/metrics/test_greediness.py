@@ -38,7 +38,7 @@ def test_two_resources_of_a_hundred_for_two_users_weigh_a_hundredth():
         ([[10, 10], [10, 10]], [0, 0], [0, 0]),
     ],
 )
-def test_credit_is_given_for_what_others_took(usage, ratio, expected):
+def test_credit_is_given_for_the_use_of_others(usage, ratio, expected):
     given = demands(usage, HALVES)
     excess = given.usage - given.endowment
     got = greediness.taken_ratio(

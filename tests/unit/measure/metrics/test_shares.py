@@ -76,7 +76,7 @@ def test_dominant_share_of_a_sum_is_not_the_sum_of_dominant_shares():
 @pytest.mark.parametrize(
     ('chosen', 'vm', 'user'), [(DOMINANT, 0.2, 0.2), (ASSET, 0.1, 0.1)]
 )
-def test_resource_that_nobody_has_makes_nobody_heavy(chosen, vm, user):
+def test_a_missing_resource_makes_no_user_heavy(chosen, vm, user):
     supply = (100.0, 0.0)
     got = chosen.instances(demands([[10, 5]], supply))
     np.testing.assert_allclose(got, [vm])

@@ -180,7 +180,7 @@ def changed(a, b):
     }
 
 
-def test_only_what_differs_enough_is_given():
+def test_only_large_differences_are_given():
     found = stands()
     assert pledges.to_give(found, SHARES) == {'a': 750, 'b': 250}
     for near in (730, 770):

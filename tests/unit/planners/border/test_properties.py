@@ -193,7 +193,7 @@ def test_fixed_hosts_never_move(world, fixed):
 
 
 @hypothesis.given(worlds())
-def test_no_host_goes_back_for_what_waited_before(world):
+def test_no_host_goes_back_for_earlier_waiters(world):
     rules = dataclasses.replace(RULES, stay_s=0.0, most_per_day=9)
     settle(world, rules)
     for node in world.nodes.values():
@@ -234,7 +234,7 @@ def test_without_demand_nothing_moves(world):
 
 
 @hypothesis.given(worlds())
-def test_no_side_gives_what_it_wants_itself(world):
+def test_no_side_gives_hosts_it_wants_itself(world):
     rules = dataclasses.replace(RULES, stay_s=0.0)
     snapshot = world.snapshot()
     plan = planner.plan(snapshot, world.now, rules)

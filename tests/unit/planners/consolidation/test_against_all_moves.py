@@ -112,7 +112,7 @@ def test_few_rescues_are_missed_or_send_more_than_they_must():
     assert dearer <= 0.04 * possible
 
 
-def test_few_clouds_that_are_packed_anew_send_more_than_they_must():
+def test_few_repacked_clouds_send_more_than_they_must():
     moved, dearer = 0, 0
     for seed in range(200):
         _, sizes, servers = small(seed)

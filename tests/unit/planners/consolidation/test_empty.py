@@ -22,7 +22,7 @@ def test_hosts_in_use_are_filled_before_others():
     assert where(empty.empty(cloud, 'h1')) == {'h10': 'h2', 'h11': 'h2'}
 
 
-def test_an_empty_host_takes_what_has_no_other_room():
+def test_an_empty_host_takes_servers_without_other_room():
     cloud = filled(h1=[2, 3], h2=[7], h3=[])
     plan = empty.empty(cloud, 'h1')
     assert set(where(plan).values()) == {'h3'}
@@ -45,7 +45,7 @@ def test_a_server_that_may_not_move_stays_and_the_others_leave():
     assert where(empty.empty(cloud, 'h1')) == {'b': 'h2'}
 
 
-def test_a_host_that_takes_nobody_is_emptied_too():
+def test_a_host_that_takes_no_server_is_emptied_too():
     servers = [lies('a', 'h1')]
     hosts = [host('h1', takes=False), host('h2')]
     cloud = small_cloud.filled(hosts, servers)
@@ -72,7 +72,7 @@ def test_the_server_with_least_choice_comes_first(names, room):
 
 
 @hypothesis.given(test_properties.clouds(), st.data())
-def test_nothing_is_broken_and_nobody_comes(cloud, data):
+def test_emptying_breaks_no_constraint_and_moves_no_server_in(cloud, data):
     if not cloud.providers:
         return
     names = [each.name for each in cloud.providers]

@@ -19,6 +19,7 @@ from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import repack
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.shares import programs
+from tests.fixtures import effort
 from tests.fixtures import small_cloud
 from tests.unit.planners.consolidation import test_properties as properties
 
@@ -118,7 +119,7 @@ def test_a_class_that_others_use_up_sooner_needs_no_cells():
     assert knapsack.KnapsackHost(sizes, np.array([100, 10]), most).cells == 11
 
 
-def test_work_ends_and_what_was_found_by_then_counts(monkeypatch):
+def test_work_ends_and_the_best_result_by_then_counts(monkeypatch):
     monkeypatch.setattr(columns, '_ROUNDS', 0)
     made = task([(3, 3), (5, 5), (1, 2)], [4, 4, 4], [12, 3])
     found = columns.packed(made)
@@ -135,9 +136,9 @@ def lifted(snapshot):
     return made, items
 
 
-@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.settings(deadline=None, max_examples=effort.part(200))
 @hypothesis.given(properties.clouds(), st.integers(1, 3), st.integers(1, 3))
-def test_constraints_are_kept_whatever_has_patterns(snapshot, kinds, sorts):
+def test_constraints_are_kept_with_any_patterns(snapshot, kinds, sorts):
     made, items = lifted(snapshot)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patterns, '_KINDS', kinds)
@@ -167,7 +168,7 @@ def test_a_group_whose_servers_are_alike_keeps_apart_in_patterns():
     assert made.at[0] != made.at[1]
 
 
-def test_hosts_of_two_kinds_are_chosen_by_what_fills_them():
+def test_hosts_of_two_kinds_are_chosen_by_their_patterns():
     # 6 and 5 fill a large one, and 3 and 3 a small one, of both classes.
     hosts = [
         small_cloud.host(f'{"l" if n < 3 else "s"}{n}', 11 if n < 3 else 6)
@@ -183,7 +184,7 @@ def test_hosts_of_two_kinds_are_chosen_by_what_fills_them():
     assert plan.busy == (4, 2)
 
 
-def test_a_request_that_nothing_else_helps_has_hosts_packed_anew():
+def test_a_request_without_other_help_has_hosts_repacked():
     sizes = [(1, 4), (1, 2), (4, 8), (8, 4), (4, 1), (2, 2)]
     tight = rules_module.ConsolidationRules(
         depth=displacement.Depth(1, 1, 0, tight=4)
@@ -249,3 +250,12 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
     plan = repack._cheapest(layout, rules_module.USUAL, packed)
     assert {move.target for move in plan.moves} == {'h0'}
     assert ordered == [[0, 0, 0]]
+
+
+def test_servers_on_hosts_that_take_none_stay():
+    hosts = [small_cloud.host(f'h{n}', takes=False) for n in range(2)]
+    servers = [small_cloud.lies(f's{n}', f'h{n}') for n in range(2)]
+    snapshot = small_cloud.filled(hosts, servers)
+    made, items = lifted(snapshot)
+    assert not patterns.fill(made, items, [])
+    assert repack.repack(snapshot).moves == ()

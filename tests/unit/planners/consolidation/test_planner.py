@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners import weighers
 from nova_fairness.planners.consolidation import balance
@@ -69,6 +70,23 @@ def test_three_levels_make_room_for_each_other():
     assert plan.busy == (4, 3)
 
 
+@pytest.fixture
+def short_of_memory():
+    """Host b has too little memory; c has a server that needs none."""
+    wanted = request.Demand((('VCPU', 2),))
+    free = cluster.Running(
+        'c', 'p', wanted.amounts, 0.0, uuid='c0', demand=wanted
+    )
+    full = [lies(f'b{n}', 'b', 1, memory=3000) for n in range(4)]
+    return small_cloud.filled([host('b'), host('c')], [*full, free])
+
+
+def test_a_host_short_of_memory_takes_servers_that_need_none(short_of_memory):
+    assert where(planner.consolidate(short_of_memory)) == {'c0': 'b'}
+    rescue = planner.rescue(short_of_memory, ask('new', 7))
+    assert where(rescue) == {'c0': 'b'}
+
+
 def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
     snapshot = filled(a=[5, 2], b=[4, 1])
     assert planner.consolidate(snapshot).moves == ()
@@ -129,7 +147,7 @@ def test_a_rescue_that_is_too_dear_is_none():
     assert planner.rescue(snapshot, ask('r', 3), rules) is None
 
 
-def test_all_are_packed_anew_also_where_some_stand_in_the_way():
+def test_all_are_repacked_also_where_some_stand_in_the_way():
     servers = [
         lies('a0', 'a', 5),
         lies('a1', 'a', 2),
@@ -240,7 +258,7 @@ sizes = st.lists(
 
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(sizes)
-def test_the_optimum_is_what_trying_all_finds(drawn):
+def test_the_optimum_equals_that_of_trying_all(drawn):
     snapshot = filled(**{f'h{n}': each for n, each in enumerate(drawn)})
     found = optimum.fewest(snapshot)
     items = sorted((s for each in drawn for s in each), reverse=True)

@@ -21,6 +21,7 @@ from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves as waves_module
 from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
+from tests.fixtures import effort
 from tests.fixtures import small_cloud
 
 APART = request.Group('apart', request.Rule.APART)
@@ -141,7 +142,7 @@ def breaks(snapshot, before):
     return found
 
 
-@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.settings(deadline=None, max_examples=effort.part(300))
 @hypothesis.given(goals, clouds(), rules)
 def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     goal, snapshot, rules

@@ -514,6 +514,7 @@ class Course:
 
     def _cycle(self):
         before = dict(self.waiting)
+        ahead = {uuid: self._ahead(uuid, before) for uuid in self.due}
         found = self._plan(self.snapshot(), self.now)
         self._judge_units(found, before)
         starts = {each.request: each.hosts for each in found.actions}
@@ -525,13 +526,19 @@ class Course:
         self._judge_hosts()
         self._judge_promises()
         self._judge_idle(found)
-        self._judge_reservations(found, before)
-        again = self._plan(self.snapshot(), self.now)
+        self._judge_reservations(found, ahead)
         # What it just started in a group it knows; of servers that run it may
         # not be told, and then knows less the second time.
-        if again.actions and self.case.tells:
+        if self.case.tells:
+            self._judge_again()
+
+    def _judge_again(self):
+        """Planned again, nothing starts, and reasons are true as before."""
+        again = self._plan(self.snapshot(), self.now)
+        if again.actions:
             names = [each.request for each in again.actions]
             self._fault(f'planned again it starts {names}')
+        self._judge_units(again, self.waiting)
 
     def _start(self, uuid, names):
         asked = self.waiting.pop(uuid, None)
@@ -643,6 +650,9 @@ class Course:
         for unit in units_of(alone):
             part = self.part_of(unit)
             kept = {each.uuid for each in part}
+            if self._is_divided_by_others(unit, found, before):
+                continue
+            could = {each.uuid for each in _oldest(unit, self._fits)}
             for each in unit:
                 place = found.waiting.get(each.uuid)
                 if each.uuid in kept:
@@ -662,31 +672,64 @@ class Course:
                     or not self._fits([each])
                 ):
                     self._fault(f'{each.uuid} never fits, and reserves')
-                elif (
-                    not place.reserved and place.why.reason.value not in NEVER
+                elif not (is_next or place.reserved) and (
+                    place.why.reason.value
+                    not in (FULL if each.uuid in could else NEVER)
                 ):
                     self._fault(
-                        f'{each.uuid} never fits, and is told'
-                        f' {place.why.sentence}'
+                        f'{each.uuid} is left out of {sorted(kept)}, and is'
+                        f' told {place.why.sentence}'
                     )
             states = {each.uuid in found.waiting for each in part}
             if len(states) > 1:
                 self._fault(f'{sorted(kept)} do not start together')
 
+    def _is_divided_by_others(self, unit, found, before):
+        """Whether members of its group start that are not of a unit.
+
+        Which of it fit beside these is judged when it is planned again.
+        """
+        group, own = unit[0].group, {each.uuid for each in unit}
+        return group and any(
+            each.request not in own and before[each.request].group == group
+            for each in found.actions
+        )
+
     def part_of(self, unit):
-        """Those of a unit that an empty cloud holds, the oldest first."""
-        kept = []
-        if self._fits([*unit]):
-            return unit
-        for each in unit:
-            if self._fits([*kept, each]):
-                kept.append(each)
-        return kept
+        """Those of a unit that start together, the oldest first.
+
+        An empty cloud holds them. If some of them fit beside those of their
+        group that run, which may stay for ever, these are all.
+        """
+        beside = _oldest(
+            unit, lambda part: self._fits(part) and self._fits_beside(part)
+        )
+        return beside or _oldest(unit, self._fits)
 
     def _fits(self, unit):
         return layouts(self.case.hosts, unit, lambda e: e.room, {}) is not None
 
-    def _judge_reservations(self, found, before):
+    def _fits_beside(self, unit):
+        group = unit[0].group
+        there = self._members_with_promises(group)
+        mine = [
+            (each.host, each.needs)
+            for each in self.running
+            if group and each.group == group.uuid and self.case.tells
+        ]
+        mine += [
+            (name, needs_of(self.waiting[uuid].demand))
+            for uuid, names in self.promised.items()
+            if uuid in self.waiting and self.waiting[uuid].group == group
+            for name in names
+        ]
+
+        def beside(host):
+            return _without(host.room, mine, host.name)
+
+        return not group or layouts(self.case.hosts, unit, beside, there)
+
+    def _judge_reservations(self, found, ahead):
         """Who was told a moment that is known starts by then.
 
         Unless who comes before it in the order asks, or starts, or reserves:
@@ -697,14 +740,14 @@ class Course:
             for uuid, place in found.waiting.items()
             if place.reserved is not None and uuid not in self.promised
         ]
-        keys = {(before[u].group and before[u].group.uuid) or u for u in held}
+        keys = {self._key(u) for u in held}
         if len(keys) > 1:
             self._fault(f'{held} reserve at once')
         for uuid, due in list(self.due.items()):
             if uuid not in self.waiting:
                 self.kept += 1
             elif (
-                self._ahead(uuid, before) == due.ahead
+                ahead[uuid] == due.ahead
                 and not set(held) & set(due.ahead) - set(due.unit)
                 and set(due.ahead) <= set(self.waiting)
             ):
@@ -721,6 +764,10 @@ class Course:
                 unit = tuple(e.uuid for e in self._unit(uuid))
                 ahead = self._ahead(uuid, self.waiting)
                 self.due[uuid] = Due(reserved.at, ahead, unit)
+
+    def _key(self, uuid):
+        group = self.waiting[uuid].group
+        return group.uuid if group else uuid
 
     def _ahead(self, uuid, waiting):
         """UUIDs of those that stand before a request, and of its own unit.
@@ -784,8 +831,11 @@ class Course:
     def _is_known(self, uuid, at):
         """Whether there is room by then if servers end when they are known to.
 
-        Promised room is taken.
+        Promised room is taken. Which of a project's servers are members of a
+        group is not always told; then it is not known when these end.
         """
+        if not self.case.tells and self.members(self.waiting[uuid].group):
+            return False
         part = self.part_of(self._unit(uuid))
         stay = [e for e in self.running if e.limit is None or e.limit > at]
         group = self.waiting[uuid].group
@@ -802,6 +852,17 @@ class Course:
         return layouts(self.case.hosts, part, later, there) is not None
 
 
+def _oldest(unit, fits):
+    """All of a unit if they fit, or else those that do, the oldest first."""
+    if not unit or fits([*unit]):
+        return unit
+    kept = []
+    for each in unit:
+        if fits([*kept, each]):
+            kept.append(each)
+    return kept
+
+
 def _without(room, taken, name):
     """What is left of a host without what some have on it."""
     left = list(room)
@@ -811,6 +872,7 @@ def _without(room, taken, name):
     return tuple(left)
 
 
+FULL = ('group_is_full',)
 NEVER = ('no_host_matches', 'too_large', 'group_too_large')
 
 

@@ -284,7 +284,7 @@ def known(name, vcpu, ends_at, project='p', **more):
     )
 
 
-def test_a_known_end_is_waited_for_whatever_the_patience():
+def test_a_known_end_is_waited_for_at_any_patience():
     # The other host comes closest, and is expected to be free before.
     hosts = [host('a', used=8), host('b', used=4)]
     snapshot = cloud(

@@ -52,7 +52,7 @@ def test_a_request_without_budget_is_told_so_and_delays_no_other():
         reason.Reason.BUDGET_SPENT, 'p/u', asked=10.0, left=0.0
     )
     assert waits.why.sentence == (
-        'it may use up to 10 unit-hours, 0 of the budget of p/u are left'
+        'it may use up to 10 unit-hours, and the budget of p/u has 0 left'
     )
     assert waits.reserved is None
 
@@ -71,7 +71,7 @@ def test_without_an_end_it_is_paid_until_the_period_is_over():
     assert started(planner.plan(cloud(requests, rich), NOW)) == ['r']
 
 
-def test_no_start_is_estimated_for_who_has_no_budget():
+def test_no_start_is_estimated_without_a_budget():
     requests = (ask('large', 10, vcpu=64), ask('r', 16))
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)

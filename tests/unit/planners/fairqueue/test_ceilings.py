@@ -85,7 +85,7 @@ def test_a_request_at_a_ceiling_is_told_so_and_delays_no_other():
         ceiling=5,
     )
     assert waits.why.sentence == (
-        '2 VCPU of p/u are asked for, it has 4 and may have 5'
+        'it asks for 2 VCPU of p/u, which has 4 and may have 5'
     )
 
 
@@ -100,7 +100,7 @@ def test_a_request_at_a_ceiling_is_told_so_and_delays_no_other():
         max_size=12,
     )
 )
-def test_no_plan_passes_a_ceiling_and_what_fits_below_does_not_wait(wanted):
+def test_no_plan_passes_a_ceiling_and_requests_below_do_not_wait(wanted):
     requests = [
         small_cloud.ask(f'r{n}', vcpu, project, count=count, band=band)
         for n, (project, vcpu, count, band) in enumerate(wanted)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nova_fairness.model import cluster
+from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.planners.fairqueue import orders
@@ -139,6 +140,19 @@ def test_a_request_that_can_never_start_hides_no_estimate_of_others(
         ask('never', 99), ask('r', 8), ask('s', 8), lifetimes=last(60, 8)
     )
     assert forward(snapshot) == {'r': exact(110.0)}
+
+
+def test_a_request_that_is_set_aside_hides_no_estimate_of_others():
+    snapshot = full(ask('r', 8), lifetimes=last(60, 8))
+    why = reason.why(reason.Reason.QUARANTINED, again_s=60)
+
+    def plan(seen, now):
+        made = planner.plan(seen, now)
+        aside = cluster.Waiting(2, why)
+        waiting = {**made.waiting, 'aside': aside}
+        return dataclasses.replace(made, waiting=waiting)
+
+    assert forward(snapshot, plan=plan) == {'r': exact(110.0)}
 
 
 def test_a_group_is_followed_whole_or_not(monkeypatch):

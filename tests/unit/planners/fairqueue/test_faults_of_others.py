@@ -100,7 +100,7 @@ def test_a_project_that_grew_past_its_ceiling_starts_nothing():
     assert not started(plan)
 
 
-def test_an_account_that_is_renamed_keeps_what_it_uses():
+def test_a_renamed_account_keeps_its_use():
     # Kueue: quota was passed by renaming after admission.
     for name in ('physics', 'renamed'):
         accounts = (
@@ -141,7 +141,7 @@ def test_users_of_one_name_in_two_projects_are_two():
     assert places == {'q0': 1, 'q1': 2, 'p0': 3, 'p1': 4}
 
 
-def test_one_kind_of_host_is_not_kept_by_who_waits_for_another():
+def test_one_kind_of_host_is_not_kept_for_waiters_of_another():
     # Kueue: the first of one flavor blocked another flavor.
     gpu = small_cloud.demand(4, required=frozenset({'CUSTOM_GPU'}))
     hosts = [
@@ -153,7 +153,7 @@ def test_one_kind_of_host_is_not_kept_by_who_waits_for_another():
     assert started(plan) == {'other'}
 
 
-def test_a_hundred_tiny_users_dilute_nobody():
+def test_a_hundred_tiny_users_dilute_no_share():
     # Volcano: a hundred tiny users made everybody's share one percent.
     tiny = [cluster.Account(f't{n}') for n in range(100)]
     accounts = (
@@ -173,7 +173,7 @@ def test_a_hundred_tiny_users_dilute_nobody():
     assert all(each['project_use'] == 0 for each in factors.values())
 
 
-def test_equal_priorities_lose_nobody():
+def test_equal_priorities_lose_no_request():
     # FaSS: priorities were the keys of a map, equal ones lost a server.
     requests = [ask(f'r{n}') for n in range(20)]
     for order in BY_SHARES:

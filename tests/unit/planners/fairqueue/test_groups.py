@@ -45,6 +45,15 @@ def told(plan, name):
     return why.reason, dict(why.numbers)
 
 
+def beside(hosts, asked, name, ends_at):
+    """A cloud in which a member of the group runs on a host."""
+    member = cluster.Running(
+        name, 'p', (('VCPU', 1), ('MEMORY_MB', 1)), 0.0, ends_at=ends_at,
+        group='g',
+    )  # fmt: skip
+    return cloud(hosts, asked, members={'g': (name,)}, running=(member,))
+
+
 def test_a_group_that_fits_starts_though_the_largest_could_choose_wrongly():
     hosts = [host('a', 4, 4), host('b', 2, 8)]
     asked = [
@@ -55,7 +64,7 @@ def test_a_group_that_fits_starts_though_the_largest_could_choose_wrongly():
     assert started(plan) == {'r': ('b',), 's': ('a',)}
 
 
-def test_three_of_a_group_on_two_hosts_keep_nobody_back():
+def test_three_of_a_group_on_two_hosts_keep_no_other_back():
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     others = [ask(f'n{n}', project='q', at=5.0 + n) for n in range(4)]
     for now in (NOW, 4000.0, 1e7):
@@ -134,6 +143,51 @@ def test_a_left_out_request_waits_for_members_once_they_run():
     assert plan.waiting['m2'].reserved is None
 
 
+@pytest.mark.parametrize('ends_at', [None, 500.0])
+def test_the_oldest_that_fit_beside_a_member_start(ends_at):
+    hosts = [host('a', 8, 900, used=(1, 1)), host('b', 8, 900)]
+    asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
+    plan = planner.plan(beside(hosts, asked, 'a', ends_at), NOW)
+    assert started(plan) == {'m0': ('b',)}
+    for name in ('m1', 'm2'):
+        why = told(plan, name)
+        assert why == (R.GROUP_IS_FULL, {'asked': 3, 'most': 1})
+
+
+def test_nothing_is_kept_for_requests_that_do_not_fit_beside_members():
+    hosts = [host('a', 8, 900, used=(1, 1)), host('b', 8, 900, used=(8, 1))]
+    asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
+    plan = planner.plan(beside(hosts, asked, 'a', None), NOW)
+    assert not plan.actions
+    assert plan.waiting['m0'].reserved.hosts == ('b',)
+    assert plan.waiting['m1'].reserved is None
+    assert told(plan, 'm0')[0] is R.GROUP_HAS_NO_ROOM
+    assert told(plan, 'm1')[0] is R.GROUP_IS_FULL
+
+
+def test_a_group_waits_as_a_whole_where_none_fits_beside_its_members():
+    hosts = [host('a', 8, 900, used=(1, 1))]
+    asked = [ask(f'm{n}', at=n, group=apart()) for n in range(2)]
+    plan = planner.plan(beside(hosts, asked, 'a', None), NOW)
+    assert not plan.actions
+    why = {name: told(plan, name) for name in ('m0', 'm1')}
+    assert why == {
+        'm0': (R.GROUP_HAS_NO_ROOM, {'asked': 1, 'fit': 0}),
+        'm1': (R.GROUP_TOO_LARGE, {'asked': 2, 'most': 1}),
+    }
+
+
+def test_members_that_start_leave_room_for_some_preemptible_ones():
+    hosts = [host('a', 8, 900), host('b', 8, 900)]
+    lent = request.Band.PREEMPTIBLE
+    asked = [ask('r', group=apart())] + [
+        ask(f'p{n}', at=n, group=apart(), band=lent) for n in range(2)
+    ]
+    plan = planner.plan(cloud(hosts, asked), NOW)
+    assert sorted(started(plan)) == ['p0', 'r']
+    assert told(plan, 'p1')[0] is R.GROUP_HAS_NO_ROOM
+
+
 @pytest.mark.parametrize('is_told', [True, False])
 def test_a_request_that_waits_for_a_member_is_reserved_for_its_known_end(
     is_told,
@@ -160,7 +214,7 @@ def test_a_request_that_waits_for_a_member_is_reserved_for_its_known_end(
     assert plan.waiting['r'].reserved == cluster.Reservation(('a',), 500.0)
 
 
-def test_beside_a_member_that_stays_nothing_is_kept_for_what_it_has():
+def test_nothing_is_kept_for_the_room_of_a_staying_member():
     # Together they need ten of eight: it starts when the member ends.
     member = cluster.Running(
         'a', 'p', small_cloud.demand(6).amounts, 0.0, uuid='m', group='g'
@@ -311,7 +365,8 @@ def never_of(most):
 
 def test_units_that_fit_are_not_divided():
     units = [order.Unit((ask('r', group=apart()),))]
-    assert divisions.divided(units, never_of(1)) == (units, {})
+    found = divisions.divided(units, never_of(1), lambda _: None)
+    assert found == (units, {})
 
 
 def test_a_thousand_requests_of_a_group_are_divided_in_few_looks():
@@ -324,7 +379,7 @@ def test_a_thousand_requests_of_a_group_are_divided_in_few_looks():
     unit = order.Unit(
         tuple(ask(f'{n:04}', at=n, group=apart()) for n in range(1000))
     )
-    units, left = divisions.divided([unit], never)
+    units, left = divisions.divided([unit], never, lambda _: None)
     assert [each.uuid for each in units[0].requests] == [
         f'{n:04}' for n in range(100)
     ]

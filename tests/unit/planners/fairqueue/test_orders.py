@@ -92,7 +92,7 @@ def test_every_request_comes_once_however_they_are_listed(
 
 
 @every_order
-def test_those_who_are_alike_come_in_the_order_of_asking(order):
+def test_equal_requests_come_in_the_order_of_submission(order):
     requests = [ask(f'r{n}', at=float(9 - n)) for n in range(5)]
     assert arranged(order, requests) == ['r4', 'r3', 'r2', 'r1', 'r0']
 
@@ -186,7 +186,7 @@ def test_a_share_of_nothing_comes_last():
         assert projects(order, requests, accounts=none) == 'qp'
 
 
-def test_one_who_waits_for_long_gets_older_than_the_share_of_others():
+def test_a_long_wait_outweighs_shares_of_others():
     requests = [ask('a', 'p', at=-8 * 86400.0), ask('b', 'q', at=NOW)]
     history = {'p': np.array([0.9, 0.9]), 'q': np.array([0.1, 0.1])}
     fair = orders.Multifactor(fair_share=100, age=0)

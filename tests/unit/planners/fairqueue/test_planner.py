@@ -53,7 +53,7 @@ def test_a_request_that_fits_starts_where_least_is_left_over():
     assert plan.waiting == {}
 
 
-def test_only_what_is_held_is_planned():
+def test_only_held_requests_are_planned():
     held = ask('r', state=request.State.RESERVED)
     assert planner.plan(cloud([host('a')], [held]), 0) == cluster.Plan()
 
@@ -73,7 +73,7 @@ def test_the_guaranteed_part_starts_before_older_ones_beyond_it():
     )
 
 
-def test_an_unused_guaranteed_part_is_nobody_elses():
+def test_an_unused_guaranteed_part_is_not_lent():
     snapshot = cloud(
         [host('a', vcpu=8)],
         [ask('r', 3, 'q'), ask('s', 2, 'q', at=1)],
@@ -429,7 +429,7 @@ def test_more_servers_apart_than_hosts_cannot_start():
     )
 
 
-def test_a_member_that_runs_is_waited_for_and_nobody_is_kept_back():
+def test_a_running_member_is_waited_for_and_keeps_no_other_back():
     requests = [ask('r', count=2, group=APART), ask('s', 8, at=1)]
     snapshot = cloud([host('a'), host('b')], requests, members={'g': ('a',)})
     plan = planner.plan(snapshot, 9)
@@ -479,7 +479,7 @@ def test_a_request_that_waited_too_long_expires():
     assert start.request == 's'
 
 
-def test_a_host_with_more_used_than_it_has_takes_nobody():
+def test_an_overcommitted_host_takes_no_server():
     plan = planner.plan(cloud([host('a', used=11)], [ask('r')]), 9)
     assert why(plan, 'r') == (R.NO_ROOM, 'VCPU', {'asked': 1, 'free': 0})
 

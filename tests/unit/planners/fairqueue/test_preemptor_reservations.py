@@ -73,7 +73,7 @@ def test_a_promise_is_not_kept_against_the_rule_of_the_group():
     assert started(plan) == {}
 
 
-def test_a_host_that_is_gone_ends_only_the_promise_of_who_had_it():
+def test_a_lost_host_ends_only_its_own_promise():
     asked = [ask('r', 8, group=APART), ask('s', 8, at=1.0, group=APART)]
     snapshot = cloud(
         [host('a'), host('b', used=8)],

@@ -179,7 +179,7 @@ def quotas_of(snapshot):
 
 
 @hypothesis.given(clouds())
-def test_no_host_is_filled_beyond_what_it_has(snapshot):
+def test_no_host_is_filled_beyond_its_capacity(snapshot):
     is_within_hosts(snapshot, planner.plan(snapshot, NOW))
 
 

@@ -74,8 +74,8 @@ def test_room_that_becomes_free_is_kept_for_its_lender():
     )
     assert plan.waiting['borrows'].why.reason is reason.Reason.BEHIND_OTHERS
     assert plan.waiting['owns'].why.sentence == (
-        '4 VCPU of p are asked for, which it owns and others use; 2 are left,'
-        ' and it comes before those who borrow'
+        'it asks for 4 VCPU of p, which owns them while others use them; 2'
+        ' can be had now, and it comes before those who borrow'
     )
 
 
@@ -187,7 +187,7 @@ def test_preemptible_requests_neither_own_nor_borrow():
     assert started(planner.plan(cloud([request], [limited]), 9.0)) == ['r']
 
 
-def test_dominant_share_counts_from_what_accounts_own():
+def test_dominant_share_counts_use_beyond_owned_parts():
     requests = [ask('p', 1, 'p', at=5.0), ask('q', 1, 'q')]
     own = cluster.Account('p', nominal=(('MEMORY_MB', 100), ('VCPU', 6)))
     there = cloud(requests, [own], vcpu=80, used={'p': 5, 'q': 2})

@@ -9,11 +9,12 @@ import pytest
 
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import effort
 from tests.unit.planners.fairqueue import cloud_oracle
 
 CLOUDS = 1000
-FIRST = 600
-"""Of these in every run of the tests."""
+FIRST = effort.part(600)
+"""The same in every run of the tests."""
 
 SEED = 'FAIRNESS_CLOUDS_SEED'
 """Variable of the environment with the first seed."""
@@ -78,19 +79,19 @@ def forgetful(case):
     return plan
 
 
-def test_the_judge_finds_who_forgets_to_start_one():
+def test_the_judge_finds_a_planner_that_forgets_a_start():
     found = [cloud_oracle.judged(seed, forgetful)[0] for seed in range(20)]
     assert sum(map(bool, found)) > 15
 
 
-def test_the_judge_finds_who_lets_others_take_what_is_reserved(monkeypatch):
+def test_the_judge_finds_a_planner_that_gives_away_reserved_room(monkeypatch):
     monkeypatch.setattr(planner._Rounds, '_binding', lambda *_: 0)
     faults = judged(range(60))[0]
     texts = ' '.join(text for each in faults.values() for text in each)
     assert 'was promised' in texts
 
 
-def test_the_judge_finds_who_counts_no_members(monkeypatch):
+def test_the_judge_finds_a_planner_that_counts_no_members(monkeypatch):
     monkeypatch.setattr(
         planner.capacity.FreeRoom,
         '_limit',

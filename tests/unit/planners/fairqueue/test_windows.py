@@ -27,7 +27,7 @@ def plan_at(hour):
     return planner.plan(snapshot, hour * HOUR_S)
 
 
-def test_outside_of_its_window_it_waits_and_keeps_nobody_back():
+def test_a_request_outside_of_its_window_waits_and_keeps_no_other_back():
     plan = plan_at(12.0)
     assert [each.request for each in plan.actions] == ['day']
     waits = plan.waiting['night']

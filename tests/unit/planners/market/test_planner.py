@@ -84,7 +84,7 @@ def test_the_cheapest_move_that_makes_hosts_as_dear_is_made():
     found = plan(given([A, B], servers))
     assert {each.server for each in found.moves} == {'s2', 's3'}
     assert found.level == (2.0, 1.0)
-    assert found.cost == 5.0
+    assert found.cost_mb == 5
 
 
 def test_of_servers_that_are_alike_none_goes_where_another_left():
@@ -140,7 +140,7 @@ def test_a_server_moves_again_once_it_was_held():
     assert plan(given([A, B], servers), rules, now=110.0).moves
 
 
-def test_others_go_around_what_stays():
+def test_others_go_around_staying_servers():
     servers = [
         ('s1', 'a', 30.0, {'stays': True}),
         ('s2', 'a', 10.0),

@@ -84,7 +84,17 @@ def test_a_normal_server_never_makes_room():
     assert made(plan(snapshot)) == {}
 
 
-def test_the_youngest_of_those_who_are_alike_loses_least():
+def test_a_server_that_starts_in_the_same_plan_makes_no_room():
+    wide = [runs(name, 'a', 3) for name in ('a0', 'a1')]
+    narrow = [runs(name, 'b', 1) for name in ('b0', 'b1', 'b2')]
+    asked = [ask('two', 3, 'p', 0.0, 2), ask('one', 1, 'p', 1.0, band=LENT)]
+    found = plan(cloud({'a': 6, 'b': 4}, wide + narrow, asked))
+    assert [e.request for e in found.actions if e.verb is V.START] == ['one']
+    _, left = made(found)['two']
+    assert left <= {each.uuid for each in wide + narrow}
+
+
+def test_the_youngest_of_equal_servers_loses_least():
     running = [runs('old', age=5000), runs('new', age=700)]
     snapshot = cloud({'a': 8}, running, [ask('r', 4, 'q')])
     assert made(plan(snapshot)) == {'r': (('a',), {'new'})}
@@ -105,7 +115,7 @@ def test_a_server_further_over_its_share_leaves_before_younger_ones():
     assert made(plan(snapshot, rules)) == {'r': (('c',), {'s3'})}
 
 
-def test_history_counts_for_who_is_over_their_share():
+def test_history_counts_for_the_excess_over_a_share():
     running = [runs('s1', 'a', 8, 'p'), runs('s2', 'b', 8, 'q', 700)]
     snapshot = cloud(
         {'a': 8, 'b': 8},
@@ -174,7 +184,7 @@ def test_servers_of_a_group_leave_together_or_not_at_all():
     assert len(left) == 1
 
 
-def test_of_a_group_one_of_which_just_began_nobody_leaves():
+def test_no_member_of_a_group_with_a_new_one_leaves():
     group = [runs('g1', 'a', 8, group='g'), runs('g2', 'b', 8, 'p', 5.0)]
     group[1] = runs('g2', 'b', 8, age=5.0, group='g')
     snapshot = cloud({'a': 8, 'b': 8}, group, [ask('r', 4, 'q')])
@@ -219,7 +229,7 @@ def hourly(per_hour):
     return planner.PreemptionRules(0.0, 0.0, per_hour=per_hour)
 
 
-def test_one_for_which_too_many_would_leave_stops_nobody():
+def test_a_request_that_costs_too_many_victims_stops_no_other():
     snapshot = many(3, 1, 1, evicted=8)
     found = plan(snapshot, hourly(10))
     assert sorted(made(found)) == ['r1', 'r2']
@@ -228,7 +238,7 @@ def test_one_for_which_too_many_would_leave_stops_nobody():
     )
 
 
-def test_many_for_which_too_many_would_leave_stop_nobody():
+def test_many_requests_that_cost_too_many_victims_stop_no_other():
     snapshot = many(*[3] * 70, 1, evicted=8)
     asked = [
         dataclasses.replace(each, project='q0') if each.uuid != 'r70' else each
@@ -317,7 +327,7 @@ def test_a_promised_request_starts_where_there_is_room(others):
     assert plan(after).actions == ()
 
 
-def test_others_that_wait_have_room_before_whoever_it_is_promised_to():
+def test_waiting_requests_have_room_before_the_owner_of_a_promise():
     """Theirs is made already; with this nobody waits for a second notice."""
     found = plan(promised_and_elsewhere(ask('other', 8, 'x', 9)))
     assert [each.request for each in found.actions] == ['other']
@@ -359,12 +369,27 @@ def test_of_a_group_those_start_elsewhere_that_are_apart():
         assert at == starts
 
 
+def test_room_is_made_for_those_of_a_group_that_fit_beside_a_member():
+    apart = request.Group('g', request.Rule.APART, 1)
+    member = runs('m', 'a', 8, 'q', band=request.Band.NORMAL, group='g')
+    asked = [ask(f'r{n}', 8, 'q', at=n, group=apart) for n in range(2)]
+    snapshot = cloud(
+        dict.fromkeys('ab', 8),
+        [member, runs('s', 'b', 8)],
+        asked,
+        members={'g': ('a',)},
+    )
+    found = plan(snapshot)
+    assert made(found) == {'r0': (('b',), {'s'})}
+    assert found.waiting['r1'].why.reason is R.GROUP_IS_FULL
+
+
 def test_a_host_that_is_gone_keeps_no_promise():
     snapshot = cloud({'a': 8}, [], [ask('r', 8)], promised={'r': ('gone',)})
     assert [each.hosts for each in plan(snapshot).actions] == [('a',)]
 
 
-def test_on_a_host_that_takes_nobody_no_promise_is_redeemed_yet():
+def test_no_promise_is_redeemed_yet_on_a_host_that_takes_no_server():
     snapshot = cloud({'a': 8}, [], [ask('r', 8)], promised={'r': ('a',)})
     [provider] = snapshot.providers
     assert [each.verb for each in plan(snapshot).actions] == [V.START]
@@ -397,7 +422,7 @@ def test_room_of_a_leaving_server_needs_no_second_victim():
 
 
 @pytest.mark.parametrize('band', request.Band)
-def test_room_that_others_leave_is_promised_though_nobody_else_may_leave(band):
+def test_room_of_leaving_servers_is_promised_without_other_candidates(band):
     leaves = runs('s1', 'a', 8, 'p', ends_at=NOW + 100)
     snapshot = cloud(
         {'a': 8}, [leaves], [ask('r', 8, 'q', band=band)],
@@ -406,7 +431,7 @@ def test_room_that_others_leave_is_promised_though_nobody_else_may_leave(band):
     assert made(plan(snapshot)) == {'r': (('a',), set())}
 
 
-def test_a_preemptible_request_has_the_room_of_whoever_is_over_their_share():
+def test_a_preemptible_request_has_the_room_of_users_over_their_share():
     running = [runs(f's{n}', n, project='rich') for n in 'abcd']
     asked = [ask('r', 4, 'poor', band=LENT)]
     snapshot = cloud(dict.fromkeys('abcd', 4), running, asked)
@@ -436,7 +461,7 @@ def test_equal_ones_take_nothing_of_each_other():
     assert made(plan(cloud({'a': 4, 'b': 4}, running, asked))) == {}
 
 
-def test_all_servers_of_a_request_have_room_or_nobody_leaves():
+def test_all_servers_of_a_request_have_room_or_no_server_leaves():
     running = [runs('s1', 'a'), runs('s2', 'b')]
     hosts = {'a': 4, 'b': 4}
     both = cloud(hosts, running, [ask('r', 4, 'q', count=2)])
@@ -475,7 +500,7 @@ class _Fake(victims.Victims):
 @pytest.mark.parametrize(
     ('answer', 'said'),
     [
-        (lambda needs: [], 'must choose for 1 needs, and did for 0'),
+        (lambda needs: [], 'must choose for 1 need, and did for 0'),
         (lambda needs: 1 / 0, 'ZeroDivisionError'),
         (
             lambda needs: [candidates.VictimChoice(((0,),), (0, 0))],
@@ -485,7 +510,7 @@ class _Fake(victims.Victims):
         (lambda needs: [candidates.VictimChoice(((),), ())], 'more or fewer'),
     ],
 )
-def test_a_plugin_that_misbehaves_evicts_nobody(answer, said):
+def test_a_plugin_that_misbehaves_evicts_no_server(answer, said):
     snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
     with pytest.raises(exception.PluginMisbehaved, match=said):
         plan(snapshot, victims=_Fake(answer))

@@ -52,7 +52,7 @@ def hoarder():
     )
 
 
-def test_the_cheapest_of_whoever_is_over_their_share_comes_first():
+def test_the_cheapest_of_users_over_their_share_comes_first():
     found = following(full(*hoarder(), waits=[NORMAL]))
     assert names(found) == ['new', 'old']
     # All of the cloud, where half of it is its share.

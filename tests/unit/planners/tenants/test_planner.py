@@ -135,7 +135,7 @@ def test_hosts_that_told_nothing_are_left_alone():
         assert where(planner.plan(deaf, 0.0)) == {}
 
 
-def test_a_host_gives_what_was_seen_of_it():
+def test_a_host_gives_its_observed_supply():
     # a gave three CPUs to who wanted six: the host itself has the fourth.
     given = cloud(a=['u2', 'v4'], b=['w2'])
     given = changed(given, 'a0u', got=1.0)
@@ -143,7 +143,7 @@ def test_a_host_gives_what_was_seen_of_it():
     assert planner.plan(given, 0.0).helped[0].level[0] == pytest.approx(0.5)
 
 
-def test_a_share_says_who_is_worse_off():
+def test_shares_decide_the_worst_owner():
     # Equal parts for both are too little for u, to whom three are due.
     given = cloud(a=['u4', 'v4'], b=[])
     given = dataclasses.replace(given, shares={'u': 3.0})

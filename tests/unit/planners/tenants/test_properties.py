@@ -16,6 +16,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.tenants import cpu_levels
 from nova_fairness.planners.tenants import planner
 from nova_fairness.shares import filling
+from tests.fixtures import effort
 from tests.fixtures import small_cloud
 from tests.unit.planners.consolidation import test_properties as moving
 
@@ -90,7 +91,7 @@ rules = st.builds(
 )
 
 
-@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.settings(deadline=None, max_examples=effort.part(300))
 @hypothesis.given(clouds(), rules)
 def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     given, rules
@@ -102,7 +103,7 @@ def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     assert planner.plan(later, 0.0, rules).plan.moves == ()
 
 
-@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.settings(deadline=None, max_examples=effort.part(300))
 @hypothesis.given(clouds(), rules)
 def test_levels_only_grow_from_the_lowest_up(given, rules):
     plan = planner.plan(given, 0.0, rules)

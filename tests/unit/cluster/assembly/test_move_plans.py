@@ -8,17 +8,17 @@ from oslo_config import cfg
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cluster.move_plans import goals
+from nova_fairness.cluster.assembly import move_plans
 from nova_fairness.cluster.move_plans import host_power
 from nova_fairness.cluster.move_plans import plan_controller
 from nova_fairness.cluster.move_plans import plan_executor
+from nova_fairness.cluster.move_plans.goals import balance
+from nova_fairness.cluster.move_plans.goals import empty
+from nova_fairness.cluster.move_plans.goals import rescue
 from nova_fairness.cluster.openstack import clients
-from nova_fairness.cmd import plans
 from nova_fairness.conf import cluster as cluster_conf
-from nova_fairness.model import plans as model
 from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.consolidation import waves
-from nova_fairness.planners.tenants import planner as tenants_planner
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
 
@@ -45,16 +45,17 @@ def configured(monkeypatch, batch='', **options):
     for name, value in options.items():
         conf.set_override(name, value, 'fairness_plans')
     conf.set_override('batch', batch, 'fairness_partition')
+    conf.set_override('hosts_interval', 2.0, 'fairness_cluster')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda *_: apis)
-    return plans.moving(conf, FakeStore(), None, threading.Event())
+    return move_plans.moving(conf, FakeStore(), None, threading.Event())
 
 
 def test_no_server_moves_unless_a_mode_is_chosen(monkeypatch):
     assert configured(monkeypatch) is None
 
 
-def test_hosts_are_of_batch_and_cloud_only_while_somebody_moves_them(
+def test_hosts_are_shared_only_if_a_batch_system_is_configured(
     monkeypatch,
 ):
     both = configured(monkeypatch, mode='auto', batch='slurm')
@@ -68,17 +69,15 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
     usual = configured(monkeypatch, mode='recommend')
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND
-    assert usual._rules.drafts.goals == (model.Goal.RESCUE,)
-    assert usual._rules.drafts.planner == rules.ConsolidationRules(
-        at_once=waves.AtOnce(4, 1), spare=1
-    )
+    bounds = rules.ConsolidationRules(at_once=waves.AtOnce(4, 1), spare=1)
+    assert usual._rules.goals == (rescue.RescueGoal(bounds),)
+    assert usual._rules.emptying == empty.EmptyHostGoal(bounds)
     assert usual._moving._limits == plan_executor.ExecutionLimits()
     assert usual._resting._rules == host_power.HostPowerOptions()
     other = configured(
         monkeypatch,
         mode='auto',
         goals=['balance', 'rescue', 'balance'],
-        interval=2.0,
         hold=3.0,
         expiry=64.0,
         rest=5.0,
@@ -91,32 +90,24 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         longest_move=12.0,
         spare=13,
         disable_empty=True,
-        empty_for=14.0,
         power_command=['/bin/power', '-q'],
-        power_timeout=15.0,
-        repack_every=16.0,
     )
-    at_once = waves.AtOnce(10, 11)
+    bounds = rules.ConsolidationRules(
+        at_once=waves.AtOnce(10, 11), dearest_mb=9, spare=13
+    )
     assert other._rules == plan_controller.PlanOptions(
         plan_controller.Mode.AUTO,
-        goals.GoalOptions(
-            (model.Goal.BALANCE, model.Goal.RESCUE),
-            6,
-            0.7,
-            0.8,
-            rules.ConsolidationRules(at_once=at_once, dearest_mb=9, spare=13),
-            tenants_planner.TenantRules(margin=0.8, at_once=at_once),
-        ),
+        (balance.BalanceGoal(0.7, 0.8, bounds), rescue.RescueGoal(bounds)),
+        empty.EmptyHostGoal(bounds),
         3.0,
         64.0,
         5.0,
         other._rules.history_s,
-        16.0,
     )
     assert other._interval_s == 2.0
     assert other._moving._limits == plan_executor.ExecutionLimits(10, 11, 12.0)
     assert other._resting._rules == host_power.HostPowerOptions(
-        True, 14.0, 13, ('/bin/power', '-q'), 15.0
+        True, 3.0, 13, ('/bin/power', '-q')
     )
 
 
@@ -126,6 +117,10 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         ({'goals': ['consolidate', 'balance']}, 'to and fro'),
         ({'goals': ['help', 'consolidate']}, 'help beside consolidate'),
         ({'goals': ['repack', 'market']}, 'repack beside market would'),
+        (
+            {'goals': ['consolidate', 'repack', 'rescue', 'balance']},
+            'goals: consolidate beside repack beside balance would',
+        ),
         ({'goals': ['market', 'rescue', 'help']}, 'market beside help would'),
         ({'goals': ['help']}, 'goals = help needs transport_url'),
         ({'power_command': ['power']}, 'path of a program'),
@@ -138,8 +133,8 @@ def test_choices_that_contradict_each_other_are_refused(
         configured(monkeypatch, mode='auto', **options)
 
 
-def test_hosts_are_closing_whoever_says_so():
-    closing = plans.ClosedHosts()
+def test_hosts_are_closing_from_either_source():
+    closing = move_plans.ClosedHosts()
     assert closing() == frozenset()
     closing.add(lambda: {'h1'})
     closing.add(lambda: ['h1', 'h2'])

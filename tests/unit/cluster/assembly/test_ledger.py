@@ -6,7 +6,7 @@ from oslo_config import cfg
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.cmd import ledger
+from nova_fairness.cluster.assembly import ledger
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.shares import measured
 

@@ -10,8 +10,8 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.batch import slurm
+from nova_fairness.cluster.assembly import border as border_assembly
 from nova_fairness.cluster.openstack import clients
-from nova_fairness.cmd import partition
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.planners.border import demand
 from tests.fixtures import fake_cloud
@@ -41,9 +41,10 @@ def configured(tmp_path, monkeypatch, **options):
     options = {'batch': 'slurm', 'hosts_file': str(path), **options}
     for name, value in options.items():
         conf.set_override(name, value, 'fairness_partition')
+    conf.set_override('hosts_interval', 3.0, 'fairness_cluster')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda *_: apis)
-    return partition.partitioning(
+    return border_assembly.partitioning(
         conf, FakeStore(), FakeService(), threading.Event()
     )
 
@@ -57,6 +58,7 @@ def test_rules_of_operators_reach_the_plan(tmp_path, monkeypatch):
     assert usual._rules == demand.BorderRules()
     assert isinstance(usual._batch, slurm.Slurm)
     assert usual.name == 'partition'
+    assert usual._interval_s == 3.0
     other = configured(
         tmp_path,
         monkeypatch,

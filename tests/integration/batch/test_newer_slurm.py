@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A Slurm that is newer than this machine's, as Debian 13 has it (24.11).
+
+Debian 13 is downloaded into a directory. ``NOVA_FAIRNESS_SLURM_ROOT`` names
+another one, in which there is another Slurm.
+"""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import pytest
+
+from nova_fairness import plugins
+from nova_fairness.batch import slurm_forms
+from nova_fairness.batch import slurm_json
+from tests.fixtures import patience
+from tests.fixtures import slurm_cluster
+from tests.integration.batch import test_slurm
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.beside,
+    pytest.mark.timeout(1200),
+]
+
+PACKAGES = 'slurmctld,slurmd,slurmrestd,slurm-client,slurm-wlm-basic-plugins'
+ENTER = """\
+for name in proc dev sys; do mount --rbind /$name {root}/$name; done
+mkdir -p {root}{top}
+mount --bind {top} {root}{top}
+cp /etc/hosts /etc/hostname {root}/etc
+exec chroot {root} env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+"""
+
+
+@pytest.fixture(scope='module')
+def root():
+    """Directory of a Debian that has Slurm."""
+    given = os.environ.get('NOVA_FAIRNESS_SLURM_ROOT')
+    with contextlib.ExitStack() as stack:
+        if not given:
+            made = tempfile.TemporaryDirectory(prefix='debian-')
+            given = stack.enter_context(made)
+            command = 'mmdebstrap', '--variant=apt', f'--include={PACKAGES}'
+            subprocess.run([*command, 'trixie', given], check=True)
+        yield given
+
+
+@pytest.fixture(scope='module')
+def running(root):
+    with tempfile.TemporaryDirectory(prefix='slurm-') as place:
+        top = pathlib.Path(place)
+        top.chmod(0o755)
+        # All that is mounted is gone with the command.
+        enter = (
+            *('unshare', '--mount', 'sh', '-euc'),
+            *(ENTER.format(root=root, top=top), 'sh'),
+        )
+        cluster = slurm_cluster.SlurmCluster(
+            top, lambda command: (*enter, *command)
+        )
+        (top / 'cgroup.conf').write_text('CgroupPlugin=disabled\n')
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@pytest.fixture(scope='module')
+def programs(running, tmp_path_factory):
+    """Directory of this Slurm's commands."""
+    place = tmp_path_factory.mktemp('programs')
+    enter = place / 'enter'
+    enter.write_text(running.within(())[4])
+    for name in ('scontrol', 'squeue', 'sinfo'):
+        path = place / name
+        path.write_text(
+            f'#!/bin/sh\nexec unshare --mount sh -eu {enter} {name} "$@"\n'
+        )
+        path.chmod(0o755)
+    return place
+
+
+@pytest.fixture
+def slurm(running, programs, monkeypatch):
+    """A Slurm whose nodes are open and empty, before and after a test."""
+    monkeypatch.setenv('PATH', f'{programs}:{os.environ["PATH"]}')
+    monkeypatch.setenv('SLURM_CONF', str(running.conf))
+    running.settle()
+    yield running
+    running.settle()
+
+
+batch = test_slurm.batch
+
+
+@pytest.fixture(scope='module')
+def rest(running):
+    """URL of a slurmrestd."""
+    return running.start_rest('openapi/slurmctld')
+
+
+class TestNewerSlurm(test_slurm.TestSlurm):
+    """All that is asked of a batch system, by commands."""
+
+
+class TestNewerSlurmRest(test_slurm.TestSlurmRest):
+    """The same, looked at by slurmrestd."""
+
+
+test_slurmrestd_agrees = test_slurm.test_slurmrestd_agrees_with_the_commands
+test_a_job_on_several = test_slurm.test_a_job_on_several_nodes_is_told_on_each
+test_when_a_job_is_gone = (
+    test_slurm.test_when_a_job_is_gone_at_the_latest_is_its_limit
+)
+test_every_job_that_waits = (
+    test_slurm.test_every_job_that_waits_for_room_is_told
+)
+test_a_limit = test_slurm.test_a_job_that_waits_for_a_limit_is_no_want
+test_a_host_goes_to_the_cloud = (
+    test_slurm.test_a_host_goes_to_the_cloud_when_its_job_has_ended
+)
+
+
+def test_each_of_its_forms_is_read_alike(slurm, batch):
+    job = slurm.submit('-N2', '-n3', '--time=60')
+    ended = slurm.submit('-n1', '-w', 'node4', command='true')
+    patience.eventually(lambda: test_slurm.used(batch, 'node1'))
+    waits = slurm.submit('-N4', '--exclusive', '--time=60')
+    slurm.submit('-n1', '--array=1-9:2%3', '--hold')
+    slurm.drain('node3', 'nova-fairness: it goes')
+    patience.eventually(lambda: 'None' not in slurm.reasons())
+    nodes, jobs = batch._chosen()
+    forms = slurm_forms.plugins(batch._option('--json=list'))
+    assert len(forms) >= 3
+    seen = {}
+    for form in forms:
+        json = f'--json=v0.0.{form}'
+        texts = [
+            batch._answer([json if '--json' in part else part for part in ask])
+            for ask in (nodes, jobs)
+        ]
+        assert f'"job_id": {ended},' in texts[1]
+        seen[form] = slurm_json.seen(*texts, 2e9)
+        assert seen[form].faults == ()
+    silent = seen.pop(slurm_forms.SILENT, None)
+    first, *others = seen.values()
+    assert all(each == first for each in others)
+    assert {work.name for work in first.places['node1'].work} == {job}
+    assert [(want.name, want.cores) for want in first.wants] == [(waits, 8.0)]
+    if silent is not None:
+        assert silent.places == first.places
+
+
+def test_the_best_of_its_forms_is_chosen(slurm, batch):
+    forms = slurm_forms.plugins(batch._option('--json=list'))
+    best = f'--json=v0.0.{slurm_forms.best(forms)}'
+    assert all(best in question for question in batch._chosen())
+    assert plugins.load_batch('slurm').look().places.keys() == {
+        *slurm_cluster.NODES
+    }

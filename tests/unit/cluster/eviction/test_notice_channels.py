@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Channels by which owners and guests of victims are told."""
+
+import dataclasses
+
+import pytest
+
+from nova_fairness.cluster import withdrawal
+from nova_fairness.cluster.eviction import notice_channels
+from nova_fairness.cluster.openstack import nova as nova_module
+from nova_fairness.model import eviction
+from nova_fairness.model import reason
+from nova_fairness.model import risk
+
+A, C, S = (
+    eviction.EvictionAction,
+    eviction.EvictionCause,
+    eviction.EvictionState,
+)
+LEAVE = eviction.Eviction(
+    's1',
+    'p',
+    'u',
+    C.TIME_LIMIT,
+    reason.why(reason.Reason.TIME_IS_UP, limit_s=60.0),
+    (A.SHELVE, A.STOP),
+    600.0,
+    0.0,
+    state=S.TOLD,
+)
+RISK = risk.Risk(
+    's2',
+    'p',
+    'u',
+    risk.RiskState.AT_RISK,
+    reason.why(reason.Reason.AT_RISK, times=2.0, waiting=1.0),
+    30.0,
+    30.0,
+)
+AT, AT_RISK_AT = '1970-01-01T00:10:00Z', '1970-01-01T00:00:30Z'
+
+
+class FakeNova:
+    """Keeps metadata of servers."""
+
+    def __init__(self):
+        self.metadata = {}
+
+    def mark(self, server, metadata):
+        self.metadata.setdefault(server, {}).update(metadata)
+
+    def unmark(self, server, key):
+        self.metadata.get(server, {}).pop(key, None)
+
+
+@pytest.fixture
+def nova():
+    return FakeNova()
+
+
+def test_metadata_say_that_a_server_leaves_and_no_longer(nova):
+    nova.mark('s1', {nova_module.DONE: 'yes', 'mine': 'x'})
+    channels = notice_channels.before_steps(nova)
+    channels.tell(LEAVE)
+    told = nova.metadata['s1']
+    assert told[notice_channels.LEAVES_AT] == AT
+    assert told[notice_channels.LEAVES_BY] == 'shelve'
+    assert 'mine' in told
+    assert nova_module.DONE not in told
+    channels.untell('s1')
+    assert nova.metadata['s1'] == {'mine': 'x'}
+
+
+def test_reason_of_a_server_stays_if_it_leaves_for_it(nova):
+    nova.mark('s1', {nova_module.DONE: 'yes'})
+    retires = dataclasses.replace(LEAVE, cause=C.RETIRES)
+    notice_channels.before_steps(nova).tell(retires)
+    assert nova.metadata['s1'][nova_module.DONE] == 'yes'
+
+
+def test_metadata_say_that_a_server_is_at_risk_and_no_longer(nova):
+    channels = notice_channels.before_steps(nova)
+    at_risk = {notice_channels.AT_RISK: AT_RISK_AT}
+    channels.warn(RISK)
+    assert nova.metadata['s2'] == at_risk
+    channels.warn(RISK.over(60.0))
+    assert nova.metadata['s2'] == {}
+    channels.warn(RISK)
+    channels.unwarn('s2')
+    assert nova.metadata['s2'] == {}
+
+
+def test_each_step_and_each_warning_is_a_notification():
+    posted = []
+    channels = notice_channels.after_steps(
+        posted.extend, 'c1', reason.Audience.MEMBER
+    )
+    channels.tell(LEAVE)
+    channels.warn(RISK)
+    # Events are not taken back.
+    channels.untell('s1')
+    channels.unwarn('s2')
+    assert [(each.event, each.payload['host']) for each in posted] == [
+        ('fairness.server.told', 'c1'),
+        ('fairness.server.at_risk', 'c1'),
+    ]
+
+
+def test_agents_are_given_the_words_of_the_metadata(nova):
+    channels = notice_channels.before_steps(nova)
+    channels.tell(LEAVE)
+    channels.warn(RISK)
+    assert notice_channels.for_agents([LEAVE], [RISK]) == nova.metadata
+
+
+def test_agents_are_given_nothing_before_a_notice_begins():
+    chosen = dataclasses.replace(LEAVE, state=S.CHOSEN)
+    assert notice_channels.for_agents([chosen], []) == {}
+
+
+def test_a_server_that_leaves_is_at_risk_no_longer():
+    known = dataclasses.replace(RISK, server='s1')
+    [told] = notice_channels.for_agents([LEAVE], [known]).values()
+    assert notice_channels.AT_RISK not in told
+
+
+def test_all_that_channels_write_is_withdrawn(nova):
+    channels = notice_channels.before_steps(nova)
+    channels.tell(LEAVE)
+    channels.warn(RISK)
+    written = {key for each in nova.metadata.values() for key in each}
+    assert written == set(notice_channels.KEYS)
+    assert written <= set(withdrawal.WRITTEN)

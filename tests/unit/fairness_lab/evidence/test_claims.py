@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is claimed is what is recorded, and what the manual tells."""
+
+import dataclasses
+import re
+
+import pytest
+
+from fairness_lab.evidence import claims
+from nova_fairness import exception
+from tests.fixtures import benchmark
+
+SOURCE = benchmark.TOP / 'doc' / 'source'
+ALL = claims.read().claims
+BY_NAME = {each.name: each for each in ALL}
+
+
+def passages(page):
+    """Rows and paragraphs of a page, with the files that it includes."""
+    text = page.read_text('utf-8')
+    for name in re.findall(r'(?:include::|:file:) (\S+)', text):
+        included = (page.parent / name).read_text('utf-8')
+        if name.endswith('.csv'):
+            included = included.replace('\n', '\n\n')
+        text += f'\n\n{included}'
+    # A row of a table begins with an asterisk, or is a line of numbers.
+    parts = re.split(r'\n\n|\n(?= +\* - )|\n(?= +\d+, )', text)
+    return [' '.join(part.replace('"', '').split()) for part in parts]
+
+
+@pytest.fixture(params=ALL, ids=lambda claim: claim.name)
+def claim(request):
+    return request.param
+
+
+def test_declared_numbers_are_those_that_are_recorded(claim):
+    assert claim.numbers(benchmark.RESULTS / claim.file) == claim.recorded
+
+
+def test_the_page_tells_the_declared_numbers(claim):
+    found = passages(SOURCE / f'{claim.page}.rst')
+    assert '{value' in claim.told or '{percent' in claim.told
+    for label, value in claim.recorded.items():
+        told = claim.told.format(label=label, value=value, percent=100 * value)
+        wanted = '.*'.join(map(re.escape, told.split('…')))
+        assert any(re.search(wanted, part) for part in found), told
+
+
+def test_a_claim_can_be_read_and_reproduced(claim):
+    assert claim.document in claims.read().documents
+    assert claim.says.endswith('.')
+    assert claim.because.endswith('.')
+    assert claim.better in ('', 'less', 'more')
+    assert {*claim.published} <= {*claim.recorded}
+    assert not claim.published or claim.better or claim.differs
+    assert claim.cost_s > 0
+    assert claim.needs or 'OUT' in claim.command
+    if '-m pytest' in claim.command:
+        assert (benchmark.TOP / claim.command.split()[-1]).is_file()
+
+
+def test_a_number_that_is_told_otherwise_is_found(tmp_path):
+    page = tmp_path / 'page.rst'
+    page.write_text('Of ten\ncases 4 hold.\n\n   * - a\n     - 5\n   * - b\n')
+    assert passages(page) == ['Of ten cases 4 hold.', '* - a - 5', '* - b']
+
+
+@pytest.mark.parametrize(
+    ('content', 'where'),
+    [
+        ('{"rows": [{"name": "b", "n": 1}]}', 'result.json'),
+        ('{"rows": [{"name": "a", "n": "many"}]}', 'result.json'),
+        ('{', 'result.json'),
+        ('name,n\nb,1\n', 'result.csv'),
+    ],
+)
+def test_a_result_without_the_number_is_named(tmp_path, content, where):
+    path = tmp_path / where
+    path.write_text(content)
+    top = [] if path.suffix == '.csv' else ['rows']
+    claim = dataclasses.replace(
+        BY_NAME['own-victims'],
+        at=[*top, {'name': '$'}, 'n'],
+        recorded={'a': 1.0},
+    )
+    with pytest.raises(exception.SimError, match=where):
+        claim.numbers(path)
+
+
+def test_a_number_beside_that_of_the_document():
+    claim = dataclasses.replace(
+        BY_NAME['000-migrations'], published={'a': 4}, better='less'
+    )
+    found = [claim.verdict('a', number) for number in (3, 4, 5)]
+    assert found == ['better', 'equal', 'worse']
+    more = dataclasses.replace(claim, better='more')
+    assert more.verdict('a', 3) == 'worse'
+    other = dataclasses.replace(claim, differs='Others are drawn.')
+    assert other.verdict('a', 3) == 'not comparable'
+    assert claim.verdict('b', 3) == ''
+
+
+def test_claims_are_chosen_by_name_and_by_document():
+    evidence = claims.read()
+    assert evidence.chosen([]) == list(ALL)
+    found = evidence.chosen(['own-victims', '000', '000-drawn'])
+    assert [each.name for each in found] == [
+        *(each.name for each in ALL if each.document == '000'),
+        'own-victims',
+    ]
+
+
+def test_an_unknown_name_is_refused_with_those_there_are():
+    with pytest.raises(exception.UnknownParameter) as caught:
+        claims.read().chosen(['000', '001'])
+    assert "'001'" in str(caught.value)
+    assert all(name in str(caught.value) for name in ('004', *BY_NAME))

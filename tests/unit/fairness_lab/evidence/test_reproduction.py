@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Commands of claims are run, and what they make is compared."""
+
+import dataclasses
+import shlex
+
+import pytest
+
+from fairness_lab.evidence import claims
+from fairness_lab.evidence import reproduction
+
+
+def python(code):
+    """A command that runs code in a directory with ``OUT``."""
+    return f'python -c {shlex.quote(code)} OUT'
+
+
+def writes(**numbers):
+    """A command that writes numbers, and fails if it is run again there."""
+    return python(
+        f'import json; json.dump({numbers}, open("OUT/made.json", "x"))'
+    )
+
+
+SLOW = python('import time; time.sleep(60)')
+CLAIM = claims.Claim(
+    name='own-number',
+    says='A number.',
+    page='index',
+    told='{value}',
+    file='number.json',
+    command=writes(a=4, b=5),
+    made='made.json',
+    at=['$'],
+    recorded={'a': 4, 'b': 5},
+    within=0,
+    because='Nothing is drawn.',
+    cost_s=0.1,
+)
+
+
+class Meter:
+    done = 0
+
+    def tick(self, done):
+        self.done = done
+
+
+@pytest.fixture
+def meter():
+    return Meter()
+
+
+@pytest.fixture
+def reproduce(tmp_path, meter):
+    def run(*chosen, within_s=60, seeds=1):
+        return reproduction.reproduce(chosen, tmp_path, within_s, seeds, meter)
+
+    return run
+
+
+def other(**changes):
+    return dataclasses.replace(CLAIM, **changes)
+
+
+def test_the_same_numbers_hold(reproduce, meter):
+    [found] = reproduce(CLAIM)
+    assert found.outcome == 'holds'
+    assert found.numbers == {'a': 4, 'b': 5}
+    assert found.took_s > 0
+    assert meter.done == 1
+
+
+@pytest.mark.parametrize(
+    ('within', 'outcome'), [(0, 'differs'), (0.9, 'differs'), (1, 'holds')]
+)
+def test_another_number_holds_within_its_tolerance(reproduce, within, outcome):
+    [found] = reproduce(other(recorded={'a': 4, 'b': 6}, within=within))
+    assert found.outcome == outcome
+    rows = found.content()['numbers']
+    assert [each['holds'] for each in rows] == [True, outcome == 'holds']
+
+
+@pytest.mark.parametrize(
+    ('command', 'why'),
+    [
+        (python('raise SystemExit(3)'), 'exit code 3'),
+        (python('print()'), 'made.json cannot be read'),
+        (writes(a=4), "'b'"),
+    ],
+)
+def test_a_command_that_fails_hinders_no_other(reproduce, command, why):
+    failed, held = reproduce(other(name='own-bad', command=command), CLAIM)
+    assert (failed.outcome, held.outcome) == ('failed', 'holds')
+    assert why in failed.why
+    numbers = failed.content()['numbers']
+    assert [each['reproduced'] for each in numbers] == [None, None]
+
+
+def test_output_of_a_command_is_kept(reproduce, tmp_path):
+    reproduce(other(command=python('print(1); raise SystemExit("two")')))
+    said = (tmp_path / 'own-number' / 'output.txt').read_text()
+    assert sorted(said.split()) == ['1', 'two']
+
+
+def test_claims_of_one_command_run_it_once(reproduce, tmp_path, meter):
+    found = reproduce(CLAIM, other(name='own-second', recorded={'a': 4}))
+    assert [each.outcome for each in found] == ['holds', 'holds']
+    assert [each.name for each in tmp_path.iterdir()] == ['own-number']
+    assert meter.done == 1
+
+
+@pytest.mark.parametrize(
+    ('changes', 'why'),
+    [
+        ({'needs': 'real guests'}, 'it needs real guests'),
+        ({'cost_s': 61}, 'it takes about 61 s'),
+    ],
+)
+def test_commands_that_cannot_be_run_say_why(
+    reproduce, tmp_path, changes, why
+):
+    [found] = reproduce(other(**changes))
+    assert found.outcome == 'not run'
+    assert why in found.why
+    assert not any(tmp_path.iterdir())
+
+
+def test_benchmarks_need_a_checkout(reproduce, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduction, '_TOP', tmp_path)
+    [found] = reproduce(other(command='python -m benchmarks.beside --out OUT'))
+    assert found.why == 'it needs a checkout of the source'
+
+
+def test_a_command_that_takes_too_long_is_ended(reproduce, tmp_path):
+    [found] = reproduce(other(command=SLOW), within_s=0.5)
+    assert found.outcome == 'failed'
+    assert 'it was ended' in found.why
+    assert found.took_s < 30
+
+
+def test_the_quickest_command_is_run_first(reproduce):
+    """So that as many as possible are run in the time that there is."""
+    found = reproduce(
+        other(name='own-slow', command=SLOW, cost_s=0.2), CLAIM, within_s=5
+    )
+    assert [each.outcome for each in found] == ['failed', 'holds']
+
+
+def seeded():
+    """A claim whose ``a`` is the seed, beside a ``b`` of 3."""
+    code = (
+        "import json,sys; seed=int(sys.argv[-1]) if '--seed' in sys.argv"
+        " else 1; json.dump({'a': seed, 'b': 3}, open('OUT/made.json', 'x'))"
+    )
+    return other(
+        command=python(code),
+        recorded={'a': 1, 'b': 3},
+        seed=1,
+        better='less',
+    )
+
+
+def test_numbers_are_spread_over_seeds(reproduce):
+    [found] = reproduce(seeded(), seeds=5)
+    assert found.outcome == 'holds'
+    a, b = (each['over_seeds'] for each in found.content()['numbers'])
+    # Three ties with three, and four and five lose.
+    assert a == {'seeds': 5, 'mean': 3, 'least': 1, 'most': 5, 'best_in': 3}
+    assert b == {'seeds': 5, 'mean': 3, 'least': 3, 'most': 3, 'best_in': 3}
+
+
+@pytest.mark.parametrize(('claim', 'seeds'), [(CLAIM, 5), (seeded(), 1)])
+def test_one_seed_has_no_spread(reproduce, claim, seeds):
+    [found] = reproduce(claim, seeds=seeds)
+    rows = found.content()['numbers']
+    assert [each['over_seeds'] for each in rows] == [None, None]
+
+
+def test_numbers_without_a_better_have_no_best(reproduce):
+    [found] = reproduce(dataclasses.replace(seeded(), better=''), seeds=2)
+    rows = found.content()['numbers']
+    assert [each['over_seeds']['best_in'] for each in rows] == [None, None]
