@@ -2,7 +2,21 @@
 
 """How Sphinx builds the documentation."""
 
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / '_ext'))
+
 extensions = [
+    'alerts',
+    'answer_fields',
+    'claims',
+    'expectations',
+    'fractions',
+    'metrics',
+    'schema_fields',
+    'settings',
+    'cliff.sphinxext',
     'openstackdocstheme',
     'oslo_config.sphinxext',
     'oslo_config.sphinxconfiggen',
@@ -44,6 +58,12 @@ config_generator_config_file = (
     '../../etc/nova-fairness/nova-fairness-config-generator.conf'
 )
 sample_config_basename = '_static/nova-fairness'
+
+autoprogram_cliff_ignored = [
+    '--column', '--fit-width', '--format', '--max-width', '--noindent',
+    '--prefix', '--print-empty', '--quote', '--sort-column',
+    '--sort-ascending', '--sort-descending', '--help',
+]  # fmt: skip
 
 autodoc_typehints = 'description'
 autodoc_member_order = 'bysource'
