@@ -50,8 +50,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         file.write(f'{line}\n')
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say at once what real guests need."""
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Take part of what repeats; say at once what real guests need."""
+    spared = frozenset(effort.spared(items))
+    config.hook.pytest_deselected(items=[*spared])
+    items[:] = [item for item in items if item not in spared]
     real = [item for item in items if item.get_closest_marker('real')]
     if real and os.geteuid() != 0:
         raise pytest.UsageError(

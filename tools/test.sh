@@ -246,7 +246,6 @@ changed_tests() {
 
 measured_lane() {
     guest_tests
-    network_tests
     nova_tests
 }
 
@@ -254,6 +253,7 @@ unmeasured_lane() {
     cloud_packages
     v2_tests
     unmeasured_tests
+    network_tests
 }
 
 run_all() {

@@ -167,6 +167,7 @@ PROGRAMS = sorted(
 )
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('module', PROGRAMS)
 def test_packages_that_come_with_a_program_are_enough(module: str) -> None:
     assert not imported_with(EXTRAS.get(module, ('',)), module)

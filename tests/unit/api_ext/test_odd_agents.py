@@ -67,6 +67,7 @@ def strict(body):
     return json.loads(body, parse_constant=refuse)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(40))
 @pytest.mark.parametrize('url', GETS)
 def test_an_odd_answer_of_one_host_breaks_no_list(odd_cloud, url, seed):
@@ -81,6 +82,7 @@ def test_an_odd_answer_of_one_host_breaks_no_list(odd_cloud, url, seed):
         assert found & {'cmp1', fake_cloud.ALICE}
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(40))
 @pytest.mark.parametrize('body', ACTIONS)
 @pytest.mark.parametrize('host', ['all', 'cmp2'])

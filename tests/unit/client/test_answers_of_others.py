@@ -122,6 +122,7 @@ def test_a_command_reads_a_newer_interface(name):
     run(name, change=schema_samples.with_more)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('name', COMMANDS)
 def test_a_command_reads_an_interface_that_says_less(name):
     """What is listed or shown must be there, and nothing of it."""
@@ -150,6 +151,7 @@ def lacking(found, path):
 ODD = (None, 7, 1.5, 'x', [None], {'a': [1]})
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('odd', ODD, ids=str)
 @pytest.mark.parametrize('name', COMMANDS)
 def test_an_answer_of_another_form_is_one_plain_line_at_most(name, odd):

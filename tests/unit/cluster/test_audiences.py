@@ -81,6 +81,7 @@ def is_clean(token, text, other=''):
 
 @pytest.mark.parametrize('token', reason.Reason)
 class TestReasons:
+    @pytest.mark.repeated
     def test_a_request_tells_nothing_of_others(self, world, cloud, token):
         uuid = world.post('r', vcpu=1, project=OWN)
         known = world.store
@@ -103,6 +104,7 @@ class TestReasons:
         assert code == 0
         is_clean(token, out)
 
+    @pytest.mark.repeated
     def test_a_server_that_leaves_tells_nothing_of_others(
         self, world, cloud, token, node
     ):
@@ -134,6 +136,7 @@ class TestReasons:
         assert written == told[leave.server]
         is_clean(token, json.dumps(written), other)
 
+    @pytest.mark.repeated
     def test_notifications_tell_nothing_of_others(self, world, cloud, token):
         leave, other = leave_of(world, cloud, token)
         [own] = world.store.requests(frozenset(request.State))[:1]

@@ -33,6 +33,7 @@ def write(world, statement):
         connection.execute(statement)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize(
     'column',
@@ -58,6 +59,7 @@ def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
     assert told.request(bad)['request']['uuid'] == bad
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize('column', ['wanted', 'room', 'reason', 'changed_at'])
 def test_an_odd_row_of_an_ended_request_with_room_harms_no_other(
@@ -158,6 +160,7 @@ def test_a_table_that_lost_its_row_begins_again(world, name):
 _READ = ('ledger', 'shares', 'promises', 'market')
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize(
     ('name', 'column'),

@@ -204,6 +204,7 @@ def many(cloud, count=23):
     return [built(cloud, f's{n}') for n in range(count)]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('failing', 'unread'),
     [([7], {7}), ([0], {0}), ([22], {22}), ([5, 6, 9], {5, 6, 7, 8, 9})],

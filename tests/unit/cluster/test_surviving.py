@@ -120,6 +120,7 @@ def test_the_loop_goes_on_after_every_error_of_a_cycle(world):
     assert world.state(server) is S.STARTING
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     'part',
     ['charging.charge', 'chores.apply', '_ends.apply', '_ends.known',
@@ -281,6 +282,7 @@ def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
     assert world.reason(server) is R.QUARANTINED
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('answer', [500, 503, 400, 403, 409, 429, 'null'])
 @pytest.mark.parametrize(
     'part', ['inventories', 'usages', 'traits', 'aggregates']

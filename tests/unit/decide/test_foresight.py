@@ -235,6 +235,7 @@ def test_a_coming_or_going_vm_is_foreseen_from_the_last_search(metric):
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
 @pytest.mark.parametrize('seed', [2, 10, 13, 20, 38])
 @pytest.mark.parametrize('steps', [10, decide_foresight.STEPS])

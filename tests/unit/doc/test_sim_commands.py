@@ -38,6 +38,7 @@ def test_all_commands_are_shown():
     }
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('line', shown())
 def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):
     (tmp_path / 'examples').symlink_to(SOURCE / 'user' / 'examples')

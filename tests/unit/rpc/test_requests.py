@@ -3,6 +3,8 @@
 """The calls to the cluster service, over oslo.messaging's own driver for one
 process."""
 
+import contextlib
+
 from oslo_config import cfg
 import oslo_messaging
 import pytest
@@ -26,14 +28,14 @@ class NotActing(fake_requests.FakeOperations):
         self.error = exception.NotLeading('one')
 
 
-@pytest.fixture
-def asked(request):
+@contextlib.contextmanager
+def serving(domain):
+    """A client of two processes, one of which stands by."""
     conf = cfg.ConfigOpts()
     transport_conf.register_opts(conf)
     transport = oslo_messaging.get_rpc_transport(
         conf, 'fake://', allowed_remote_exmods=client.ALLOWED_REMOTE_MODULES
     )
-    domain = request.node.name
     servers = [
         server.FairnessServer(
             transport,
@@ -57,6 +59,19 @@ def asked(request):
     )
     for each in servers:
         each.stop()
+
+
+@pytest.fixture
+def asked(request):
+    with serving(request.node.name) as made:
+        yield made
+
+
+@pytest.fixture(scope='module')
+def refusing():
+    """Asked for nothing that changes what the processes hold."""
+    with serving('refusing') as made:
+        yield made
 
 
 def test_the_acting_process_answers_for_every_asked_one(asked):
@@ -145,13 +160,13 @@ def test_the_acting_process_answers_for_every_asked_one(asked):
     ids=['none', 'text', 'object', 'number', 'empty', 'many'],
 )
 @pytest.mark.parametrize('method', ['get_preemptible', 'get_notices'])
-def test_servers_that_are_asked_for_are_judged(asked, method, servers):
+def test_servers_that_are_asked_for_are_judged(refusing, method, servers):
     with pytest.raises(exception.BadArgument):
-        asked.call(method, servers=servers)
+        refusing.call(method, servers=servers)
 
 
-def test_waits_are_asked_for_by_one_key(asked):
-    told = asked.call('list_waits', by='flavor', since=5.0, limit=1)
+def test_waits_are_asked_for_by_one_key(refusing):
+    told = refusing.call('list_waits', by='flavor', since=5.0, limit=1)
     assert [each['name'] for each in told['waits']] == ['m1.large']
     assert told['more']
     for given in (
@@ -160,7 +175,7 @@ def test_waits_are_asked_for_by_one_key(asked):
         {'by': 'flavor', 'since': 'x'},
     ):
         with pytest.raises(exception.BadArgument):
-            asked.call('list_waits', **given)
+            refusing.call('list_waits', **given)
 
 
 def test_errors_keep_their_class(asked):
@@ -197,15 +212,15 @@ def test_errors_keep_their_class(asked):
         {'filters': {'unsettled': 1}},
     ],
 )
-def test_arguments_are_judged(asked, given):
+def test_arguments_are_judged(refusing, given):
     with pytest.raises(exception.BadArgument):
-        asked.call('list_requests', **given)
+        refusing.call('list_requests', **given)
 
 
 @pytest.mark.parametrize('hosts', [-1, 1.0, True, '1', 10_001])
-def test_a_number_of_hosts_is_judged(asked, hosts):
+def test_a_number_of_hosts_is_judged(refusing, hosts):
     with pytest.raises(exception.BadArgument, match='from 0 to 10000'):
-        asked.call('set_target', hosts=hosts)
+        refusing.call('set_target', hosts=hosts)
 
 
 @pytest.mark.parametrize(
@@ -222,18 +237,18 @@ def test_a_number_of_hosts_is_judged(asked, hosts):
         {'p1': ['u1', 2**60]},
     ],
 )
-def test_meters_that_are_none_are_refused(asked, meters):
+def test_meters_that_are_none_are_refused(refusing, meters):
     with pytest.raises(exception.BadArgument):
-        asked.call('report_meters', node='h1', meters=meters)
+        refusing.call('report_meters', node='h1', meters=meters)
     if meters is not None:
         with pytest.raises(exception.BadArgument):
-            asked.call('get_rates', meters=meters)
+            refusing.call('get_rates', meters=meters)
 
 
 @pytest.mark.parametrize('host', [None, '', 7, 'x' * 256])
-def test_a_host_that_reports_has_a_name(asked, host):
+def test_a_host_that_reports_has_a_name(refusing, host):
     with pytest.raises(exception.BadArgument):
-        asked.call('report_meters', node=host, meters={})
+        refusing.call('report_meters', node=host, meters={})
 
 
 @pytest.mark.parametrize(
@@ -245,9 +260,11 @@ def test_a_host_that_reports_has_a_name(asked, host):
         {'rate': 1.0, 'group': ''},
     ],
 )
-def test_a_group_that_is_none_is_refused(asked, given):
+def test_a_group_that_is_none_is_refused(refusing, given):
     with pytest.raises(exception.BadArgument):
-        asked.call('create_group', **{'project': 'p', 'group': 'g', **given})
+        refusing.call(
+            'create_group', **{'project': 'p', 'group': 'g', **given}
+        )
 
 
 @pytest.mark.parametrize(

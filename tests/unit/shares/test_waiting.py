@@ -195,6 +195,7 @@ def noisy(generator, vms, count, cpus=4.0, moment=0.0, most=1.0):
         yield interval(*rows, cpus=cpus, most=most)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(10))
 @pytest.mark.parametrize('moment', [0.0, 0.4])
 def test_noise_of_a_busy_host_makes_no_node_short(seed, moment):

@@ -67,6 +67,7 @@ def would_get(said):
     return [vm['would_get_cpus'] for vm in said['instances']]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('policy', ['feedback', 'foresight'])
 @pytest.mark.parametrize('metric', METRICS)
 @pytest.mark.parametrize('first', [1.0, 0.2])

@@ -29,6 +29,7 @@ from nova_fairness.cluster.usage import pledges
 from nova_fairness.model import border as border_module
 from nova_fairness.model import eviction
 from nova_fairness.planners.border import demand
+from tests.fixtures import effort
 from tests.fixtures import fake_batch
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
@@ -730,7 +731,7 @@ def there_and_back(border):
 
 
 def test_a_controller_that_begins_after_a_kill_goes_on(tmp_path):
-    """One kill after each thing that is done, one after the other."""
+    """Kills after things that are done, one after the other."""
     at, killed = 0, True
     while killed:
         path = tmp_path / str(at)
@@ -755,7 +756,7 @@ def test_a_controller_that_begins_after_a_kill_goes_on(tmp_path):
         assert border.service_of('h2')['status'] == 'enabled'
         assert not border.batch.places['b-h2'].takes
         border.world.close()
-        at += 1
+        at += effort.STEP
     assert at > 12
 
 

@@ -532,6 +532,7 @@ def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
     assert world.cloud.servers[spot]['status'] == 'SHELVED_OFFLOADED'
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(
     ('thing', 'method'),
@@ -570,6 +571,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
 def test_room_is_made_once_when_a_process_dies_anywhere(

@@ -218,6 +218,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
 def test_a_server_runs_again_when_a_process_dies_while_undoing_it(

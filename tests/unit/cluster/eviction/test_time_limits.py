@@ -338,6 +338,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
 def test_a_server_leaves_once_when_a_process_dies_anywhere(

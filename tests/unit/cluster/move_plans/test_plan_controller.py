@@ -422,6 +422,7 @@ class Mortal:
         return mortal
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('is_after', [False, True], ids=['before', 'after'])
 @pytest.mark.parametrize('effects', range(1, 12))
 def test_a_plan_goes_on_when_a_process_dies_at_any_effect(

@@ -286,6 +286,7 @@ def is_better(one, other, margin=1e-4):
     return bool(len(first) and difference[first[0]] > 0)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('exempt', [None, [1, 0, 0, 0], [0, 1, 0, 1]])
 @pytest.mark.parametrize('ratio', [1.0, 4.0])
 @pytest.mark.parametrize('seed', range(6))

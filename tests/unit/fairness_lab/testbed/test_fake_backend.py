@@ -36,6 +36,7 @@ def test_most_scenarios_can_be_simulated():
     assert len(SIMULATED) > len(programs.LABORATORY.names()) / 2
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('name', SIMULATED)
 def test_the_arithmetic_of_every_scenario_works_out(tmp_path, name):
     passed, result = result_of(tmp_path, name)

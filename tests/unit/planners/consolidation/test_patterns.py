@@ -92,6 +92,7 @@ def test_hosts_that_are_in_use_anyway_are_filled_first():
     assert found.bound == 1
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(40))
 def test_powers_of_two_are_packed_on_as_few_hosts_as_can_be(seed):
     chance = np.random.default_rng(seed)

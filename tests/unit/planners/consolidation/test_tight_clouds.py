@@ -49,6 +49,7 @@ GOALS = {
 """Planner, its measure, which each plan lowers, and number of tests."""
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('goal', 'part'),
     [(goal, part) for goal, (_, _, n) in GOALS.items() for part in range(n)],

@@ -69,6 +69,7 @@ def follow(seed, rules):
     raise AssertionError('plans do not come to an end')
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(25))
 def test_moves_are_needed_and_better_and_end(seed):
     for each in range(seed * 50, seed * 50 + 50):

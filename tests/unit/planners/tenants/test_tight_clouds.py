@@ -31,6 +31,7 @@ def given(seed):
     return test_properties.lived(tenants.Tenants(snapshot, wants, cpus))
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('part', range(20))
 def test_moves_are_needed_and_better_and_end(part):
     rules = planner.TenantRules(most=None)
