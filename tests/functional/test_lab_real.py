@@ -129,7 +129,10 @@ def interfaces_here():
     return set(pathlib.Path('/sys/class/net').iterdir())
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    'number',
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+)
 def test_an_interrupted_run_leaves_nothing(start, tmp_path, number):
     interfaces = interfaces_here()
     child = start()

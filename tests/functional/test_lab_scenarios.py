@@ -23,6 +23,9 @@ FAST = {
         '--interval=0.5',
         '--duration=40',
     ),
+}
+
+LONGER = {
     'the light user gets about twice as much with the original': (
         'one-node-cpu',
         '--interval=0.5',
@@ -30,9 +33,6 @@ FAST = {
         *THESIS,
     ),
     'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
-}
-
-LONGER = {
     'a closed loop tells what it wants, and an open one does not': (
         'kinds-of-load',
         '--no-agents',

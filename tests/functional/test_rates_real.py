@@ -98,6 +98,8 @@ def is_as(held, wanted, within):
     )
 
 
+# The quick test of rates is that of test_cluster_rates_real.py.
+@pytest.mark.slow
 def test_shares_follow_rates_within_three_rounds_and_give_that_much(
     site, agent, rates
 ):

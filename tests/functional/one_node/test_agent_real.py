@@ -53,7 +53,10 @@ def serving(site, tmp_path_factory):
 # A life of the agent -------------------------------------------------------
 
 
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    'number',
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+)
 def test_a_stopped_agent_restores_the_values_it_moved(site, agent, number):
     agent.start()
     steered = agent.await_round(is_steered)

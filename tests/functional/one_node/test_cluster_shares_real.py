@@ -203,6 +203,8 @@ def test_a_preemptible_guest_gets_the_rest_while_the_service_says_so(
     assert [each['best_effort'] for each in done['instances']].count(True) == 2
 
     preemptible.write_text('')
-    agent.await_number(agent.round + ROUNDS)
+    agent.await_round(
+        lambda done: not any(vm['best_effort'] for vm in done['instances'])
+    )
     assert not is_idle(site, 'ann-1')
     assert ratio(site, agent) == pytest.approx(1.0, rel=0.2)

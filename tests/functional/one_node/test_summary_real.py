@@ -183,6 +183,7 @@ def busy_host(site):
         made.wait(agent_process.PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_the_host_is_busy_itself(site, agent):
     busy(site, 'bob-1')
     with busy_host(site):
