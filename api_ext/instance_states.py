@@ -32,7 +32,26 @@ def runs(owner: http_request.Owner) -> bool:
 
 def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
     """Answer in words, and say of every number that it is not known."""
-    said = _summary(owner)
+    return _in_words(uuid, owner, _summary(owner))
+
+
+def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer for a server that Nova no longer knows.
+
+    :param request: of it, which outlives it.
+    """
+    owner = http_request.Owner('', request['user_id'], request['project_id'])
+    said = (
+        'Nova no longer knows this server. Its request '
+        f'{request["uuid"]} {request["status"]}.'
+    )
+    known = {'request_id': request['uuid'], 'standing': 'ended'}
+    return {**_in_words(uuid, owner, said), **known}
+
+
+def _in_words(
+    uuid: str, owner: http_request.Owner, said: str
+) -> dict[str, Any]:
     return {
         'uuid': uuid,
         'name': owner.name,

@@ -29,7 +29,10 @@ _SILENT = 'The agents that may know instance {} do not answer.'
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one instance, if the caller may see it."""
     uuid = asked.names['uuid'].lower()
-    owner = _owner(asked, uuid)
+    try:
+        owner = _owner(asked, uuid)
+    except LookupError:
+        return {'instance': _gone(asked, uuid)}
     if owner is None:
         item = _item(asked, uuid, None)
         found = instance_requests.newest(asked, uuid, item['project_id'])
@@ -44,6 +47,19 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
             else _running(asked, uuid, owner, found)
         )
     return {'instance': instance_requests.joined(item, found)}
+
+
+def _gone(asked: http_request.CallerRequest, uuid: str) -> dict[str, Any]:
+    """An instance that Nova no longer knows, as its request tells of it.
+
+    :raises NotFound: if there is none, or it is not the caller's.
+    """
+    found = instance_requests.newest(asked, uuid)
+    if found is None:
+        raise faults.NotFound(_UNKNOWN.format(uuid))
+    owner = {key: found[key] for key in ('user_id', 'project_id')}
+    _require(asked, uuid, **owner)
+    return instance_states.gone(uuid, found)
 
 
 def _running(
@@ -96,14 +112,12 @@ def _owner(
 ) -> http_request.Owner | None:
     """Ask Nova whose an instance is and where, if Nova is there.
 
-    :raises NotFound: if there is none, or it is not the caller's.
+    :raises LookupError: if there is none.
+    :raises NotFound: if it is not the caller's.
     """
     if asked.locate is None:
         return None
-    try:
-        owner = asked.locate(asked.caller.context, uuid)
-    except LookupError as error:
-        raise faults.NotFound(_UNKNOWN.format(uuid)) from error
+    owner = asked.locate(asked.caller.context, uuid)
     _require(asked, uuid, owner.user_id, owner.project_id)
     return owner
 

@@ -18,7 +18,8 @@ from nova_fairness import exception
 LOG = logging.getLogger(__name__)
 
 _READER = validation.AnswerReader(
-    schemas.ITEM, 'uuid', 'project_id', 'standing', 'status', 'leaving'
+    schemas.ITEM,
+    *('uuid', 'project_id', 'user_id', 'standing', 'status', 'leaving'),
 )
 _QUIET = frozenset({'runs', 'ended'})
 """Standings about which agents and Nova say all there is."""
@@ -61,11 +62,11 @@ def joined(
 
 
 def newest(
-    asked: http_request.CallerRequest, uuid: str, project: str
+    asked: http_request.CallerRequest, uuid: str, project: str | None = None
 ) -> dict[str, Any] | None:
     """The newest request of an instance, if it says anything of this one.
 
-    :param project: owner of the instance.
+    :param project: owner of the instance; ``None`` if only the request knows.
     """
     audience = host_facts.audience(asked)
     try:
@@ -74,7 +75,7 @@ def newest(
     except (exception.FairnessError, faults.Fault) as error:
         LOG.debug('instance %s: its request is not known: %s', uuid, error)
         return None
-    if found['project_id'] != project:
+    if project is not None and found['project_id'] != project:
         return None
     servers = found.get('servers', ())
     leaving = [each.get('server') for each in found['leaving']]

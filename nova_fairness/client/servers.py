@@ -62,7 +62,7 @@ class ShowServer(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        server = self.directory.server(parsed_args.server)
+        server = self.directory.server_of_request(parsed_args.server)
         found = self.api.one('instance', f'/instances/{server}')
         order = _ordered(found, everything=parsed_args.long)
         return base.fields(order, _FORMS)

@@ -156,6 +156,32 @@ def test_a_server_unknown_to_nova_is_not_there(located):
     assert located.client.calls == []
 
 
+def test_a_deleted_server_is_told_of_by_its_request(located):
+    with_request(
+        located, NOT_THERE, standing='ended', user_id=fake_cloud.ALICE,
+        status='ended: its server was deleted',
+    )  # fmt: skip
+    found = ask(located, 'alice', NOT_THERE).json['instance']
+    assert found['summary'] == (
+        f'Nova no longer knows this server. Its request {NOT_THERE} ended: '
+        'its server was deleted.'
+    )
+    assert (found['standing'], found['request_id']) == ('ended', NOT_THERE)
+    assert located.client.calls == []
+
+
+def test_a_deleted_server_whose_request_seems_to_run_has_ended(located):
+    with_request(located, NOT_THERE, standing='runs', status='runs')
+    assert ask(located, 'admin', NOT_THERE).json['instance']['standing'] == (
+        'ended'
+    )
+
+
+def test_a_deleted_server_of_another_project_is_not_there(located):
+    with_request(located, NOT_THERE)
+    assert ask(located, 'carol', NOT_THERE).status_code == 404
+
+
 def test_a_caller_without_the_right_to_see_a_server_calls_no_agents(located):
     assert ask(located, 'carol', fake_cloud.ALICES).status_code == 404
     assert located.client.calls == []

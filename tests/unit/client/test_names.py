@@ -13,6 +13,7 @@ from nova_fairness.client import hosts
 from nova_fairness.client import partition
 from nova_fairness.client import plans
 from nova_fairness.client import queue
+from nova_fairness.client import servers
 from tests.unit.client import fake_compute
 
 UUID = '53a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
@@ -121,6 +122,13 @@ def test_a_name_that_several_deleted_servers_had_is_refused(cloud):
     cloud.deleted = [('web-1', UUID), ('web-1', OTHER)]
     with pytest.raises(exceptions.CommandError, match='several have this'):
         cloud.run(queue.ShowRequest, 'web-1')
+
+
+def test_a_deleted_server_is_shown_by_its_name(cloud):
+    cloud.deleted = [('web-1', UUID)]
+    gone = {'uuid': UUID, 'summary': 'Nova no longer knows this server.'}
+    cloud.answers(f'/instances/{UUID}', {'instance': gone})
+    assert ask(cloud, servers.ShowServer, 'web-1')[1]['uuid'] == UUID
 
 
 def test_no_request_of_a_deleted_server_is_acted_on_by_its_name(cloud):
