@@ -406,7 +406,7 @@ def test_killed_at_any_system_call_then_started_and_stopped(
         steered += vms.values() != BEFORE
         assert killed.run(getattr(lives, next_life))
         assert vms.values() == BEFORE, f'killed at {at}'
-    assert steered > effort.part(20)
+    assert steered > effort.part(20, killed.QUICK_STEP)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_every_area_of_the_campaign_has_its_inputs():
     assert INPUTS.keys() == campaign.AREAS.keys()
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(('area', 'seed'), REPLAYED)
 def test_an_input_that_delayed_a_victim_no_longer_does(area, seed):
     campaign.once(area, seed)

@@ -38,6 +38,7 @@ def same_keys(value, text):
     return text if isinstance(value, str) else value
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('text', test_plain.POISON)
 def test_no_name_that_is_sent_makes_a_second_line(safe_cloud, caplog, text):
     caplog.set_level(logging.DEBUG)

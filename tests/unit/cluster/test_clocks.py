@@ -198,6 +198,7 @@ def cycles(world, process, count):
         process.cycle()
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('by_s', [DAY_S, -DAY_S, 3600.0, 40 * DAY_S])
 @pytest.mark.parametrize('wrong', [1, 5])
 def test_a_wrong_clock_ends_no_request_and_no_server(world, by_s, wrong):

@@ -1040,6 +1040,7 @@ def nothing():
     """What happens in most waits."""
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('hints', 'cycles'),
     [
@@ -1058,6 +1059,7 @@ def test_hints_begin_a_cycle_sooner_and_no_more_than_a_few(
     assert process.cycles == cycles + 1
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('kind', ['lost', 'in time', 'twice', 'too early'])
 def test_notifications_that_are_lost_or_come_twice_change_only_how_soon(
     world, kind

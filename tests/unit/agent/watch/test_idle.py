@@ -66,6 +66,7 @@ def restarted(host, path, gap_s):
     return again
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('gap_s', 'least_s', 'most_s'),
     [(600.0, 10000.0, 11000.0), (4000.0, 0.0, 300.0)],

@@ -95,6 +95,7 @@ BAD = [
 ]
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('own', BAD)
 def test_an_unusable_value_sets_its_own_account_aside(world, own):
     process = world.process()

@@ -372,6 +372,7 @@ def test_a_server_is_ended_after_its_time_where_an_operator_says_so(border):
     assert border.states() == ('batch', 'batch')
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('host', ['h1', 'h2'])
 @pytest.mark.parametrize('cycles', range(5))
 def test_a_move_can_be_cancelled_at_any_point(border, host, cycles):
@@ -406,6 +407,7 @@ def test_a_move_that_was_cancelled_just_now_is_not_made(
     assert border.node('h1').state is N.BATCH
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('side', ['batch', 'nova', 'placement', 'other form'])
 @pytest.mark.parametrize('cycles', [0, 2, 4])
 def test_nothing_moves_while_one_side_is_away(
@@ -562,6 +564,7 @@ def test_a_row_that_was_made_unreadable_is_told_and_left(border, values):
     assert border.go(2) == ('batch', 'cloud')
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('state', [*N])
 def test_a_state_edited_by_hand_brings_no_host_into_both(border, state):
     border.batch.submit('b-h1')

@@ -114,6 +114,7 @@ def test_no_server_leaves_while_its_idleness_is_unknown(
     assert world.cloud.acted == []
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(('share', 'is_told'), [(1, True), (99, False)])
 def test_owners_over_their_share_are_told_sooner(
     world, server, process, share, is_told

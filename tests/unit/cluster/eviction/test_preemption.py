@@ -423,6 +423,7 @@ def choosing(*choices):
 ALL = choosing(*A)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('choice', 'actions', 'snapshots', 'acted', 'ended'),
     [

@@ -108,6 +108,7 @@ def test_a_waiting_request_starts_on_the_room_at_the_time_limit(world, server):
     assert world.state(other) is test_service.S.STARTING
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ('actions', 'snapshots', 'offloads', 'acted', 'ended', 'status'),
     [
@@ -266,6 +267,7 @@ class TestExtension:
         go(world, process, 1000 + LIMIT_S + 3600 + 300)
         assert state(world, server) is S.STAYS
 
+    @pytest.mark.repeated
     @pytest.mark.parametrize('by_s', [300.0, 3600.0])
     def test_the_notice_is_taken_back_by_an_extension(
         self, world, server, by_s

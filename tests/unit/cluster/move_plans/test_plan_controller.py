@@ -823,6 +823,7 @@ def test_the_planner_rules_are_kept(half):
     assert half.go(3) is None
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('part', ['_go_on', '_plan', '_look', '_seen'])
 @pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
 def test_the_loop_of_plans_goes_on_after_every_failure(

@@ -146,6 +146,7 @@ def test_attacks_of_several_clouds(tmp_path, capsys):
     simulator_schemas.validate(content, 'queue_sim', 'attacks')
 
 
+@pytest.mark.slow
 def test_orders_side_by_side(tmp_path, capsys):
     words = f'cluster compare churn steady --orders fifo,fair_tree {SHORT}'
     out = tmp_path / 'result'
@@ -167,6 +168,7 @@ def test_orders_side_by_side(tmp_path, capsys):
     assert [line.split()[:2] for line in said[1:-1]] == [[*r] for r in ran]
 
 
+@pytest.mark.slow
 def test_victims_side_by_side(tmp_path, capsys):
     words = (
         'cluster compare spot --orders fifo --victims least,youngest'

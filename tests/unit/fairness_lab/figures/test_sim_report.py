@@ -64,6 +64,7 @@ def pixels(picture):
     return image.imread(io.BytesIO(picture))
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     'users', [2, 30, pytest.param(7, marks=pytest.mark.slow)]
 )

@@ -235,6 +235,7 @@ RESTS = {
 }
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('rest', RESTS)
 @pytest.mark.parametrize('number', [0, 6, 7])
 def test_rests_bring_nothing(attacks, incentives, rest, number):

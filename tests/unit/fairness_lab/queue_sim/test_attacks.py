@@ -76,6 +76,7 @@ def test_a_resized_server_is_charged_as_it_is_and_fits():
     assert moment.area[0, 1] > 2 * simulation.started_s.size
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('name', THREE_AND_OTHERS)
 def test_an_attack_gains_no_more_than_was_recorded(name):
     cloud = reader.find('rivals', {})

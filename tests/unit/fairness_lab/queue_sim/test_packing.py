@@ -69,6 +69,7 @@ def test_plans_for_powers_of_two_are_the_optimum_and_prove_it():
     assert FOUND['powers'][0]['optimum'] == FOUND['powers'][0]['plans']
 
 
+@pytest.mark.slow
 def test_plans_by_patterns_need_no_more_hosts_than_any():
     mix = packing.Mix(300, 40, 0.2, packing.Sizes.POWERS)
     strategy = packing.Strategy(every=10, has_repack=True)

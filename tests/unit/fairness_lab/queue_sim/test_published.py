@@ -49,6 +49,7 @@ def test_users_of_cloud_scheduler_get_equal_parts(users):
     assert np.abs(settled - SERVERS / users).max() <= 2
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize('users', [2, 3])
 @pytest.mark.parametrize(
     'order', [orders.Distribution(vcpus=1, memory=0), orders.FairTree()]
