@@ -50,6 +50,9 @@ CYCLES = 2
 PAGE = 100
 LONG_PAGE = 1000
 FLAVORS = 50
+UNKNOWN = 'requests/00000000-0000-4000-8000-000000000000'
+"""Path of a request that is not there."""
+
 LISTS = {'requests': 'uuid', 'requests ended': 'uuid', 'shares': 'name'}
 """Lists with a last page, and what names their entries."""
 
@@ -85,7 +88,7 @@ class Client:
             said = connection.getresponse()
             body = said.read()
             took = time.perf_counter() - begun_s, time.process_time() - cpu_s
-        if said.status != 200:
+        if said.status != (404 if path == UNKNOWN else 200):
             raise RuntimeError(f'{path}: HTTP {said.status}: {body[:200]!r}')
         return took, json.loads(body)
 
@@ -164,6 +167,7 @@ def kinds(
         'status': lambda: 'status',
         'capacity': lambda: 'capacity',
         'request': lambda: f'requests/{some()}',
+        'request, unknown': lambda: UNKNOWN,
         'request with events': lambda: f'requests/{some()}?events=true',
         'requests, a long page': lambda: whole,
         'limits': lambda: path('limits'),

@@ -39,6 +39,7 @@ from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import risks as risks_module
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import servers as servers_module
 from nova_fairness.cluster.store import tables
 from nova_fairness.cluster.store import waits as waits_module
 from nova_fairness.model import cast as cast_module
@@ -64,6 +65,7 @@ class Store:
     :param sealer: seals messages.
     :raises SchemaMismatch: if the tables are not those of this version.
 
+    :ivar servers: of requests, by their UUIDs.
     :ivar events: of requests.
     :ivar waits: of requests, and their percentiles.
     :ivar leaves: servers that leave.
@@ -84,6 +86,7 @@ class Store:
         self._known = records.RowCache()
         rows, leads = self._tables, self._check_leads
         self._settings = owned.OwnerTable(rows, tables.SETTINGS, leads)
+        self.servers = servers_module.ServerTable(rows)
         self.events = events_module.EventTable(rows)
         self.waits = waits_module.WaitTable(rows)
         self.leaves = leaves_module.Leaves(rows, leads)
@@ -218,6 +221,7 @@ class Store:
         :returns: ``False`` if it is known already.
         """
         record = records.RequestRecord(request, cast_uuid, why, now)
+        self.servers.add(request)
         added = self._tables.insert(_REQUESTS, records.row_of(record))
         if added:
             self._changed(request, why, now)
@@ -250,6 +254,9 @@ class Store:
         """
         known = _REQUESTS.c
         query = sa.select(_REQUESTS).where(*_conditions(wanted))
+        if wanted.server is not None:
+            uuids = self.servers.requests(wanted.server)
+            query = query.where(known.uuid.in_(uuids))
         if project is not None:
             query = query.where(known.project == project)
         if after is not None:
@@ -324,7 +331,7 @@ class Store:
             ~cast.where(_CASTS.c.kept).exists(),
         )
         uuids = self._tables.select(ended.limit(most))
-        for kept in (self.events, self.waits):
+        for kept in (self.servers, self.events, self.waits):
             kept.remove([row['uuid'] for row in uuids])
         removed = self._remove(_REQUESTS, uuids)
         request = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
@@ -712,9 +719,6 @@ def _conditions(
         found.append(known.owner == wanted.user)
     if wanted.since is not None:
         found.append(known.asked_at >= wanted.since)
-    if wanted.server is not None:
-        name = json.dumps(wanted.server)
-        found.append(known.wanted.contains(name, autoescape=True))
     if wanted.host is not None:
         name = json.dumps(wanted.host)
         found.append(known.hosts.contains(name, autoescape=True))

@@ -49,7 +49,7 @@ REQUESTS = sa.Table(
     sa.Column('asked_at', sa.Double, nullable=False),
     sa.Column('expires_at', sa.Double),
     sa.Column('origin', sa.String(64), nullable=False),
-    # JSON: servers, demand and group, which nobody searches for.
+    # JSON: servers, demand and group. Servers are looked for in SERVERS.
     sa.Column('wanted', _TEXT, nullable=False),
     sa.Column('state', sa.String(16), nullable=False),
     sa.Column('version', sa.Integer, nullable=False),
@@ -88,6 +88,16 @@ REQUESTS = sa.Table(
     sa.Index('ix_requests_project_asked_at', 'project', 'asked_at', 'uuid'),
     **_MYSQL,
 )
+
+SERVERS = sa.Table(
+    'servers',
+    METADATA,
+    sa.Column('server', sa.String(36), primary_key=True),
+    sa.Column('request', sa.String(36), primary_key=True),
+    sa.Index('ix_servers_request', 'request'),
+    **_MYSQL,
+)
+"""One row per request and server that has another UUID than the request."""
 
 EVENTS = sa.Table(
     'events',

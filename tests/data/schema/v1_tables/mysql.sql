@@ -238,6 +238,14 @@ CREATE TABLE risks (
 	PRIMARY KEY (server)
 )ENGINE=InnoDB CHARSET=utf8mb4;
 
+CREATE TABLE servers (
+	server VARCHAR(36) NOT NULL,
+	request VARCHAR(36) NOT NULL,
+	PRIMARY KEY (server, request)
+)ENGINE=InnoDB CHARSET=utf8mb4;
+
+CREATE INDEX ix_servers_request ON servers (request);
+
 CREATE TABLE shares (
 	id INTEGER NOT NULL,
 	version INTEGER NOT NULL,
