@@ -129,10 +129,9 @@ def interfaces_here():
     return set(pathlib.Path('/sys/class/net').iterdir())
 
 
-@pytest.mark.parametrize(
-    'number',
-    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
-)
+# The quick test is that of two nodes.
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing(start, tmp_path, number):
     interfaces = interfaces_here()
     child = start()
@@ -211,6 +210,7 @@ def rounds_of(out, node):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_moved_vm_keeps_its_uuid_and_its_owner(start, tmp_path):
     interfaces = interfaces_here()
     child = start(text=MOVING)

@@ -21,7 +21,8 @@ from nova_fairness.runtime import state_file
 from tests.functional import agent_process
 from tests.functional import agent_site
 
-pytestmark = pytest.mark.real
+# The quick test of rates is that of test_cluster_rates_real.py.
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 TOLD = TOP / 'build/rates-guests.inc'
@@ -98,8 +99,6 @@ def is_as(held, wanted, within):
     )
 
 
-# The quick test of rates is that of test_cluster_rates_real.py.
-@pytest.mark.slow
 def test_shares_follow_rates_within_three_rounds_and_give_that_much(
     site, agent, rates
 ):
@@ -195,7 +194,6 @@ def held(done):
     return found if found.keys() == RATES.keys() else dict.fromkeys(RATES, 1)
 
 
-@pytest.mark.slow
 def test_a_vm_that_spends_more_is_done_sooner(site, agent, rates):
     say(site, rates, RATES)
     agent.start()
