@@ -47,7 +47,16 @@ WITH_PROCESSES = (
     'tests/functional/test_memory_disk_real.py',
     f'{INSIDE}/check_disk.py',
 )
-SUITES = (*WITH_VMS, *WITH_PROCESSES)
+LONG = frozenset(
+    {f'{INSIDE}/check_watch_notice.py', f'{INSIDE}/check_agent.py'}
+)
+"""Minutes each. Quick tests show most of it: ``test_watch_notice.py`` without
+systemd, ``check_memory.py`` with an agent."""
+
+SUITES = [
+    pytest.param(each, marks=[pytest.mark.slow] if each in LONG else [])
+    for each in (*WITH_VMS, *WITH_PROCESSES)
+]
 
 
 @pytest.fixture(scope='module')
@@ -82,7 +91,8 @@ def report(guest, request):
                 # The suites run once: no test outside tries one again.
                 *('-p', 'pytest_rerunfailures', '--reruns', '1'),
                 *(('-m', 'not slow') if is_short else ()),
-                *(f'--junitxml={path}', *suites),
+                f'--junitxml={path}',
+                *(each for each in suites if not (is_short and each in LONG)),
             ]
         )
         for path, suites in zip(paths, (WITH_VMS, WITH_PROCESSES), strict=True)

@@ -75,8 +75,6 @@ def is_steered(done):
     )
 
 
-# Quickly shown by test_agent_real.py for CPUs, by check_memory.py for v2.
-@pytest.mark.slow
 def test_a_stopped_agent_restores_the_values_it_moved(vms, agent):
     agent.start()
     steered = agent.await_round(is_steered)
