@@ -58,6 +58,7 @@ def test_abuse_on_purpose_is_refused(cloud, place, send):
     assert 'Unexpected exception in API method' not in logged(cloud)
 
 
+@pytest.mark.slow
 def test_random_requests_break_nothing(cloud, place, send):
     cases = api_abuse.random_cases(place, 1, RANDOM_COUNT)
     assert api_abuse.run(place, cases, send) == []

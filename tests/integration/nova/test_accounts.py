@@ -60,6 +60,7 @@ def test_a_manager_divides_a_project_among_those_right_below_it(faculty):
         assert set_share(head, projects[name], None) == 200
 
 
+@pytest.mark.slow
 def test_a_manager_divides_a_domain_by_its_token(faculty):
     cloud, projects = faculty.cloud, faculty.projects
     dean = faculty.login('dean', domain='campus')
@@ -115,6 +116,7 @@ def test_a_request_beyond_the_budget_waits_until_enough_is_left(faculty):
     )
 
 
+@pytest.mark.slow
 def test_a_request_waits_until_its_account_has_a_window(faculty):
     cloud = faculty.cloud
     closed = {'begins': faculty_module.in_half_a_day(), 'lasts': 3600}
@@ -150,6 +152,7 @@ def shared(faculty, servers):
     return faculty
 
 
+@pytest.mark.slow
 def test_a_lending_project_gets_its_room_back_before_borrowers(shared):
     cloud = shared.cloud
     shared.limit('physics', nominal={'VCPU': 2})
@@ -171,6 +174,7 @@ def test_a_lending_project_gets_its_room_back_before_borrowers(shared):
     cloud.await_status(more)
 
 
+@pytest.mark.slow
 def test_a_project_that_may_not_borrow_waits_and_delays_no_other(shared):
     cloud = shared.cloud
     shared.limit('arts', borrowing_limit={'VCPU': 0})

@@ -166,6 +166,7 @@ def flavors(cloud):
         cloud.admin.delete('compute', f'/flavors/{name}')
 
 
+@pytest.mark.slow
 def test_a_pinned_flavor_starts_on_hosts_without_dedicated_cpus(
     faculty, flavors
 ):
@@ -174,6 +175,7 @@ def test_a_pinned_flavor_starts_on_hosts_without_dedicated_cpus(
     filling.await_told(faculty.cloud, [pinned], 'state', ['active'])
 
 
+@pytest.mark.slow
 def test_operators_start_a_request_first_and_hold_another(full):
     faculty, fillers = full
     cloud = faculty.cloud
@@ -213,6 +215,7 @@ def test_operators_start_a_request_first_and_hold_another(full):
     cloud.await_status(last, 'ERROR')
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_leaves_the_lead_to_the_next(faculty):
     cloud = faculty.cloud
     with stopped(cloud):
@@ -226,6 +229,7 @@ def test_a_service_that_ends_leaves_the_lead_to_the_next(faculty):
         cloud.queue.set(**faculty_module.OPTIONS)
 
 
+@pytest.mark.slow
 def test_use_counts_beside_a_preemptible_server_that_was_resized(
     faculty, flavors
 ):
@@ -284,6 +288,7 @@ def ring(cloud, tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_a_key_that_cannot_sign_is_refused_at_the_start(faculty, ring):
     cloud, queue = faculty.cloud, faculty.cloud.queue
     queue.end(waiting.SERVICE)

@@ -46,6 +46,7 @@ def mirror(cloud):
     return types.SimpleNamespace(later=later, used=used)
 
 
+@pytest.mark.slow
 def test_projects_come_go_and_are_below_their_parents(cloud, mirror):
     admin = cloud.admin
     found = mirror.later()

@@ -251,6 +251,7 @@ def line(cloud, options, host, boot, change):
     return made
 
 
+@pytest.mark.slow
 def test_the_server_of_a_preview_starts_after_the_order(line, options, change):
     oldest, lightest = line.previewed('order', 'preview', 'fair_tree')
     assert oldest == 'alice' != lightest

@@ -40,6 +40,7 @@ def test_the_command_line_lists_agents(cloud):
     assert {item['Name'] for item in hosts} == set(cloud.nodes)
 
 
+@pytest.mark.slow
 def test_rounds_go_on_without_a_conductor_and_nova_hears_again(cloud):
     node = cloud.nodes['cmp1']
     try:
@@ -85,6 +86,7 @@ def test_a_dead_agent_is_down_and_the_api_says_so(cloud):
     )
 
 
+@pytest.mark.slow
 def test_a_node_is_taken_out_of_the_list_and_comes_back(cloud):
     node = cloud.nodes['cmp2']
 
@@ -103,6 +105,7 @@ def test_a_node_is_taken_out_of_the_list_and_comes_back(cloud):
     watching.eventually(lambda: listed() == set(cloud.nodes), listed)
 
 
+@pytest.mark.slow
 def test_the_row_of_a_node_that_is_gone_goes_as_the_page_says(cloud):
     node = cloud.nodes['cmp2']
     path = '/os-services?binary=nova-fairness&host=cmp2'
@@ -120,6 +123,7 @@ def test_the_row_of_a_node_that_is_gone_goes_as_the_page_says(cloud):
     watching.eventually(lambda: cloud.admin.get('compute', path)['services'])
 
 
+@pytest.mark.slow
 def test_an_owner_that_the_domain_does_not_name_is_asked_of_nova(
     cloud, servers
 ):

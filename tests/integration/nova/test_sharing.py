@@ -53,6 +53,7 @@ def test_curl_sets_the_metric_on_all_hosts_and_shares_follow(cloud, fair):
     assert not watching.as_nova_wants(node, fair)
 
 
+@pytest.mark.slow
 def test_curl_sets_the_metric_on_one_host_and_the_others_hear_of_it(
     cloud, servers
 ):
@@ -77,6 +78,7 @@ def test_curl_sets_the_metric_on_one_host_and_the_others_hear_of_it(
     )
 
 
+@pytest.mark.slow
 def test_pause_restores_the_values_of_nova_and_resume_steers_again(
     cloud, fair
 ):
@@ -180,6 +182,7 @@ def test_a_caller_without_a_token_sees_nothing(cloud):
     assert nobody.ask('GET', 'compute', '/fairness').status == 401
 
 
+@pytest.mark.slow
 def test_a_users_quota_of_nova_is_his_weight(cloud, fair):
     alice = cloud.users['alice']
     path = f'/os-quota-sets/{alice.project}?user_id={alice.user}'

@@ -111,12 +111,14 @@ def test_limits_of_keystone_are_weights(cloud, limits):
     assert cores.of_user(users['bob'].user) == 1.0
 
 
+@pytest.mark.slow
 def test_a_user_unknown_to_keystone_has_no_weight(cloud, limits):
     nobody = weights(cloud, 'cores')
     assert nobody.of_project('0' * 32) is None
     assert nobody.of_user('0' * 32) is None
 
 
+@pytest.mark.slow
 def test_limits_of_keystone_do_not_count_where_nova_has_its_own(cloud, limits):
     own = weights(cloud, 'cores', 'compute')
     assert own.of_project(cloud.users['alice'].project) == 1.0
