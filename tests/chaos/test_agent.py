@@ -353,6 +353,7 @@ def lived_through(scene, name):
     return took
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     'name', random.Random(SEED).sample(list(FAULTS), len(FAULTS))
 )

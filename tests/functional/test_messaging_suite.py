@@ -100,6 +100,7 @@ def run(
     return ended
 
 
+@pytest.mark.slow
 @pytest.mark.beside
 @pytest.mark.timeout(LIMIT_S + 60)
 def test_every_test_of_oslo_messaging_passes(tmp_path):

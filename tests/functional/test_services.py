@@ -302,6 +302,7 @@ class Stacked(devstack_host.DevstackHost):
         }
 
 
+@pytest.mark.slow
 def test_devstack_makes_units_for_a_user_other_than_root(life):
     host = Stacked(life.machine)
     host.stack()

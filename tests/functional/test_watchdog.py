@@ -71,6 +71,7 @@ def machine():
         yield made
 
 
+@pytest.mark.slow
 def test_a_relay_whose_broker_is_away_is_not_killed(machine):
     pid = machine.show(RELAY, 'MainPID')
     assert pid != '0'
