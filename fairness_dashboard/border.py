@@ -116,7 +116,7 @@ def _row(host: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **host,
         'words': _state(host),
-        'cores_text': parts.number(host.get('cores')),
+        'size': parts.cores(host.get('cores')),
         'since': parts.time(host.get('since')),
         'until': parts.time(host.get('until')),
         'places': [
@@ -137,10 +137,10 @@ def _place(place: Mapping[str, Any] | None) -> str:
         state = _('down')
     else:
         state = _('open') if place['open'] else _('closed')
-    words = _('%(state)s, %(count)s at work on %(cores)s cores') % {
+    words = _('%(state)s, %(count)s at work on %(cores)s') % {
         'state': state,
         'count': place['work_count'],
-        'cores': parts.number(place['used_cores']),
+        'cores': parts.cores(place['used_cores']),
     }
     return f'{words} ({place["reason"]})' if place['reason'] else words
 

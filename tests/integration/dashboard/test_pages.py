@@ -190,9 +190,9 @@ def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
         assert 'host=cmp1' in page.driver.current_url
         rows = [each.split() for each in page.text.splitlines()]
         alice = ['alice', 'a' * 32, '1', '75', '%', '0.50', 'CPUs']
-        assert [*alice, '1.00', 'CPUs', 'yes'] in rows
-        bob = ['bob', 'b' * 32, '1', '25', '%', '1.00', 'CPUs']
-        assert [*bob, '1.00', 'CPUs', 'no'] in rows
+        assert [*alice, '1.00', 'CPU', 'yes'] in rows
+        bob = ['bob', 'b' * 32, '1', '25', '%', '1.00', 'CPU']
+        assert [*bob, '1.00', 'CPU', 'no'] in rows
         page.follow('Status of all hosts')
         assert 'Status of Fair Sharing' in page.text
         text = page.open('admin/fairness_hosts/?host=cmp9')

@@ -73,6 +73,26 @@ def test_a_preview_counts_requests_that_come_nearer():
     )
 
 
+def test_a_preview_speaks_of_one_request_as_of_one():
+    one = dict.fromkeys(COUNTS, 1)
+    past = {'requests_count': 1, 'before': {'p50': 1}, 'after': {'p50': 1}}
+    told = share_orders.foretold({**one, 'past_waits': past})
+    assert told == (
+        'Preview, nothing was changed: of 1 request that waits, 1 would start'
+        ' now, and without the change 1. 1 would come nearer to its start,'
+        ' 1 would move back. The 1 request of the last week would have waited'
+        ' 1 s (median), and without the change 1 s.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('value', 'words'),
+    [(1.0, '1 core'), (1.001, '1 core'), (0.5, '0.5 cores'), (None, '')],
+)
+def test_cores_are_counted(value, words):
+    assert parts.cores(value) == words
+
+
 def test_a_token_that_is_not_valid_ends_the_session():
     with pytest.raises(horizon_exceptions.NotAuthenticated):
         parts.ask(refusal(401))
@@ -96,7 +116,9 @@ def test_a_page_names_the_next_one_only_if_there_is_one():
         (5, '5 s'),
         (90, '1.5 min'),
         (7200, '2 h'),
+        (86400, '1 day'),
         (2e5, '2.3 days'),
+        (86400 * 400, '400 days'),
     ],
 )
 def test_a_span_has_one_unit(seconds, words):
@@ -107,6 +129,7 @@ def test_a_span_has_one_unit(seconds, words):
     ('resource', 'value', 'words'),
     [
         ('cpu_time', 0.25, '0.25 CPUs'),
+        ('cpu_time', 1.0, '1.00 CPU'),
         ('memory', 3e9, '3 GB'),
         ('disk_read', 2.5e6, '2.5 MB/s'),
         ('net_sent', 0.0, '0 B/s'),
