@@ -2,7 +2,8 @@
 
 """The cloud as the user of a page may see it."""
 
-import logging
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -14,8 +15,6 @@ from openstack_dashboard.api import base as horizon_api
 from openstack_dashboard.api import keystone
 
 from nova_fairness.client import sdk
-
-LOG = logging.getLogger(__name__)
 
 _KEPT = '_fairness_connection'
 
@@ -38,17 +37,41 @@ def fairness(request: Any) -> sdk.FairnessProxy:
     return found
 
 
-def project_names(request: Any) -> dict[str, str]:
-    """Names of projects by their IDs; empty if Keystone does not list them.
+class Lists:
+    """What the user of a page may list, for the names of it.
 
-    For pages of operators. Where it fails the page shows IDs alone.
+    :param request: of Django.
     """
-    try:
-        found, _ = keystone.tenant_list(request)
-    except Exception:  # noqa: BLE001  # of any library below
-        LOG.info('names of projects are not known: Keystone lists none')
-        return {}
-    return {str(each.id): str(each.name) for each in found}
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether servers of all projects are asked for."""
+        return bool(self._request.user.is_superuser)
+
+    def own(self) -> Mapping[str, str]:
+        """Names that Horizon knows of the user, by ID."""
+        user = self._request.user
+        return {
+            str(user.id): str(user.username),
+            str(user.project_id): str(user.project_name),
+            **{str(e.id): str(e.name) for e in user.authorized_tenants},
+        }
+
+    def projects(self) -> Iterable[Any]:
+        """Projects of Keystone."""
+        return keystone.tenant_list(self._request)[0]
+
+    def users(self) -> Iterable[Any]:
+        """Users of Keystone."""
+        return keystone.user_list(self._request)
+
+    def servers(self, **query: bool) -> Iterable[Any]:
+        """Servers that Nova lists at once."""
+        compute = of(self._request).compute
+        return compute.servers(details=False, paginated=False, **query)
 
 
 def _made(request: Any) -> Any:

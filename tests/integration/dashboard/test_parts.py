@@ -10,6 +10,7 @@ from openstack import exceptions
 import pytest
 
 from fairness_dashboard import charts
+from fairness_dashboard import directory
 from fairness_dashboard import limits
 from fairness_dashboard import parts
 from fairness_dashboard import share_orders
@@ -91,6 +92,102 @@ def test_a_preview_speaks_of_one_request_as_of_one():
 )
 def test_cores_are_counted(value, words):
     assert parts.cores(value) == words
+
+
+RED, BLUE, ALICE, BOB = (letter * 32 for letter in '12ab')
+WEB = '11111111-1111-4111-8111-111111111111'
+
+
+class FakeLists:
+    """What Nova and Keystone list, and how often each was asked.
+
+    :param refused: lists that are refused.
+    """
+
+    def __init__(self, *refused, is_operator=True):
+        self.refused = refused
+        self.is_operator = is_operator
+        self.asked = []
+
+    def own(self):
+        return {RED: 'red', ALICE: 'alice'}
+
+    def _listed(self, what, key, name):
+        self.asked.append(what)
+        if what in self.refused:
+            raise RuntimeError('no')
+        return [types.SimpleNamespace(id=key, name=name)]
+
+    def projects(self):
+        return self._listed('projects', BLUE, 'blue')
+
+    def users(self):
+        return self._listed('users', BOB, 'bob')
+
+    def servers(self, *, all_projects=False):
+        if all_projects:
+            return self._listed('all servers', WEB, 'web')
+        return self._listed('servers', WEB, 'own web')
+
+
+def test_texts_have_names_for_ids():
+    lists = FakeLists()
+    known = directory.Directory(lists)
+    told = known.told(
+        {
+            'uuid': WEB,
+            'explanation': f'it makes room for a request of project {BLUE}',
+            'summary': [f'Server {WEB} waits.', f'Of {RED}/{BOB} and {BLUE}.'],
+            'standing': 'waiting',
+        }
+    )
+    assert told == {
+        'uuid': WEB,
+        'explanation': 'it makes room for a request of project blue',
+        'summary': ['Server web waits.', 'Of red/bob and blue.'],
+        'standing': 'waiting',
+    }
+    assert known.account(f'{BLUE}/{BOB}') == 'blue/bob'
+    assert known.servers([WEB]) == ['web']
+    assert sorted(lists.asked) == ['all servers', 'projects', 'users']
+
+
+def test_own_names_need_no_list():
+    lists = FakeLists()
+    known = directory.Directory(lists)
+    assert known.account(f'{RED}/{ALICE}') == 'red/alice'
+    assert known.told({'explanation': 'it runs'}) == {'explanation': 'it runs'}
+    assert (known.get(''), known.get(None), known.account(None)) == ('',) * 3
+    assert lists.asked == []
+
+
+def test_ids_stay_where_lists_are_refused():
+    lists = FakeLists('projects', 'users', 'servers', 'all servers')
+    known = directory.Directory(lists)
+    for text in (f'{BLUE}/{BOB} and {RED}', f'server {WEB}'):
+        for _ in range(2):
+            told = known.told({'explanation': text})
+            assert told['explanation'] == text.replace(RED, 'red')
+    assert sorted(lists.asked) == sorted(lists.refused)
+
+
+def test_members_list_the_servers_of_their_project_alone():
+    lists = FakeLists(is_operator=False)
+    known = directory.Directory(lists)
+    assert known.servers([WEB, BLUE]) == ['own web', 'blue']
+    assert 'all servers' not in lists.asked
+
+
+def test_operators_of_one_project_list_its_servers():
+    known = directory.Directory(FakeLists('all servers'))
+    assert known.servers([WEB]) == ['own web']
+
+
+def test_parts_of_longer_words_are_no_ids():
+    known = directory.Directory(FakeLists())
+    text = f'image-{BLUE} {BLUE}0 {WEB}-1 {BLUE}.'
+    told = known.told({'explanation': text})['explanation']
+    assert told == f'image-{BLUE} {BLUE}0 {WEB}-1 blue.'
 
 
 def test_a_token_that_is_not_valid_ends_the_session():
