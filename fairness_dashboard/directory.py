@@ -22,7 +22,7 @@ _TEXTS = (
 
 
 class Lists(Protocol):
-    """What a user may list; each may refuse with any exception.
+    """Names by ID that a user may list; a list may raise any exception.
 
     :ivar is_operator: whether servers of all projects are asked for.
     """
@@ -30,19 +30,16 @@ class Lists(Protocol):
     is_operator: bool
 
     def own(self) -> Mapping[str, str]:
-        """Names by ID that need no list."""
+        """Those that need no list."""
 
-    def projects(self) -> Iterable[Any]:
-        """Things with ``id`` and ``name``."""
+    def projects(self) -> Mapping[str, str]:
+        """Those of projects."""
 
-    def users(self) -> Iterable[Any]:
-        """The same."""
+    def users(self) -> Mapping[str, str]:
+        """Those of users."""
 
-    def servers(self, **query: bool) -> Iterable[Any]:
-        """The same.
-
-        :param query: ``all_projects`` is true for those of all.
-        """
+    def servers(self, *, is_everywhere: bool) -> Mapping[str, str]:
+        """Those of servers of all projects, or of the own one."""
 
 
 class Directory:
@@ -101,17 +98,20 @@ class Directory:
     @functools.cached_property
     def _servers(self) -> Mapping[str, str]:
         """Those of all projects for operators, else of the own one."""
-        listed = self._lists.servers
         found = None
         if self._lists.is_operator:
-            found = _names(functools.partial(listed, all_projects=True))
-        return (_names(listed) if found is None else found) or {}
+            found = _names(lambda: self._lists.servers(is_everywhere=True))
+        if found is None:
+            found = _names(lambda: self._lists.servers(is_everywhere=False))
+        return found or {}
 
 
-def _names(listed: Callable[[], Iterable[Any]]) -> dict[str, str] | None:
+def _names(
+    listed: Callable[[], Mapping[str, str]],
+) -> Mapping[str, str] | None:
     """Names by ID; ``None`` if the list is refused."""
     try:
-        return {str(each.id): str(each.name) for each in listed()}
+        return listed()
     except Exception as error:  # noqa: BLE001  # of any library below
         LOG.debug('names are not known, a list is refused: %s', error)
         return None

@@ -141,24 +141,24 @@ class FakeOpenStack:
         self._run()
         self._has_queue = has_queue
         self._client = self._connected()
-        self.agents = fake_agents.FakeClient(
-            *(
-                FakeSlowAgent(
-                    name,
-                    [
-                        fake_agents.FakeVm(SLOW, ALICE, RED, 0.5),
-                        fake_agents.FakeVm(fake_cloud.BOBS, BOB, RED, 0.1),
-                    ],
-                )
-                for name in ('cmp1', *self._size.host_names)
-            )
-        )
+        self.agents = fake_agents.FakeClient(*self._agents())
         self.fairness = fake_cloud.FakeCloud(
             None,
             of_client=self.agents,
             connect_requests=lambda: self._client,
             locate=self._locate,
         )
+
+    def _agents(self) -> Iterator[fake_agents.FakeAgent]:
+        """One on each host; each knows all others."""
+        names = ('cmp1', *self._size.host_names)
+        for name in names:
+            vms = [
+                fake_agents.FakeVm(SLOW, ALICE, RED, 0.5),
+                fake_agents.FakeVm(fake_cloud.BOBS, BOB, RED, 0.1),
+            ]
+            peers = tuple(each for each in names if each != name)
+            yield FakeSlowAgent(name, vms, peers=peers)
 
     def _connected(self) -> rpc.RequestsClient:
         """A client of the process that leads."""

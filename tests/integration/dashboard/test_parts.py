@@ -116,7 +116,7 @@ class FakeLists:
         self.asked.append(what)
         if what in self.refused:
             raise RuntimeError('no')
-        return [types.SimpleNamespace(id=key, name=name)]
+        return {key: name}
 
     def projects(self):
         return self._listed('projects', BLUE, 'blue')
@@ -124,8 +124,8 @@ class FakeLists:
     def users(self):
         return self._listed('users', BOB, 'bob')
 
-    def servers(self, *, all_projects=False):
-        if all_projects:
+    def servers(self, *, is_everywhere):
+        if is_everywhere:
             return self._listed('all servers', WEB, 'web')
         return self._listed('servers', WEB, 'own web')
 
