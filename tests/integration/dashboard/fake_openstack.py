@@ -99,11 +99,13 @@ class CloudSize:
     :ivar hosts: full ones.
     :ivar requests: that wait.
     :ivar projects: with shares.
+    :ivar kept_s: for which the interface keeps answers of agents.
     """
 
     hosts: int = 0
     requests: int = 0
     projects: int = 0
+    kept_s: float = 0.0
 
     @property
     def host_names(self) -> list[str]:
@@ -147,6 +149,7 @@ class FakeOpenStack:
             of_client=self.agents,
             connect_requests=lambda: self._client,
             locate=self._locate,
+            kept_s=self._size.kept_s,
         )
 
     def _agents(self) -> Iterator[fake_agents.FakeAgent]:
