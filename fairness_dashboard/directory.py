@@ -22,12 +22,11 @@ _TEXTS = (
 
 
 class Lists(Protocol):
-    """Names by ID that a user may list; a list may raise any exception.
+    """Names by ID that a user may list; a list may raise any exception."""
 
-    :ivar is_operator: whether servers of all projects are asked for.
-    """
-
-    is_operator: bool
+    @property
+    def is_operator(self) -> bool:
+        """Whether servers of all projects are asked for."""
 
     def own(self) -> Mapping[str, str]:
         """Those that need no list."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import contextlib
 import dataclasses
 import datetime as dt
+import json
 import threading
 import time
 from typing import Any
@@ -143,7 +144,8 @@ class FakeOpenStack:
         self._run()
         self._has_queue = has_queue
         self._client = self._connected()
-        self.agents = fake_agents.FakeClient(*self._agents())
+        kind = FakeManyAgents if self._size.hosts else fake_agents.FakeClient
+        self.agents = kind(*self._agents())
         self.fairness = fake_cloud.FakeCloud(
             None,
             of_client=self.agents,
@@ -357,6 +359,26 @@ class FakeSlowAgent(fake_agents.FakeAgent):
         for each in found['instances']:
             each['weight_ratio'] = 3.0 if each['user'] == ALICE else 1.0
         return found
+
+
+class FakeManyAgents(fake_agents.FakeClient):
+    """Agents whose status takes this process nothing.
+
+    Each writes its own on its host. Here it is written once, and read by the
+    real client each time.
+    """
+
+    def __init__(self, *agents: fake_agents.FakeAgent) -> None:
+        super().__init__(*agents)
+        self._written: dict[str, str] = {}
+
+    def _call(self, host: str, method: str, arguments: Any) -> Any:
+        if method != 'get_status':
+            return super()._call(host, method, arguments)
+        if host not in self._written:
+            answer = super()._call(host, method, arguments)
+            self._written[host] = json.dumps(answer)
+        return json.loads(self._written[host])
 
 
 class FakeSilence(fake_requests.FakeRpc):
