@@ -149,7 +149,7 @@ def _place(place: Mapping[str, Any] | None) -> str:
 
 
 def _in_full(
-    host: Mapping[str, Any], names: directory.Directory
+    host: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
     """A host with its work and its last steps."""
     work = [

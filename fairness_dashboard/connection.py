@@ -38,8 +38,8 @@ def fairness(request: Any) -> sdk.FairnessProxy:
     return found
 
 
-class Lists:
-    """What the user of a page may list, for the names of it.
+class UserLists:
+    """Names that the user of a page may list.
 
     :param request: of Django.
     """

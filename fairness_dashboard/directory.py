@@ -21,7 +21,7 @@ _TEXTS = (
 """Texts of answers, and lists of texts, that may name things by their IDs."""
 
 
-class Lists(Protocol):
+class NameSource(Protocol):
     """Names by ID that a user may list; a list may raise any exception."""
 
     @property
@@ -41,14 +41,14 @@ class Lists(Protocol):
         """Those of servers of all projects, or of the own one."""
 
 
-class Directory:
+class NameDirectory:
     """Names by ID, for one page.
 
     Each list is asked for once, when a page first needs it: servers of Nova,
-    projects and users of Keystone. What cannot be listed keeps its ID.
+    projects and users of Keystone. A thing that is in no list keeps its ID.
     """
 
-    def __init__(self, lists: Lists) -> None:
+    def __init__(self, lists: NameSource) -> None:
         self._lists = lists
 
     def get(self, key: str | None) -> str:

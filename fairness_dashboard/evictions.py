@@ -105,7 +105,7 @@ class EvictionsView(pages.FairnessView):
 
 
 def _turn(
-    turn: Mapping[str, Any], names: directory.Directory
+    turn: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
     """A server that was to make room."""
     outcome = turn.get('outcome')

@@ -82,7 +82,7 @@ def _in_force(preview: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _users(
-    forecast: Mapping[str, Any], entity: str, names: directory.Directory
+    forecast: Mapping[str, Any], entity: str, names: directory.NameDirectory
 ) -> list[dict[str, Any]]:
     """Rows of users, those who get most CPU first.
 

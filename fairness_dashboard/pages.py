@@ -80,9 +80,9 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
         return connection.fairness(self.request)
 
     @functools.cached_property
-    def directory(self) -> directory.Directory:
+    def directory(self) -> directory.NameDirectory:
         """Names of what the user may list."""
-        return directory.Directory(connection.Lists(self.request))
+        return directory.NameDirectory(connection.UserLists(self.request))
 
     def get(self, request: Any, *args: Any, **names: str) -> Any:
         """Show the page."""

@@ -24,7 +24,7 @@ class RequestsPanel(pages.ClusterPanel):
 
 
 def row(
-    request: Mapping[str, Any], names: directory.Directory
+    request: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
     """A request as pages show it."""
     estimate = request.get('estimated_start') or {}

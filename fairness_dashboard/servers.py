@@ -137,7 +137,7 @@ def _weights(known: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _leaves(
-    request: Mapping[str, Any], names: directory.Directory
+    request: Mapping[str, Any], names: directory.NameDirectory
 ) -> list[dict[str, Any]]:
     """When a server leaves, and why."""
     leaving = [

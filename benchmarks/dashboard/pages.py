@@ -106,7 +106,7 @@ class Counted:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What one load of a page took.
+    """Time and work of one load of a page.
 
     :ivar cpu_s: of Horizon and of this process.
     :ivar behind_s: seconds of the services behind Horizon.

@@ -132,7 +132,7 @@ class FakeLists:
 
 def test_texts_have_names_for_ids():
     lists = FakeLists()
-    known = directory.Directory(lists)
+    known = directory.NameDirectory(lists)
     told = known.told(
         {
             'uuid': WEB,
@@ -154,7 +154,7 @@ def test_texts_have_names_for_ids():
 
 def test_own_names_need_no_list():
     lists = FakeLists()
-    known = directory.Directory(lists)
+    known = directory.NameDirectory(lists)
     assert known.account(f'{RED}/{ALICE}') == 'red/alice'
     assert known.told({'explanation': 'it runs'}) == {'explanation': 'it runs'}
     assert (known.get(''), known.get(None), known.account(None)) == ('',) * 3
@@ -163,7 +163,7 @@ def test_own_names_need_no_list():
 
 def test_ids_stay_where_lists_are_refused():
     lists = FakeLists('projects', 'users', 'servers', 'all servers')
-    known = directory.Directory(lists)
+    known = directory.NameDirectory(lists)
     for text in (f'{BLUE}/{BOB} and {RED}', f'server {WEB}'):
         for _ in range(2):
             told = known.told({'explanation': text})
@@ -173,18 +173,18 @@ def test_ids_stay_where_lists_are_refused():
 
 def test_members_list_the_servers_of_their_project_alone():
     lists = FakeLists(is_operator=False)
-    known = directory.Directory(lists)
+    known = directory.NameDirectory(lists)
     assert known.servers([WEB, BLUE]) == ['own web', 'blue']
     assert 'all servers' not in lists.asked
 
 
 def test_operators_of_one_project_list_its_servers():
-    known = directory.Directory(FakeLists('all servers'))
+    known = directory.NameDirectory(FakeLists('all servers'))
     assert known.servers([WEB]) == ['own web']
 
 
 def test_parts_of_longer_words_are_no_ids():
-    known = directory.Directory(FakeLists())
+    known = directory.NameDirectory(FakeLists())
     text = f'image-{BLUE} {BLUE}0 {WEB}-1 {BLUE}.'
     told = known.told({'explanation': text})['explanation']
     assert told == f'image-{BLUE} {BLUE}0 {WEB}-1 blue.'
