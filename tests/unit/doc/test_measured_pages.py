@@ -38,9 +38,7 @@ def test_pages_of_horizon_are_recorded_to_be_quick_enough():
     assert found['loads'] >= 20
     assert len(found['runs']) >= 3
     for run in found['runs']:
-        # The machine did other work: CPU time is what a page needs.
-        assert all(page['p95_cpu_s'] < 2 for page in run.values())
-        assert all(page['p50_s'] < 2 for page in run.values())
+        assert all(page['p95_s'] < 2 for page in run.values())
 
 
 def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
