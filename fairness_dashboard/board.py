@@ -8,7 +8,6 @@ from typing import ClassVar
 from django.urls import re_path
 from django.utils.translation import gettext_lazy
 
-from fairness_dashboard import connection
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -37,8 +36,7 @@ class BoardView(pages.FairnessView):
         marker = self.request.GET.get('marker')
         hosts = parts.ask(lambda: parts.page(self.api.hosts, marker))
         listed, more = hosts.content or ([], '')
-        known = status.content or {}
-        projects = connection.project_names(self.request)
+        known = self.directory.told(status.content or {})
         return {
             'trouble': status.trouble,
             'status': known,
@@ -47,14 +45,14 @@ class BoardView(pages.FairnessView):
             'waiting': [
                 {
                     **each,
-                    'project_name': projects.get(each['project_id'], ''),
+                    'project_name': self.directory.get(each['project_id']),
                 }
                 for each in known.get('waiting', ())
             ],
             'shares': [
                 {
                     **each,
-                    'title': projects.get(each['account'], ''),
+                    'title': self.directory.account(each['account']),
                     'part': parts.percent(each.get('normalised_share')),
                     'used': parts.percent(each.get('used_part')),
                 }

@@ -11,6 +11,7 @@ from django.urls import re_path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from fairness_dashboard import directory
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -63,17 +64,19 @@ class BorderView(pages.FairnessView):
             if name
             else parts.PagePart()
         )
-        known = border.content or {}
+        known = self.directory.told(border.content or {})
         return {
             'trouble': border.trouble,
             'seen': parts.time(known.get('seen_at')),
             'border': known,
             'states': _counts(known.get('states') or {}),
             'sides': _sides(known),
-            'hosts': [_row(each.to_dict()) for each in listed],
+            'hosts': [
+                _row(self.directory.told(each.to_dict())) for each in listed
+            ],
             'hosts_trouble': hosts.trouble if border.content else '',
             'more': more,
-            'shown': shown.content and _in_full(shown.content),
+            'shown': shown.content and _in_full(shown.content, self.directory),
             'shown_trouble': shown.trouble,
         }
 
@@ -116,7 +119,7 @@ def _row(host: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **host,
         'words': _state(host),
-        'cores_text': parts.number(host.get('cores')),
+        'size': parts.cores(host.get('cores')),
         'since': parts.time(host.get('since')),
         'until': parts.time(host.get('until')),
         'places': [
@@ -137,20 +140,26 @@ def _place(place: Mapping[str, Any] | None) -> str:
         state = _('down')
     else:
         state = _('open') if place['open'] else _('closed')
-    words = _('%(state)s, %(count)s at work on %(cores)s cores') % {
+    words = _('%(state)s, %(count)s at work on %(cores)s') % {
         'state': state,
         'count': place['work_count'],
-        'cores': parts.number(place['used_cores']),
+        'cores': parts.cores(place['used_cores']),
     }
     return f'{words} ({place["reason"]})' if place['reason'] else words
 
 
-def _in_full(host: Mapping[str, Any]) -> dict[str, Any]:
+def _in_full(
+    host: Mapping[str, Any], names: directory.NameDirectory
+) -> dict[str, Any]:
     """A host with its work and its last steps."""
+    work = [
+        {**each, 'name': names.get(each['name']) or each['name']}
+        for each in host.get('work') or ()
+    ]
     return {
-        **_row(host),
-        'work': _timed(host.get('work') or (), 'gone_at'),
-        'history': _timed(host.get('history') or (), 'at'),
+        **_row(names.told(host)),
+        'work': _timed(work, 'gone_at'),
+        'history': _timed(map(names.told, host.get('history') or ()), 'at'),
     }
 
 

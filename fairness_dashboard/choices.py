@@ -57,7 +57,20 @@ class ChoicesView(pages.FairnessView):
             ],
             'hosts': [str(each.name) for each in hosts.content or ()],
             'host': host,
-            'preview': preview.content,
+            'metrics': [
+                {
+                    **each,
+                    'rows': [
+                        {
+                            **user,
+                            'title': user.get('name')
+                            or self.directory.account(owner),
+                        }
+                        for owner, user in (each.get('users') or {}).items()
+                    ],
+                }
+                for each in (preview.content or {}).get('metrics') or ()
+            ],
             'preview_trouble': preview.trouble,
         }
 

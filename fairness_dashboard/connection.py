@@ -2,20 +2,20 @@
 
 """The cloud as the user of a page may see it."""
 
-import logging
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 import openstack
+from openstack import exceptions
 from openstack_auth import utils as auth_utils
 from openstack_dashboard.api import base as horizon_api
 from openstack_dashboard.api import keystone
 
 from nova_fairness.client import sdk
-
-LOG = logging.getLogger(__name__)
 
 _KEPT = '_fairness_connection'
 
@@ -38,17 +38,54 @@ def fairness(request: Any) -> sdk.FairnessProxy:
     return found
 
 
-def project_names(request: Any) -> dict[str, str]:
-    """Names of projects by their IDs; empty if Keystone does not list them.
+class UserLists:
+    """Names that the user of a page may list.
 
-    For pages of operators. Where it fails the page shows IDs alone.
+    :param request: of Django.
     """
-    try:
-        found, _ = keystone.tenant_list(request)
-    except Exception:  # noqa: BLE001  # of any library below
-        LOG.info('names of projects are not known: Keystone lists none')
-        return {}
-    return {str(each.id): str(each.name) for each in found}
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether servers of all projects are asked for."""
+        return bool(self._request.user.is_superuser)
+
+    def own(self) -> Mapping[str, str]:
+        """Names that Horizon knows of the user, by ID."""
+        user = self._request.user
+        return {
+            str(user.id): str(user.username),
+            str(user.project_id): str(user.project_name),
+            **{str(e.id): str(e.name) for e in user.authorized_tenants},
+        }
+
+    def projects(self) -> Mapping[str, str]:
+        """Projects of Keystone."""
+        return _named(keystone.tenant_list(self._request)[0])
+
+    def users(self) -> Mapping[str, str]:
+        """Users of Keystone."""
+        return _named(keystone.user_list(self._request))
+
+    def servers(self, *, is_everywhere: bool) -> Mapping[str, str]:
+        """Servers that Nova lists at once.
+
+        Objects of openstacksdk for 1,000 servers would take a second.
+        """
+        answer = of(self._request).compute.get(
+            '/servers', params={'all_tenants': 'True'} if is_everywhere else {}
+        )
+        exceptions.raise_from_response(answer)
+        return {
+            str(each['id']): str(each['name'])
+            for each in answer.json()['servers']
+        }
+
+
+def _named(listed: Iterable[Any]) -> dict[str, str]:
+    return {str(each.id): str(each.name) for each in listed}
 
 
 def _made(request: Any) -> Any:

@@ -11,6 +11,7 @@ from django.urls import re_path
 from django.utils.translation import gettext_lazy
 
 from fairness_dashboard import connection
+from fairness_dashboard import directory
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -51,7 +52,6 @@ class EvictionsView(pages.FairnessView):
     def content(self, **names: str) -> dict[str, Any]:
         """Those of now, and a page of those that made room."""
         marker = self.request.GET.get('marker')
-        projects = connection.project_names(self.request)
         now = parts.ask(
             lambda: [*itertools.islice(self._leaving(), LEAVING + 1)]
         )
@@ -61,22 +61,14 @@ class EvictionsView(pages.FairnessView):
         listed, more = past.content or ([], '')
         leaving = now.content or []
         rows = [
-            self._row(request, each, projects)
-            for request, each in leaving[:LEAVING]
+            self._row(request, each) for request, each in leaving[:LEAVING]
         ]
-        servers = {row['server']: row['name'] for row in rows}
         return {
             'trouble': now.trouble,
             'leaving': rows,
             'is_cut': len(leaving) > LEAVING,
             'most': LEAVING,
-            'past': [
-                {
-                    **_turn(each.to_dict(), projects),
-                    'name': servers.get(each.server, ''),
-                }
-                for each in listed
-            ],
+            'past': [_turn(each.to_dict(), self.directory) for each in listed],
             'past_trouble': past.trouble,
             'more': more,
         }
@@ -94,21 +86,17 @@ class EvictionsView(pages.FairnessView):
     def _past(self, **query: Any) -> Any:
         return self.api.preemptions(**query)
 
-    def _row(
-        self,
-        request: Any,
-        leave: Mapping[str, Any],
-        projects: Mapping[str, str],
-    ) -> dict[str, Any]:
+    def _row(self, request: Any, leave: Mapping[str, Any]) -> dict[str, Any]:
         """A server that leaves, with what is written in its metadata."""
         compute = connection.of(self.request).compute
         found = parts.ask(lambda: compute.get_server(leave['server']))
         server = found.content
         metadata = (server and server.metadata) or {}
         return {
-            **leave,
+            **self.directory.told(leave),
             'name': (server and server.name) or '',
-            'project': projects.get(request.project_id, ''),
+            'project': self.directory.get(request.project_id),
+            'other': self.directory.account(leave.get('for_request')),
             'project_id': request.project_id,
             'at': parts.time(leave.get('leaves_at')),
             'told': [metadata[each] for each in _TOLD if each in metadata],
@@ -117,14 +105,16 @@ class EvictionsView(pages.FairnessView):
 
 
 def _turn(
-    turn: Mapping[str, Any], projects: Mapping[str, str]
+    turn: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
     """A server that was to make room."""
     outcome = turn.get('outcome')
     return {
-        **turn,
-        'project': projects.get(str(turn.get('project_id')), ''),
-        'other': projects.get(str(turn.get('for_project')), ''),
+        **names.told(turn),
+        'name': names.get(turn.get('server')),
+        'project': names.get(turn.get('project_id')),
+        'other_project': names.account(turn.get('for_project')),
+        'other': names.account(turn.get('for_request')),
         'chosen': parts.time(turn.get('chosen_at')),
         'told': parts.time(turn.get('told_at')),
         'at': parts.time(turn.get('leaves_at')),

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from fairness_dashboard import charts
+from fairness_dashboard import directory
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -67,7 +68,9 @@ class HostsView(pages.FairnessView):
         return {
             **host,
             'owner': _OWNERS.get(preview.get('entity', ''), _OWNERS['user']),
-            'users': _users(forecast, str(preview.get('entity'))),
+            'users': _users(
+                forecast, str(preview.get('entity')), self.directory
+            ),
             'trouble': found.trouble or forecast.get('problem'),
         }
 
@@ -78,7 +81,9 @@ def _in_force(preview: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((each for each in metrics if each.get('in_force')), {})
 
 
-def _users(forecast: Mapping[str, Any], entity: str) -> list[dict[str, Any]]:
+def _users(
+    forecast: Mapping[str, Any], entity: str, names: directory.NameDirectory
+) -> list[dict[str, Any]]:
     """Rows of users, those who get most CPU first.
 
     :param entity: ``user`` or ``project``: the owner who has a share.
@@ -89,15 +94,19 @@ def _users(forecast: Mapping[str, Any], entity: str) -> list[dict[str, Any]]:
     whole = sum(weights.values()) or 1.0
     users = forecast.get('users') or {}
     return [
-        _user(owner, each, weights[owner] / whole)
+        {
+            'id': owner,
+            'name': each.get('name') or names.account(owner),
+            **_user(each, weights[owner] / whole),
+        }
         for owner, each in sorted(
             users.items(), key=lambda pair: -pair[1]['gets_cpus']
         )
     ]
 
 
-def _user(owner: str, user: Mapping[str, Any], part: float) -> dict[str, Any]:
-    """A row of a user.
+def _user(user: Mapping[str, Any], part: float) -> dict[str, Any]:
+    """Amounts of a user.
 
     :param part: of all weights of the host, 0 to 1.
     """
@@ -108,8 +117,6 @@ def _user(owner: str, user: Mapping[str, Any], part: float) -> dict[str, Any]:
     }
     return {
         **amounts,
-        'id': owner,
-        'name': user.get('name') or owner,
         'servers': user.get('instances_here_count'),
         'share': parts.percent(part),
         'waits': wants - gets >= _LEAST_CPUS,

@@ -5,6 +5,7 @@
 import abc
 from collections.abc import Callable
 from collections.abc import Mapping
+import functools
 from typing import Any
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from horizon import messages
 from horizon import views
 
 from fairness_dashboard import connection
+from fairness_dashboard import directory
 from fairness_dashboard import parts
 
 Orders = Mapping[str, Callable[[Any, Any], Any]]
@@ -76,6 +78,11 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
     def api(self) -> Any:
         """The interface with the token of the user."""
         return connection.fairness(self.request)
+
+    @functools.cached_property
+    def directory(self) -> directory.NameDirectory:
+        """Names of what the user may list."""
+        return directory.NameDirectory(connection.UserLists(self.request))
 
     def get(self, request: Any, *args: Any, **names: str) -> Any:
         """Show the page."""

@@ -13,6 +13,7 @@ from typing import Any
 from django.utils import dateparse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.utils.translation import ngettext
 from horizon import exceptions as horizon_exceptions
 from keystoneauth1 import exceptions as keystone_exceptions
 from openstack import exceptions
@@ -24,6 +25,11 @@ FORBIDDEN, AWAY, MISSING = 403, 503, 404
 _UNAUTHORIZED = 401
 
 _AMOUNTS = (('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
+
+_DAY_S = 86400
+
+_SEVERAL = 2
+"""Stands for numbers that are not whole."""
 
 _WHOLE = 100
 """Above it a number is shown without the part behind its point."""
@@ -121,14 +127,30 @@ def span(seconds: Any) -> str:
     """Write a time span with one unit."""
     if seconds is None:
         return ''
-    for unit, size in (
-        (_('%s days'), 86400),
-        (_('%s h'), 3600),
-        (_('%s min'), 60),
-    ):
+    if seconds >= _DAY_S:
+        # No exponent, however many days there are.
+        days = f'{float(f"{seconds / _DAY_S:.2g}"):.15g}'
+        return ngettext('%s day', '%s days', plurality(days)) % days
+    for unit, size in ((_('%s h'), 3600), (_('%s min'), 60)):
         if seconds >= size:
             return unit % f'{seconds / size:.2g}'
     return _('%s s') % f'{seconds:.2g}'
+
+
+def plurality(text: str) -> int:
+    """The number that decides between one noun and several.
+
+    :param text: the number as readers see it: 1.001 that is written as 1 is
+        one, and a part of a thing is several.
+    """
+    value = float(text.replace(',', ''))
+    return int(value) if value.is_integer() else _SEVERAL
+
+
+def cores(value: Any) -> str:
+    """Write a number of cores; nothing if it is not known."""
+    text = number(value)
+    return text and ngettext('%s core', '%s cores', plurality(text)) % text
 
 
 def amount(resource: str, value: Any) -> str:
@@ -136,7 +158,8 @@ def amount(resource: str, value: Any) -> str:
     if value is None:
         return ''
     if resource == 'cpu_time':
-        return _('%s CPUs') % f'{value:.2f}'
+        text = f'{value:.2f}'
+        return ngettext('%s CPU', '%s CPUs', plurality(text)) % text
     unit, size = next(
         (each for each in _AMOUNTS if value >= each[1]), ('B', 1.0)
     )

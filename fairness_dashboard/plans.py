@@ -33,7 +33,11 @@ class PlansView(pages.FairnessView):
         listed, more = found.content or ([], '')
         return {
             'plans': [
-                {**each.to_dict(), 'made': parts.time(each.made_at)}
+                {
+                    **self.directory.told(each.to_dict()),
+                    'subject': self.directory.account(each.subject),
+                    'made': parts.time(each.made_at),
+                }
                 for each in listed
             ],
             'more': more,
@@ -55,10 +59,21 @@ class PlanView(pages.FairnessView):
         """The plan."""
         uuid = names['uuid']
         found = parts.ask(lambda: self.api.get_plan(uuid).to_dict())
-        plan = found.content or {}
+        plan = self.directory.told(found.content or {})
         promised, won = plan.get('promised') or {}, plan.get('won') or {}
         return {
             'plan': plan,
+            'subject': self.directory.account(plan.get('subject')),
+            'moves': [
+                {
+                    **self.directory.told(each),
+                    'name': self.directory.get(each['server']),
+                }
+                for each in plan.get('moves') or ()
+            ],
+            'stays': [
+                self.directory.told(each) for each in plan.get('stays') or ()
+            ],
             'until': parts.time(plan.get('until')),
             'outcomes': [
                 {

@@ -8,7 +8,6 @@ from typing import ClassVar
 from django.urls import re_path
 from django.utils.translation import gettext_lazy
 
-from fairness_dashboard import connection
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 from fairness_dashboard import requests
@@ -48,12 +47,11 @@ class QueueView(pages.FairnessView):
             )
         )
         listed, more = found.content or ([], '')
-        projects = connection.project_names(self.request)
         return {
             'requests': [
                 {
-                    **requests.row(each.to_dict(), {}),
-                    'project_name': projects.get(each.project_id, ''),
+                    **requests.row(each.to_dict(), self.directory),
+                    'project_name': self.directory.get(each.project_id),
                 }
                 for each in listed
             ],

@@ -10,7 +10,7 @@ from django.urls import re_path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from fairness_dashboard import connection
+from fairness_dashboard import directory
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -24,17 +24,15 @@ class RequestsPanel(pages.ClusterPanel):
 
 
 def row(
-    request: Mapping[str, Any], names: Mapping[str, str]
+    request: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
-    """A request as pages show it.
-
-    :param names: of servers, by their IDs.
-    """
+    """A request as pages show it."""
     estimate = request.get('estimated_start') or {}
     servers = request.get('servers') or ()
     return {
-        **request,
-        'names': [names.get(each, each) for each in servers],
+        **names.told(request),
+        'names': names.servers(servers),
+        'known': [name for each in servers if (name := names.get(each))],
         'p50': parts.time(estimate.get('p50')),
         'p90': parts.time(estimate.get('p90')),
         'asked': parts.time(request.get('asked_at')),
@@ -43,15 +41,6 @@ def row(
         'is_waiting': request.get('state') == 'held',
         'can_extend': bool(request.get('time_limit')),
     }
-
-
-def server_names(request: Any) -> dict[str, str]:
-    """Names of the project's servers, as far as Nova tells them at once."""
-    compute = connection.of(request).compute
-    found = parts.ask(
-        lambda: list(compute.servers(details=False, paginated=False))
-    )
-    return {each.id: each.name for each in found.content or ()}
 
 
 class RequestsView(pages.FairnessView):
@@ -70,9 +59,10 @@ class RequestsView(pages.FairnessView):
         query = dict.fromkeys(('running', 'ended'), True) if is_all else {}
         found = parts.ask(lambda: parts.page(self._listed, marker, **query))
         listed, more = found.content or ([], '')
-        servers = server_names(self.request) if listed else {}
         return {
-            'requests': [row(each.to_dict(), servers) for each in listed],
+            'requests': [
+                row(each.to_dict(), self.directory) for each in listed
+            ],
             'more': more,
             'is_all': is_all,
             'trouble': found.trouble,
@@ -101,15 +91,13 @@ class RequestView(pages.FairnessView):
         uuid = names['uuid']
         found = parts.ask(lambda: self.api.get_request(uuid).to_dict())
         events = parts.ask(lambda: self.api.request_events(uuid))
-        known = found.content and row(
-            found.content, server_names(self.request)
-        )
+        known = found.content and row(found.content, self.directory)
         return {
             'asked_for': known,
             'trouble': found.trouble,
             'events': [
                 {
-                    **each,
+                    **self.directory.told(each),
                     'at': parts.time(each.get('at')),
                     'until': parts.time(each.get('until')),
                 }

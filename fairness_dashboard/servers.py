@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from fairness_dashboard import charts
 from fairness_dashboard import connection
+from fairness_dashboard import directory
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
@@ -58,7 +59,7 @@ class ServersView(pages.FairnessView):
 
     def _row(self, server: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         found = parts.ask(lambda: self.api.get_server(server.id).to_dict())
-        known = found.content or {}
+        known = self.directory.told(found.content or {})
         summary = known.get('summary')
         return {
             'name': server.name or server.id,
@@ -69,8 +70,8 @@ class ServersView(pages.FairnessView):
             'trouble': found.trouble,
             'resources': _resources(known),
             'weights': _weights(known),
-            'request': request,
-            'leaves': _leaves(request),
+            'request': self.directory.told(request),
+            'leaves': _leaves(request, self.directory),
         }
 
 
@@ -135,14 +136,16 @@ def _weights(known: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _leaves(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _leaves(
+    request: Mapping[str, Any], names: directory.NameDirectory
+) -> list[dict[str, Any]]:
     """When a server leaves, and why."""
     leaving = [
         {
             'at': parts.time(each.get('leaves_at')),
             'why': each.get('explanation'),
         }
-        for each in request.get('leaving') or ()
+        for each in map(names.told, request.get('leaving') or ())
     ]
     if not leaving and request.get('ends_at'):
         why = _('its time is up')

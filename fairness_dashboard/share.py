@@ -2,6 +2,7 @@
 
 """Share of a project: the tree, what was used, and what is left."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import itertools
@@ -17,6 +18,8 @@ from fairness_dashboard import limits
 from fairness_dashboard import pages
 from fairness_dashboard import parts
 
+Title = Callable[[str], str]
+
 MOST = 1000
 """Accounts of a page."""
 
@@ -31,12 +34,12 @@ class SharePanel(pages.ClusterPanel):
 
 def accounts(
     shares: Iterable[Mapping[str, Any]],
-    names: Mapping[str, str],
+    title: Title,
     limited: Iterable[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Rows of a share tree, those below an account after it.
 
-    :param names: of accounts in words, by their names in the tree.
+    :param title: gives the name of an account in words.
     :param limited: accounts that have limits of their own.
     """
     by_account = {str(each['account']): each for each in limited}
@@ -51,7 +54,7 @@ def accounts(
             {
                 **each,
                 'id': name,
-                'title': names.get(name, name),
+                'title': title(name),
                 'indent': 1.2 * depth[name],
                 'limits': limits.fields(by_account.get(name, {})),
                 'part': parts.percent(part),
@@ -75,12 +78,12 @@ def accounts(
 
 
 def budgets(
-    limited: Iterable[Mapping[str, Any]], names: Mapping[str, str]
+    limited: Iterable[Mapping[str, Any]], title: Title
 ) -> list[dict[str, Any]]:
     """Rows of budgets and other limits."""
     return [
         {
-            'title': names.get(str(each['account']), each['account']),
+            'title': title(str(each['account'])),
             'budget': parts.number(each.get('budget')),
             'used': parts.number(each.get('budget_used')),
             'committed': parts.number(each.get('budget_committed')),
@@ -106,14 +109,13 @@ class ShareView(pages.FairnessView):
 
     def content(self, **names: str) -> dict[str, Any]:
         """The tree, and limits."""
-        known = self._names()
         shares = parts.ask(lambda: some(self.api.shares()))
         found = parts.ask(lambda: some(self.api.limits()))
-        limited = found.content or ()
+        limited = [*map(self.directory.told, found.content or ())]
         return {
-            'accounts': accounts(shares.content or (), known, limited),
+            'accounts': accounts(shares.content or (), self._title, limited),
             'trouble': shares.trouble,
-            'budgets': budgets(limited, known),
+            'budgets': budgets(limited, self._title),
             'budgets_trouble': found.trouble,
             'is_edited': self._manages(),
             'has_limits': not found.trouble,
@@ -126,14 +128,15 @@ class ShareView(pages.FairnessView):
         roles = {each['name'] for each in self.request.user.roles}
         return not roles.isdisjoint(('admin', 'manager'))
 
-    def _names(self) -> dict[str, str]:
-        """Names that the token tells; others stay IDs."""
+    def _title(self, account: str) -> str:
+        """The project, the reader, or names of others."""
         user = self.request.user
         project = str(user.project_id)
-        return {
-            project: _('project %s') % user.project_name,
-            f'{project}/{user.id}': _('you (%s)') % user.username,
-        }
+        if account == project:
+            return _('project %s') % user.project_name
+        if account == f'{project}/{user.id}':
+            return _('you (%s)') % user.username
+        return self.directory.account(account)
 
 
 def some(found: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from fairness_dashboard import parts
 
@@ -43,20 +44,36 @@ def foretold(found: Mapping[str, Any]) -> str:
 
     :param found: answer of a dry run.
     """
-    told = _(
+    told = ngettext(
+        'Preview, nothing was changed: of %(requests_count)s request that'
+        ' waits, %(starts_after_count)s would start now, and without the'
+        ' change %(starts_before_count)s.',
         'Preview, nothing was changed: of %(requests_count)s requests that'
         ' wait, %(starts_after_count)s would start now, and without the change'
-        ' %(starts_before_count)s. %(sooner_count)s would come nearer to their'
-        ' start, %(later_count)s would move back.'
-    ) % {name: found[name] for name in found if name.endswith('_count')}
-    return ' '.join((told, *_of_past(found.get('past_waits'))))
+        ' %(starts_before_count)s.',
+        found['requests_count'],
+    )
+    nearer = ngettext(
+        '%(sooner_count)s would come nearer to its start, %(later_count)s'
+        ' would move back.',
+        '%(sooner_count)s would come nearer to their start, %(later_count)s'
+        ' would move back.',
+        found['sooner_count'],
+    )
+    counts = {name: found[name] for name in found if name.endswith('_count')}
+    return ' '.join(
+        (told % counts, nearer % counts, *_of_past(found.get('past_waits')))
+    )
 
 
 def _of_past(past: Mapping[str, Any] | None) -> Iterator[str]:
     if past:
-        yield _(
+        yield ngettext(
+            'The %(count)s request of the last week would have waited'
+            ' %(after)s (median), and without the change %(before)s.',
             'The %(count)s requests of the last week would have waited'
-            ' %(after)s (median), and without the change %(before)s.'
+            ' %(after)s (median), and without the change %(before)s.',
+            past['requests_count'],
         ) % {
             'count': past['requests_count'],
             'after': parts.span(past['after']['p50']),

@@ -7,6 +7,7 @@ from typing import Any
 from django.urls import re_path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.utils.translation import ngettext
 
 from fairness_dashboard import charts
 from fairness_dashboard import pages
@@ -61,7 +62,14 @@ class StartsView(pages.FairnessView):
 def _words(starts: int, waited: float | None) -> str:
     """The prospects of a flavor in words."""
     if starts:
-        return _('starts now, up to %s servers') % starts
+        return (
+            ngettext(
+                'starts now, up to %s server',
+                'starts now, up to %s servers',
+                starts,
+            )
+            % starts
+        )
     if waited is None:
         return _('waits; it is not known how long')
     return _('waits about %s') % parts.span(waited)

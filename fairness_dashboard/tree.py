@@ -8,7 +8,6 @@ from typing import ClassVar
 from django.urls import re_path
 from django.utils.translation import gettext_lazy
 
-from fairness_dashboard import connection
 from fairness_dashboard import limits
 from fairness_dashboard import pages
 from fairness_dashboard import parts
@@ -46,7 +45,7 @@ class TreeView(pages.FairnessView):
         return {
             'accounts': share.accounts(
                 [each.to_dict() for each in listed],
-                connection.project_names(self.request),
+                self.directory.account,
                 limited.content or (),
             ),
             'has_limits': not limited.trouble,

@@ -11,6 +11,7 @@ from typing import Any
 
 from cliff import columns
 
+from nova_fairness.client import naming
 from nova_fairness.model import moments
 from nova_fairness.model import plain as plain_module
 from nova_fairness.model import wording
@@ -166,16 +167,11 @@ class Named(columns.FormattableColumn):  # type: ignore[type-arg]
         return '\n'.join(self._named(str(each)) for each in listed)
 
     def _named(self, given: str) -> str:
-        parts = given.split('/')
-        told = [self.names.get(each, '') for each in parts]
-        if not any(told):
+        known = [self.names.get(each) for each in given.split('/')]
+        if not any(known):
             return given
-        if self.is_short and all(told):
-            return '/'.join(told)
-        whole = '/'.join(
-            name or each for name, each in zip(told, parts, strict=True)
-        )
-        return f'{whole} ({given})'
+        whole = naming.account(given, self.names.get)
+        return whole if self.is_short and all(known) else f'{whole} ({given})'
 
 
 class Forecasts(columns.FormattableColumn):  # type: ignore[type-arg]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sentences say ``1 server`` and ``2 servers``, by one rule."""
+"""Sentences say ``1 server`` and ``2 servers``, by one rule.
+
+Pages of Horizon have the plurals of Django, which translations have, too.
+"""
 
 import ast
 import pathlib
@@ -30,6 +33,27 @@ _MANY = re.compile(
 )
 """Numbers that are never 1: limits, sums of several and what exceeds them."""
 
+PAGES = ROOT / 'fairness_dashboard'
+_PLURALS = ('ngettext', 'ngettext_lazy')
+_THINGS = (
+    rf'(?:{NOUNS}|CPU|core|server|host|request|days?|hours?|jobs?|plans?)'
+)
+_FILLED = re.compile(
+    rf'%(?:\(\w+\))?[ds] (?:more |other )?{_THINGS}\b'
+    r'|%\(\w*count\)[ds] (?:[^.,%]* )?(?:their|its|are|is|have|has)\b'
+)
+"""A number in a text of Django, and its noun or what agrees with it."""
+
+_PLURAL_BLOCK = re.compile(
+    r'{% blocktranslate[^%]* count .*?{% plural %}.*?{% endblocktranslate %}',
+    re.DOTALL,
+)
+_SHOWN = re.compile(
+    r"{{ *(?!most\b)[\w.|:]+ *}}\s*(?:{% translate ['\"])?"
+    rf'{_THINGS}\b'
+)
+"""A number in a template, and its noun."""
+
 
 def uncounted(tree):
     """Numbers of things that have one word for one and for several."""
@@ -45,6 +69,107 @@ def uncounted(tree):
             value = ast.unparse(field.value)
             if _AFTER.match(after.value) and not _MANY.search(value):
                 yield value + after.value
+
+
+def unplural(tree):
+    """Texts of pages whose noun is the same for one and for several."""
+    counted = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition('.')[2] in _PLURALS
+        for text in node.args
+        for part in ast.walk(text)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(
+            node.value, str
+        )
+        if is_text and id(node) not in counted:
+            yield from _FILLED.findall(node.value)
+    yield from uncounted(tree)
+
+
+def unplural_shown(template):
+    """The same in a template."""
+    return _SHOWN.findall(_PLURAL_BLOCK.sub('', template))
+
+
+def test_pages_have_a_noun_for_one_thing_and_one_for_several():
+    found = {
+        str(path.relative_to(ROOT)): texts
+        for path in sorted(PAGES.rglob('*'))
+        if path.suffix in ('.py', '.html')
+        for text in (path.read_text('utf-8'),)
+        if (
+            texts := [
+                *(
+                    unplural(ast.parse(text))
+                    if path.suffix == '.py'
+                    else unplural_shown(text)
+                )
+            ]
+        )
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        "_('%s days')",
+        "_('The %(count)s requests of the last week')",
+        "gettext_lazy('%(n)d other server')",
+        "_('%(sooner_count)s would come nearer to their start')",
+        "f'{n} servers'",
+    ],
+)
+def test_a_text_of_a_page_without_a_plural_is_found(text):
+    assert [*unplural(ast.parse(text))]
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        "ngettext('%s day', '%s days', n)",
+        "translation.ngettext_lazy('%(n)s host', '%(n)s hosts', 'n')",
+        "_('%s h')",
+        "_('weight now %s')",
+    ],
+)
+def test_texts_of_pages_with_plurals_pass(text):
+    assert not [*unplural(ast.parse(text))]
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{{ cores }} cores',
+        "{{ each.count }} {% translate 'requests' %}",
+        '{% blocktranslate with n=n %}{{ n }} hosts{% endblocktranslate %}',
+        (
+            '{% blocktranslate count n=n %}{{ n }} is{% plural %}{{ n }} are'
+            '{% endblocktranslate %} on {{ m|floatformat:2 }} CPUs'
+        ),
+    ],
+)
+def test_a_template_without_a_plural_is_found(text):
+    assert unplural_shown(text)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        (
+            '{% blocktranslate with a=a count n=n %}{{ n }} host{% plural %}'
+            '{{ n }} hosts{% endblocktranslate %}'
+        ),
+        '{{ most }} servers',
+        "<td>{{ n }}</td><th>{% translate 'Hosts' %}</th>",
+    ],
+)
+def test_templates_with_plurals_pass(text):
+    assert not unplural_shown(text)
 
 
 def test_numbers_of_things_are_counted_by_one_rule():

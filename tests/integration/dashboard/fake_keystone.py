@@ -2,6 +2,7 @@
 
 """A fake Keystone that Horizon logs users in at. A token is a user's name."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import datetime as dt
 from typing import Any
@@ -20,23 +21,31 @@ class FakeKeystone:
     :param users: what tokens say, by the names of their users.
 
     :ivar url: where it is served.
+    :ivar projects: all projects, names by ID.
+    :ivar refused: paths that are refused to all.
     """
 
     def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
         self._users = users
         self.url = ''
+        self.projects = dict(PROJECTS)
+        self.refused: set[str] = set()
 
     def answer(self, request: webob.Request) -> webob.Response:
         """What Keystone says."""
         path = request.path_info.removeprefix('/identity').strip('/')
+        if path in self.refused:
+            return webob.Response(status=403, json={'error': {'code': 403}})
         if path == 'v3':
             return webob.Response(json={'version': self._version()})
         if path == 'v3/auth/tokens' and request.method == 'POST':
             return self._token(request.json_body['auth'])
+        if path == 'v3/users':
+            return self._named_users(request.headers.get('X-Auth-Token', ''))
         if path == 'v3/projects':
-            return self._projects(None)
+            return self._listed(self.projects)
         if path.startswith('v3/users/') and path.endswith('/projects'):
-            return self._projects(path.split('/')[2])
+            return self._listed(self._own_projects(path.split('/')[2]))
         if path == 'v3/auth/domains':
             return webob.Response(json={'domains': [], 'links': {}})
         return webob.Response(status=404, json={'error': {'code': 404}})
@@ -88,7 +97,7 @@ class FakeKeystone:
             project = known['project_id']
             found |= {
                 'project': {
-                    'id': project, 'name': PROJECTS[project],
+                    'id': project, 'name': self.projects[project],
                     'domain': _DOMAIN,
                 },
                 'roles': [{'id': e, 'name': e} for e in known['roles']],
@@ -115,15 +124,32 @@ class FakeKeystone:
                                ('network', '/network'))
         ]  # fmt: skip
 
-    def _projects(self, user: str | None) -> webob.Response:
-        """Those of a user, or all."""
+    def _named_users(self, token: str) -> webob.Response:
+        """All users, for administrators."""
+        if 'admin' not in self._users.get(token, {}).get('roles', ()):
+            return webob.Response(status=403, json={'error': {'code': 403}})
         found = [
             {
-                'id': known['project_id'], 'enabled': True,
-                'name': PROJECTS[known['project_id']],
+                'id': known['user_id'], 'name': name, 'enabled': True,
                 'domain_id': 'default', 'links': {},
             }
+            for name, known in self._users.items()
+        ]  # fmt: skip
+        return webob.Response(json={'users': found, 'links': {}})
+
+    def _own_projects(self, user: str) -> list[str]:
+        return [
+            known['project_id']
             for known in self._users.values()
-            if user in (None, known['user_id']) and 'project_id' in known
+            if known['user_id'] == user and 'project_id' in known
+        ]
+
+    def _listed(self, projects: Iterable[str]) -> webob.Response:
+        found = [
+            {
+                'id': each, 'enabled': True, 'name': self.projects[each],
+                'domain_id': 'default', 'links': {},
+            }
+            for each in projects
         ]  # fmt: skip
         return webob.Response(json={'projects': found, 'links': {}})

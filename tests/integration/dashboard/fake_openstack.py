@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import contextlib
 import dataclasses
 import datetime as dt
+import json
 import threading
 import time
 from typing import Any
@@ -92,41 +93,77 @@ def _iso(at_s: float) -> str:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class CloudSize:
+    """What a cloud has more than others in tests.
+
+    :ivar hosts: full ones.
+    :ivar requests: that wait.
+    :ivar projects: with shares.
+    :ivar kept_s: for which the interface keeps answers of agents.
+    """
+
+    hosts: int = 0
+    requests: int = 0
+    projects: int = 0
+    kept_s: float = 0.0
+
+    @property
+    def host_names(self) -> list[str]:
+        """Names of these hosts."""
+        return [f'more{number:04}' for number in range(self.hosts)]
+
+
 class FakeOpenStack:
     """A cloud of one host that is full; users wait.
 
     :param path: of a directory for the store.
     :param has_queue: whether the cluster service answers.
+    :param size: of a cloud with more than that.
     """
 
-    def __init__(self, path: Any, *, has_queue: bool = True) -> None:
+    def __init__(
+        self,
+        path: Any,
+        *,
+        has_queue: bool = True,
+        size: CloudSize | None = None,
+    ) -> None:
         self.world = test_service.World(path)
         self.world.now = time.time()
         self._names: dict[str, str] = {}
+        self._size = size or CloudSize()
+        self.keystone = fake_keystone.FakeKeystone(fake_cloud.TOKENS)
         self._fill()
+        self._fill_more()
         self.process = self.world.process()
         self.waits = self._ask('batch-waits', RED, ALICE)
         self.later = self._ask('batch-later', RED, ALICE)
         self.secret = self._ask('carol-secret', BLUE, CAROL)
+        self._ask_more()
         self._run()
         self._has_queue = has_queue
         self._client = self._connected()
-        self.agents = fake_agents.FakeClient(
-            FakeSlowAgent(
-                'cmp1',
-                [
-                    fake_agents.FakeVm(SLOW, ALICE, RED, 0.5),
-                    fake_agents.FakeVm(fake_cloud.BOBS, BOB, RED, 0.1),
-                ],
-            )
-        )
+        kind = FakeManyAgents if self._size.hosts else fake_agents.FakeClient
+        self.agents = kind(*self._agents())
         self.fairness = fake_cloud.FakeCloud(
             None,
             of_client=self.agents,
             connect_requests=lambda: self._client,
             locate=self._locate,
+            kept_s=self._size.kept_s,
         )
-        self.keystone = fake_keystone.FakeKeystone(fake_cloud.TOKENS)
+
+    def _agents(self) -> Iterator[fake_agents.FakeAgent]:
+        """One on each host; each knows all others."""
+        names = ('cmp1', *self._size.host_names)
+        for name in names:
+            vms = [
+                fake_agents.FakeVm(SLOW, ALICE, RED, 0.5),
+                fake_agents.FakeVm(fake_cloud.BOBS, BOB, RED, 0.1),
+            ]
+            peers = tuple(each for each in names if each != name)
+            yield FakeSlowAgent(name, vms, peers=peers)
 
     def _connected(self) -> rpc.RequestsClient:
         """A client of the process that leads."""
@@ -154,6 +191,26 @@ class FakeOpenStack:
         world.cloud.servers[SLOW] |= {'user_id': ALICE}
         world.cloud.build(SLOW, 'cmp1', {'VCPU': 3, 'MEMORY_MB': 100})
         self._names[SLOW] = 'web-slow'
+
+    def _fill_more(self) -> None:
+        """Hosts that are full for long, and projects with shares."""
+        world = self.world
+        for name in self._size.host_names:
+            server = fake_services.name_uuid(f'on {name}')
+            world.cloud.add_host(name, 4)
+            world.cloud.live(server, 4, _iso(world.now - 60.0), project=BLUE)
+            world.cloud.build(server, name, {'VCPU': 4, 'MEMORY_MB': 100})
+        more = [f'{n:032x}' for n in range(1, 1 + self._size.projects)]
+        self.keystone.projects |= {each: f'project-{each}' for each in more}
+        world.accounts += tuple(
+            cluster.Account(each, None, 1.0) for each in more
+        )
+
+    def _ask_more(self) -> None:
+        """Requests that wait, of two projects in turn."""
+        for number in range(self._size.requests):
+            owner = ((RED, ALICE), (BLUE, CAROL))[number % 2]
+            self._ask(f'job-{number}', *owner)
 
     def _ask(self, name: str, project: str, user: str, vcpus: int = 4) -> str:
         """A user asks Nova for a server."""
@@ -242,14 +299,20 @@ class FakeOpenStack:
         return answer(environ, start_response)
 
     def _servers(self, request: webob.Request) -> webob.Response:
-        """Those of the project of the token, as Nova lists them."""
+        """Those of the project of the token, as Nova lists them.
+
+        Administrators may list those of all projects.
+        """
         who = fake_cloud.TOKENS.get(request.headers.get('X-Auth-Token', ''))
         if who is None:
             return webob.Response(status=401)
+        is_all = 'all_tenants' in request.params
+        if is_all and 'admin' not in who['roles']:
+            return webob.Response(status=403)
         found = [
             {**each, 'name': self._names.get(each['id'], each['id'])}
             for each in self.world.cloud.servers.values()
-            if each['tenant_id'] == who.get('project_id')
+            if is_all or each['tenant_id'] == who.get('project_id')
         ]
         if (marker := request.params.get('marker')) is not None:
             ids = [each['id'] for each in found]
@@ -296,6 +359,26 @@ class FakeSlowAgent(fake_agents.FakeAgent):
         for each in found['instances']:
             each['weight_ratio'] = 3.0 if each['user'] == ALICE else 1.0
         return found
+
+
+class FakeManyAgents(fake_agents.FakeClient):
+    """Agents whose status takes this process nothing.
+
+    Each writes its own on its host. Here it is written once, and read by the
+    real client each time.
+    """
+
+    def __init__(self, *agents: fake_agents.FakeAgent) -> None:
+        super().__init__(*agents)
+        self._written: dict[str, str] = {}
+
+    def _call(self, host: str, method: str, arguments: Any) -> Any:
+        if method != 'get_status':
+            return super()._call(host, method, arguments)
+        if host not in self._written:
+            answer = super()._call(host, method, arguments)
+            self._written[host] = json.dumps(answer)
+        return json.loads(self._written[host])
 
 
 class FakeSilence(fake_requests.FakeRpc):

@@ -183,6 +183,22 @@ def test_an_operator_orders_the_queue_and_sets_a_metric(cloud, site):
         assert page.find('input[name=share]').get_attribute('value') == '7.5'
 
 
+def test_an_operator_reads_names_or_ids_if_keystone_refuses(cloud, site):
+    ids = f'{fake_openstack.RED}/{fake_openstack.ALICE}'
+    with browser.opened(site, 'admin') as page:
+        text = page.open('admin/fairness_queue/')
+        for each in ('batch-waits', 'carol-secret', cloud.waits, 'blue'):
+            assert each in text
+        assert 'red/alice' in page.open(OF_TREE)
+        cloud.keystone.refused = {'v3/projects', 'v3/users'}
+        text = page.open(OF_TREE)
+        assert ids in text
+        assert 'red/alice' not in text
+        for path in ('board', 'queue'):
+            text = page.open(f'admin/fairness_{path}/')
+            assert fake_openstack.RED in text
+
+
 def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
     with browser.opened(site, 'admin') as page:
         page.open('admin/fairness_board/')
@@ -190,9 +206,9 @@ def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
         assert 'host=cmp1' in page.driver.current_url
         rows = [each.split() for each in page.text.splitlines()]
         alice = ['alice', 'a' * 32, '1', '75', '%', '0.50', 'CPUs']
-        assert [*alice, '1.00', 'CPUs', 'yes'] in rows
-        bob = ['bob', 'b' * 32, '1', '25', '%', '1.00', 'CPUs']
-        assert [*bob, '1.00', 'CPUs', 'no'] in rows
+        assert [*alice, '1.00', 'CPU', 'yes'] in rows
+        bob = ['bob', 'b' * 32, '1', '25', '%', '1.00', 'CPU']
+        assert [*bob, '1.00', 'CPU', 'no'] in rows
         page.follow('Status of all hosts')
         assert 'Status of Fair Sharing' in page.text
         text = page.open('admin/fairness_hosts/?host=cmp9')
@@ -210,13 +226,15 @@ def test_an_operator_sees_evictions_and_the_owner_reads_the_reason(
     with browser.opened(site, 'admin') as page:
         assert look(page, 'admin', ['admin/fairness_evictions/']) == {}
         text = page.open('admin/fairness_evictions/')
-        assert f'{why} project {fake_openstack.BLUE}' in text
+        assert f'{why} project blue' in text
         assert told['fairness:leaves_why'] in text
         assert told['fairness:leaves_at'] in text
         assert text.count(spot) == text.count('spot-one') == 2
         urgent = cloud.servers['carol-urgent']
+        assert text.count('carol-urgent') == text.count(urgent) == 2
         page.follow(urgent)
         assert urgent in page.text
+        assert 'carol-urgent' in page.text
     leaves = told['fairness:leaves_at'][:16].replace('T', ' ')
     with browser.opened(site, 'alice') as page:
         text = page.open('project/fairness_servers/')

@@ -10,6 +10,7 @@ from openstack import exceptions
 import pytest
 
 from fairness_dashboard import charts
+from fairness_dashboard import directory
 from fairness_dashboard import limits
 from fairness_dashboard import parts
 from fairness_dashboard import share_orders
@@ -73,6 +74,122 @@ def test_a_preview_counts_requests_that_come_nearer():
     )
 
 
+def test_a_preview_speaks_of_one_request_as_of_one():
+    one = dict.fromkeys(COUNTS, 1)
+    past = {'requests_count': 1, 'before': {'p50': 1}, 'after': {'p50': 1}}
+    told = share_orders.foretold({**one, 'past_waits': past})
+    assert told == (
+        'Preview, nothing was changed: of 1 request that waits, 1 would start'
+        ' now, and without the change 1. 1 would come nearer to its start,'
+        ' 1 would move back. The 1 request of the last week would have waited'
+        ' 1 s (median), and without the change 1 s.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('value', 'words'),
+    [(1.0, '1 core'), (1.001, '1 core'), (0.5, '0.5 cores'), (None, '')],
+)
+def test_cores_are_counted(value, words):
+    assert parts.cores(value) == words
+
+
+RED, BLUE, ALICE, BOB = (letter * 32 for letter in '12ab')
+WEB = '11111111-1111-4111-8111-111111111111'
+
+
+class FakeLists:
+    """What Nova and Keystone list, and how often each was asked.
+
+    :param refused: lists that are refused.
+    """
+
+    def __init__(self, *refused, is_operator=True):
+        self.refused = refused
+        self.is_operator = is_operator
+        self.asked = []
+
+    def own(self):
+        return {RED: 'red', ALICE: 'alice'}
+
+    def _listed(self, what, key, name):
+        self.asked.append(what)
+        if what in self.refused:
+            raise RuntimeError('no')
+        return {key: name}
+
+    def projects(self):
+        return self._listed('projects', BLUE, 'blue')
+
+    def users(self):
+        return self._listed('users', BOB, 'bob')
+
+    def servers(self, *, is_everywhere):
+        if is_everywhere:
+            return self._listed('all servers', WEB, 'web')
+        return self._listed('servers', WEB, 'own web')
+
+
+def test_texts_have_names_for_ids():
+    lists = FakeLists()
+    known = directory.NameDirectory(lists)
+    told = known.told(
+        {
+            'uuid': WEB,
+            'explanation': f'it makes room for a request of project {BLUE}',
+            'summary': [f'Server {WEB} waits.', f'Of {RED}/{BOB} and {BLUE}.'],
+            'standing': 'waiting',
+        }
+    )
+    assert told == {
+        'uuid': WEB,
+        'explanation': 'it makes room for a request of project blue',
+        'summary': ['Server web waits.', 'Of red/bob and blue.'],
+        'standing': 'waiting',
+    }
+    assert known.account(f'{BLUE}/{BOB}') == 'blue/bob'
+    assert known.servers([WEB]) == ['web']
+    assert sorted(lists.asked) == ['all servers', 'projects', 'users']
+
+
+def test_own_names_need_no_list():
+    lists = FakeLists()
+    known = directory.NameDirectory(lists)
+    assert known.account(f'{RED}/{ALICE}') == 'red/alice'
+    assert known.told({'explanation': 'it runs'}) == {'explanation': 'it runs'}
+    assert (known.get(''), known.get(None), known.account(None)) == ('',) * 3
+    assert lists.asked == []
+
+
+def test_ids_stay_where_lists_are_refused():
+    lists = FakeLists('projects', 'users', 'servers', 'all servers')
+    known = directory.NameDirectory(lists)
+    for text in (f'{BLUE}/{BOB} and {RED}', f'server {WEB}'):
+        for _ in range(2):
+            told = known.told({'explanation': text})
+            assert told['explanation'] == text.replace(RED, 'red')
+    assert sorted(lists.asked) == sorted(lists.refused)
+
+
+def test_members_list_the_servers_of_their_project_alone():
+    lists = FakeLists(is_operator=False)
+    known = directory.NameDirectory(lists)
+    assert known.servers([WEB, BLUE]) == ['own web', 'blue']
+    assert 'all servers' not in lists.asked
+
+
+def test_operators_of_one_project_list_its_servers():
+    known = directory.NameDirectory(FakeLists('all servers'))
+    assert known.servers([WEB]) == ['own web']
+
+
+def test_parts_of_longer_words_are_no_ids():
+    known = directory.NameDirectory(FakeLists())
+    text = f'image-{BLUE} {BLUE}0 {WEB}-1 {BLUE}.'
+    told = known.told({'explanation': text})['explanation']
+    assert told == f'image-{BLUE} {BLUE}0 {WEB}-1 blue.'
+
+
 def test_a_token_that_is_not_valid_ends_the_session():
     with pytest.raises(horizon_exceptions.NotAuthenticated):
         parts.ask(refusal(401))
@@ -96,7 +213,9 @@ def test_a_page_names_the_next_one_only_if_there_is_one():
         (5, '5 s'),
         (90, '1.5 min'),
         (7200, '2 h'),
+        (86400, '1 day'),
         (2e5, '2.3 days'),
+        (86400 * 400, '400 days'),
     ],
 )
 def test_a_span_has_one_unit(seconds, words):
@@ -107,6 +226,7 @@ def test_a_span_has_one_unit(seconds, words):
     ('resource', 'value', 'words'),
     [
         ('cpu_time', 0.25, '0.25 CPUs'),
+        ('cpu_time', 1.0, '1.00 CPU'),
         ('memory', 3e9, '3 GB'),
         ('disk_read', 2.5e6, '2.5 MB/s'),
         ('net_sent', 0.0, '0 B/s'),

@@ -15,6 +15,7 @@ from tests.fixtures import benchmark
         'all_at_once',
         'api_latency',
         'border',
+        'dashboard',
         'exchange',
         'hostile_peer',
         'queue_cost',
@@ -29,6 +30,15 @@ def test_the_page_is_made_of_records(name):
 
 def recorded(name):
     return json.loads((benchmark.RESULTS / f'{name}.json').read_text())
+
+
+def test_pages_of_horizon_are_recorded_to_be_quick_enough():
+    found = recorded('dashboard/pages')
+    assert (found['requests'], found['hosts']) == (1000, 500)
+    assert found['loads'] >= 20
+    assert len(found['runs']) >= 3
+    for run in found['runs']:
+        assert all(page['p95_s'] < 2 for page in run.values())
 
 
 def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
