@@ -76,8 +76,9 @@ def test_an_operator_sees_both_hosts_and_who_waits(opened):
         assert 'cmp1' in text
         assert 'cmp2' in text
         text = page.open('admin/fairness_queue/')
-        for user in ('alice', 'bob', 'carol'):
-            assert f'{user}-waits' in text
+        assert CLOUD['servers'][WAITS] in text
+        for project in ('alpha', 'beta', 'gamma'):
+            assert f' {project}\n' in text
         text = page.open('admin/fairness_hosts/?host=cmp1')
         rows = [each.split()[:1] for each in text.splitlines()]
         assert ['alice'] in rows
@@ -93,6 +94,7 @@ def test_alice_sees_what_is_slow_and_what_waits_and_cancels_it(opened):
 
         patience.eventually(is_slow)
         assert 'Weight of' in part_of(page.text, SLOW)
+        assert part_of(page.text, SLOW).count('slowed down by sharing') == 1
         assert 'slowed down' not in part_of(page.text, WAITS)
 
         def is_estimated():
