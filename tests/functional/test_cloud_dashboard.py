@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``tools/nova.sh --dashboard``: what it prints leads users to their pages."""
+"""``tools/nova.sh --dashboard`` prints addresses; users find pages there."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def url_of(said, name):
     return found
 
 
-def test_users_see_what_is_theirs_in_a_browser(said):
+def test_users_see_only_their_servers_in_a_browser(said):
     [password] = re.findall(r'^ +password +(\S+)$', said, re.MULTILINE)
     [users] = re.findall(r'^ +users +(.+)$', said, re.MULTILINE)
     assert users.split(', ') == ['admin', *places.USERS]
@@ -123,7 +123,7 @@ def test_users_see_what_is_theirs_in_a_browser(said):
     )
     assert shown.returncode == 0, shown.stdout
     assert re.search(r'^3 passed', shown.stdout, re.MULTILINE), shown.stdout
-    # What alice cancelled in her browser is gone, and nothing else is.
+    # The server that alice cancelled in her browser is gone, and no other.
     patience.eventually(
         lambda: before.keys() - servers().keys() == {'alice-waits'}
     )

@@ -50,13 +50,13 @@ def said_through(port, words):
         return read(connection)
 
 
-def test_what_both_sides_say_arrives_whole(echo):
+def test_all_bytes_of_both_sides_arrive(echo):
     with forwarding.forwarded(FakeController(), echo) as port:
         assert said_through(port, MUCH) == MUCH[::-1]
     with pytest.raises(ConnectionRefusedError):
         said_through(port, b'')
 
 
-def test_a_port_where_nobody_listens_ends_the_connection():
+def test_a_port_without_a_listener_ends_the_connection():
     with forwarding.forwarded(FakeController(), ports.free()) as port:
         assert said_through(port, b'') == b''

@@ -70,7 +70,7 @@ def test_a_member_of_another_project_sees_none_of_it(opened):
         assert WAITS not in page.source
 
 
-def test_an_operator_sees_both_hosts_and_who_waits(opened):
+def test_an_operator_sees_both_hosts_and_the_queue(opened):
     with opened('admin') as page:
         text = page.open('admin/fairness_board/')
         assert 'cmp1' in text
@@ -85,7 +85,7 @@ def test_an_operator_sees_both_hosts_and_who_waits(opened):
         assert ['bob'] in rows
 
 
-def test_alice_sees_what_is_slow_and_what_waits_and_cancels_it(opened):
+def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
     with opened('alice') as page:
 
         def is_slow():
