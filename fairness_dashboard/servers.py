@@ -60,13 +60,15 @@ class ServersView(pages.FairnessView):
     def _row(self, server: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         found = parts.ask(lambda: self.api.get_server(server.id).to_dict())
         known = self.directory.told(found.content or {})
-        summary = known.get('summary')
+        summary = known.get('summary') or ''
+        # Agents say all sentences of the summary there again.
+        advice = [e for e in known.get('advice') or () if e not in summary]
         return {
             'name': server.name or server.id,
             'id': server.id,
             'status': server.status,
             'summary': summary,
-            'advice': [e for e in known.get('advice') or () if e != summary],
+            'advice': advice,
             'trouble': found.trouble,
             'resources': _resources(known),
             'weights': _weights(known),

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 
-# What tools/test.sh and tools/lab.sh share: the system packages of
-# bindep.txt, the virtual environment .venv, and steps that say what they do.
+# What tools/test.sh, tools/lab.sh and tools/nova.sh share: the system packages
+# of bindep.txt, the virtual environments, and steps that say what they do.
 # Sourced, never run.
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$TOP/.venv
+DASHBOARD_VENV=$TOP/build/dashboard
 LOGS=$TOP/build/logs
 LANES=()
 trap end_lanes EXIT
@@ -189,6 +190,28 @@ virtual_environment() {
     step 'virtual environment' "$python" -m venv --clear "$VENV"
     step 'python packages' pip_install
     echo "$hash" >"$VENV/.made-from"
+}
+
+dashboard_packages() {
+    local python
+    python=$(find_python)
+    "$python" -m venv --clear "$DASHBOARD_VENV"
+    version_from_git
+    "$DASHBOARD_VENV/bin/python" -m pip install \
+        --disable-pip-version-check --no-compile \
+        -e "${TOP}[api,cluster,dashboard]" \
+        -r "$TOP/tests/integration/dashboard/pip.txt"
+}
+
+# dashboard_environment: a Horizon with the plugin in an environment of its own;
+# in .venv it would bring other versions of what others need.
+dashboard_environment() {
+    local hash
+    hash=$(cd "$TOP" && cat setup.cfg requirements.txt \
+        tests/integration/dashboard/pip.txt | sha256sum)
+    [[ $(cat "$DASHBOARD_VENV/.made-from" 2>/dev/null) != "$hash" ]] || return 0
+    step 'dashboard packages' dashboard_packages
+    echo "$hash" >"$DASHBOARD_VENV/.made-from"
 }
 
 # The laboratory takes its guests' kernel from the package archive, which some

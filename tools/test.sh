@@ -206,28 +206,11 @@ nova_tests() {
             -m "$SELECTION" tests/integration/nova
 }
 
-dashboard_packages() {
-    local python
-    python=$(find_python)
-    "$python" -m venv --clear "$TOP/build/dashboard"
-    version_from_git
-    "$TOP/build/dashboard/bin/python" -m pip install \
-        --disable-pip-version-check --no-compile \
-        -e "${TOP}[api,cluster,dashboard]" \
-        -r "$TOP/tests/integration/dashboard/pip.txt"
-}
-
-# A Horizon of its own: it would bring the versions of others into .venv.
 dashboard_tests() {
-    local place=$TOP/build/dashboard hash
-    hash=$(cat setup.cfg requirements.txt tests/integration/dashboard/pip.txt |
-        sha256sum)
-    if [[ $(cat "$place/.made-from" 2>/dev/null) != "$hash" ]]; then
-        step 'dashboard packages' dashboard_packages
-        echo "$hash" >"$place/.made-from"
-    fi
-    step 'dashboard' "$place/bin/python" -m pytest -q --durations=5 --reruns 1 \
-        --junitxml="$RESULTS/dashboard.xml" tests/integration/dashboard
+    dashboard_environment
+    step 'dashboard' "$DASHBOARD_VENV/bin/python" -m pytest -q --durations=5 \
+        --reruns 1 --junitxml="$RESULTS/dashboard.xml" \
+        tests/integration/dashboard
 }
 
 # What needs guests or a cloud is only named: it takes most of an hour.

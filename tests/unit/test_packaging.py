@@ -21,6 +21,7 @@ import pytest
 
 from fairness_lab.testbed.nodes import processes
 from tests.fixtures.nova_cloud import __main__ as nova_cloud
+from tests.fixtures.nova_cloud import boards
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -506,3 +507,11 @@ def test_a_shell_in_the_cloud_has_the_tools_of_the_readme(monkeypatch):
 def test_a_command_line_that_cannot_be_run_is_named(capsys, words, said):
     assert nova_cloud.main(words) == 1
     assert said in capsys.readouterr().err
+
+
+def test_pages_of_a_cloud_need_horizon(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(boards, 'PYTHON', tmp_path / 'bin/python')
+    assert nova_cloud.main(['up', '--dashboard']) == 1
+    said = capsys.readouterr().err
+    assert f'there is no Horizon in {tmp_path}' in said
+    assert '"tools/nova.sh --dashboard" installs it' in said

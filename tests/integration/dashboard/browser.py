@@ -44,11 +44,13 @@ class Browser:
         self.driver = driver
         self._site = site
 
-    def log_in(self, user: str) -> None:
+    def log_in(
+        self, user: str, password: str = fake_keystone.PASSWORD
+    ) -> None:
         """Fill in the form of Horizon."""
         self.driver.get(f'{self._site}/auth/login/?next=/settings/')
         self.find('#id_username').send_keys(user)
-        self.find('#id_password').send_keys(fake_keystone.PASSWORD)
+        self.find('#id_password').send_keys(password)
         button = self.find('#loginBtn')
         button.click()
         self._until(lambda: _is_stale(button))
@@ -138,7 +140,9 @@ def _is_stale(element: Any) -> bool:
 
 
 @contextlib.contextmanager
-def opened(site: str, user: str) -> Iterator[Browser]:
+def opened(
+    site: str, user: str, password: str = fake_keystone.PASSWORD
+) -> Iterator[Browser]:
     """A browser in which a user is logged in."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which('chromium') or ''
@@ -148,7 +152,7 @@ def opened(site: str, user: str) -> Iterator[Browser]:
     driver = webdriver.Chrome(options, service)
     try:
         made = Browser(driver, site)
-        made.log_in(user)
+        made.log_in(user, password)
         yield made
     finally:
         driver.quit()

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A real Horizon with the plugin, installed as its operators install it."""
+"""A real Horizon with the plugin, installed as its operators install it.
+
+Programs of another environment start one by
+``python -m tests.integration.dashboard.horizon_site KEYSTONE STATE PLACE``:
+URL of Keystone's version 3, directory for its files, and address and port.
+"""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import importlib.util
 import os
@@ -26,7 +32,8 @@ import os
 from horizon.utils import secret_key
 
 DEBUG = True
-ALLOWED_HOSTS = ['127.0.0.1']
+ALLOWED_HOSTS = [
+    '127.0.0.1', 'localhost', os.environ['FAIRNESS_DASHBOARD_ADDRESS']]
 STATE = os.environ['FAIRNESS_DASHBOARD_STATE']
 SECRET_KEY = secret_key.generate_or_read_from_file(f'{STATE}/secret')
 OPENSTACK_KEYSTONE_URL = os.environ['FAIRNESS_DASHBOARD_KEYSTONE']
@@ -68,6 +75,23 @@ def _free_port() -> int:
         return int(made.getsockname()[1])
 
 
+def _command(place: str) -> list[str]:
+    """Command line of a Horizon at an address and port."""
+    django = [sys.executable, '-m', 'django']
+    return [*django, 'runserver', '--noreload', place]
+
+
+def _environment(keystone: str, state: str, place: str) -> Mapping[str, str]:
+    """Variables that a Horizon reads, and those that are there."""
+    return {
+        **os.environ,
+        'DJANGO_SETTINGS_MODULE': 'openstack_dashboard.settings',
+        'FAIRNESS_DASHBOARD_STATE': state,
+        'FAIRNESS_DASHBOARD_KEYSTONE': keystone,
+        'FAIRNESS_DASHBOARD_ADDRESS': place.rpartition(':')[0],
+    }
+
+
 @contextlib.contextmanager
 def serving(keystone: str, state: pathlib.Path) -> Iterator[str]:
     """URL of a Horizon that runs.
@@ -76,24 +100,17 @@ def serving(keystone: str, state: pathlib.Path) -> Iterator[str]:
     :param state: directory for its files; kept ones make its start faster.
     """
     install()
-    port = _free_port()
+    place = f'127.0.0.1:{_free_port()}'
     log = state / 'horizon.log'
-    environment = {
-        **os.environ,
-        'DJANGO_SETTINGS_MODULE': 'openstack_dashboard.settings',
-        'FAIRNESS_DASHBOARD_STATE': str(state),
-        'FAIRNESS_DASHBOARD_KEYSTONE': keystone,
-    }
-    command = [
-        sys.executable, '-m', 'django', 'runserver', '--noreload',
-        f'127.0.0.1:{port}',
-    ]  # fmt: skip
     with log.open('w') as file:
         process = subprocess.Popen(
-            command, env=environment, stdout=file, stderr=file
+            _command(place),
+            env=_environment(keystone, str(state), place),
+            stdout=file,
+            stderr=file,
         )
         try:
-            url = f'http://127.0.0.1:{port}'
+            url = f'http://{place}'
             _wait(url, process, log)
             yield url
         finally:
@@ -112,3 +129,14 @@ def _wait(url: str, process: subprocess.Popen, log: pathlib.Path) -> None:
         except OSError:
             time.sleep(0.2)
     raise AssertionError(log.read_text()[-5000:])
+
+
+def main(keystone: str, state: str, place: str) -> None:
+    """Become a Horizon."""
+    install()
+    command = _command(place)
+    os.execve(command[0], command, _environment(keystone, state, place))
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
