@@ -140,7 +140,7 @@ def test_which_of_two_numbers_is_declared_makes_no_difference(
 
 
 @pytest.mark.parametrize('number', [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_never_holds(number):
+def test_infinite_and_missing_numbers_never_hold(number):
     assert not declared(1.0, 10.0**9).holds('a', number)
 
 

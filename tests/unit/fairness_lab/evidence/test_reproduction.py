@@ -103,7 +103,7 @@ def test_another_number_holds_within_its_tolerance(reproduce, within, outcome):
     assert found.why == ('' if outcome == 'holds' else why)
 
 
-def test_what_is_recorded_is_beside_what_is_declared(reproduce, record):
+def test_recorded_numbers_are_beside_declared_ones(reproduce, record):
     record(a=4, b=5)
     [found] = reproduce(CLAIM)
     assert (found.outcome, found.why) == ('holds', '')
@@ -111,7 +111,7 @@ def test_what_is_recorded_is_beside_what_is_declared(reproduce, record):
     assert [each['recorded'] for each in rows] == [4, 5]
 
 
-def test_a_package_without_results_compares_what_is_declared(reproduce):
+def test_a_package_without_results_compares_declared_numbers(reproduce):
     [found] = reproduce(CLAIM)
     rows = found.content()['numbers']
     assert [each['declared'] for each in rows] == [4, 5]
@@ -119,10 +119,10 @@ def test_a_package_without_results_compares_what_is_declared(reproduce):
 
 
 @pytest.mark.parametrize('within', [0, 2])
-def test_a_record_that_is_not_what_is_declared_does_not_hold(
+def test_a_record_that_differs_from_the_claim_does_not_hold(
     reproduce, record, within
 ):
-    """The tolerance is that of a new run, not of what was written down."""
+    """The tolerance is that of a new run, not of the record."""
     record(a=4, b=6)
     [found] = reproduce(other(within=within))
     assert found.outcome == 'differs'
