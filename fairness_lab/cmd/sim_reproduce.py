@@ -88,6 +88,7 @@ def _cells(outcome: str, number: Mapping[str, Any]) -> dict[str, str]:
     return {
         'of': str(number['of']),
         'published': _shown(number['published']),
+        'declared': _shown(number['declared']),
         'recorded': _shown(number['recorded']),
         'reproduced': _shown(number['reproduced']),
         'holds': answer,

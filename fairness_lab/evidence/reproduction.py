@@ -32,6 +32,9 @@ Json = dict[str, Any]
 Numbers = Mapping[claims.Label, float]
 
 _TOP = pathlib.Path(__file__).resolve().parents[2]
+_RECORDS = _TOP / 'benchmarks' / 'results'
+"""Of a checkout of the source; an installed package has none."""
+
 _PROGRAMS: Mapping[str, Sequence[str]] = {
     'nova-fairness-sim': (sys.executable, '-m', 'fairness_lab.cmd.sim'),
     'python': (sys.executable,),
@@ -61,8 +64,9 @@ class Reproduced:
 
     :ivar claim: it.
     :ivar outcome: of it.
-    :ivar why: a sentence, if nothing can be compared.
-    :ivar numbers: by label, if something can.
+    :ivar why: a sentence, if it does not hold.
+    :ivar numbers: by label, if something can be compared.
+    :ivar on_record: those of the result file, in a checkout of the source.
     :ivar took_s: wall-clock time of the command, seconds.
     :ivar seeds: numbers of each seed that was tried, that of the claim first.
     """
@@ -71,6 +75,7 @@ class Reproduced:
     outcome: ClaimOutcome
     why: str = ''
     numbers: Numbers = dataclasses.field(default_factory=dict)
+    on_record: Numbers = dataclasses.field(default_factory=dict)
     took_s: float = 0.0
     seeds: Sequence[Numbers] = ()
 
@@ -96,12 +101,29 @@ class Reproduced:
         return {
             'of': label,
             'published': claim.published.get(label),
-            'recorded': claim.recorded[label],
+            'declared': claim.recorded[label],
+            'recorded': self.on_record.get(label),
             'reproduced': number,
-            'holds': None if number is None else claim.holds(label, number),
+            'holds': None if number is None else self.holds(label),
             'verdict': '' if number is None else claim.verdict(label, number),
             'over_seeds': self._over_seeds(label),
         }
+
+    def holds(self, label: claims.Label) -> bool:
+        """Whether the declared, the recorded and the new number agree."""
+        on_record = self.on_record.get(label)
+        return self.claim.holds(label, self.numbers[label]) and (
+            on_record is None or self.claim.is_on_record(label, on_record)
+        )
+
+    def difference(self, label: claims.Label) -> str:
+        """A number that does not hold, beside those it should be."""
+        on_record = self.on_record.get(label)
+        recorded = '' if on_record is None else f', recorded {on_record:.12g}'
+        return (
+            f'{label}: declared {self.claim.recorded[label]:.12g}{recorded},'
+            f' reproduced {self.numbers[label]:.12g}'
+        )
 
     def _over_seeds(self, label: claims.Label) -> Json | None:
         """Spread of a number, and how often it is the best of its claim."""
@@ -221,12 +243,20 @@ def _run(command: str, place: pathlib.Path, left_s: float) -> str:
 
 def _compared(made: Reproduced, place: pathlib.Path) -> Reproduced:
     """A claim whose command is done, with its numbers."""
+    claim = made.claim
     try:
-        numbers = made.claim.numbers(place / OUT / made.claim.made)
+        numbers = claim.numbers(place / OUT / claim.made)
+        on_record = (
+            claim.numbers(_RECORDS / claim.file) if _RECORDS.is_dir() else {}
+        )
     except exception.SimError as error:
         return dataclasses.replace(
             made, outcome=ClaimOutcome.FAILED, why=str(error)
         )
-    holds = all(made.claim.holds(*item) for item in numbers.items())
-    outcome = ClaimOutcome.HOLDS if holds else ClaimOutcome.DIFFERS
-    return dataclasses.replace(made, outcome=outcome, numbers=numbers)
+    found = dataclasses.replace(made, numbers=numbers, on_record=on_record)
+    wrong = [each for each in numbers if not found.holds(each)]
+    return dataclasses.replace(
+        found,
+        outcome=ClaimOutcome.DIFFERS if wrong else ClaimOutcome.HOLDS,
+        why='; '.join(map(found.difference, wrong)),
+    )

@@ -3,8 +3,12 @@
 """What is claimed is what is recorded, and what the manual tells."""
 
 import dataclasses
+import fractions
+import math
 import re
 
+import hypothesis
+from hypothesis import strategies as st
 import pytest
 
 from fairness_lab.evidence import claims
@@ -86,6 +90,64 @@ def test_a_result_without_the_number_is_named(tmp_path, content, where):
     )
     with pytest.raises(exception.SimError, match=where):
         claim.numbers(path)
+
+
+def declared(number, within):
+    return dataclasses.replace(
+        BY_NAME['own-victims'], recorded={'a': number}, within=within
+    )
+
+
+# In thousandths: most decimals are rounded, and so are their differences.
+THOUSANDTHS = st.integers(-(10**6), 10**6)
+TOLERANCES = st.integers(0, 10**6)
+
+
+@hypothesis.given(THOUSANDTHS, TOLERANCES, st.sampled_from([-1, 1]))
+@hypothesis.example(700, 100, 1)
+def test_the_edge_of_a_tolerance_belongs_to_it(number, within, side):
+    claim = declared(number / 1000, within / 1000)
+    edge = number + side * within
+    assert claim.holds('a', (edge - side) / 1000) == (within > 0)
+    assert claim.holds('a', edge / 1000)
+    assert not claim.holds('a', (edge + side) / 1000)
+
+
+@hypothesis.given(
+    st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(-1e7, 1e7)
+)
+def test_a_number_holds_if_it_is_no_further_off_than_is_tolerated(
+    number, within, found
+):
+    exact, is_tolerated = fractions.Fraction, fractions.Fraction(within)
+    beyond = abs(exact(found) - exact(number)) - is_tolerated
+    # Rounding is tolerated at the ninth digit, and no more.
+    rounding = exact(1, 10**9) * max(abs(exact(found)), abs(exact(number)))
+    claim = declared(number, within)
+    if beyond <= 0:
+        assert claim.holds('a', found)
+    if beyond > 2 * rounding:
+        assert not claim.holds('a', found)
+
+
+@hypothesis.given(THOUSANDTHS, THOUSANDTHS, TOLERANCES)
+def test_which_of_two_numbers_is_declared_makes_no_difference(
+    one, two, within
+):
+    one, two, within = one / 1000, two / 1000, within / 1000
+    there = declared(one, within).holds('a', two)
+    assert there == declared(two, within).holds('a', one)
+
+
+@pytest.mark.parametrize('number', [math.nan, math.inf, -math.inf])
+def test_infinite_and_missing_numbers_never_hold(number):
+    assert not declared(1.0, 10.0**9).holds('a', number)
+
+
+@hypothesis.given(THOUSANDTHS, THOUSANDTHS, TOLERANCES)
+def test_no_tolerance_lets_another_number_be_on_record(one, two, within):
+    claim = declared(one / 1000, within / 1000)
+    assert claim.is_on_record('a', two / 1000) == (one == two)
 
 
 def test_a_number_beside_that_of_the_document():

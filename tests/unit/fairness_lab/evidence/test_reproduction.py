@@ -3,6 +3,7 @@
 """Commands of claims are run, and what they make is compared."""
 
 import dataclasses
+import json
 import shlex
 
 import pytest
@@ -60,6 +61,24 @@ def reproduce(tmp_path, meter):
     return run
 
 
+@pytest.fixture
+def record(tmp_path_factory, monkeypatch):
+    """Write recorded results, as in a checkout of the source."""
+    records = tmp_path_factory.mktemp('records')
+    monkeypatch.setattr(reproduction, '_RECORDS', records)
+
+    def write(**numbers):
+        (records / CLAIM.file).write_text(json.dumps(numbers))
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def no_checkout(tmp_path, monkeypatch):
+    """No recorded results, as in a package that is installed."""
+    monkeypatch.setattr(reproduction, '_RECORDS', tmp_path / 'none')
+
+
 def other(**changes):
     return dataclasses.replace(CLAIM, **changes)
 
@@ -80,6 +99,48 @@ def test_another_number_holds_within_its_tolerance(reproduce, within, outcome):
     assert found.outcome == outcome
     rows = found.content()['numbers']
     assert [each['holds'] for each in rows] == [True, outcome == 'holds']
+    why = 'b: declared 6, reproduced 5'
+    assert found.why == ('' if outcome == 'holds' else why)
+
+
+def test_recorded_numbers_are_beside_declared_ones(reproduce, record):
+    record(a=4, b=5)
+    [found] = reproduce(CLAIM)
+    assert (found.outcome, found.why) == ('holds', '')
+    rows = found.content()['numbers']
+    assert [each['recorded'] for each in rows] == [4, 5]
+
+
+def test_a_package_without_results_compares_declared_numbers(reproduce):
+    [found] = reproduce(CLAIM)
+    rows = found.content()['numbers']
+    assert [each['declared'] for each in rows] == [4, 5]
+    assert [each['recorded'] for each in rows] == [None, None]
+
+
+@pytest.mark.parametrize('within', [0, 2])
+def test_a_record_that_differs_from_the_claim_does_not_hold(
+    reproduce, record, within
+):
+    """The tolerance is that of a new run, not of the record."""
+    record(a=4, b=6)
+    [found] = reproduce(other(within=within))
+    assert found.outcome == 'differs'
+    assert found.why == 'b: declared 5, recorded 6, reproduced 5'
+
+
+def test_a_record_without_the_number_is_named(reproduce, record):
+    record(a=4)
+    [found] = reproduce(CLAIM)
+    assert found.outcome == 'failed'
+    assert f"{CLAIM.file} has no number of own-number: 'b'" in found.why
+
+
+def test_each_number_that_does_not_hold_is_named(reproduce):
+    [found] = reproduce(other(recorded={'a': 4.5, 'b': -1}))
+    assert found.why == (
+        'a: declared 4.5, reproduced 4; b: declared -1, reproduced 5'
+    )
 
 
 @pytest.mark.parametrize(
