@@ -33,8 +33,9 @@ cloud, and ends with it.
 
 Ctrl-C or SIGTERM ends it at any time, with all that it started. One cloud can
 be up at a time. Everything has its own network, so no port of this machine is used,
-but for two of its loopback interface with --dashboard. The logs of all programs
-are in build/logs/nova-cloud/ afterwards.
+but for two of its loopback interface with --dashboard: all users of this
+machine can log in there with the printed password. The logs of all programs are in
+build/logs/nova-cloud/ afterwards.
 TEXT
 }
 
