@@ -18,6 +18,7 @@ from nova_fairness import exception
 from nova_fairness.client import columns as columns_module
 from nova_fairness.client import directory as directory_module
 from nova_fairness.client import http
+from nova_fairness.client import naming
 from nova_fairness.model import plain
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ INCOMPLETE = 1
 """Exit code if some hosts did not answer, or refused."""
 
 _DIRECTIONS = ('asc', 'desc')
+
+_TEXTS = ('advice', 'explanation', 'fault', 'status', 'summary')
+"""Texts of answers that may name servers, projects and users by their IDs."""
 
 ALL = 'all'
 """Every host of the domain."""
@@ -67,7 +71,7 @@ class _Reader(command.Command):
 
     def named(
         self, parsed_args: argparse.Namespace, *plurals: str
-    ) -> Callable[[Any], columns_module.Named]:
+    ) -> functools.partial[columns_module.Named]:
         """Class of values that are ids, with their names in a table.
 
         :param plurals: of :meth:`.Directory.names`.
@@ -79,6 +83,29 @@ class _Reader(command.Command):
             names=names,
             is_short=not getattr(parsed_args, 'long', True),
         )
+
+    def named_forms(
+        self,
+        parsed_args: argparse.Namespace,
+        forms: Mapping[str, Callable[[Any], Any]],
+        keys: Sequence[str],
+        *plurals: str,
+    ) -> dict[str, Callable[[Any], Any]]:
+        """Forms with those of ids, and of texts that may name some.
+
+        :param forms: of the other values, and of texts.
+        :param keys: of the ids.
+        :param plurals: of :meth:`.Directory.names`.
+        """
+        whose = self.named(parsed_args, *plurals)
+        names = whose.keywords['names']
+        texts = {
+            key: functools.partial(
+                _named_text, forms.get(key, columns_module.Text), names.get
+            )
+            for key in (_TEXTS if names else ())
+        }
+        return {**forms, **texts, **dict.fromkeys(keys, whose)}
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code.
@@ -93,6 +120,15 @@ class _Reader(command.Command):
                 f' {type(error).__name__}; use the client of its release'
             ) from error
         return code or (0 if self.is_complete else INCOMPLETE)
+
+
+def _named_text(
+    form: Callable[[Any], Any], find: naming.Find, value: Any
+) -> Any:
+    """A text, or a list of texts, with names in place of known ids."""
+    if isinstance(value, list):
+        return form([naming.sentence(str(each), find) for each in value])
+    return form(value and naming.sentence(str(value), find))
 
 
 class Lister(_Reader, command.Lister):

@@ -56,6 +56,10 @@ _FORMS = {
 }
 
 
+_IDS = ('servers', 'project_id', 'user_id')
+_LISTS = ('servers', 'projects', 'users')
+"""Lists of Nova and Keystone with the names of these."""
+
 _RUNS = 'active'
 
 
@@ -220,10 +224,9 @@ class ListRequest(base.ThingLister):
             query['preemptible'] = 'true'
         query.update(self._filters(parsed_args))
         listed = self.api.pages('requests', **query)
-        whose = self.named(parsed_args, 'servers', 'projects', 'users')
-        forms = dict.fromkeys(('servers', 'project_id', 'user_id'), whose)
+        forms = self.named_forms(parsed_args, _FORMS, _IDS, *_LISTS)
         found = list(map(_with_status, listed.items))
-        return base.table(self.shown(parsed_args), found, {**_FORMS, **forms})
+        return base.table(self.shown(parsed_args), found, forms)
 
     def _filters(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """The part of the query that says which requests are meant."""
@@ -330,9 +333,8 @@ class _OneRequest(base.ShowOne):
             )
         uuid = self.directory.server_of_request(given)
         found = self._shown(parsed_args, uuid)
-        whose = self.named(parsed_args, 'servers', 'projects', 'users')
-        forms = dict.fromkeys(('servers', 'project_id', 'user_id'), whose)
-        return base.fields(found, {**_FORMS, **forms})
+        forms = self.named_forms(parsed_args, _FORMS, _IDS, *_LISTS)
+        return base.fields(found, forms)
 
     def _order(self, _parsed_args: argparse.Namespace) -> Any:
         """Argument of the action."""
@@ -492,9 +494,10 @@ class ListPreemption(base.ThingLister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         listed = self.api.pages('preemptions', **_whose(parsed_args))
-        whose = self.named(parsed_args, 'servers', 'projects')
         keys = ('server', 'project_id', 'for_project')
-        forms = {**_FORMS, **dict.fromkeys(keys, whose)}
+        forms = self.named_forms(
+            parsed_args, _FORMS, keys, 'servers', 'projects'
+        )
         return base.table(self.shown(parsed_args), listed.items, forms)
 
 

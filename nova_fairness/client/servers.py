@@ -65,7 +65,8 @@ class ShowServer(base.ShowOne):
         server = self.directory.server_of_request(parsed_args.server)
         found = self.api.one('instance', f'/instances/{server}')
         order = _ordered(found, everything=parsed_args.long)
-        return base.fields(order, _FORMS)
+        forms = self.named_forms(parsed_args, _FORMS, (), 'projects')
+        return base.fields(order, forms)
 
 
 class ListServer(base.ThingLister):

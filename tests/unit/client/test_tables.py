@@ -60,6 +60,22 @@ def test_requests_are_listed_with_names_beside_ids(cloud):
     assert cells['Position'] == cells['Ends At'] == ''
 
 
+TOLD = f'project {RED} lends its room; user {"9" * 32} waits'
+
+
+def test_texts_of_requests_have_names_in_place_of_ids(cloud):
+    shown = {**REQUEST, 'explanation': TOLD, 'summary': [TOLD]}
+    cloud.answers('/requests', {'requests': [{**shown, 'status': TOLD}]})
+    cloud.answers(f'/requests/{UUID}', {'request': shown})
+    named = TOLD.replace(RED, 'red')
+    _, listed = cloud.run(queue.ListRequest)
+    assert 'project red lends' in ' '.join(listed.split())
+    assert RED not in listed
+    _, found = cloud.run(queue.ShowRequest, UUID)
+    assert found.count('project red lends its room') == 2
+    assert named.partition('; ')[2] in found
+
+
 @pytest.mark.parametrize('form', ['json', 'value', 'csv'])
 def test_forms_for_programs_have_ids_and_ask_for_no_names(cloud, form):
     cloud.manager.sdk_connection = None
