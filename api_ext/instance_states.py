@@ -41,9 +41,12 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
     :param request: of it, which outlives it.
     """
     owner = http_request.Owner('', request['user_id'], request['project_id'])
+    # The service may not have looked since it was deleted.
+    has_ended = request['standing'] == 'ended'
+    ends = request['status'] if has_ended else 'ends with it'
     said = (
         'Nova no longer knows this server. Its request '
-        f'{request["uuid"]} {request["status"]}.'
+        f'{request["uuid"]} {ends}.'
     )
     known = {'request_id': request['uuid'], 'standing': 'ended'}
     return {**_in_words(uuid, owner, said), **known}

@@ -172,9 +172,9 @@ def test_a_deleted_server_is_told_of_by_its_request(located):
 
 def test_a_deleted_server_whose_request_seems_to_run_has_ended(located):
     with_request(located, NOT_THERE, standing='runs', status='runs')
-    assert ask(located, 'admin', NOT_THERE).json['instance']['standing'] == (
-        'ended'
-    )
+    found = ask(located, 'admin', NOT_THERE).json['instance']
+    assert found['standing'] == 'ended'
+    assert found['summary'].endswith('ends with it.')
 
 
 def test_a_deleted_server_of_another_project_is_not_there(located):
