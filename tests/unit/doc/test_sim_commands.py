@@ -15,6 +15,13 @@ from fairness_lab.scenario import traces
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
 PAGE = SOURCE / 'user' / 'simulator.rst'
 SHOWN = re.compile(r'^ +\$ nova-fairness-sim (.+)$', re.MULTILINE)
+LONG = frozenset(
+    {
+        'cluster pack strategies --out packing',
+        'run examples/drawn.yaml --out drawn',
+    }
+)
+"""They take more time than all others together."""
 
 
 def shown():
@@ -28,6 +35,7 @@ def shown():
 
 
 def test_all_commands_are_shown():
+    assert set(shown()) >= LONG
     assert {line.split()[0] for line in shown()} == {
         'list',
         'run',
@@ -39,7 +47,13 @@ def test_all_commands_are_shown():
 
 
 @pytest.mark.repeated
-@pytest.mark.parametrize('line', shown())
+@pytest.mark.parametrize(
+    'line',
+    [
+        pytest.param(line, marks=[pytest.mark.slow] if line in LONG else [])
+        for line in shown()
+    ],
+)
 def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):
     (tmp_path / 'examples').symlink_to(SOURCE / 'user' / 'examples')
     monkeypatch.chdir(tmp_path)
