@@ -140,6 +140,7 @@ def original(name):
     return (GIVEN / name).read_text()
 
 
+@pytest.mark.slow
 def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
     host = hosts('stacked')
     host.stack()

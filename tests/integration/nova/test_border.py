@@ -113,6 +113,7 @@ def assert_nothing_was_shared(border, sampler):
     assert border.overlaps() == []
 
 
+@pytest.mark.slow
 def test_load_moves_from_batch_to_the_cloud_and_back(border, queue):
     """The host goes whose job has the shortest limit, after its end."""
     crossing_module.begin(border, queue)

@@ -46,6 +46,7 @@ def fakes(cloud, queue):
         yield names
 
 
+@pytest.mark.slow
 def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
     busy = servers['carol-1']
     assert plans.host(busy) == 'cmp2'
