@@ -3,7 +3,8 @@
 """Write the part of the manual that says what the queue costs.
 
 Takes ``benchmarks/results/relay.json``, ``holds.json``, ``queue_cycle.json``,
-``fairqueue.json`` and ``queue/waits.json``; measures nothing itself::
+``fairqueue.json``, ``queue/pages.json`` and ``queue/waits.json``; measures
+nothing itself::
 
     python -m benchmarks.pages.queue_cost
 """
@@ -44,6 +45,7 @@ CYCLES = (
 )
 KINDS = ('whole', 'between')
 PLANS = ('Order', 'Flavors', 'Accounts', 'A plan, s of CPU', 'Exponent')
+ANSWERS = ('Answer of the HTTP interface', 'CPU time, s', 'Last page by first')
 WAITS = ('Percentiles of waits by', 'Database', 'A week, s', '30 days, s')
 KEYS = ('project', 'flavor', 'reason')
 ACCOUNTS = {False: 'none', True: 'bounded'}
@@ -123,6 +125,26 @@ def plans(found: dict) -> list[tuple[str, ...]]:
     ]
 
 
+def answers(found: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`ANSWERS`."""
+    return [
+        (
+            name,
+            f'{least:.3f} to {most:.3f}',
+            ' to '.join(_spread(found, name.partition(', last page')[0]))
+            if name.endswith(', last page')
+            else '',
+        )
+        for name, (least, most) in found['p95_cpu_s'].items()
+    ]
+
+
+def _spread(found: dict, name: str) -> tuple[str, str]:
+    """Smallest and largest over all runs."""
+    values = [run['flat'][name] for run in found['runs']]
+    return f'{min(values):.2f}', f'{max(values):.2f}'
+
+
 def waits(found: dict) -> list[tuple[str, ...]]:
     """Rows of :data:`WAITS`."""
     return [
@@ -141,13 +163,14 @@ def waits(found: dict) -> list[tuple[str, ...]]:
 
 def recorded() -> str:
     """The part of the manual, from what is recorded."""
-    relay, holding, cycle, plan, waited = (
+    relay, holding, cycle, plan, answered, waited = (
         json.loads((RESULTS / f'{name}.json').read_text())
         for name in (
             'relay',
             'holds',
             'queue_cycle',
             'fairqueue',
+            'queue/pages',
             'queue/waits',
         )
     )
@@ -163,6 +186,11 @@ def recorded() -> str:
         f'``wait list`` of all projects, with {waited["requests"]:,} requests '
         'that ended in 30 days:'
     )
+    of_large = (
+        f'Answers about {answered["requests"]:,} requests, '
+        f'{answered["hosts"]:,} full hosts and {answered["accounts"]:,} '
+        f'accounts, 95th percentiles of {len(answered["runs"])} runs:'
+    )
     return '\n'.join(
         [
             *manual_table.lines(CALLS, calls(relay)),
@@ -172,6 +200,9 @@ def recorded() -> str:
             grows,
             '',
             *manual_table.lines(PLANS, plans(plan)),
+            of_large,
+            '',
+            *manual_table.lines(ANSWERS, answers(answered)),
             of_all,
             '',
             *manual_table.lines(WAITS, waits(waited)),

@@ -41,6 +41,13 @@ def test_pages_of_horizon_are_recorded_to_be_quick_enough():
         assert all(page['p95_s'] < 2 for page in run.values())
 
 
+def test_answers_about_a_large_queue_are_recorded_to_be_quick_enough():
+    found = recorded('queue/pages')
+    assert (found['requests'], found['hosts']) == (10_000, 1000)
+    assert len(found['runs']) >= 3
+    assert all(most < 1 for _, most in found['p95_cpu_s'].values())
+
+
 def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
     relay = recorded('relay')
     added, steps = relay['a_call']['added'], relay['holding']
