@@ -39,18 +39,13 @@ TITLES = {
 def _row(title: str, page: dict[str, Any]) -> list[str]:
     return [
         title,
-        _between(page['p50_s'], '.2f'),
-        _between(page['p95_s'], '.2f'),
-        _between(page['p50_cpu_s'], '.2f'),
-        _between(page['ratio'], '.1f'),
-        _between(page['calls'], 'd'),
+        manual_table.between(page['p50_s'], '.2f'),
+        manual_table.between(page['p95_s'], '.2f'),
+        manual_table.between(page['p50_cpu_s'], '.2f'),
+        manual_table.between(page['ratio'], '.1f'),
+        manual_table.between(page['calls'], 'd'),
         f'{max(page["bytes"]) / 1000:.0f}',
     ]
-
-
-def _between(values: list[Any], form: str) -> str:
-    """The smallest and the largest value of all runs; one if they agree."""
-    return ' to '.join(dict.fromkeys(format(each, form) for each in values))
 
 
 def recorded() -> str:

@@ -12,3 +12,10 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     for first, *others in (header, *rows):
         made += [f'   * - {first}', *(f'     - {cell}' for cell in others)]
     return [*made, '']
+
+
+def between(values: Iterable[float], form: str) -> str:
+    """The smallest and the largest value of all runs; one if they agree."""
+    found = sorted(values)
+    ends = (format(each, form) for each in (found[0], found[-1]))
+    return ' to '.join(dict.fromkeys(ends))

@@ -127,22 +127,18 @@ def plans(found: dict) -> list[tuple[str, ...]]:
 
 def answers(found: dict) -> list[tuple[str, ...]]:
     """Rows of :data:`ANSWERS`."""
+    flat = {
+        f'{name}, last page': [run['flat'][name] for run in found['runs']]
+        for name in found['runs'][0]['flat']
+    }
     return [
         (
             name,
-            f'{least:.3f} to {most:.3f}',
-            ' to '.join(_spread(found, name.partition(', last page')[0]))
-            if name.endswith(', last page')
-            else '',
+            manual_table.between(values, '.3f'),
+            manual_table.between(flat[name], '.2f') if name in flat else '',
         )
-        for name, (least, most) in found['p95_cpu_s'].items()
+        for name, values in found['p95_cpu_s'].items()
     ]
-
-
-def _spread(found: dict, name: str) -> tuple[str, str]:
-    """Smallest and largest over all runs."""
-    values = [run['flat'][name] for run in found['runs']]
-    return f'{min(values):.2f}', f'{max(values):.2f}'
 
 
 def waits(found: dict) -> list[tuple[str, ...]]:
