@@ -34,6 +34,8 @@ _TEXTS = ('advice', 'explanation', 'fault', 'status', 'summary')
 ALL = 'all'
 """Every host of the domain."""
 
+_NO_COLUMN = 'No recognized column names'
+
 TABLE = 'table'
 """The form of answers for people."""
 
@@ -115,6 +117,12 @@ class _Reader(command.Command):
         try:
             code = super().run(parsed_args)
         except exception.UNREADABLE as error:
+            if _NO_COLUMN in str(error):
+                # Of cliff, once all is done.
+                told = str(error).rstrip('.')
+                raise exceptions.CommandError(
+                    f'{told}; only the output is missing'
+                ) from error
             raise exceptions.CommandError(
                 'the answer of nova-api cannot be understood:'
                 f' {type(error).__name__}; use the client of its release'

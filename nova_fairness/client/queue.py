@@ -8,6 +8,8 @@ import functools
 import re
 from typing import Any
 
+from osc_lib import exceptions
+
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import dry_runs
@@ -638,6 +640,9 @@ class SetLimit(dry_runs.AccountChange):
         limits = {
             name: given[name] for name in _LIMITS if given[name] is not None
         }
+        if not limits:
+            flags = ', '.join(map(_flag, _LIMITS))
+            raise exceptions.CommandError(f'give at least one of {flags}')
         do = functools.partial(
             self.api.set_limits, limits=self._wanted(limits)
         )

@@ -163,8 +163,8 @@ class Accounts:
             ) from error
         raise exception.UnknownAccount(
             f'account {name}: nothing was set: it is no project, no user with'
-            ' a role in one and no account of the file of shares; projects'
-            ' and users are named by their ids'
+            ' a role in one and no account of the file of shares; give a'
+            ' project, a user as PROJECT/USER, or an account of that file'
         )
 
     def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:

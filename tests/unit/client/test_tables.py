@@ -4,6 +4,7 @@
 
 import json
 
+from osc_lib import exceptions
 import pytest
 
 from nova_fairness.client import columns
@@ -13,6 +14,7 @@ from nova_fairness.client import queue
 from tests.unit.client import fake_compute
 
 UUID = '53a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
+OTHER = UUID[:-1] + '2'
 RED, BOB = 'a' * 32, 'b' * 32
 
 REQUEST = {
@@ -74,6 +76,25 @@ def test_texts_of_requests_have_names_in_place_of_ids(cloud):
     _, found = cloud.run(queue.ShowRequest, UUID)
     assert found.count('project red lends its room') == 2
     assert named.partition('; ')[2] in found
+
+
+def test_an_unknown_column_is_named_once_all_is_done(cloud):
+    for uuid in (UUID, OTHER):
+        path = f'/requests/{uuid}'
+        cloud.answers(path, {'request': REQUEST})
+        cloud.answers(f'{path}/action', {'request': REQUEST}, method='POST')
+    with pytest.raises(exceptions.CommandError) as refused:
+        cloud.run(queue.HoldRequest, UUID, OTHER, '-c', 'status')
+    said = str(refused.value)
+    assert "No recognized column names in ['status']" in said
+    assert said.endswith('only the output is missing')
+
+
+@pytest.mark.parametrize('command', [queue.SetLimit, queue.UnsetLimit])
+def test_a_limit_that_is_not_given_is_asked_for(cloud, command):
+    with pytest.raises(exceptions.CommandError, match='--time-limit'):
+        cloud.run(command, 'red')
+    assert cloud.asked == []
 
 
 @pytest.mark.parametrize('form', ['json', 'value', 'csv'])
