@@ -173,7 +173,7 @@ def test_an_account_that_nothing_is_ever_below_is_refused(world):
     for name in ('beta', 'p1/eve', 'physics/eve'):
         with pytest.raises(exception.UnknownAccount, match=f'{name}: nothing'):
             asked.set_share(name, 2.0)
-        with pytest.raises(exception.UnknownAccount, match='give a project, a user as PROJECT'):
+        with pytest.raises(exception.UnknownAccount, match='as PROJECT/USER'):
             asked.set_limits(name, {'budget': 2.0})
     assert world.store.given().accounts == before
 
