@@ -43,7 +43,7 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
     owner = http_request.Owner('', request['user_id'], request['project_id'])
     # The service may not have looked since it was deleted.
     has_ended = request['standing'] == 'ended'
-    ends = request['status'] if has_ended else 'ends with it'
+    ends = f'is over ({request["status"]})' if has_ended else 'ends with it'
     said = (
         'Nova no longer knows this server. Its request '
         f'{request["uuid"]} {ends}.'

@@ -62,7 +62,10 @@ _STATUSES = {**_SENTENCES, RUNS: r'runs', ENDED: r'(ended|cancelled): .+'}
 _SUMMARIES = {
     **{k: rf'This server {e}\.( .*)?' for k, e in _SENTENCES.items()},
     BUILDS: r'This server is being built: .+',
-    GONE: r'Nova no longer knows this server\. .+ (ended: .+|ends with it)\.',
+    GONE: (
+        r'Nova no longer knows this server\. '
+        r'Its request \S+ (is over \(.+\)|ends with it)\.'
+    ),
     UNSEEN: r'Nothing is known of this server for now: .+',
     # As of one that has not left, whatever its agent says of it.
     RUNS: r'(?!This server (waits|leaves|is (being|shelved|stopped))).+',

@@ -163,8 +163,8 @@ def test_a_deleted_server_is_told_of_by_its_request(located):
     )  # fmt: skip
     found = ask(located, 'alice', NOT_THERE).json['instance']
     assert found['summary'] == (
-        f'Nova no longer knows this server. Its request {NOT_THERE} ended: '
-        'its server was deleted.'
+        f'Nova no longer knows this server. Its request {NOT_THERE} is over '
+        '(ended: its server was deleted).'
     )
     assert (found['standing'], found['request_id']) == ('ended', NOT_THERE)
     assert located.client.calls == []
