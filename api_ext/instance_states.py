@@ -41,9 +41,13 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
     :param request: of it, which outlives it.
     """
     owner = http_request.Owner('', request['user_id'], request['project_id'])
-    # The service may not have looked since it was deleted.
-    has_ended = request['standing'] == 'ended'
-    ends = f'is over ({request["status"]})' if has_ended else 'ends with it'
+    if request['standing'] == 'ended':
+        ends = f'is over ({request["status"]})'
+    elif len(request.get('servers', ())) > 1:
+        ends = 'has other servers, too'
+    else:
+        # The service has not looked since it was deleted.
+        ends = 'ends with it'
     said = (
         'Nova no longer knows this server. Its request '
         f'{request["uuid"]} {ends}.'

@@ -177,6 +177,15 @@ def test_a_deleted_server_whose_request_seems_to_run_has_ended(located):
     assert found['summary'].endswith('ends with it.')
 
 
+def test_a_deleted_server_of_several_does_not_end_their_request(located):
+    servers = [NOT_THERE, fake_cloud.BOBS]
+    with_request(
+        located, NOT_THERE, standing='runs', status='runs', servers=servers
+    )
+    found = ask(located, 'admin', NOT_THERE).json['instance']
+    assert found['summary'].endswith(f'{NOT_THERE} has other servers, too.')
+
+
 def test_a_deleted_server_of_another_project_is_not_there(located):
     with_request(located, NOT_THERE)
     assert ask(located, 'carol', NOT_THERE).status_code == 404
