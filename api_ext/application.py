@@ -22,7 +22,7 @@ from api_ext import microversion
 from api_ext import openapi
 from api_ext import routes
 from api_ext import validation
-from api_ext.schemas import url as url_schemas
+from api_ext.schemas import patterns
 from nova_fairness.rpc import requests as requests_module
 from nova_fairness.runtime import safe_log
 
@@ -222,7 +222,7 @@ def _names(
     """Judge what stands in the URL, and replace ``me``."""
     names = {}
     for place, value in given.items():
-        name = validation.name(place, value, url_schemas.PATTERNS[place])
+        name = validation.name(place, value, patterns.OF_URLS[place])
         names[place] = name
         if place == 'id' and name == ME:
             names[place] = _own(route, caller)

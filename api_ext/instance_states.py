@@ -40,7 +40,19 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
 
     :param request: of it, which outlives it.
     """
-    owner = http_request.Owner('', request['user_id'], request['project_id'])
+    names = dict(
+        zip(
+            request.get('servers', ()),
+            request.get('server_names', ()),
+            strict=False,
+        )
+    )
+    owner = http_request.Owner(
+        '',
+        request['user_id'],
+        request['project_id'],
+        name=names.get(uuid, ''),
+    )
     if request['standing'] == 'ended':
         ends = f'is over ({request["status"]})'
     elif len(request.get('servers', ())) > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from api_ext import faults
 from api_ext.schemas import fault
-from api_ext.schemas import url
+from api_ext.schemas import patterns
 from nova_fairness import version
 
 if typing.TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _places(path: str) -> dict[str, Any]:
             'in': 'path',
             'required': True,
             'description': _PLACES[name],
-            'schema': {'type': 'string', 'pattern': url.PATTERNS[name]},
+            'schema': {'type': 'string', 'pattern': patterns.OF_URLS[name]},
         }
         for name in re.findall(r'{(\w+)}', path)
     ]

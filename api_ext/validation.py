@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping
 import functools
+import itertools
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import urllib.parse
 import jsonschema
 
 from api_ext import faults
+from api_ext.schemas import patterns
 
 Schema = Mapping[str, Any]
 
@@ -44,11 +46,24 @@ class SchemaValidator:
             )
             if error is None:
                 return
-            place = '.'.join([what, *map(str, error.absolute_path)])
-            message = f'{place}: {error.message[:_LONGEST_SHOWN]}'
+            place = '.'.join(map(str, error.absolute_path)) or what
+            message = f'{place}: {_told(error)[:_LONGEST_SHOWN]}'
         except RecursionError:
             message = f'{what} is nested too deeply'
         raise faults.BadRequest(message)
+
+
+def _told(error: jsonschema.exceptions.ValidationError) -> str:
+    """Say what was wrong, and what was expected, without an expression."""
+    expected = patterns.MEANINGS.get(str(error.validator_value))
+    if error.validator == 'pattern' and expected:
+        return f'{error.instance!r} is no {expected}'
+    if error.validator in ('anyOf', 'oneOf'):
+        needed = [each.get('required') for each in error.validator_value]
+        if all(needed):
+            names = itertools.chain.from_iterable(needed)
+            return f'expected at least one of {", ".join(names)}'
+    return str(error.message)
 
 
 class AnswerReader:

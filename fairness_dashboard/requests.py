@@ -38,7 +38,7 @@ def row(
         'asked': parts.time(request.get('asked_at')),
         'expires': parts.time(request.get('expires_at')),
         'ends': parts.time(request.get('ends_at')),
-        'is_waiting': request.get('state') == 'held',
+        'is_waiting': request.get('state') == 'waiting',
         'can_extend': bool(request.get('time_limit')),
     }
 

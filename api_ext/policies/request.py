@@ -48,7 +48,7 @@ RULES = (
     base.rule(
         base.name('requests', 'first'),
         base.ADMIN,
-        'Put a request before all others of its band.',
+        'Put a request before all others of its priority.',
         f'{_URL} (first)',
     ),
     base.rule(

@@ -3,12 +3,13 @@
 """Actions on hosts."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 
 _CHOICE = parts.record(
     {
         'name': {
             'type': 'string',
-            'pattern': r'^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,254}$',
+            'pattern': patterns.PLUGIN,
         }
     }
 )

@@ -83,6 +83,12 @@ ITEM = parts.record(
         'seen_at': parts.describe(
             parts.TEXT, 'When the cloud was looked at; both plans are of then'
         ),
+        'order': parts.describe(
+            parts.TEXT, 'Name of the order that is in force'
+        ),
+        'order_description': parts.describe(
+            parts.TEXT, 'Description of that order, in a sentence'
+        ),
         'requests_count': parts.describe(
             parts.COUNT, 'Requests that waited then, of all projects'
         ),
@@ -106,7 +112,8 @@ ITEM = parts.record(
         ),
         'past_waits': _PAST,
         'requests': _REQUESTS,
-    }
+    },
+    since=dict.fromkeys(('order', 'order_description'), '1.8'),
 )
 
 SHOW = parts.record({'dry_run': ITEM})

@@ -3,6 +3,7 @@
 """Groups with spending rates."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 ITEM = parts.record(
@@ -43,10 +44,10 @@ QUERY = url.project_listing(url.NAME_MARKER)
 SHOW = parts.record({'group': {**ITEM, 'type': ['object', 'null']}})
 
 _PAID: dict[str, parts.Schema] = {
-    'name': {'type': 'string', 'pattern': '^[^/]{1,100}$'},
+    'name': {'type': 'string', 'pattern': patterns.GROUP},
     'project_id': {
         'type': 'string',
-        'pattern': '^[^/]{1,255}$',
+        'pattern': patterns.PROJECT,
         'description': 'If it is not that of the token',
     },
     'rate': {

@@ -3,6 +3,7 @@
 """Hosts with an agent."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 SUMMARY = parts.record(
@@ -35,7 +36,7 @@ SORT_KEYS = (
     'duration_s',
 )
 
-QUERY = url.listing(url.HOST, *SORT_KEYS)
+QUERY = url.listing(patterns.HOST, *SORT_KEYS)
 
 LIST = parts.record(
     {

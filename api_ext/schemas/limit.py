@@ -4,6 +4,7 @@
 
 from api_ext.schemas import dry_run
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 _SPAN: parts.Schema = {
@@ -13,7 +14,7 @@ _SPAN: parts.Schema = {
     'description': 'Seconds; null for what the file says',
 }
 
-_RESOURCE_CLASS: parts.Schema = {'pattern': '^[A-Z0-9_]{1,255}$'}
+_RESOURCE_CLASS: parts.Schema = {'pattern': patterns.RESOURCE_CLASS}
 
 
 def _amounts(what: str) -> parts.Schema:

@@ -5,6 +5,7 @@
 from typing import Any
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 _NUMBERS = {
@@ -23,7 +24,7 @@ _PROJECT = parts.record(
     optional=('hosts',),
 )
 
-QUERY = url.listing(url.ID, 'id', 'heaviness_quotas', 'instances_count')
+QUERY = url.listing(patterns.ID, 'id', 'heaviness_quotas', 'instances_count')
 
 
 def _list(plural: str, item: parts.Schema) -> parts.Schema:

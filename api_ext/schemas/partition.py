@@ -3,6 +3,7 @@
 """Hosts between batch and cloud."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 _MOST = 10_000
@@ -141,7 +142,7 @@ QUERY = parts.record(
             'minimum': 1,
             'maximum': url.LARGEST_LIMIT,
         },
-        'marker': {'type': 'string', 'pattern': url.HOST},
+        'marker': {'type': 'string', 'pattern': patterns.HOST},
     },
     optional=('limit', 'marker'),
 )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import types
 from typing import Any
 
+from api_ext.schemas import patterns
+
 Schema = Mapping[str, Any]
 
 TEXT: Schema = {'type': 'string'}
@@ -72,7 +74,7 @@ LINKS: Schema = records({'rel': TEXT, 'href': TEXT})
 ACCOUNT: Schema = {
     'type': 'string',
     'maxLength': 255,
-    'pattern': '^[^/]+(/[^/]+)?$',
+    'pattern': patterns.ACCOUNT,
     'description': 'A project, PROJECT/USER, or a name of the file',
 }
 

@@ -3,6 +3,7 @@
 """Plans of moves."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 
 _OUTCOME: parts.Schema = parts.record(
@@ -123,7 +124,7 @@ QUERY = parts.record(
             'minimum': 1,
             'maximum': url.LARGEST_LIMIT,
         },
-        'marker': {'type': 'string', 'pattern': url.UUID},
+        'marker': {'type': 'string', 'pattern': patterns.UUID},
     },
     optional=('limit', 'marker'),
 )
@@ -132,7 +133,7 @@ CREATE = parts.record(
     {
         'empty': {
             'type': 'string',
-            'pattern': url.HOST,
+            'pattern': patterns.HOST,
             'description': 'Name of the host that is to be emptied',
         }
     }

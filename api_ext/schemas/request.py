@@ -3,6 +3,7 @@
 """Requests that wait."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 from nova_fairness.model import request
 
@@ -70,13 +71,18 @@ ITEM = parts.record(
             'may not be',
         ),
         'servers': parts.TEXTS,
+        'server_names': parts.describe(
+            parts.TEXTS,
+            'Names that they had when Nova took the request, in the order of '
+            '``servers``; empty if they are not known',
+        ),
         'resources': parts.describe(
             parts.NUMBERS,
             'Amounts for each server, by resource class of Placement',
         ),
         'state': parts.describe(
             parts.TEXT,
-            '``held`` waits; ``reserved``, ``sending`` and '
+            '``waiting``; ``reserved``, ``sending`` and '
             '``starting`` are on the way; ``active`` runs; ``ended``, '
             '``cancelled``, ``expired`` and ``failed`` are over',
         ),
@@ -130,7 +136,7 @@ ITEM = parts.record(
             'Role of the holder; ``explanation`` says why',
         ),
         'first': parts.describe(
-            parts.TRUTH, 'An operator put it before all others of its band'
+            parts.TRUTH, 'An operator put it before all others of its priority'
         ),
         'standing': parts.describe(
             parts.TEXT,
@@ -154,7 +160,7 @@ ITEM = parts.record(
         'events': parts.records(_EVENT),
     },
     optional=('held_by', 'first', 'waited', 'events'),
-    since={'standing': '1.8', 'status': '1.8'},
+    since={'server_names': '1.8', 'standing': '1.8', 'status': '1.8'},
 )
 
 LIST = parts.record(
@@ -174,14 +180,14 @@ QUERY: parts.Schema = {
     'properties': {
         **_UUIDS['properties'],
         'preemptible': url.FLAG,
-        'project_id': {'type': 'string', 'pattern': url.ID},
+        'project_id': {'type': 'string', 'pattern': patterns.ID},
         'state': {
             'type': 'string',
             'enum': [each.value for each in request.State],
         },
-        'user_id': {'type': 'string', 'pattern': url.ID},
+        'user_id': {'type': 'string', 'pattern': patterns.ID},
         'server': url.UUID_MARKER,
-        'host': {'type': 'string', 'pattern': url.HOST},
+        'host': {'type': 'string', 'pattern': patterns.HOST},
         'since': url.TIME,
         'ended': url.FLAG,
         'running': url.FLAG,
@@ -219,7 +225,7 @@ _HOLD: parts.Schema = {
             'type': 'string',
             'minLength': 1,
             'maxLength': 200,
-            'pattern': r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$',
+            'pattern': patterns.LINE,
             'description': 'Text for the owners of the request',
         },
     },

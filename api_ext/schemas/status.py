@@ -17,6 +17,12 @@ ITEM = parts.record(
             'Agents by what they do: steering, observing (``enforce`` is '
             'off), paused or silent',
         ),
+        'order': parts.describe(
+            parts.TEXT, 'Name of the order that says who is next now'
+        ),
+        'order_description': parts.describe(
+            parts.TEXT, 'Description of that order, in a sentence'
+        ),
         'hosts_count': parts.describe(
             parts.COUNT, 'Hosts on which something may start'
         ),
@@ -25,8 +31,12 @@ ITEM = parts.record(
             {
                 'project_id': parts.TEXT,
                 'reason': parts.TEXT,
+                'explanation': parts.describe(
+                    parts.TEXT, 'For what they wait, in words'
+                ),
                 'count': parts.COUNT,
-            }
+            },
+            since={'explanation': '1.8'},
         ),
         'shares': parts.describe(
             parts.records(
@@ -58,7 +68,8 @@ ITEM = parts.record(
             'the host of the leader, at most five minutes old',
         ),
         'advice': parts.describe(parts.TEXTS, 'Next steps for an operator'),
-    }
+    },
+    since=dict.fromkeys(('order', 'order_description'), '1.8'),
 )
 
 SHOW = parts.record({'status': ITEM})

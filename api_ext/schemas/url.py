@@ -3,22 +3,9 @@
 """Parts of URLs."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 
-HOST = r'^[A-Za-z0-9:][A-Za-z0-9._:-]{0,254}$'
-"""A host's name or address; ``all`` means every host where that is said."""
-
-ID = r'^[A-Za-z0-9._@:-]{1,255}$'
-"""Of a user or project; ``me`` means the one of the token."""
-
-UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
-
-ORDER = r'^[A-Za-z0-9_.-]{1,100}$'
-"""Name of an order of the queue."""
-
-PATTERNS = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
-"""By the name of the place in the URL."""
-
-UUID_MARKER: parts.Schema = {'type': 'string', 'pattern': UUID}
+UUID_MARKER: parts.Schema = {'type': 'string', 'pattern': patterns.UUID}
 NAME_MARKER: parts.Schema = {
     'type': 'string',
     'minLength': 1,

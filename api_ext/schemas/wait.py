@@ -3,6 +3,7 @@
 """How long requests waited."""
 
 from api_ext.schemas import parts
+from api_ext.schemas import patterns
 from api_ext.schemas import url
 from nova_fairness.model import waits
 
@@ -35,7 +36,7 @@ QUERY: parts.Schema = {
     'properties': {
         **_GROUPS['properties'],
         'by': {'type': 'string', 'enum': list(BY), 'default': BY[0]},
-        'project_id': {'type': 'string', 'pattern': url.ID},
+        'project_id': {'type': 'string', 'pattern': patterns.ID},
         'since': url.TIME,
     },
 }

@@ -78,7 +78,7 @@ def rows(
             'stage': stage,
             'at': asked_at + stage * part_s,
             'until': asked_at + (stage + 1) * part_s,
-            'state': request_model.State.HELD.value,
+            'state': request_model.State.WAITING.value,
             **records.columns_of(why),
         }
         for stage, why in enumerate(WHYS)

@@ -71,18 +71,30 @@ class _Reader(command.Command):
         """Names and ids of what Nova and Keystone have."""
         return directory_module.Directory(self.app.client_manager)
 
-    def named(
+    def names(
         self, parsed_args: argparse.Namespace, *plurals: str
-    ) -> functools.partial[columns_module.Named]:
-        """Class of values that are ids, with their names in a table.
+    ) -> Mapping[str, str]:
+        """Names by id for a table; none for programs, which read ids.
 
         :param plurals: of :meth:`.Directory.names`.
         """
         is_table = parsed_args.formatter == TABLE
-        names = self.directory.names(plurals) if is_table else {}
+        return self.directory.names(plurals) if is_table else {}
+
+    def named(
+        self,
+        parsed_args: argparse.Namespace,
+        *plurals: str,
+        known: Mapping[str, str] | None = None,
+    ) -> functools.partial[columns_module.Named]:
+        """Class of values that are ids, with their names in a table.
+
+        :param plurals: of :meth:`.Directory.names`.
+        :param known: names by id, for ids that are in none of these lists.
+        """
         return functools.partial(
             columns_module.Named,
-            names=names,
+            names={**(known or {}), **self.names(parsed_args, *plurals)},
             is_short=not getattr(parsed_args, 'long', True),
         )
 
@@ -92,14 +104,16 @@ class _Reader(command.Command):
         forms: Mapping[str, Callable[[Any], Any]],
         keys: Sequence[str],
         *plurals: str,
+        known: Mapping[str, str] | None = None,
     ) -> dict[str, Callable[[Any], Any]]:
         """Forms with those of ids, and of texts that may name some.
 
         :param forms: of the other values, and of texts.
         :param keys: of the ids.
         :param plurals: of :meth:`.Directory.names`.
+        :param known: as of :meth:`named`.
         """
-        whose = self.named(parsed_args, *plurals)
+        whose = self.named(parsed_args, *plurals, known=known)
         names = whose.keywords['names']
         texts = {
             key: functools.partial(
@@ -200,7 +214,7 @@ class ShowOne(_Reader, command.ShowOne):
         self,
         names: Sequence[str],
         do: Callable[[str], Mapping[str, Any]],
-        forms: Mapping[str, Any],
+        forms: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     ) -> Fields:
         """Do something with each thing that was named.
 
@@ -208,10 +222,11 @@ class ShowOne(_Reader, command.ShowOne):
         that fail are said on standard error, and the others are done.
 
         :param do: is given a name; gives the thing as it is then.
-        :param forms: classes of values of one, by key.
+        :param forms: is given a thing; gives classes of its values, by key.
         """
         if len(names) == 1:
-            return fields(do(names[0]), forms)
+            found = do(names[0])
+            return fields(found, forms(found))
         done: dict[str, Any] = {}
         for name in names:
             try:
@@ -232,6 +247,7 @@ class ShowOne(_Reader, command.ShowOne):
             data = tuple(map(columns_module.plain, data))
         if parsed_args.formatter == TABLE:
             data = tuple(map(columns_module.cell, data))
+            data = columns_module.wrapped(column_names, data)
         return super().produce_output(parsed_args, column_names, data)
 
 

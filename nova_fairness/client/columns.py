@@ -2,6 +2,7 @@
 
 """How values look in a table; ``-f json`` gives them as they are."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import datetime as dt
@@ -78,12 +79,35 @@ def _numbers(values: Mapping[str, Any]) -> str:
     return ' '.join(f'{name}={number(n)}' for name, n in values.items())
 
 
+def percents(values: Mapping[str, Any] | None) -> str:
+    """Write parts of wholes by name, in percent."""
+    return ', '.join(
+        f'{name} {percent(part)}' for name, part in (values or {}).items()
+    )
+
+
 class Number(columns.FormattableColumn):  # type: ignore[type-arg]
     """A number, or none."""
 
     def human_readable(self) -> str:
         """Write it with three digits."""
         return number(self._value)
+
+
+class Percent(Number):
+    """A part of a whole, or none."""
+
+    def human_readable(self) -> str:
+        """Write it in percent."""
+        return percent(self._value)
+
+
+class Percents(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Parts of wholes by name."""
+
+    def human_readable(self) -> str:
+        """Write one on each line, in percent."""
+        return percents(self._value).replace(', ', '\n')
 
 
 class Span(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -300,6 +324,24 @@ class Sentences(columns.FormattableColumn):  # type: ignore[type-arg]
         return '\n'.join(map(str, self._value or ()))
 
 
+class Entries(columns.FormattableColumn):  # type: ignore[type-arg]
+    """A list of objects.
+
+    :param value: as in the answer.
+    :param line: writes one of them.
+    """
+
+    def __init__(
+        self, value: Any, line: Callable[[Mapping[str, Any]], str] = str
+    ) -> None:
+        super().__init__(value)
+        self.line = line
+
+    def human_readable(self) -> str:
+        """Write each on a line."""
+        return '\n'.join(map(self.line, self._value or ()))
+
+
 class WeightColumns(columns.FormattableColumn):  # type: ignore[type-arg]
     """Weights by time."""
 
@@ -411,6 +453,8 @@ def safe(value: Any) -> Any:
             value.names,
             is_short=value.is_short,
         )
+    if isinstance(value, Entries):
+        return Entries(_safe(value.machine_readable()), value.line)
     if isinstance(value, Forecasts | PastWaits):
         return type(value)(_safe(value.machine_readable()), value.names)
     if isinstance(value, columns.FormattableColumn):
@@ -452,6 +496,32 @@ def fitted(
         )
         for row in rows
     ]
+
+
+def wrapped(titles: Sequence[str], values: Sequence[Any]) -> tuple[Any, ...]:
+    """Cells of one thing, whose lines are divided where they are too long.
+
+    :param titles: of the values.
+    """
+    room = WIDTH - 2 * _EDGE - max(map(len, titles), default=0)
+    return tuple(_in_lines(each, room) for each in values)
+
+
+def _in_lines(value: Any, room: int) -> Any:
+    if isinstance(value, columns.FormattableColumn):
+        value = value.human_readable()
+    if not isinstance(value, str) or _width(value) <= room:
+        return value
+    return '\n'.join(
+        textwrap.fill(
+            line,
+            room,
+            subsequent_indent='  ',
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in value.splitlines()
+    )
 
 
 def _width(value: Any) -> int:

@@ -5,7 +5,6 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import functools
 import math
 from typing import Any
@@ -53,8 +52,11 @@ class AccountChange(base.ShowOne):
         """
         named = [self.directory.account(each) for each in parsed_args.account]
         if not parsed_args.dry_run:
+            whose = self.named(parsed_args, 'projects', 'users')
             return self.of_each(
-                named, functools.partial(do, dry_run=False), forms
+                named,
+                functools.partial(do, dry_run=False),
+                lambda _: {**forms, 'account': whose},
             )
         if len(named) > 1:
             raise exceptions.CommandError(_ONE)
@@ -111,9 +113,7 @@ def _fields(
     forms: Mapping[str, Any],
 ) -> base.Fields:
     """A dry run; servers and projects have their names in a table."""
-    plurals: Sequence[str] = ('servers', 'projects')
-    is_table = parsed_args.formatter == base.TABLE
-    names = command.directory.names(plurals) if is_table else {}
+    names = command.names(parsed_args, 'servers', 'projects')
     shown = {
         'requests': functools.partial(columns.Forecasts, names=names),
         'past_waits': functools.partial(columns.PastWaits, names=names),

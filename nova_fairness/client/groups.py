@@ -77,8 +77,11 @@ class DeleteGroup(base.ShowOne):
         return self.of_each(
             parsed_args.group,
             lambda name: self.api.set_group({'name': name, **wanted}, new=new),
-            _FORMS,
+            lambda _: self._forms(parsed_args),
         )
+
+    def _forms(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        return {**_FORMS, 'project_id': self.named(parsed_args, 'projects')}
 
 
 class SetGroup(DeleteGroup):

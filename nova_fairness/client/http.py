@@ -18,6 +18,8 @@ from nova_fairness.model import plain
 _UNKNOWN_URL = 'The resource could not be found'
 """Nova's own answer to a URL that no extension serves."""
 
+NOT_FOUND = 404
+
 Answer = Mapping[str, Any]
 
 

@@ -3,7 +3,10 @@
 """Names beside or in place of IDs, by one rule for tables and for pages."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
 import re
+from typing import Any
 
 from nova_fairness.model import plain
 
@@ -28,6 +31,24 @@ def account(given: str, find: Find) -> str:
 def sentence(text: str, find: Find) -> str:
     """A text with names in place of the IDs in it that are known."""
     return _ID.sub(lambda found: _name(found[0], find), text)
+
+
+def of_servers(requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Names of servers by UUID, as requests tell them.
+
+    They are those of the time of asking; Nova may know newer ones, and forgets
+    them with the servers.
+    """
+    return {
+        str(uuid): plain.line(str(name))
+        for each in requests
+        for uuid, name in zip(
+            each.get('servers') or (),
+            each.get('server_names') or (),
+            strict=False,
+        )
+        if name
+    }
 
 
 def _name(given: str, find: Find) -> str:

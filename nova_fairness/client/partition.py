@@ -98,7 +98,7 @@ class MovePartition(base.ShowOne):
         return self.of_each(
             parsed_args.host,
             lambda host: self.api.act_on_border(host, self.action),
-            _FORMS,
+            lambda _: _FORMS,
         )
 
 

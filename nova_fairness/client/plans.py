@@ -69,7 +69,9 @@ class ShowPlan(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it, or act on it."""
         if self.action:
-            return self.of_each(parsed_args.plan, self._acted, _FORMS)
+            return self.of_each(
+                parsed_args.plan, self._acted, lambda _: _FORMS
+            )
         found = self.api.one('plan', _path(parsed_args.plan))
         return base.fields(found, _FORMS)
 

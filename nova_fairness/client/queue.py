@@ -3,8 +3,10 @@
 """Requests that wait, the shares by which they do, and the room there is."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Mapping
 import functools
+import logging
 import re
 from typing import Any
 
@@ -14,8 +16,11 @@ from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import dry_runs
 from nova_fairness.client import http
+from nova_fairness.client import naming
 from nova_fairness.model import duration
 from nova_fairness.model import waits
+
+LOG = logging.getLogger(__name__)
 
 _FORMS = {
     'servers': columns.Names,
@@ -31,8 +36,8 @@ _FORMS = {
     'longest_wait': columns.Span,
     'extended': columns.Span,
     'share': columns.Number,
-    'normalised_share': columns.Number,
-    'used': columns.Numbers,
+    'normalised_share': columns.Percent,
+    'used': columns.Percents,
     'fair_share': columns.Number,
     'budget': columns.Number,
     'ceiling': columns.Numbers,
@@ -163,7 +168,7 @@ def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
 
 
 _FILTERS = {
-    'state': 'Only those in this state, such as held, active or failed',
+    'state': 'Only those in this state, such as waiting, active or failed',
     'project': 'Only those of this project (name or ID), for those who may'
     ' see it',
     'user': 'Only those of this user (name or ID)',
@@ -181,7 +186,10 @@ _MORE = {
 
 
 class ListRequest(base.ThingLister):
-    """List requests, the oldest first; those that run or ended on demand"""
+    """List requests, the next one first; those that run or ended on demand
+
+    With --limit or --marker the oldest one comes first.
+    """
 
     columns = (
         ('ID', 'uuid'),
@@ -225,9 +233,13 @@ class ListRequest(base.ThingLister):
         if parsed_args.preemptible:
             query['preemptible'] = 'true'
         query.update(self._filters(parsed_args))
-        listed = self.api.pages('requests', **query)
-        forms = self.named_forms(parsed_args, _FORMS, _IDS, *_LISTS)
-        found = list(map(_with_status, listed.items))
+        found = [*map(_with_status, self.api.pages('requests', **query).items)]
+        if parsed_args.limit is None and parsed_args.marker is None:
+            found.sort(key=_turn)
+        known = naming.of_servers(found)
+        forms = self.named_forms(
+            parsed_args, _FORMS, _IDS, *_LISTS, known=known
+        )
         return base.table(self.shown(parsed_args), found, forms)
 
     def _filters(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -304,6 +316,12 @@ def _with_status(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**item, 'status': item.get('status', item.get('explanation'))}
 
 
+def _turn(item: Mapping[str, Any]) -> tuple[bool, int]:
+    """Key that puts those that wait in their order before all others."""
+    place = item.get('position')
+    return place is None, place or 0
+
+
 class _OneRequest(base.ShowOne):
     action = ''
     is_one = True
@@ -331,12 +349,22 @@ class _OneRequest(base.ShowOne):
             return self.of_each(
                 given,
                 lambda name: self._acted(parsed_args, name, order),
-                _FORMS,
+                lambda found: self._forms(parsed_args, found),
             )
-        uuid = self.directory.server_of_request(given)
-        found = self._shown(parsed_args, uuid)
-        forms = self.named_forms(parsed_args, _FORMS, _IDS, *_LISTS)
-        return base.fields(found, forms)
+        found = self._shown(parsed_args, self._uuid(given), given)
+        return base.fields(found, self._forms(parsed_args, found))
+
+    def _uuid(self, given: str) -> str:
+        return self.directory.server_of_request(given)
+
+    def _forms(
+        self, parsed_args: argparse.Namespace, found: Mapping[str, Any]
+    ) -> Mapping[str, Callable[[Any], Any]]:
+        """Forms of one request, with names."""
+        known = naming.of_servers([found])
+        return self.named_forms(
+            parsed_args, _FORMS, _IDS, *_LISTS, known=known
+        )
 
     def _order(self, _parsed_args: argparse.Namespace) -> Any:
         """Argument of the action."""
@@ -345,24 +373,46 @@ class _OneRequest(base.ShowOne):
     def _acted(
         self, parsed_args: argparse.Namespace, given: str, order: Any
     ) -> Mapping[str, Any]:
-        uuid = self.directory.server(given)
-        found = self.api.act_on(uuid, self.action, order)
+        uuid = self._uuid(given)
+        found = _known(given, lambda: self._done(given, uuid, order))
         is_waiting = self.awaited and parsed_args.wait
-        return self._shown(parsed_args, uuid) if is_waiting else found
+        return self._shown(parsed_args, uuid, given) if is_waiting else found
+
+    def _done(self, _given: str, uuid: str, order: Any) -> Mapping[str, Any]:
+        return self.api.act_on(uuid, self.action, order)
 
     def _shown(
-        self, parsed_args: argparse.Namespace, uuid: str
+        self, parsed_args: argparse.Namespace, uuid: str, given: str
     ) -> Mapping[str, Any]:
         """A request, after the wait that was asked for."""
-        if parsed_args.wait:
+        if self.awaited and parsed_args.wait:
             proxy = self.api.proxy
             base.waited(lambda: proxy.wait_for_request(uuid, self.awaited))
         query = '?events=true' if self._with_events(parsed_args) else ''
         path = f'/requests/{http.quoted(uuid)}{query}'
-        return self.api.one('request', path)
+        return _known(given, lambda: self.api.one('request', path))
 
     def _with_events(self, _parsed_args: argparse.Namespace) -> bool:
         return False
+
+
+def _known(
+    given: str, ask: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The answer about a request.
+
+    :param given: its id, or a server.
+    :raises CommandError: if a server has none, with what that means.
+    """
+    try:
+        return ask()
+    except http.Refused as error:
+        if error.status != http.NOT_FOUND:
+            raise
+        raise exceptions.CommandError(
+            f'{given}: no request of it that you may see: it started without'
+            ' the queue, or its request ended long ago (HTTP 404)'
+        ) from error
 
 
 class ShowRequest(_OneRequest):
@@ -421,10 +471,25 @@ class PutRequestFirst(_ActOnRequest):
     action = 'first'
 
 
-class PutRequestBack(_ActOnRequest):
+class _EndOfOrder(_ActOnRequest):
+    """Takes something back, and says so if there is nothing."""
+
+    field = ''
+    idle = ''
+
+    def _done(self, given: str, uuid: str, order: Any) -> Mapping[str, Any]:
+        path = f'/requests/{http.quoted(uuid)}'
+        if not self.api.one('request', path).get(self.field):
+            LOG.warning('%s: %s; nothing was changed', given, self.idle)
+        return super()._done(given, uuid, order)
+
+
+class PutRequestBack(_EndOfOrder):
     """Let a request that was put first stand where the order puts it"""
 
     action = 'unfirst'
+    field = 'first'
+    idle = 'it was not put first'
 
 
 class HoldRequest(_ActOnRequest):
@@ -447,10 +512,12 @@ class HoldRequest(_ActOnRequest):
         return None if why is None else {'why': why}
 
 
-class UnholdRequest(_ActOnRequest):
+class UnholdRequest(_EndOfOrder):
     """End the hold of a request: it starts in its turn"""
 
     action = 'unhold'
+    field = 'held_by'
+    idle = 'it was not held'
 
 
 class ExtendRequest(_ActOnRequest):

@@ -5,6 +5,7 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Mapping
+import functools
 import itertools
 from typing import Any
 from typing import TypeVar
@@ -12,25 +13,19 @@ from typing import TypeVar
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
+from nova_fairness.client import naming
 
 _FORMS = {
     'agents': columns.Numbers,
-    'waiting': columns.Sentences,
-    'shares': columns.Sentences,
     'leaving': columns.Numbers,
-    'plans': columns.Sentences,
     'border': columns.Numbers,
     'warnings': columns.Sentences,
     'advice': columns.Sentences,
 }
 
-
-_OF_ME = {
+_OF_ME: Mapping[str, Callable[[Any], Any]] = {
     'heaviness_quotas': columns.Number,
     'usage_quotas': columns.Numbers,
-    'requests': columns.Sentences,
-    'shares': columns.Sentences,
-    'budgets': columns.Sentences,
 }
 
 _MOST = 20
@@ -38,6 +33,8 @@ _MOST = 20
 
 _QUIET = ('runs', 'ended')
 _T = TypeVar('_T')
+_Line = Callable[[naming.Find, Mapping[str, Any]], str]
+"""Writes an entry of a list, with names in place of ids."""
 
 _MISSING = (404, 503)
 """Codes where the caller has no VM, or the cloud no cluster service."""
@@ -49,38 +46,46 @@ class ShowStatus(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
         found = self.api.one('status', '/status')
-        is_table = parsed_args.formatter == base.TABLE
-        names = self.directory.names(('projects',)) if is_table else {}
-        return base.fields({**found, **_lines(found, names)}, _FORMS)
+        names = self.names(parsed_args, 'projects')
+        lines = _entries(_STATUS_LINES, names.get)
+        return base.fields(found, {**_FORMS, **lines})
 
 
-def _lines(
-    found: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, list[str]]:
-    """Lists of the answer, a line for each entry."""
+def _entries(
+    lines: Mapping[str, _Line], find: naming.Find
+) -> dict[str, Callable[[Any], columns.Entries]]:
+    """Forms of lists, by key.
+
+    :param lines: each writes an entry of one list.
+    :param find: gives names of ids.
+    """
     return {
-        'waiting': [
-            f'{each.get("count")} of project'
-            f' {_name(each, "project_id", names)}: {each.get("reason")}'
-            for each in found.get('waiting', ())
-        ],
-        'shares': [
-            f'{_name(each, "account", names)}: used'
-            f' {columns.percent(each.get("used_part"))}, its share is'
-            f' {columns.percent(each.get("normalised_share"))} of the cloud'
-            for each in found.get('shares', ())
-        ],
-        'plans': [
-            f'{each.get("uuid")}: {each.get("goal")}, {each.get("state")}'
-            for each in found.get('plans', ())
-        ],
+        key: functools.partial(
+            columns.Entries, line=functools.partial(line, find)
+        )
+        for key, line in lines.items()
     }
 
 
-def _name(each: Mapping[str, Any], key: str, names: Mapping[str, str]) -> str:
-    """The name of a project where it is known, otherwise its id."""
-    given = str(each.get(key))
-    return names.get(given, given)
+def _waiting(find: naming.Find, each: Mapping[str, Any]) -> str:
+    why = each.get('explanation', each.get('reason'))
+    project = naming.account(str(each.get('project_id')), find)
+    return f'{each.get("count")} of project {project}: {why}'
+
+
+def _use(find: naming.Find, each: Mapping[str, Any]) -> str:
+    return (
+        f'{naming.account(str(each.get("account")), find)}: used'
+        f' {columns.percent(each.get("used_part"))} of the cloud, its share is'
+        f' {columns.percent(each.get("normalised_share"))}'
+    )
+
+
+def _plan(_: naming.Find, each: Mapping[str, Any]) -> str:
+    return f'{each.get("uuid")}: {each.get("goal")}, {each.get("state")}'
+
+
+_STATUS_LINES = {'waiting': _waiting, 'shares': _use, 'plans': _plan}
 
 
 class ShowMe(base.ShowOne):
@@ -94,13 +99,14 @@ class ShowMe(base.ShowOne):
             'instances_count': user.get('instances_count', 0),
             'heaviness_quotas': user.get('heaviness_quotas', 0.0),
             'usage_quotas': user.get('usage_quotas', {}),
-            'requests': [
-                *map(_request, self._listed('requests', _is_unsettled))
-            ],
-            'shares': [*map(_share, self._listed('shares'))],
-            'budgets': [*map(_budget, self._listed('limits', _has_budget))],
+            'requests': self._listed('requests', _is_unsettled),
+            'shares': self._listed('shares'),
+            'budgets': self._listed('limits', _has_budget),
         }
-        return base.fields(found, _OF_ME)
+        names = self.names(parsed_args, 'servers', 'users')
+        forms = {**_OF_ME, **_entries(_LINES_OF_ME, names.get)}
+        forms['user'] = functools.partial(columns.Named, names=names)
+        return base.fields(found, forms)
 
     def _listed(
         self,
@@ -131,25 +137,30 @@ def _has_budget(limits: Mapping[str, Any]) -> bool:
     return limits.get('budget') is not None
 
 
-def _request(each: Mapping[str, Any]) -> str:
-    return f'{each.get("uuid")}: {each.get("status", each.get("explanation"))}'
+def _request(find: naming.Find, each: Mapping[str, Any]) -> str:
+    known = naming.of_servers([each])
+    uuids = [str(uuid) for uuid in each.get('servers') or [each.get('uuid')]]
+    names = [find(uuid) or known.get(uuid, uuid) for uuid in uuids]
+    status = str(each.get('status', each.get('explanation')))
+    return f'{", ".join(names)}: {naming.sentence(status, find)}'
 
 
-def _share(each: Mapping[str, Any]) -> str:
-    used = ' '.join(
-        f'{name}={columns.number(part)}'
-        for name, part in (each.get('used') or {}).items()
-    )
+def _share(find: naming.Find, each: Mapping[str, Any]) -> str:
+    used = columns.percents(each.get('used'))
     return (
-        f'{each.get("name")}: share {columns.number(each.get("share"))},'
-        f' {columns.number(each.get("normalised_share"))} of the cloud;'
-        f' used {used or "nothing"}'
+        f'{naming.account(str(each.get("name")), find)}: share'
+        f' {columns.number(each.get("share"))}, that is'
+        f' {columns.percent(each.get("normalised_share"))} of the cloud; used'
+        f' {used or "nothing"}'
     )
 
 
-def _budget(each: Mapping[str, Any]) -> str:
+def _budget(find: naming.Find, each: Mapping[str, Any]) -> str:
     left, whole = each.get('budget_left'), each.get('budget')
     return (
-        f'{each.get("account")}: {columns.number(left)} of'
-        f' {columns.number(whole)} left'
+        f'{naming.account(str(each.get("account")), find)}:'
+        f' {columns.number(left)} of {columns.number(whole)} unit-hours left'
     )
+
+
+_LINES_OF_ME = {'requests': _request, 'shares': _share, 'budgets': _budget}

@@ -203,7 +203,7 @@ class RequestWatch:
         for record in last.records if last else ():
             request, why = record.request, record.why.reason
             planned = last.plan.waiting.get(request.uuid) if last else None
-            unread = request.state is _S.HELD and why is _R.UNREADABLE
+            unread = request.state is _S.WAITING and why is _R.UNREADABLE
             if planned or unread:
                 why = planned.why.reason if planned else why
                 waiting[request.project, why.value] += 1
@@ -287,7 +287,7 @@ class RequestWatch:
         )
         if told is None:
             return
-        if request.state is _S.HELD and request.version:
+        if request.state is _S.WAITING and request.version:
             # One that waits again was told when it came.
             if why.reason in reason.HOLDS or why.reason is _R.NOT_PLANNED:
                 self._post([told])

@@ -364,7 +364,7 @@ class Service:
         others = self._executor.apart(planned, found, view)(action)
         self._executor.carry_out(action, record, view, others, epoch)
         left = self._store.request(uuid)
-        if left is not None and left.request.state is _S.HELD:
+        if left is not None and left.request.state is _S.WAITING:
             raise exception.NoRoom(
                 f'request {uuid} is not released: another one took its room'
                 ' meanwhile; it waits, try again'
@@ -443,7 +443,7 @@ class Service:
         why = reason.why(reason.Reason.SENT)
         with self._acting:
             epoch = self._election.lead()
-            for record in self._store.requests({_S.HELD}):
+            for record in self._store.requests({_S.WAITING}):
                 self._parts.of_one(
                     record, self._executor.send_unplanned, record, why, epoch
                 )
@@ -469,7 +469,7 @@ class Service:
         self._parts.do('messages', self._take_in, now)
         found = self._put_back(epoch)
         self._sweep(found)
-        waiting = sum(each.request.state is _S.HELD for each in found)
+        waiting = sum(each.request.state is _S.WAITING for each in found)
         is_whole = self._planning.begin(waiting, now)
         ends = self._parts.of_all(
             found, lambda some: time_limits.ends(some, now)
@@ -685,7 +685,7 @@ class Service:
 
         A leader that was deposed while it kept room, and died then, left it.
         """
-        for states in ({_S.HELD}, {_S.STARTING, _S.ACTIVE}):
+        for states in ({_S.WAITING}, {_S.STARTING, _S.ACTIVE}):
             some = [each for each in found if each.request.state in states]
             for n in range(min(len(some), _SWEPT_AT_ONCE)):
                 record = some[(self._swept + n) % len(some)]

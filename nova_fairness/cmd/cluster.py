@@ -170,6 +170,7 @@ def _answering(
         planned,
         lambda: checks.warnings,
         functools.partial(planner.trial, conf, made.quarantine),
+        functools.partial(planner.order_in_force, conf, made.quarantine),
     )
     serving = server.FairnessServer(
         transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),

@@ -24,7 +24,7 @@ class EventKind(enum.Enum):
     SUBMITTED = 'submitted'
     """Nova took the request."""
 
-    HELD = 'held'
+    WAITED = 'waited'
     """It waited for one reason."""
 
     ROOM_MADE = 'room_made'
@@ -55,8 +55,8 @@ class EventKind(enum.Enum):
 _K = EventKind
 
 _OF_STATE = {
-    _S.HELD: _K.HELD,
-    _S.RESERVED: _K.HELD,
+    _S.WAITING: _K.WAITED,
+    _S.RESERVED: _K.WAITED,
     _S.SENDING: _K.DISPATCHED,
     _S.STARTING: _K.DISPATCHED,
     _S.ACTIVE: _K.ACTIVE,
@@ -66,7 +66,7 @@ _OF_STATE = {
     _S.FAILED: _K.FAILED,
 }
 _HAS_HOST = frozenset({_K.DISPATCHED, _K.ACTIVE})
-_WAITS = frozenset({_K.HELD, _K.ROOM_MADE})
+_WAITS = frozenset({_K.WAITED, _K.ROOM_MADE})
 _FINAL = frozenset({_K.ENDED, _K.CANCELLED, _K.EXPIRED, _K.FAILED})
 
 
@@ -105,7 +105,7 @@ def stage(
     :param hosts: where it was sent.
     """
     kind = _OF_STATE[state]
-    if kind is _K.HELD and why.reason is _R.ROOM_IS_MADE:
+    if kind is _K.WAITED and why.reason is _R.ROOM_IS_MADE:
         kind = _K.ROOM_MADE
     if kind in _FINAL:
         until = None
@@ -216,7 +216,7 @@ _LEAST_S = 60.0
 _UNKNOWN = 'for reasons that are not kept'
 
 _PURPOSES: Mapping[reason.Reason, str] = {
-    _R.NOT_PLANNED: 'for the service to look at it',
+    _R.NOT_PLANNED: 'for a cycle of the queue',
     _R.HELD_BY_OPERATOR: 'for an operator to end a hold',
     _R.HELD_BY_OWNER: 'for a member of its project to end a hold',
     _R.NO_HOST_MATCHES: 'for a host that matches',

@@ -16,7 +16,7 @@ from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
 from nova_fairness.model import wording
 
-_HELD = request_model.State.HELD
+_WAITING = request_model.State.WAITING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +153,7 @@ def facts(
         'preemptible': request.is_preemptible,
         'preemption_action': request.leaves_by and request.leaves_by.value,
         'servers': list(request.servers),
+        'server_names': list(request.names),
         'resources': dict(request.demand.amounts),
         'state': request.state.value,
         **_reason_facts(why, audience, request.project),
@@ -176,7 +177,7 @@ def summary(
     """
     read = reason.told(why, audience, request.project)
     told = []
-    if request.first is not None and request.state is _HELD:
+    if request.first is not None and request.state is _WAITING:
         told.append('An operator put it before all others of its kind.')
     if place:
         told += _uses(place.factors)

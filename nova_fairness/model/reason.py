@@ -74,7 +74,7 @@ class Reason(enum.Enum):
 
 
 _SENTENCES = {
-    Reason.NOT_PLANNED: 'it was not looked at yet',
+    Reason.NOT_PLANNED: 'the next cycle of the queue decides on it',
     Reason.HELD_BY_OPERATOR: (
         'an operator holds it ({subject}), and only an operator ends the hold'
     ),

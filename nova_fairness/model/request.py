@@ -25,7 +25,7 @@ LARGEST = 2**31 - 1
 class State(enum.Enum):
     """Where a request is on its way, in the order of that way."""
 
-    HELD = 'held'
+    WAITING = 'waiting'
     """It waits; nothing is kept for it."""
 
     RESERVED = 'reserved'
@@ -89,10 +89,10 @@ _GIVING_UP = {
 }
 
 STEPS: dict[State, dict[Event, State]] = {
-    State.HELD: {Event.RESERVE: State.RESERVED, **_GIVING_UP},
+    State.WAITING: {Event.RESERVE: State.RESERVED, **_GIVING_UP},
     State.RESERVED: {
         Event.SEND: State.SENDING,
-        Event.LOSE: State.HELD,
+        Event.LOSE: State.WAITING,
         **_GIVING_UP,
     },
     # What may have been sent cannot be taken back: it ends as Nova ends it.
@@ -120,7 +120,7 @@ _TABLE = transitions.TransitionTable('request', STEPS)
 FINAL = _TABLE.final
 """States that nothing leads out of."""
 
-UNSENT = frozenset({State.HELD, State.RESERVED})
+UNSENT = frozenset({State.WAITING, State.RESERVED})
 """States in which Nova knows nothing of the request yet."""
 
 
@@ -330,6 +330,8 @@ class Request:
         their band, the smallest is next; ``None`` if it is none of them.
     :ivar flavor: name of the flavor of its servers; '' if it is not known, or
         they have their room already.
+    :ivar names: that its servers had when Nova took it, in the order of
+        ``servers``; empty if they are not known.
     :ivar state: where it is on its way.
     :ivar version: number of writes to its row; a write names the version
         that it was decided on.
@@ -351,7 +353,8 @@ class Request:
     hold: Hold | None = None
     first: int | None = None
     flavor: str = ''
-    state: State = State.HELD
+    names: tuple[str, ...] = ()
+    state: State = State.WAITING
     version: int = 0
 
     @property

@@ -65,7 +65,7 @@ def of(
     :returns: the word, and words that follow on the name of a server.
     """
     sentence = reason.told(why, audience, request.project).sentence
-    if request.state is _S.HELD:
+    if request.state is _S.WAITING:
         return Word.WAITS, _waits(request, sentence, known, audience)
     if request.state in request_model.FINAL:
         return Word.ENDED, f'{request.state.value}: {sentence}'

@@ -361,7 +361,7 @@ GROUPS: Mapping[str, tuple[MetricDefinition, ...]] = {
         ),
         _counter(
             'queue_requests',
-            'Requests that came into a state by this process: ``held``,'
+            'Requests that came into a state by this process: ``waiting``,'
             ' ``starting`` (released to Nova), ``active``, ``ended``,'
             ' ``cancelled``, ``expired`` or ``failed``.',
             'state',

@@ -26,7 +26,7 @@ VERSION = '1.3'
 
 _S = request_model.State
 EVENTS: Mapping[request_model.State, str] = {
-    _S.HELD: 'held',
+    _S.WAITING: 'waiting',
     _S.STARTING: 'released',
     _S.ACTIVE: 'active',
     _S.ENDED: 'ended',

@@ -66,7 +66,7 @@ def passed(
 def _is_open(request: request_model.Request) -> bool:
     """Whether a request waits and has no way yet."""
     return request.demand.is_open and (
-        request.state is request_model.State.HELD
+        request.state is request_model.State.WAITING
     )
 
 

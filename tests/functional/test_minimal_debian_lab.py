@@ -76,7 +76,7 @@ def test_a_waiting_server_is_listed_and_starts_when_there_is_room(cloud):
     _, look, delete = minimal_debian.blocks(README, 'In an OpenStack cloud')[
         -1
     ]
-    assert re.search(r'\| held +\|', cloud.typed(look))
+    assert re.search(r'\| waiting +\|', cloud.typed(look))
     cloud.typed(delete)
     show = './tools/nova.sh run openstack server list --all-projects'
     assert processes.wait_until(

@@ -39,13 +39,15 @@ class InterventionState:
 Order = Callable[[InterventionState], None]
 
 _S = request_model.State
-_HELD = frozenset({_S.HELD})
+_WAITING = frozenset({_S.WAITING})
 _SENT = frozenset({_S.SENDING, _S.STARTING})
+_PUT_FIRST = 'put it first'
+_END_HOLD = 'end its hold (unhold), so that it starts in its turn'
 _WITHOUT = 'release it without room if Nova is to look for room itself'
 
 
 def check_unsent(
-    request: request_model.Request, states: Collection[_S] = _HELD
+    request: request_model.Request, states: Collection[_S] = _WAITING
 ) -> None:
     """See to it that a request is in a state in which it can be ordered.
 
@@ -85,7 +87,7 @@ def first(given: InterventionState) -> None:
     """Put a request behind those that were put first before, if any."""
     check_unsent(given.request)
     if given.request.first is None:
-        waiting = given.store.requests(_HELD)
+        waiting = given.store.requests(_WAITING)
         turns = [each.request.first or 0 for each in waiting]
         turn = max(turns, default=0) + 1
         given.store.put_first(given.request, turn, given.epoch)
@@ -201,15 +203,16 @@ def room(
         for other, each in waiting.items()
         if each.reserved is not None and other not in snapshot.promised
     }
+    instead = _PUT_FIRST if request.hold is None else _END_HOLD
     found = fitting.fit(_with_mates(snapshot, request, sent), request, kept)
     if found.why is not None:
         raise exception.NoRoom(
-            f'{refused}: {found.why.sentence}; put it first, or {_WITHOUT}'
+            f'{refused}: {found.why.sentence}; {instead}, or {_WITHOUT}'
         )
     if not found.hosts and request.demand.amounts:
         raise exception.NoRoom(
             f'{refused}: the room it needs is promised to other requests;'
-            f' put it first, or {_WITHOUT}'
+            f' {instead}, or {_WITHOUT}'
         )
     return found.hosts
 

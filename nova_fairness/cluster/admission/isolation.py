@@ -139,7 +139,7 @@ class Isolation:
         left = [
             each
             for each in snapshot.requests
-            if each.state is request_model.State.HELD
+            if each.state is request_model.State.WAITING
             and each.uuid not in known
         ]
         if not left:
@@ -249,7 +249,7 @@ def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
     """UUIDs of requests that wait, those of a group together, by project."""
     units: dict[tuple[str, str], list[str]] = {}
     for each in snapshot.requests:
-        if each.state is request_model.State.HELD:
+        if each.state is request_model.State.WAITING:
             own = each.group.uuid if each.group else each.uuid
             units.setdefault((each.project, own), []).append(each.uuid)
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -262,7 +262,7 @@ def _waiting(snapshot: Snapshot) -> list[str]:
     return [
         each.uuid
         for each in snapshot.requests
-        if each.state is request_model.State.HELD
+        if each.state is request_model.State.WAITING
     ]
 
 
@@ -271,7 +271,8 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
     left = tuple(
         each
         for each in snapshot.requests
-        if each.state is not request_model.State.HELD or each.uuid not in names
+        if each.state is not request_model.State.WAITING
+        or each.uuid not in names
     )
     if len(left) == len(snapshot.requests):
         return snapshot

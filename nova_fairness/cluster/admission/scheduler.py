@@ -374,7 +374,7 @@ def _fits(
 
 
 def _waits(request: request_model.Request) -> bool:
-    return request.state is request_model.State.HELD
+    return request.state is request_model.State.WAITING
 
 
 def _group(request: request_model.Request) -> tuple[object, ...] | None:

@@ -88,7 +88,7 @@ class SentRequests:
                 seen.append((record, there))
             elif request.state not in request_model.UNSENT or (
                 is_whole
-                and request.state is _S.HELD
+                and request.state is _S.WAITING
                 and not record.fault
                 and record.why.reason is not _UNREADABLE
             ):
@@ -148,7 +148,7 @@ class SentRequests:
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
-        is_held = record.request.state is _S.HELD
+        is_held = record.request.state is _S.WAITING
         there: list[nova_module.Server] = []
         for uuid in record.request.servers:
             if self._nova.is_gone(uuid):
@@ -233,7 +233,7 @@ def _is_decided(
 ) -> bool:
     """Whether Nova has decided on a build that waits."""
     return (
-        request.state is _S.HELD
+        request.state is _S.WAITING
         and request.origin is request_model.Origin.BUILD
         and any(each.is_settled for each in there)
     )

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import functools
 import itertools
 import math
 import statistics
@@ -49,6 +50,14 @@ class LastCycle:
     records: tuple[records.RequestRecord, ...]
     estimates: Mapping[str, cluster.Estimate]
     calibrated: cluster.EstimateQuality | None
+
+    @functools.cached_property
+    def _first(self) -> Mapping[str, int | None]:
+        return {each.request.uuid: each.request.first for each in self.records}
+
+    def is_of(self, request: request_model.Request) -> bool:
+        """Whether it is not over for a request: none put it first since."""
+        return self._first.get(request.uuid, request.first) == request.first
 
 
 class StartEstimates:

@@ -82,10 +82,12 @@ class TrialPlanner(NamedTuple):
 
     :ivar plan: the planner.
     :ivar order: that it goes by.
+    :ivar name: of the order.
     """
 
     plan: scheduler.Planner
     order: order_module.Order
+    name: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -246,7 +248,7 @@ class DryRuns:
         waiting = [
             each
             for each in before.snapshot.requests
-            if each.state is request_model.State.HELD
+            if each.state is request_model.State.WAITING
         ]
         begin_s, trials = self._monotonic(), (before, after)
         plans = [e.planner.plan(e.snapshot, now) for e in trials]

@@ -13,6 +13,7 @@ from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import border
 from nova_fairness.model import eviction
+from nova_fairness.model import history
 from nova_fairness.model import moments
 from nova_fairness.model import plans
 from nova_fairness.runtime import outages
@@ -106,7 +107,12 @@ def _waiting(service: service_module.Service) -> list[dict[str, Any]]:
         if place is not None:
             counts[record.request.project, place.why.reason.value] += 1
     return [
-        {'project_id': project, 'reason': why, 'count': count}
+        {
+            'project_id': project,
+            'reason': why,
+            'explanation': history.purpose(why),
+            'count': count,
+        }
         for (project, why), count in counts.most_common(MOST)
     ]
 

@@ -61,6 +61,10 @@ def _no_trial(*_: object) -> dry_run_module.TrialPlanner:
     raise exception.BadArgument('nothing can be tried here')
 
 
+def _no_order() -> tuple[str, str]:
+    return '', ''
+
+
 _MOST_RETURNS = 1000
 """Requests of one server that are read."""
 
@@ -83,6 +87,7 @@ class ClusterOperations(
     :param checks: what is wrong around the service.
     :param trial: makes a planner that nothing else uses, given the name and
         the numbers of an order, or nothing for the one that works now.
+    :param order: says name and description of the order that works now.
     """
 
     def __init__(
@@ -94,7 +99,9 @@ class ClusterOperations(
         planned: plan_controller.PlanController | None = None,
         checks: Callable[[], Sequence[str]] = tuple,
         trial: Callable[..., dry_run_module.TrialPlanner] = _no_trial,
+        order: Callable[[], tuple[str, str]] = _no_order,
     ) -> None:
+        self._order_in_force = order
         self._checks = checks
         self._trial = trial
         self._dry_runs = dry_run_module.DryRuns(
@@ -270,7 +277,9 @@ class ClusterOperations(
         told = overview_module.overview(
             self._service, self._store, hosts, self._checks()
         )
-        return {'status': told}
+        name, description = self._order_in_force()
+        ordered = {'order': name, 'order_description': description}
+        return {'status': {**told, **ordered}}
 
     def shares(
         self, project: str | None, marker: str | None, limit: int
@@ -384,8 +393,9 @@ class ClusterOperations(
         past: Sequence[replay.PastRequest],
     ) -> interface.Answer:
         """Compare the last cycle with another state or planner."""
+        working = self._trial()
         found = self._dry_runs.compare(
-            dry_run_module.QueueTrial(last.snapshot, self._trial()),
+            dry_run_module.QueueTrial(last.snapshot, working),
             dry_run_module.QueueTrial(snapshot, plan),
             last.at,
             past,
@@ -393,7 +403,12 @@ class ClusterOperations(
         told = dry_run_module.told(
             found, reader.project, reader.most, reader.audience
         )
-        return {'dry_run': {'seen_at': moments.answer(last.at), **told}}
+        begin = {
+            'seen_at': moments.answer(last.at),
+            'order': working.name,
+            'order_description': working.order.description,
+        }
+        return {'dry_run': {**begin, **told}}
 
     def preemptions(
         self,
@@ -788,7 +803,7 @@ def _told(
         ends_at = request.ends_at(record.changed_at)
     place = _place(request, last)
     estimate = last.estimates.get(request.uuid) if place else None
-    why = _why(record, place, left)
+    why = _why(record, place, left, last)
     known = standing.Known(
         place, estimate, left, moves.moving, moves.proposed.get(request.uuid)
     )
@@ -840,10 +855,17 @@ def _why(
     record: records.RequestRecord,
     place: cluster.Waiting | None,
     left: Sequence[eviction.Eviction],
+    last: start_estimates.LastCycle,
 ) -> reason.Why:
     """The reason of now; the reason in the store may be older."""
     request = record.request
-    if request.hold is not None and request.state is request_model.State.HELD:
+    waits = request.state is request_model.State.WAITING
+    if waits and not request.hold and not last.is_of(request):
+        return reason.why(reason.Reason.NOT_PLANNED)
+    if (
+        request.hold is not None
+        and request.state is request_model.State.WAITING
+    ):
         return request.hold.why
     if request.state is request_model.State.ACTIVE:
         for each in left:
@@ -857,14 +879,15 @@ def _place(
 ) -> cluster.Waiting | None:
     """Where a request stands; one that is held stands nowhere.
 
-    A plan from before the end of a hold says nothing of it.
+    A plan from before the end of a hold says nothing of it, nor does one from
+    before it was put first.
     """
-    if request.state is not request_model.State.HELD or request.hold:
+    if request.state is not request_model.State.WAITING or request.hold:
         return None
     place = last.plan.waiting.get(request.uuid)
     if place is not None and place.why.reason in reason.HOLDS:
         return None
-    return place
+    return place if last.is_of(request) else None
 
 
 def _holder(by_operator: bool) -> request_model.Holder:

@@ -84,19 +84,40 @@ def trial(
     :param parameters: numbers of that order, by name.
     :raises PluginError: if there is no such order, or it has no such numbers.
     """
-    orders = [conf.fairness_cluster.order, *_FALLBACK_ORDERS]
     if order is None:
-        order = _working('order', orders, set_aside)
+        order = _working_order(conf, set_aside)
         if order == conf.fairness_cluster.order:
             parameters = conf.fairness_cluster.order_parameters
     made = plugins.load_order(order, parameters)
     queued = _queue_plan(conf, made)
     if not conf.fairness_cluster.room_per_hour:
-        return dry_run.TrialPlanner(queued, made)
+        return dry_run.TrialPlanner(queued, made, order)
     victims = _victims(conf)
     works = _working('victims', list(victims), set_aside)
     queued = _with_preemption(conf, queued, victims[works])
-    return dry_run.TrialPlanner(queued, made)
+    return dry_run.TrialPlanner(queued, made, order)
+
+
+def order_in_force(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> tuple[str, str]:
+    """Name and description of the order that says who is next now.
+
+    :param set_aside: says which orders work now.
+    """
+    name = _working_order(conf, set_aside)
+    try:
+        return name, plugins.load_order(name).description
+    except exception.PluginError:
+        # It was there when the service started.
+        return name, ''
+
+
+def _working_order(
+    conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
+) -> str:
+    orders = [conf.fairness_cluster.order, *_FALLBACK_ORDERS]
+    return _working('order', orders, set_aside)
 
 
 def _working(

@@ -57,8 +57,8 @@ look like that for a moment when Nova's broker or database was away."""
 _ACTED_ON_AT_ONCE = 50
 """Servers of one cycle that are let run or start again."""
 
-_S, _HELD = eviction.EvictionState, request_model.State.HELD
-_ENDED_OR_HELD = request_model.FINAL | {_HELD}
+_S, _WAITING = eviction.EvictionState, request_model.State.WAITING
+_ENDED_OR_WAITING = request_model.FINAL | {_WAITING}
 _STAY = frozenset({_S.STAYS, _S.UNDOING})
 _BACK = _STAY | {_S.SPARED}
 
@@ -353,7 +353,7 @@ class PreemptionController:
             if record and _waits(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
-            elif record and record.request.state not in _ENDED_OR_HELD:
+            elif record and record.request.state not in _ENDED_OR_WAITING:
                 given.append((record.hosts, asked))
         self._rooms = rooms
         return self._adopted(reservations.orphans(self._lately, rooms), given)
@@ -432,7 +432,7 @@ class PreemptionController:
 
 def _waits(request: request_model.Request) -> bool:
     """Whether room is made for a request; for one that is held none is."""
-    return request.state is _HELD and request.hold is None
+    return request.state is _WAITING and request.hold is None
 
 
 def owed(times: Iterable[float], per_hour: int, now: float) -> int:

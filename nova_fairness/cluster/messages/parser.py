@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
@@ -16,6 +17,7 @@ from nova_fairness.cluster.messages import times as times_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
 from nova_fairness.model import eviction
+from nova_fairness.model import plain
 from nova_fairness.model import request
 
 MARK = 'fairness:preemptible'
@@ -24,6 +26,9 @@ say that a server is preemptible."""
 
 ACTION = 'fairness:preemption_action'
 """Name by which they say what is done to it first if it has to make room."""
+
+_LONGEST_NAME = 255
+"""Characters of a server's name in Nova."""
 
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
@@ -249,7 +254,7 @@ def _build(
     if len(set(servers)) < len(servers):
         raise exception.Unreadable('a build names a server twice')
     owners = {_owner(each) for each in specs}
-    builds = _servers(arguments) if preemptible.reads_servers else {}
+    builds = _known_servers(arguments, preemptible.reads_servers)
     parts = {
         (
             _group(each),
@@ -278,7 +283,33 @@ def _build(
         leaves_by=leaves_by,
         time_limit_s=may.time_limit_s,
         flavor=_flavor(specs[0]),
+        names=_names(builds.get(each, {}) for each in servers),
     )
+
+
+def _known_servers(
+    arguments: Mapping[str, Any], must: bool
+) -> dict[str, Mapping[str, Any]]:
+    """Fields of the servers that a build names, by UUID.
+
+    :param must: whether a request depends on them.
+    :raises Unreadable: if it does, and they are not of the form known.
+    """
+    try:
+        return _servers(arguments)
+    except exception.Unreadable:
+        if must:
+            raise
+        return {}
+
+
+def _names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Names of servers, by their fields; empty if none has one."""
+    found = tuple(
+        plain.line(str(each.get('display_name') or ''))[:_LONGEST_NAME]
+        for each in servers
+    )
+    return found if any(found) else ()
 
 
 def _servers(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -338,6 +369,7 @@ def _unshelve(
         leaves_by=leaves_by,
         time_limit_s=limit_s,
         flavor=flavor,
+        names=_names([server]),
     )
 
 

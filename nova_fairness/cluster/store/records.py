@@ -373,7 +373,7 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
 
     :raises Exception: if it cannot be read.
     """
-    servers, demand, group = _asked(row['wanted'])
+    servers, names, demand, group = _asked(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
         project=row['project'],
@@ -393,6 +393,7 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         hold=_hold(row),
         first=_turn(row['first_turn']),
         flavor=row['flavor'] or '',
+        names=names,
         state=request_model.State(row['state']),
         version=row['version'],
     )
@@ -449,10 +450,16 @@ def _why(token: str, subject: str, numbers: str) -> reason.Why:
 @functools.lru_cache(_ROWS)
 def _asked(
     written: str,
-) -> tuple[tuple[str, ...], request_model.Demand, request_model.Group | None]:
+) -> tuple[
+    tuple[str, ...],
+    tuple[str, ...],
+    request_model.Demand,
+    request_model.Group | None,
+]:
     wanted = json.loads(written)
     return (
         tuple(wanted['servers']),
+        tuple(map(str, wanted['names'])),
         _demand(wanted['demand']),
         _group(wanted['group']),
     )
@@ -463,6 +470,7 @@ def _wanted(request: request_model.Request) -> str:
     return json.dumps(
         {
             'servers': request.servers,
+            'names': request.names,
             'demand': _demanded(demand),
             'group': group and [group.uuid, group.rule.value, group.per_host],
         },

@@ -49,7 +49,8 @@ REQUESTS = sa.Table(
     sa.Column('asked_at', sa.Double, nullable=False),
     sa.Column('expires_at', sa.Double),
     sa.Column('origin', sa.String(64), nullable=False),
-    # JSON: servers, demand and group. Servers are looked for in SERVERS.
+    # JSON: servers, their names, demand and group. Servers are looked for in
+    # SERVERS.
     sa.Column('wanted', _TEXT, nullable=False),
     sa.Column('state', sa.String(16), nullable=False),
     sa.Column('version', sa.Integer, nullable=False),

@@ -69,7 +69,7 @@ class WaitTable:
                 _REQUESTS.c.uuid == uuid,
                 condition,
                 _REQUESTS.c.flavor.is_not(None),
-                _EVENTS.c.state == request_model.State.HELD.value,
+                _EVENTS.c.state == request_model.State.WAITING.value,
                 # A copy of what is still so is no wait that is over.
                 _EVENTS.c.stage < _REQUESTS.c.stage,
             )

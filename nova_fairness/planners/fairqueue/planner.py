@@ -131,7 +131,7 @@ def plan(
     held = [
         each
         for each in snapshot.requests
-        if each.state is request_model.State.HELD
+        if each.state is request_model.State.WAITING
     ]
     late = sorted(
         (each for each in held if _late(each, now)),

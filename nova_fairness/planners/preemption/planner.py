@@ -485,7 +485,7 @@ def _gained(
         each.uuid: each for each in after.requests if not each.is_preemptible
     }
     if not any(
-        each.state is request_model.State.HELD for each in normal.values()
+        each.state is request_model.State.WAITING for each in normal.values()
     ):
         return []
     thought = dataclasses.replace(

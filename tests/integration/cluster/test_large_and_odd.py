@@ -32,7 +32,7 @@ def test_a_thousand_servers_of_one_request_are_held_and_start_once_and_whole(
     other = cloud.ask(1, 1)
     assert cloud.wait([other]) == []
     record = cloud.store.request(asked.servers[0])
-    assert record.request.state is request.State.HELD
+    assert record.request.state is request.State.WAITING
     assert len(record.request.servers) == 1000
     assert cloud.store.cast(record.cast_uuid) is not None
     assert times_built(cloud, asked) == {0}

@@ -65,7 +65,7 @@ def test_all_that_waits_is_started_and_nothing_is_left_behind():
         cloud.until(lambda: is_told(cloud, full), 'they do not start')
         waiting = [cloud.ask(1, 2), cloud.ask(3, 1), cloud.ask(1, 99)]
         cloud.until(
-            lambda: states(cloud, waiting) == {request.State.HELD},
+            lambda: states(cloud, waiting) == {request.State.WAITING},
             'they do not wait',
         )
         # nova-api is switched back: what is new starts at once, or not.

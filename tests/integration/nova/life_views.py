@@ -74,7 +74,7 @@ _ORDERS = re.compile(r'(Unshelve|Start) it')
 """What an owner is not to do with a server that returns by itself."""
 
 _STATES = {
-    'held': {WAITS, WAITS_SHELVED},
+    'waiting': {WAITS, WAITS_SHELVED},
     'reserved': {STARTS},
     'sending': {STARTS},
     'starting': {STARTS},
@@ -85,7 +85,7 @@ _STATES = {
 """Kinds of what is said of a request in each of its states."""
 
 _EVENTS = {
-    'fairness.request.held': (WAITS, WAITS_SHELVED),
+    'fairness.request.waiting': (WAITS, WAITS_SHELVED),
     'fairness.request.released': (STARTS,),
     'fairness.request.active': (RUNS,),
     'fairness.request.ended': (ENDED,),

@@ -126,7 +126,7 @@ def test_a_request_waits_until_its_account_has_a_window(faculty):
     watching.eventually(lambda: faculty.limits('arts').get('opens_at'))
     other = faculty.boot('physics', 'other')
     cloud.await_status(other)
-    assert filling.told(cloud, [waits], 'state') == ['held']
+    assert filling.told(cloud, [waits], 'state') == ['waiting']
     faculty.limit('arts', windows=[OPEN])
     cloud.await_status(waits)
 
@@ -168,7 +168,7 @@ def test_a_lending_project_gets_its_room_back_before_borrowers(shared):
     filling.await_told(cloud, [owns, more], 'position', [1, 2])
     cloud.delete(borrowed[:1])
     cloud.await_status(owns)
-    assert filling.told(cloud, [more], 'state') == ['held']
+    assert filling.told(cloud, [more], 'state') == ['waiting']
     # Nobody asks for the rest of what is lent.
     cloud.delete(borrowed[1:2])
     cloud.await_status(more)

@@ -127,20 +127,20 @@ def test_a_group_of_more_servers_than_hosts_keeps_no_other_back(faculty):
     ]
     for each in members[1:HOSTS]:
         cloud.await_status(each)
-    filling.await_told(cloud, members[HOSTS:], 'state', ['held'])
+    filling.await_told(cloud, members[HOSTS:], 'state', ['waiting'])
     others = [faculty.boot('arts', f'other-{n}') for n in range(ALL - HOSTS)]
     for each in others:
         cloud.await_status(each)
     started = active(cloud, members)
     waits = [each for each in members if each not in started]
-    filling.await_told(cloud, waits, 'state', ['held'])
+    filling.await_told(cloud, waits, 'state', ['waiting'])
     at = {cloud.show(each)['OS-EXT-SRV-ATTR:host'] for each in started}
     assert len(at) == HOSTS
     # There is room beside who is no member; on these hosts members are.
     cloud.delete(others[:1])
     another = faculty.boot('arts', 'another')
     cloud.await_status(another)
-    filling.await_told(cloud, waits, 'state', ['held'])
+    filling.await_told(cloud, waits, 'state', ['waiting'])
     cloud.delete(started[:1])
     cloud.await_status(waits[0])
 
@@ -189,7 +189,7 @@ def test_operators_start_a_request_first_and_hold_another(full):
     refused = watching.typed(cloud, 'fairness', 'request', 'release', one)
     assert refused.returncode == 1
     assert 'the host that comes closest has 0 left' in refused.stderr
-    assert filling.told(cloud, [one], 'state') == ['held']
+    assert filling.told(cloud, [one], 'state') == ['waiting']
     assert cloud.show(one)['status'] == 'BUILD'
 
     operator('first', three)

@@ -24,7 +24,7 @@ HERE, AWAY = 'cmp2', 'cmp1'
 PATH = '/resource_providers'
 
 LIFE = [
-    'fairness.request.held',
+    'fairness.request.waiting',
     'fairness.request.released',
     'fairness.request.active',
     'fairness.server.chosen',
@@ -32,7 +32,7 @@ LIFE = [
     'fairness.server.acting',
     'fairness.server.asked',
     'fairness.server.gone',
-    'fairness.request.held',
+    'fairness.request.waiting',
     'fairness.request.released',
     'fairness.request.active',
     'fairness.server.returned',
@@ -183,7 +183,7 @@ class Line:
     def ask(self, user):
         uuid = self._boot(user, f'{user}-waits')
         self._waiting[uuid] = user
-        filling.await_told(self._cloud, [uuid], 'state', ['held'])
+        filling.await_told(self._cloud, [uuid], 'state', ['waiting'])
 
     def previewed(self, *words):
         """Users that come next, without and with a change."""

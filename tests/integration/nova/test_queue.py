@@ -33,7 +33,7 @@ def act_on(cloud, user, request, action):
 def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
     asked = filling.ask(cloud, 'waits', REQUESTS)
     filling.await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
-    filling.await_told(cloud, asked, 'state', ['held'] * REQUESTS)
+    filling.await_told(cloud, asked, 'state', ['waiting'] * REQUESTS)
     projects = {cloud.users[user].project for user in places.USERS}
     assert set(filling.told(cloud, asked, 'project_id')) == projects
     # Nova shows them, too, and no host has one.
@@ -63,13 +63,15 @@ def test_users_read_why_they_wait_and_cancel_it(cloud, full):
     shown = watching.openstack(
         cloud, 'fairness', 'request', 'show', mine, user='alice'
     )
-    assert shown['state'] == 'held'
+    assert shown['state'] == 'waiting'
     assert shown['reason'] == 'shared_part_taken'
     assert 'VCPU' in shown['explanation']
     listed = watching.openstack(
         cloud, 'fairness', 'request', 'list', user='alice'
     )
-    assert [each['ID'] for each in listed if each['State'] == 'held'] == [mine]
+    assert [each['ID'] for each in listed if each['State'] == 'waiting'] == [
+        mine
+    ]
     path = f'/fairness/requests/{other}'
     assert cloud.users['alice'].ask('GET', 'compute', path).status == 404
     assert act_on(cloud, 'alice', other, 'cancel').status == 404
@@ -167,7 +169,7 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     assert host_of(cloud, server) == 'cmp1'
     # The other's room is there again; whoever waits wants another host.
     watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
-    filling.await_told(cloud, [waits], 'state', ['held'])
+    filling.await_told(cloud, [waits], 'state', ['waiting'])
     cloud.delete([waits])
 
 
@@ -207,7 +209,7 @@ def test_a_shelved_server_waits_until_there_is_room_for_it(cloud, full):
         cloud.await_status(other)
         cloud.act(server, 'unshelve')
         watching.eventually(
-            lambda: waits_for(cloud, server).get('state') == 'held'
+            lambda: waits_for(cloud, server).get('state') == 'waiting'
         )
         assert cloud.show(server)['OS-EXT-SRV-ATTR:host'] is None
     finally:
@@ -229,7 +231,7 @@ def test_a_cold_migration_goes_on_while_others_wait(cloud, full):
         cloud.act(moved, 'migrate')
         cloud.await_status(moved, 'VERIFY_RESIZE')
         # It has room on both hosts until it is confirmed.
-        filling.await_told(cloud, [waits], 'state', ['held'])
+        filling.await_told(cloud, [waits], 'state', ['waiting'])
         cloud.act(moved, 'confirmResize')
         cloud.await_status(waits)
         cloud.await_status(moved)
@@ -272,7 +274,7 @@ def test_an_evacuation_goes_on_and_counts_on_both_hosts_until_it_is_over(
         assert force_down(cloud, 'cmp1', True)
         waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
         # A host that is down is none that matches.
-        filling.await_told(cloud, [waits], 'state', ['held'])
+        filling.await_told(cloud, [waits], 'state', ['waiting'])
         cloud.delete([gone])
         watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
         cloud.act(moved, 'evacuate', host='cmp2')
@@ -326,7 +328,7 @@ def test_servers_of_one_request_start_together(cloud, full):
         filling.await_told(cloud, [uuid], 'position', [1])
         cloud.delete(full[:1])
         watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
-        filling.await_told(cloud, [uuid], 'state', ['held'])
+        filling.await_told(cloud, [uuid], 'state', ['waiting'])
         assert states() == {'BUILD'}
         cloud.delete(full[1:2])
         watching.eventually(

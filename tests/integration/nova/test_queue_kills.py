@@ -197,7 +197,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
     left, struck = list(asked), False
     if victim not in PROGRAMS:
         # Nova itself loses what it is doing when it loses one of these.
-        watching.eventually(lambda: is_told(cloud, asked, {'held'}))
+        watching.eventually(lambda: is_told(cloud, asked, {'waiting'}))
         struck = dog.deaths[victim] > before or not cloud.runs(victim)
         if not struck:
             strike(cloud, orders, victim)
@@ -206,7 +206,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
         watching.eventually(
             lambda: takes(cloud, 'conductor', 'scheduler', *nodes)
         )
-        watching.eventually(lambda: is_told(cloud, asked, {'held'}))
+        watching.eventually(lambda: is_told(cloud, asked, {'waiting'}))
     if chance.random() < 0.3:
         delete(cloud, [left.pop()])
     running.extend(left)

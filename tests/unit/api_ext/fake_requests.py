@@ -35,12 +35,15 @@ def at_risk(uuid):
     }  # fmt: skip
 
 
+ORDER = {'order': 'fair_tree', 'order_description': 'By shares.'}
+
+
 def item(uuid, project, **more):
     return {
         'uuid': uuid, 'project_id': project, 'user_id': 'a' * 32,
         'origin': 'build', 'preemptible': False, 'preemption_action': None,
-        'servers': [uuid], 'resources': {'VCPU': 2},
-        'state': 'held', 'reason': 'no_room',
+        'servers': [uuid], 'server_names': [], 'resources': {'VCPU': 2},
+        'state': 'waiting', 'reason': 'no_room',
         'explanation': 'a server needs 2 VCPU', 'subject': 'VCPU',
         'numbers': {'asked': 2.0, 'free': 1.0}, 'position': 1,
         'summary': ['It is next.'], 'factors': {'project_use': 3.1},
@@ -61,7 +64,7 @@ def item(uuid, project, **more):
 def event(**more):
     return {
         'at': '2026-01-01T00:00:00+00:00',
-        'until': '2026-01-01T02:00:00+00:00', 'kind': 'held', 'server': None,
+        'until': '2026-01-01T02:00:00+00:00', 'kind': 'waited', 'server': None,
         'reason': 'behind_others', 'explanation': 'it is not its turn',
         'hosts': [], **more,
     }  # fmt: skip
@@ -188,7 +191,8 @@ def dry_run(operations, reader):
     ][:reader.most]  # fmt: skip
     return {
         'dry_run': {
-            'seen_at': '2026-01-01T00:00:00+00:00', 'requests_count': 2,
+            'seen_at': '2026-01-01T00:00:00+00:00', **ORDER,
+            'requests_count': 2,
             'starts_before_count': 1, 'starts_after_count': 1,
             'sooner_count': 1, 'later_count': 1,
             'not_named_count': 2 - len(found), 'requests': found,
@@ -307,7 +311,7 @@ class FakeOperations(requests.ClusterCalls):
 
     def _changed(self, uuid, **more):
         known = self._known(uuid)
-        if known['state'] != 'held':
+        if known['state'] != 'waiting':
             raise exception.IllegalStep(f'it is {known["state"]}')
         self.done.append((uuid, more))
         known.update(more)
@@ -316,7 +320,7 @@ class FakeOperations(requests.ClusterCalls):
     def _went(self, uuid, state, by_operator):
         self.done.append((uuid, state, by_operator))
         known = self._known(uuid)
-        if known['state'] != 'held':
+        if known['state'] != 'waiting':
             raise exception.IllegalStep(f'it is {known["state"]}')
         known.update(state=state, position=None)
         return {'request': known}
@@ -609,7 +613,12 @@ class FakeOperations(requests.ClusterCalls):
     def status(self):
         if self.error:
             raise self.error
-        waits = {'project_id': '1' * 32, 'reason': 'no_room', 'count': 2}
+        waits = {
+            'project_id': '1' * 32,
+            'reason': 'no_room',
+            'explanation': 'for room on a host',
+            'count': 2,
+        }
         share = {
             'account': '1' * 32,
             'normalised_share': 0.1,
@@ -623,6 +632,7 @@ class FakeOperations(requests.ClusterCalls):
                 'epoch': 7,
                 'leads_since': '2025-12-31T00:00:00+00:00',
                 'seen_at': '2026-01-01T00:00:00+00:00',
+                **ORDER,
                 'hosts_count': 2,
                 'waiting_count': 2,
                 'waiting': [waits],

@@ -159,7 +159,7 @@ def test_a_server_unknown_to_nova_is_not_there(located):
 def test_a_deleted_server_is_told_of_by_its_request(located):
     with_request(
         located, NOT_THERE, standing='ended', user_id=fake_cloud.ALICE,
-        status='ended: its server was deleted',
+        status='ended: its server was deleted', server_names=['web-1'],
     )  # fmt: skip
     found = ask(located, 'alice', NOT_THERE).json['instance']
     assert found['summary'] == (
@@ -167,6 +167,7 @@ def test_a_deleted_server_is_told_of_by_its_request(located):
         '(ended: its server was deleted).'
     )
     assert (found['standing'], found['request_id']) == ('ended', NOT_THERE)
+    assert found['name'] == 'web-1'
     assert located.client.calls == []
 
 

@@ -2,6 +2,7 @@
 
 """Texts that callers give and that cannot be written anywhere."""
 
+from collections.abc import Mapping
 import json
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from api_ext import faults
 from api_ext import routes
 from api_ext import validation
+from api_ext.schemas import patterns
 from tests.unit.api_ext import test_tokens
 
 HALVES = ('\ud800', 'a\udfffb', '\udc00\ud800')
@@ -68,3 +70,35 @@ def test_a_query_with_half_a_character_is_refused(cloud, query):
         if route.method == 'GET':
             told = cloud.ask('admin', 'GET', f'/fairness{url}?{query}')
             assert told.status_code in (400, 404), route.name
+
+
+def expressions(schema):
+    """All regular expressions of a schema."""
+    if isinstance(schema, list | tuple):
+        return {text for each in schema for text in expressions(each)}
+    if not isinstance(schema, Mapping):
+        return set()
+    here = schema.get('pattern')
+    inner = {text for each in schema.values() for text in expressions(each)}
+    return inner | ({here} if isinstance(here, str) else set())
+
+
+def test_no_message_shows_an_expression():
+    schemas = [each for r in routes.ROUTES for each in (r.body, r.query)]
+    assert expressions(schemas) | {*patterns.OF_URLS.values()} == {
+        *patterns.MEANINGS
+    }
+
+
+@pytest.mark.parametrize(
+    ('body', 'said'),
+    [
+        ({'ceiling': {'vcpu': 3}}, "ceiling: 'vcpu' is no resource class"),
+        ({'ceiling': {'VCPU': -3}}, 'ceiling.VCPU: -3 is less than the mini'),
+        ({}, 'body: expected at least one of time_limit, longest_wait'),
+    ],
+)
+def test_a_refusal_names_the_expected_value(cloud, body, said):
+    sent = json.dumps({'account': 'x', **body}).encode()
+    answer = cloud.ask('admin', 'PUT', '/fairness/limits', sent)
+    assert said in answer.json['badRequest']['message']

@@ -131,11 +131,46 @@ def test_a_deleted_server_is_shown_by_its_name(cloud):
     assert ask(cloud, servers.ShowServer, 'web-1')[1]['uuid'] == UUID
 
 
-def test_no_request_of_a_deleted_server_is_acted_on_by_its_name(cloud):
+def test_an_order_for_an_ended_request_is_refused_with_its_end(cloud):
     cloud.deleted = [('web-1', UUID)]
-    with pytest.raises(exceptions.CommandError, match="no server 'web-1'"):
+    said = {'conflictingRequest': {'message': 'It ended at 12:00 UTC.'}}
+    cloud.answers(f'/requests/{UUID}/action', said, 409, 'POST')
+    with pytest.raises(exceptions.CommandError, match='It ended at 12:00'):
         cloud.run(queue.CancelRequest, 'web-1')
-    assert cloud.asked == []
+
+
+def test_a_server_without_a_request_is_named(cloud):
+    said = {'itemNotFound': {'message': 'Request x could not be found.'}}
+    cloud.answers(f'/requests/{UUID}/action', said, 404, 'POST')
+    with pytest.raises(exceptions.CommandError, match=f'{UUID}: no request'):
+        cloud.run(queue.PutRequestFirst, UUID)
+
+
+@pytest.mark.parametrize(
+    ('command', 'field', 'said'),
+    [
+        (queue.UnholdRequest, 'held_by', 'it was not held'),
+        (queue.PutRequestBack, 'first', 'it was not put first'),
+    ],
+)
+def test_an_order_without_effect_says_so(cloud, caplog, command, field, said):
+    told = {'request': request(UUID, UUID, **{field: None})}
+    cloud.answers(f'/requests/{UUID}', told)
+    cloud.answers(f'/requests/{UUID}/action', told, method='POST')
+    assert ask(cloud, command, UUID)[0] == 0
+    assert f'{UUID}: {said}; nothing was changed' in caplog.text
+    caplog.clear()
+    told['request'][field] = 'operator'
+    cloud.answers(f'/requests/{UUID}', told)
+    assert ask(cloud, command, UUID)[0] == 0
+    assert caplog.text == ''
+
+
+def test_an_action_shows_names_that_only_the_request_knows(cloud):
+    told = request(UUID, UUID, server_names=['web-1'], state='cancelled')
+    cloud.answers(f'/requests/{UUID}/action', {'request': told}, method='POST')
+    _, out = cloud.run(queue.CancelRequest, UUID)
+    assert f'web-1 ({UUID})' in out
 
 
 def test_a_request_of_no_server_is_said_in_words(cloud):
@@ -157,15 +192,17 @@ def test_a_request_of_no_server_is_said_in_words(cloud):
 )
 def test_several_requests_are_acted_on(cloud, command, words, order):
     for uuid in (OLD, NEW):
-        told = request(uuid, uuid, state='held', explanation='it waits')
+        told = request(uuid, uuid, state='waiting', explanation='it waits')
         path = f'/requests/{uuid}/action'
         cloud.answers(path, {'request': told}, method='POST')
+        cloud.answers(f'/requests/{uuid}', {'request': told})
     code, told = ask(cloud, command, OLD, NEW, *words)
     assert (code, list(told)) == (0, [OLD, NEW])
-    assert told[NEW]['state'] == 'held'
-    assert [each.json() for each in cloud.asked] == [order] * 2
+    assert told[NEW]['state'] == 'waiting'
+    sent = [each.json() for each in cloud.asked if each.method == 'POST']
+    assert sent == [order] * 2
     _, out = cloud.run(command, OLD, NEW, *words)
-    assert 'held: it waits' in out
+    assert 'waiting: it waits' in out
 
 
 def test_one_of_several_that_fails_keeps_none_from_being_done(cloud, caplog):
@@ -241,8 +278,8 @@ def test_a_command_waits_until_a_request_is_there(
     cloud, monkeypatch, command, action, end
 ):
     monkeypatch.setattr(time, 'sleep', lambda _: None)
-    becoming(cloud, f'/requests/{UUID}', 'request', 'held', 'sending', end)
-    held = {'request': request(UUID, UUID, state='held')}
+    becoming(cloud, f'/requests/{UUID}', 'request', 'waiting', 'sending', end)
+    held = {'request': request(UUID, UUID, state='waiting')}
     cloud.answers(f'/requests/{UUID}/action', held, method='POST')
     assert ask(cloud, command, UUID, '--wait')[1]['state'] == end
     asked = [each.method for each in cloud.asked]

@@ -35,7 +35,7 @@ def fairness(cloud):
     return connected(cloud)
 
 
-def request(uuid=UUID, state='held', **more):
+def request(uuid=UUID, state='waiting', **more):
     return {'uuid': uuid, 'state': state, 'explanation': 'why', **more}
 
 
@@ -43,7 +43,7 @@ def test_it_is_a_service_of_a_connection(cloud, fairness):
     assert isinstance(fairness, sdk.FairnessProxy)
     cloud.answers(f'/requests/{UUID}', {'request': request(odd=[1])})
     found = fairness.get_request(UUID)
-    assert (found.id, found.state, found.odd) == (UUID, 'held', [1])
+    assert (found.id, found.state, found.odd) == (UUID, 'waiting', [1])
     assert cloud.asked[-1].headers['X-Auth-Token'] == 'secret'
 
 
@@ -105,13 +105,13 @@ def test_a_request_is_acted_on(cloud, fairness, method, more, order):
     assert getattr(fairness, method)(UUID, **more).id == UUID
     assert cloud.asked[-1].json() == order
     whole = sdk.RequestResource.existing(**request())
-    assert getattr(fairness, method)(whole, **more).state == 'held'
+    assert getattr(fairness, method)(whole, **more).state == 'waiting'
 
 
 def test_the_history_of_a_request_is_read(cloud, fairness):
-    whole = {**request(), 'events': [{'kind': 'held'}]}
+    whole = {**request(), 'events': [{'kind': 'waited'}]}
     cloud.answers(f'/requests/{UUID}', {'request': whole})
-    assert fairness.request_events(UUID) == [{'kind': 'held'}]
+    assert fairness.request_events(UUID) == [{'kind': 'waited'}]
     assert cloud.asked[-1].qs == {'events': ['true']}
     cloud.answers(f'/requests/{UUID}', {'request': request()})
     assert fairness.request_events(UUID) == []
@@ -230,13 +230,15 @@ def states(cloud, path, noun, *found):
 
 
 def test_a_wait_ends_when_the_request_runs(cloud, fairness):
-    states(cloud, f'/requests/{UUID}', 'request', 'held', 'sending', 'active')
+    states(
+        cloud, f'/requests/{UUID}', 'request', 'waiting', 'sending', 'active'
+    )
     found = fairness.wait_for_request(UUID, interval=0.01)
     assert (found.state, len(cloud.asked)) == ('active', 3)
 
 
 def test_a_wait_for_a_state_that_never_comes_ends(cloud, fairness):
-    states(cloud, f'/requests/{UUID}', 'request', 'held', 'failed')
+    states(cloud, f'/requests/{UUID}', 'request', 'waiting', 'failed')
     with pytest.raises(exceptions.ResourceFailure, match='is failed: why'):
         fairness.wait_for_request(UUID, interval=0.01)
     states(cloud, f'/requests/{UUID}', 'request', 'cancelled')
@@ -248,6 +250,6 @@ def test_a_wait_for_a_state_that_never_comes_ends(cloud, fairness):
 
 
 def test_a_wait_takes_no_longer_than_it_may(cloud, fairness):
-    states(cloud, f'/requests/{UUID}', 'request', 'held')
+    states(cloud, f'/requests/{UUID}', 'request', 'waiting')
     with pytest.raises(exceptions.ResourceTimeout, match='not active in'):
         fairness.wait_for_request(UUID, wait=0.05, interval=0.01)

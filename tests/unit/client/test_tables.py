@@ -22,7 +22,7 @@ REQUEST = {
     'servers': [UUID],
     'project_id': RED,
     'user_id': BOB,
-    'state': 'held',
+    'state': 'waiting',
     'position': None,
     'ends_at': None,
     'preemptible': False,
@@ -52,7 +52,7 @@ def rows(out):
 def test_requests_are_listed_with_names_beside_ids(cloud):
     cloud.answers('/requests', {'requests': [REQUEST]})
     _, short = cloud.run(queue.ListRequest)
-    assert '| web-1  | red     | held  | it waits |' in short
+    assert '| web-1  | red     | waiting | it waits |' in short
     _, out = cloud.run(queue.ListRequest, '--long')
     titles, shown = rows(out)
     cells = dict(zip(titles, shown, strict=True))
@@ -164,7 +164,7 @@ EVENTS = [
         'server': None, 'reason': None, 'explanation': None, 'hosts': [],
     },
     {
-        'at': '2026-01-05T14:00:03+00:00', 'kind': 'held',
+        'at': '2026-01-05T14:00:03+00:00', 'kind': 'waited',
         'until': '2026-01-05T16:10:03+00:00', 'server': None,
         'reason': 'no_room', 'explanation': 'there is no room', 'hosts': [],
     },
@@ -184,7 +184,7 @@ def test_the_history_of_a_request_has_a_line_for_each_event(cloud):
     gap = ' ' * len('  2026-01-05T16:10:03+00:00')
     first, second, third, last = out.splitlines()[1:]
     assert first == f'2026-01-05T14:00:00+00:00{gap}  submitted'
-    assert second.endswith('T16:10:03+00:00  held       there is no room')
+    assert second.endswith('T16:10:03+00:00  waited     there is no room')
     assert third.endswith(f'{gap}  migrated   server {UUID}: hosts: h1, h2')
     assert last == ''
     _, out = cloud.run(queue.ShowRequest, UUID, '--events', '-f', 'json')

@@ -83,7 +83,7 @@ def test_a_thousand_servers_are_cleaned_up_with_a_call_each(world, how):
     servers = ends.posted_together(world, 'r1', MANY, 99, hints=hints)
     process = world.process()
     process.cycle()
-    assert world.state(servers[0]) is S.HELD
+    assert world.state(servers[0]) is S.WAITING
     if how == 'cancel':
         world.cloud.asked.clear()
         process.cancel(servers[0], WHY)
@@ -98,7 +98,7 @@ def test_a_thousand_servers_are_cleaned_up_with_a_call_each(world, how):
             # Another project's request comes in the midst of it.
             other = world.post('other', 4, 'another-project')
         else:
-            assert world.state(other) is not S.HELD
+            assert world.state(other) is not S.WAITING
     assert total['DELETE /servers'] == MANY
     assert total['GET /servers'] < 100
     assert sum(total.values()) < MANY + 400
@@ -166,7 +166,7 @@ def test_many_requests_deleted_while_waiting_delay_no_other(world, slowly):
     assert world.state(other) is S.STARTING
     for _ in range(60):
         calls(world, process)
-    assert S.HELD not in {world.state(each) for each in servers}
+    assert S.WAITING not in {world.state(each) for each in servers}
 
 
 def test_a_large_request_that_is_deleted_while_it_waits_ends(world):
@@ -177,7 +177,7 @@ def test_a_large_request_that_is_deleted_while_it_waits_ends(world):
         world.cloud.remove(server)
     for _ in range(7):
         calls(world, process)
-    assert world.state(servers[0]) is not S.HELD
+    assert world.state(servers[0]) is not S.WAITING
 
 
 def test_many_requests_left_to_nova_delay_no_other(large, slowly):
@@ -254,7 +254,7 @@ def test_many_requests_that_expire_at_once_delay_no_other(world, slowly):
     for _ in range(3):
         calls(world, process)
         states = [world.state(each) for each in servers]
-        waits.append(states.count(S.HELD))
+        waits.append(states.count(S.WAITING))
     assert waits == [10, 0, 0]
     assert world.state(other) is S.STARTING
 

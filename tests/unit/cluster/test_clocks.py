@@ -214,7 +214,7 @@ def test_a_wrong_clock_ends_no_request_and_no_server(world, by_s, wrong):
     assert world.store.used() == charged
     world.now -= by_s
     cycles(world, process, 2)
-    assert (world.state(waits), world.state(runs)) == (S.HELD, S.ACTIVE)
+    assert (world.state(waits), world.state(runs)) == (S.WAITING, S.ACTIVE)
     assert waits in world.cloud.servers
     assert world.store.leaves.found(frozenset(eviction.EvictionState)) == {}
     assert abs(world.store.used().at - world.now) < 120
@@ -240,7 +240,7 @@ def test_a_service_that_starts_with_a_wrong_clock_ends_nothing(world, apart_s):
     world.database_time += 31
     assert other.cycle()
     assert other.clocks.fault
-    assert world.state(waits) is S.HELD
+    assert world.state(waits) is S.WAITING
     assert abs(world.store.used().at - world.database_time) < 120
 
 

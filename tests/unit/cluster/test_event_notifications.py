@@ -45,7 +45,7 @@ def test_the_way_of_a_request_is_counted_and_told(world, process, watch, told):
     process.cycle()
     world.cloud.remove(server)
     process.cycle()
-    assert events(told) == ['held', 'released', 'active', 'ended']
+    assert events(told) == ['waiting', 'released', 'active', 'ended']
     assert {each.payload['uuid'] for each in told} == {server}
     seen = watch.queue()
     assert seen.entered['active'] == seen.entered['starting'] == 1
@@ -73,7 +73,7 @@ def test_a_request_that_waits_again_is_told_once(world, process, watch, told):
     world.cloud.broken['POST /allocations'] = 409
     process.cycle()
     process.cycle()
-    assert events(told) == ['held']
+    assert events(told) == ['waiting']
 
 
 def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
@@ -85,7 +85,7 @@ def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
     process.order(server, hold)
     process.order(server, interventions.unhold(request.Holder.OPERATOR))
     process.cycle()
-    assert events(told) == ['held'] * 3
+    assert events(told) == ['waiting'] * 3
     assert [each.payload['held_by'] for each in told] == [
         None,
         'operator',
@@ -95,7 +95,7 @@ def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
         'held_by_operator',
         'not_planned',
     ]
-    assert watch.queue().entered['held'] == 1
+    assert watch.queue().entered['waiting'] == 1
 
 
 def test_a_request_in_doubt_is_counted(world, process, watch):
@@ -141,7 +141,7 @@ def test_a_change_that_was_refused_is_not_told(world, process, watch, told):
             asked, test_service.request.Event.CANCEL, 99,
             world.store.request(server).why, 5.0,
         )  # fmt: skip
-    assert events(told) == ['held']
+    assert events(told) == ['waiting']
 
 
 def test_the_way_of_a_server_that_leaves_is_counted_and_told(

@@ -132,7 +132,7 @@ def test_a_request_with_an_unreadable_row_is_told_so(world):
     write(world, update.values(wanted='['))
     process.cycle()
     assert world.reason(bad) is R.QUARANTINED
-    assert world.state(bad) is S.HELD
+    assert world.state(bad) is S.WAITING
     write(world, update.values(wanted=before))
     process.cycle()
     assert world.reason(bad) is R.TOO_LARGE

@@ -39,7 +39,7 @@ def waits(world, tmp_path):
     world.cloud.build('full', 'h1', NEED)
     server, process = world.post('r1'), world.process()
     process.cycle()
-    assert world.state(server) is S.HELD
+    assert world.state(server) is S.WAITING
     backup = Backup(world, tmp_path / 'backup.sqlite')
     world.cloud.remove('full')
     process.cycle()

@@ -327,7 +327,7 @@ def test_a_request_without_room_waits_and_starts_when_there_is_some(world):
     # The first builds and has claimed nothing yet: its room counts as taken.
     process.cycle()
     assert len(world.conductor.sent) == 1
-    assert world.state(second) is S.HELD
+    assert world.state(second) is S.WAITING
     assert world.reason(second) is R.SHARED_PART_TAKEN
     world.cloud.build(first, 'h1', NEED)
     process.cycle()
@@ -352,7 +352,7 @@ def test_between_whole_cycles_sent_requests_are_followed(world, monkeypatch):
     process.cycle()
     assert world.state(first) is S.ENDED
     assert world.state(second) is S.STARTING
-    assert world.state(third) is S.HELD
+    assert world.state(third) is S.WAITING
 
 
 def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
@@ -364,7 +364,7 @@ def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
     process.cycle()
     world.cloud.remove(second)
     process.cycle()
-    assert world.state(second) is S.HELD
+    assert world.state(second) is S.WAITING
     world.now += 60
     process.cycle()
     process.cycle()
@@ -427,7 +427,7 @@ class TestInDoubt:
         assert world.conductor.sent == sent
         world.tick += 2
         process.cycle()
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
         process.cycle()
         assert world.conductor.sent == [*sent, 'cast-r1']
         assert world.state(server) is S.STARTING
@@ -583,7 +583,10 @@ def test_room_that_is_lost_in_between_is_waited_for(world):
     world.cloud.broken['POST /allocations'] = 409
     process = world.process()
     process.cycle()
-    assert (world.state(server), world.reason(server)) == (S.HELD, R.ROOM_LOST)
+    assert (world.state(server), world.reason(server)) == (
+        S.WAITING,
+        R.ROOM_LOST,
+    )
     world.cloud.broken.clear()
     process.cycle()
     assert world.conductor.sent == ['cast-r1']
@@ -602,7 +605,7 @@ class TestAHostVanishes:
         process = world.process()
         process.cycle()
         for server in (small, large):
-            assert world.state(server) is S.HELD
+            assert world.state(server) is S.WAITING
             assert world.reason(server) is R.NO_HOST_MATCHES
         world.cloud.add_host('h3', 1)
         process.cycle()
@@ -620,7 +623,7 @@ class TestAHostVanishes:
 
         monkeypatch.setattr(placement_module.Placement, 'keep', late)
         process.cycle()
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
         assert world.reason(server) is R.ROOM_LOST
         assert (world.cloud.holds(), world.conductor.sent) == ([], [])
         world.cloud.add_host('h2', 4)
@@ -669,7 +672,7 @@ def test_a_broker_that_is_away_loses_nothing(world):
     world.conductor.away = True
     with pytest.raises(exception.BrokerAway):
         process.cycle()
-    assert world.state(server) is S.HELD
+    assert world.state(server) is S.WAITING
     assert world.cloud.holds() == []
     world.conductor.away = False
     process.cycle()
@@ -726,7 +729,7 @@ def test_a_waiting_server_deleted_by_its_user_leaves_nothing_behind(world):
     world.post('r0')
     server, process = world.post('r1', vcpu=99), world.process()
     process.cycle()
-    assert world.state(server) is S.HELD
+    assert world.state(server) is S.WAITING
     world.cloud.remove(server)
     process.cycle()
     # Nova cleans up what it finds deleted when it gets the message, and
@@ -1201,7 +1204,7 @@ def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
     world.cloud.providers[root]['inventories']['VCPU']['max_unit'] = 1
     process = world.process()
     process.cycle()
-    assert world.state(servers[0]) is S.HELD
+    assert world.state(servers[0]) is S.WAITING
     assert world.state(other) is S.STARTING
     assert world.cloud.holds() == []
     world.cloud.build(other, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})

@@ -178,7 +178,7 @@ def test_budgets_are_not_opened_by_a_ledger_that_fails(world, monkeypatch):
     monkeypatch.setattr(process.charging, 'charge', fails)
     server = world.post('r1', 1, 'rich')
     assert victim_starts(world, process)
-    assert world.state(server) is S.HELD
+    assert world.state(server) is S.WAITING
     assert world.reason(server) is R.QUARANTINED
     monkeypatch.undo()
     process.cycle()
@@ -263,7 +263,7 @@ def test_limits_that_fail_let_no_request_start_without_them(
     assert world.store.request(server) is None
     monkeypatch.undo()
     process.cycle()
-    assert world.state(server) in (S.HELD, S.STARTING)
+    assert world.state(server) in (S.WAITING, S.STARTING)
 
 
 def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):

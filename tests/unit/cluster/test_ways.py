@@ -107,7 +107,10 @@ def test_a_resource_that_may_come_back_is_waited_for(world):
     server = post(world, 'r1', {'resources:CUSTOM_GPU': '1'})
     world.now += 1800.0
     process.cycle()
-    assert (world.state(server), world.reason(server)) == (S.HELD, R.TOO_LARGE)
+    assert (world.state(server), world.reason(server)) == (
+        S.WAITING,
+        R.TOO_LARGE,
+    )
     world.cloud.providers[fake_cloud.name_uuid('h1-0')] = gone
     process.cycle()
     assert world.state(server) is S.STARTING

@@ -15,7 +15,7 @@ BEHIND = reason.why(R.BEHIND_OTHERS, before=3)
 
 
 def waits(why, at, until):
-    return history.stage(S.HELD, why, at, until)
+    return history.stage(S.WAITING, why, at, until)
 
 
 def told(events, now=0.0):
@@ -39,7 +39,7 @@ def test_a_request_that_room_is_made_for_has_its_own_kind():
 def test_hosts_are_known_of_requests_that_were_sent():
     hosts = ['h1', 'h2']
     sent = history.stage(S.STARTING, SENT, 1.0, 2.0, hosts)
-    again = history.stage(S.HELD, GPU, 3.0, None, hosts)
+    again = history.stage(S.WAITING, GPU, 3.0, None, hosts)
     assert (sent.hosts, again.hosts) == (('h1', 'h2'), ())
 
 

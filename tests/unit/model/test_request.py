@@ -12,7 +12,7 @@ S, E = request.State, request.Event
 
 
 def walk(*events):
-    state = S.HELD
+    state = S.WAITING
     for event in events:
         state = request.after(state, event)
     return state
@@ -22,13 +22,13 @@ def walk(*events):
     ('events', 'expected'),
     [
         ((E.RESERVE,), S.RESERVED),
-        ((E.RESERVE, E.LOSE), S.HELD),
+        ((E.RESERVE, E.LOSE), S.WAITING),
         ((E.RESERVE, E.SEND, E.RETURN), S.RESERVED),
         ((E.RESERVE, E.SEND, E.SENT, E.START), S.ACTIVE),
         ((E.RESERVE, E.SEND, E.SENT, E.START, E.END), S.ENDED),
         ((E.RESERVE, E.SEND, E.SENT, E.FAIL), S.FAILED),
         ((E.RESERVE, E.SEND, E.SENT, E.END), S.ENDED),
-        ((E.RESERVE, E.SEND, E.SENT, E.RETURN, E.LOSE), S.HELD),
+        ((E.RESERVE, E.SEND, E.SENT, E.RETURN, E.LOSE), S.WAITING),
         ((E.CANCEL,), S.CANCELLED),
         ((E.RESERVE, E.EXPIRE), S.EXPIRED),
         ((E.FAIL,), S.FAILED),

@@ -38,13 +38,15 @@ def said(asked, why=WAITS, **known):
 )  # fmt: skip
 def test_positions_are_ordinals(position, text):
     place = cluster.Waiting(position, WAITS)
-    assert said(ASKED, place=place).startswith(f'waits: {text}, it was not')
+    assert said(ASKED, place=place).startswith(
+        f'waits: {text}, the next cycle'
+    )
 
 
 def test_an_estimated_start_is_told():
     estimate = cluster.Estimate(5400.0, 9000.0)
     assert said(ASKED, estimate=estimate) == (
-        'waits: it was not looked at yet;'
+        'waits: the next cycle of the queue decides on it;'
         ' it starts at about 1970-01-01 01:30 UTC'
     )
 

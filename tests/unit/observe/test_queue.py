@@ -25,7 +25,7 @@ SEEN = queue_model.Queue(
     failures={'request': 2},
     quarantined={'request': 1},
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
-    oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
+    oldest_at=900.0, doubtful=1, entered={'waiting': 5}, waited_s=7.5,
     left={'gone': 2}, warned={'safe': 1}, cycles=9, cycles_failed=2,
     calibrated=cluster.EstimateQuality(40, 0.5, 0.9, 1.5, -60.0),
     preempted=queue_model.PreemptionOutcomes(
@@ -74,7 +74,7 @@ def test_the_page_names_every_event_and_every_field():
 
 def test_the_page_names_every_metric():
     collector = queue.QueueCollector(
-        lambda: SEEN, lambda: ({'held': 1}, True), lambda: BORDER
+        lambda: SEEN, lambda: ({'waiting': 1}, True), lambda: BORDER
     )
     names = [
         each.name + ('_total' if each.type == 'counter' else '')

@@ -202,7 +202,7 @@ def test_errors_keep_their_class(asked):
         {'project': ''},
         {'preemptible': 'true'},
         {'colour': 'red'},
-        {'filters': 'held'},
+        {'filters': 'waiting'},
         {'filters': {}},
         {'filters': {'colour': 'red'}},
         {'filters': {'state': 'lost'}},

@@ -111,7 +111,7 @@ def test_an_unusable_value_sets_its_own_account_aside(world, own):
         world.now += 5
         again.cycle()
     assert world.state(victim) is request.State.STARTING
-    assert world.state(evil) is request.State.HELD
+    assert world.state(evil) is request.State.WAITING
     assert world.reason(evil) is reason.Reason.ACCOUNT_SET_ASIDE
     accounts = process.accounts
     assert list(accounts.set_aside) == ['evil/u']

@@ -48,11 +48,11 @@ class TestRelease:
         process.cycle()
         with pytest.raises(exception.NoRoom, match='has 0 left'):
             ask.release(server)
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
         assert world.conductor.sent == []
         assert world.cloud.holds() == []
         process.cycle()
-        assert ask.request(server)['request']['state'] == 'held'
+        assert ask.request(server)['request']['state'] == 'waiting'
 
     def test_a_request_that_fits_no_host_is_not_released(
         self, world, process, ask
@@ -61,7 +61,7 @@ class TestRelease:
         process.cycle()
         with pytest.raises(exception.NoRoom, match='when it is empty'):
             ask.release(server)
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
 
     def test_without_room_nova_looks_itself(self, world, process, ask):
         server = world.post('r1', vcpu=99)
@@ -91,9 +91,19 @@ class TestRelease:
         _, small = large_and_small(world, process)
         with pytest.raises(exception.NoRoom, match='promised to other'):
             ask.release(small)
-        assert world.state(small) is S.HELD
+        assert world.state(small) is S.WAITING
         told = ask.release(small, without_room=True)['request']
         assert told['state'] == 'starting'
+
+    def test_a_refused_release_of_a_held_request_names_the_hold(
+        self, world, process, ask
+    ):
+        run_server(world)
+        server = world.post('r1')
+        process.cycle()
+        ask.hold(server, by_operator=True)
+        with pytest.raises(exception.NoRoom, match=r'end its hold \(unhold\)'):
+            ask.release(server)
 
     def test_room_that_goes_while_it_is_kept_leaves_the_request_waiting(
         self, world, process, ask
@@ -105,7 +115,7 @@ class TestRelease:
         world.cloud.broken['POST /allocations'] = 409
         with pytest.raises(exception.NoRoom, match='took its room'):
             ask.release(server)
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
         assert world.cloud.holds() == []
 
     @pytest.mark.parametrize('state', ['starting', 'active', 'ended'])
@@ -146,6 +156,20 @@ class TestFirst:
         process.cycle()
         assert place(ask, servers[2]) == 3
 
+    def test_the_place_of_one_that_was_put_first_is_told_after_the_cycle(
+        self, world, process, ask
+    ):
+        run_server(world)
+        servers = sorted(world.post(f'r{n}') for n in range(3))
+        process.cycle()
+        for act, turn in ((ask.first, 1), (ask.unfirst, 3)):
+            told = act(servers[2])['request']
+            assert told['position'] is None
+            assert told['reason'] == 'not_planned'
+            assert 'next cycle of the queue' in told['status']
+            process.cycle()
+            assert place(ask, servers[2]) == turn
+
     def test_several_are_first_in_the_order_of_the_commands(
         self, world, process, ask
     ):
@@ -165,7 +189,7 @@ class TestFirst:
         end_server(world)
         process.cycle()
         assert world.state(servers[2]) is S.STARTING
-        assert [world.state(each) for each in servers[:2]] == [S.HELD] * 2
+        assert [world.state(each) for each in servers[:2]] == [S.WAITING] * 2
 
 
 class TestHold:
@@ -185,7 +209,7 @@ class TestHold:
         assert words in told['explanation']
         end_server(world)
         process.cycle()
-        assert world.state(server) is S.HELD
+        assert world.state(server) is S.WAITING
         assert world.reason(server) is R.HELD_BY_OPERATOR
         told = ask.unhold(server, True)['request']
         assert (told['held_by'], told['reason']) == (None, 'not_planned')
@@ -242,13 +266,13 @@ class TestHold:
         world.now += 5000.0
         one.cycle()
         assert world.state(mine) is S.EXPIRED
-        assert world.state(theirs) is S.HELD
+        assert world.state(theirs) is S.WAITING
         before = world.store.request(theirs).request.expires_at
         ask.unhold(theirs, True)
         after = world.store.request(theirs).request.expires_at
         assert after == before + 5000.0
         one.cycle()
-        assert world.state(theirs) is S.HELD
+        assert world.state(theirs) is S.WAITING
 
     def test_a_held_request_keeps_nothing_for_itself(
         self, world, process, ask
@@ -301,11 +325,11 @@ def large_and_small(world, process):
     first, second = sorted(('r1', 'r2'), key=fake_cloud.name_uuid)
     large, small = world.post(first, 4), world.post(second, 2)
     process.cycle()
-    assert world.state(small) is S.HELD
+    assert world.state(small) is S.WAITING
     return large, small
 
 
-def grouped(name, state=S.HELD, hosts=()):
+def grouped(name, state=S.WAITING, hosts=()):
     group = request.Group('g', request.Rule.APART)
     demand = request.Demand((('MEMORY_MB', 100), ('VCPU', 1)))
     asked = request.Request(

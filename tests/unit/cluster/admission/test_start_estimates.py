@@ -55,7 +55,7 @@ def stored(state, at):
     return records.RequestRecord(changed, 'c', why, at)
 
 
-HELD = stored(S.HELD, 0.0)
+HELD = stored(S.WAITING, 0.0)
 
 
 class Pauses:

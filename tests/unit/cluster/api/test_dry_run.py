@@ -30,7 +30,8 @@ def trial(order='fair_tree', parameters=None):
 
 
 def tried_with(plan, order=None):
-    return dry_run.TrialPlanner(plan, order or order_module.OldestFirst())
+    made = order or order_module.OldestFirst()
+    return dry_run.TrialPlanner(plan, made, 'fifo')
 
 
 @pytest.fixture

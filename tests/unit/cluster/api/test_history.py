@@ -38,7 +38,7 @@ def kinds(ask, uuid):
 
 
 def test_a_request_that_runs_was_submitted_held_sent_and_started(ask, spot):
-    assert kinds(ask, spot) == ['submitted', 'held', 'dispatched', 'active']
+    assert kinds(ask, spot) == ['submitted', 'waited', 'dispatched', 'active']
     told = events(ask, spot)
     assert told[-1]['until'] is None
     assert [each['until'] for each in told[1:3]] == [
@@ -81,7 +81,9 @@ def test_a_server_that_returns_has_the_history_of_both_of_its_requests(
     process.cycle()
     assert ask.request(spot)['request']['uuid'] != spot
     told = collections.Counter(kinds(ask, spot))
-    assert told == collections.Counter([*before, 'submitted', 'held', 'held'])
+    assert told == collections.Counter(
+        [*before, 'submitted', 'waited', 'waited']
+    )
     times = [each['at'] for each in events(ask, spot)]
     assert times == sorted(times)
 
@@ -127,7 +129,7 @@ def test_waits_are_those_of_the_last_seven_days(world, process, ask, spot):
     assert first['p50'] == first['p95'] >= 0.0
     assert first['explanation'] is None
     [by_reason] = told(waits.WaitKey.REASON)['waits']
-    assert by_reason['explanation'] == 'for the service to look at it'
+    assert by_reason['explanation'] == 'for a cycle of the queue'
     go(world, process, 8 * 86400, 8 * 86400)
     assert told(waits.WaitKey.FLAVOR) == {'waits': [], 'more': False}
     assert told(waits.WaitKey.FLAVOR, 0.0)['waits'] == [first]

@@ -42,9 +42,13 @@ def test_the_leader_and_waiting_requests_are_shown(world, process, ask):
     assert (told['leader'], told['epoch']) == ('ctl1', 1)
     assert told['hosts_count'] == 1
     assert told['waiting_count'] == 4
+    too_large = {
+        'reason': 'too_large',
+        'explanation': 'for a host that is large enough',
+    }
     assert told['waiting'] == [
-        {'project_id': 'the-project', 'reason': 'too_large', 'count': 3},
-        {'project_id': 'rich', 'reason': 'too_large', 'count': 1},
+        {'project_id': project, 'count': count, **too_large}
+        for project, count in (('the-project', 3), ('rich', 1))
     ]
     assert told['leads_since'] == '1970-01-01T00:16:40+00:00'
     assert told['warnings'] == told['advice'] == told['plans'] == []

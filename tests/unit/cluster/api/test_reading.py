@@ -21,7 +21,7 @@ from nova_fairness.rpc import roles
 from tests.unit.cluster import test_service
 
 world = test_service.world
-TRIAL = dry_run.TrialPlanner(planner.plan, order.OldestFirst())
+TRIAL = dry_run.TrialPlanner(planner.plan, order.OldestFirst(), 'fifo')
 NODE = {roles.PEER: {'name': 'h1', 'role': 'node'}}
 CONTROLLER = {roles.PEER: {'name': 'ctl1', 'role': 'controller'}}
 

@@ -51,6 +51,18 @@ def test_a_trial_plans_by_the_order_that_replaces_one_in_quarantine():
     assert isinstance(made, order_module.OldestFirst)
 
 
+def test_the_order_in_force_is_named_also_in_quarantine():
+    set_aside = quarantine.Quarantine()
+    conf = configured(order='multifactor')
+    assert planner.order_in_force(conf, set_aside) == (
+        'multifactor',
+        orders.Multifactor.description,
+    )
+    kind = quarantine.InputKind.PLUGIN
+    set_aside.put(kind, 'order multifactor', ValueError())
+    assert planner.order_in_force(conf, set_aside)[0] == 'fair_tree'
+
+
 def test_a_trial_of_another_order_takes_no_number_of_the_configured_one():
     conf = configured(
         order='multifactor', order_parameters={'age': 7.0}, room_per_hour=0

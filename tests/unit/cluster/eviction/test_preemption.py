@@ -152,7 +152,7 @@ def test_no_other_request_takes_the_room(world, process, spot):
     other = world.post('r2', project='rich')
     go(world, process, NOTICE_S + 300)
     assert world.state(asked) is R.STARTING
-    assert world.state(other) is R.HELD
+    assert world.state(other) is R.WAITING
 
 
 def back(world, server):
@@ -172,7 +172,7 @@ def test_it_returns_with_its_age_and_its_band(world, process, spot):
     assert len(world.cloud.acted) == 2
     [waits] = [
         each.request
-        for each in world.store.requests({R.HELD})
+        for each in world.store.requests({R.WAITING})
         if each.request.servers == (spot,)
     ]
     assert waits.origin is request.Origin.UNSHELVE

@@ -181,7 +181,7 @@ def test_a_plan_for_a_victim_that_has_left_is_made_again(
     assert other
     # It waits; a normal server makes no room, and nobody is told.
     go(world, process, 1800)
-    assert world.state(asked) is R.HELD
+    assert world.state(asked) is R.WAITING
     assert world.cloud.acted == []
     world.cloud.remove(other[0])
     go(world, process, 120)

@@ -100,7 +100,7 @@ def process_of(world, *actions, **more):
 def test_a_waiting_request_starts_on_the_room_at_the_time_limit(world, server):
     process, other = process_of(world, 'shelve'), world.post('r2')
     go(world, process, 1000 + LIMIT_S - 60)
-    assert world.state(other) is test_service.S.HELD
+    assert world.state(other) is test_service.S.WAITING
     reserved = process.last().plan.waiting[other].reserved
     assert reserved == cluster.Reservation(('h1',), 1000 + LIMIT_S)
     go(world, process, 1000 + LIMIT_S + 180)

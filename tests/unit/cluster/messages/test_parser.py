@@ -57,6 +57,22 @@ def test_a_build_is_read_whole():
     )
 
 
+@pytest.mark.parametrize(
+    ('given', 'read'),
+    [('web-1', ('web-1',)), (None, ()), ('a\nb\x1b', ('a\\nb\\x1b',))],
+)
+def test_names_of_servers_are_read_as_one_line(given, read):
+    server = objects.Instance(uuid=U[0], display_name=given)
+    builds = [objects.BuildRequest(instance_uuid=U[0], instance=server)]
+    cast = nova_casts.build([nova_casts.spec()], build_requests=builds)
+    assert parser.parse(cast).names == read
+
+
+def test_names_that_cannot_be_read_keep_no_request_from_being_read():
+    cast = nova_casts.build([nova_casts.spec()], build_requests=[{'odd': 1}])
+    assert parser.parse(cast).names == ()
+
+
 MARKS = parser.PreemptibleRules(marks=True)
 SAYS = {parser.MARK: 'true'}
 HINTS = {parser.MARK: ['true']}

@@ -692,7 +692,7 @@ def test_nothing_starts_on_a_host_that_is_being_emptied(half):
     half.go(2)
     asked = half.world.post('asked', vcpu=8)
     half.go(3)
-    assert half.world.state(asked) is test_service.S.HELD
+    assert half.world.state(asked) is test_service.S.WAITING
     half.moving.stop(half.plan().uuid)
     half.fake.end_migration(half.servers[1])
     half.go(3)

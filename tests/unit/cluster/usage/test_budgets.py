@@ -105,7 +105,7 @@ def test_a_request_beyond_its_budget_waits_until_some_is_left(world, process):
     first = start(world, process, 'r1')
     second = start(world, process, 'r2')
     assert (world.state(second), world.reason(second)) == (
-        S.HELD, R.BUDGET_SPENT
+        S.WAITING, R.BUDGET_SPENT
     )  # fmt: skip
     world.now += HOUR_S
     process.cycle()

@@ -141,7 +141,7 @@ def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
     crowded.go(30)
     assert crowded.at()[crowded.servers[0]] == 'h2'
     assert crowded.world.hosts('asked') == ('h2',)
-    assert crowded.world.state(blocked) is test_service.S.HELD
+    assert crowded.world.state(blocked) is test_service.S.WAITING
     assert crowded.world.store.plans.listed() == [plan]
     assert crowded.service_of('h1')['status'] == 'enabled'
     crowded.moving.stop(uuid)

@@ -51,7 +51,7 @@ def test_a_rescue_is_of_use_as_long_as_its_request_waits():
 @pytest.mark.parametrize(
     ('uuid', 'state', 'count'),
     [
-        ('r1', test_service.S.HELD, 0),
+        ('r1', test_service.S.WAITING, 0),
         ('r1', test_service.S.SENDING, 1),
         ('r1', test_service.S.STARTING, 1),
         ('r1', test_service.S.ACTIVE, 1),

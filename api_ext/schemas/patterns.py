@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Regular expressions of names, and what messages call what they match."""
+
+from collections.abc import Mapping
+
+HOST = r'^[A-Za-z0-9:][A-Za-z0-9._:-]{0,254}$'
+"""A host's name or address; ``all`` means every host where that is said."""
+
+ID = r'^[A-Za-z0-9._@:-]{1,255}$'
+"""Of a user or project; ``me`` means the one of the token."""
+
+UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
+
+ORDER = r'^[A-Za-z0-9_.-]{1,100}$'
+"""Name of an order of the queue."""
+
+PLUGIN = r'^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,254}$'
+"""Name of a metric or a policy."""
+
+RESOURCE_CLASS = '^[A-Z0-9_]{1,255}$'
+ACCOUNT = '^[^/]+(/[^/]+)?$'
+GROUP = '^[^/]{1,100}$'
+PROJECT = '^[^/]{1,255}$'
+
+LINE = r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$'
+"""A text without control characters."""
+
+OF_URLS = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
+"""By the name of the place in the URL."""
+
+MEANINGS: Mapping[str, str] = {
+    HOST: 'name of a host',
+    ID: 'ID of a user or project',
+    UUID: 'UUID',
+    ORDER: 'name of an order',
+    PLUGIN: 'name of a metric or policy',
+    RESOURCE_CLASS: 'resource class; expected capitals, digits and _, such as'
+    ' VCPU or CUSTOM_GPU',
+    ACCOUNT: 'account; expected PROJECT, PROJECT/USER or a name of the file',
+    GROUP: 'name of a group; expected 1 to 100 characters without /',
+    PROJECT: 'project; expected 1 to 255 characters without /',
+    LINE: 'line of text; control characters are not allowed',
+}
+"""By the expression."""
