@@ -118,8 +118,8 @@ _SENTENCES = {
         'requests of {subject} start at certain times, next in {opens_h:g} h'
     ),
     Reason.OVER_SHARED_PART: (
-        'it needs {asked:g} {subject} of what all projects share, and that'
-        ' is {shared:g} in all'
+        'it needs {asked:g} {subject}, more than the {shared:g} that all'
+        ' projects may use'
     ),
     Reason.LEFT_TO_NOVA: 'no host has {subject}; Nova judges it',
     Reason.NOMINAL_IS_LENT: (
@@ -127,8 +127,8 @@ _SENTENCES = {
         ' them; {free:g} can be had now, and it comes before those who borrow'
     ),
     Reason.SHARED_PART_TAKEN: (
-        'it needs {asked:g} {subject} of what all projects share: {free:g} of'
-        ' {shared:g} are free'
+        'it needs {asked:g} {subject}: {free:g} of the {shared:g} that all'
+        ' projects may use are free'
     ),
     Reason.NO_ROOM: (
         'a server needs {asked:g} {subject}, the host that comes closest has'

@@ -33,11 +33,13 @@ def overview(
     store: store_module.Store,
     hosts: Iterable[border.BorderHost],
     checks: Sequence[str] = (),
+    order: tuple[str, str] = ('', ''),
 ) -> dict[str, Any]:
     """Leader, waits, shares, leaving servers, plans, border and warnings.
 
     :param hosts: between batch and cloud.
     :param checks: what is wrong around the service.
+    :param order: name and description of the order in force.
     :raises NotLeading: if this process does not act.
     """
     last = service.last()
@@ -54,6 +56,7 @@ def overview(
         'epoch': leader.epoch,
         'leads_since': moments.answer(service.leads_since()),
         'seen_at': moments.answer(last.at),
+        **dict(zip(('order', 'order_description'), order, strict=True)),
         'hosts_count': sum(each.takes for each in last.snapshot.providers),
         'waiting_count': len(last.plan.waiting),
         'waiting': _waiting(service),

@@ -275,11 +275,13 @@ class ClusterOperations(
         moving = self._partitioning
         hosts = moving.nodes().values() if moving else ()
         told = overview_module.overview(
-            self._service, self._store, hosts, self._checks()
+            self._service,
+            self._store,
+            hosts,
+            self._checks(),
+            self._order_in_force(),
         )
-        name, description = self._order_in_force()
-        ordered = {'order': name, 'order_description': description}
-        return {'status': {**told, **ordered}}
+        return {'status': told}
 
     def shares(
         self, project: str | None, marker: str | None, limit: int

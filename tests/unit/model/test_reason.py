@@ -37,7 +37,7 @@ def test_numbers_come_in_their_order():
         (
             R.SHARED_PART_TAKEN,
             {'asked': 1, 'free': 0, 'shared': 10},
-            'it needs 1 VCPU of what all projects share: 0 of 10 are free',
+            'it needs 1 VCPU: 0 of the 10 that all projects may use are free',
         ),
         (
             R.ROOM_IS_MADE,
