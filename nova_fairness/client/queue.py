@@ -374,11 +374,15 @@ class _OneRequest(base.ShowOne):
         self, parsed_args: argparse.Namespace, uuid: str, given: str
     ) -> Mapping[str, Any]:
         """A request, after the wait that was asked for."""
-        if self.awaited and parsed_args.wait:
-            api = self.api
-            base.waited(lambda: api.wait_for_request(uuid, self.awaited))
         events = self._with_events(parsed_args)
-        return _known(given, lambda: self.api.get_request(uuid, events=events))
+
+        def ask() -> resources.RequestResource:
+            if self.awaited and parsed_args.wait:
+                wait = self.api.wait_for_request
+                base.waited(lambda: wait(uuid, self.awaited))
+            return self.api.get_request(uuid, events=events)
+
+        return _known(given, ask)
 
     def _with_events(self, _parsed_args: argparse.Namespace) -> bool:
         return False

@@ -125,7 +125,7 @@ class GroupResource(FairnessResource):
 
 
 class PriceResource(FairnessResource):
-    """What all servers of a host spend for a class of resources."""
+    """A price of a host: all its servers spend it for a class of resources."""
 
     base_path = f'{ROOT}/prices'
     resources_key = 'prices'

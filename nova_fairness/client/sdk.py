@@ -262,13 +262,13 @@ class FairnessProxy(proxy.Proxy):
         return self._group('PUT', name, {**wanted, 'rate': None})
 
     def prices(self, **query: Any) -> _Listed[resources.PriceResource]:
-        """What all servers of each host spend."""
+        """Prices of all hosts: each is spent by all servers of a host."""
         return self._listed(resources.PriceResource, query)
 
     def price_history(
         self, host: str, **query: Any
     ) -> _Listed[resources.PriceResource]:
-        """What all servers of a host spent, the newest first."""
+        """Prices of a host, the newest first."""
         return self._listed(
             resources.PriceResource, query, _path('hosts', host, 'prices')
         )
@@ -349,7 +349,7 @@ class FairnessProxy(proxy.Proxy):
         """Say how many hosts the cloud is to have.
 
         :param hosts: ``None`` to go by calendar and demand.
-        :returns: as of :meth:`get_border`.
+        :returns: ``target``.
         """
         path = _path('partition')
         return self._answer('PUT', path, json={'target': hosts})

@@ -2,6 +2,7 @@
 
 """``conn.fairness`` of a real connection of openstacksdk."""
 
+import pathlib
 import re
 
 from openstack import connection
@@ -13,6 +14,7 @@ from nova_fairness.client import resources
 from nova_fairness.client import sdk
 from tests.unit.client import fake_compute
 
+TOP = pathlib.Path(__file__).parents[3]
 UUID = '53a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
 NEXT = '63a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
 
@@ -266,6 +268,15 @@ def test_status_plugins_and_previews_are_read(cloud, fairness):
     assert fairness.get_plugins() == {'metrics': [], 'policies': []}
     cloud.answers('/hosts/h%2F1/preview', {'preview': {'name': 'h/1'}})
     assert fairness.get_preview('h/1') == {'name': 'h/1'}
+
+
+def test_the_page_about_scripts_names_every_method():
+    own = vars(sdk.FairnessProxy)
+    public = {name for name in own if not name.startswith('_')}
+    page = (TOP / 'doc/source/user/sdk.rst').read_text('utf-8')
+    named = set(re.findall('``([a-z_]+)``', page))
+    # Of every service of openstacksdk, or for the command line alone.
+    assert public - named == {'request', 'attach'}
 
 
 def test_a_refusal_is_an_error_with_its_reason(cloud, fairness):
