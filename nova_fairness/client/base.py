@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
+import itertools
 import logging
 from typing import Any
 
@@ -19,6 +20,7 @@ from nova_fairness.client import columns as columns_module
 from nova_fairness.client import directory as directory_module
 from nova_fairness.client import http
 from nova_fairness.client import naming
+from nova_fairness.client import resources
 from nova_fairness.model import plain
 
 LOG = logging.getLogger(__name__)
@@ -27,6 +29,8 @@ INCOMPLETE = 1
 """Exit code if some hosts did not answer, or refused."""
 
 _DIRECTIONS = ('asc', 'desc')
+
+_PAGE = ('limit', 'marker')
 
 _TEXTS = ('advice', 'explanation', 'fault', 'status', 'summary')
 """Texts of answers that may name servers, projects and users by their IDs."""
@@ -61,7 +65,7 @@ class _Reader(command.Command):
 
     @property
     def api(self) -> http.FairnessApi:
-        """The HTTP interface that answers; the manager has it by its name."""
+        """The interface that answers; the manager has it by its name."""
         manager: Any = self.app.client_manager
         made: http.FairnessApi = manager.fairness
         return made
@@ -177,7 +181,12 @@ class Lister(_Reader, command.Lister):
 
 
 class ThingLister(Lister):
-    """Lists things: the columns that fit a terminal, or all of them."""
+    """Lists things: the columns that fit a terminal, or all of them.
+
+    :ivar not_reached: why hosts are missing in the list, by host.
+    """
+
+    not_reached: Mapping[str, str] = {}
 
     columns: tuple[tuple[str, str], ...] = ()
     """Titles and keys."""
@@ -194,6 +203,29 @@ class ThingLister(Lister):
             help='Show all columns, and ids beside names',
         )
         return parser
+
+    def listed(
+        self,
+        parsed_args: argparse.Namespace,
+        find: Callable[..., resources.PagedList[Any]],
+        *names: str,
+        **more: Any,
+    ) -> list[resources.Answer]:
+        """As many things as were asked for; hosts that are missing are said.
+
+        :param find: method of the interface that lists them.
+        :param names: arguments that are parameters of it, beside those of
+            every list.
+        :param more: its other parameters; those that are empty are left out.
+        """
+        given = {name: getattr(parsed_args, name) for name in (*_PAGE, *names)}
+        given |= more
+        found = find(**{key: each for key, each in given.items() if each})
+        things = list(itertools.islice(found.answers, parsed_args.limit))
+        self.not_reached = found.not_reached
+        self.miss('was not reached', found.not_reached)
+        self.is_complete = self.is_complete and not found.partial
+        return things
 
     def shown(
         self, parsed_args: argparse.Namespace
@@ -287,9 +319,10 @@ class HostCommand(Lister):
         self, host: str, action: str, argument: Any
     ) -> Sequence[Mapping[str, Any]]:
         """Answers of the hosts that were reached."""
-        answer = self.api.act(host, action, argument)
-        self.miss('was not reached', http.reasons(answer.get('not_reached')))
-        self.miss('refused', http.reasons(answer.get('refused')))
+        answer = self.api.act_on_host(host, action, argument)
+        away, refused = answer.get('not_reached'), answer.get('refused')
+        self.miss('was not reached', resources.reasons(away))
+        self.miss('refused', resources.reasons(refused))
         for item in answer.get('hosts', ()):
             if item.get('problem'):
                 said = f'{item.get("name")}: {item["problem"]}'
@@ -408,12 +441,10 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Say what was given, as parameters of a list."""
+def order(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Say how a list is to be sorted, as parameters of it."""
     key, direction = parsed_args.sort or (None, None)
     return {
-        'limit': parsed_args.limit,
-        'marker': parsed_args.marker,
         'sort_key': key or parsed_args.sort_key,
         'sort_dir': direction or parsed_args.sort_dir,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
+from nova_fairness.client import resources
 
 
 class _List(base.ThingLister):
@@ -15,12 +15,13 @@ class _List(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask what agents have installed."""
-        answer = self.api.get('')
+        answer = self.api.get_plugins()
         found = [
             item.get(self.noun, {})
             for item in answer.get(f'{_plural(self)}', ())
         ]
-        self.miss('was not reached', http.reasons(answer.get('not_reached')))
+        away = resources.reasons(answer.get('not_reached'))
+        self.miss('was not reached', away)
         wanted = [('Name', 'name'), ('Description', 'description')]
         if any('in_force' in item for item in found):
             wanted.insert(1, ('In Force', 'in_force'))

@@ -13,7 +13,6 @@ from osc_lib import exceptions
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
 
 _ONE = '--dry-run: it shows one change at a time; name one account'
 
@@ -89,13 +88,12 @@ class PreviewOrder(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        path = f'/orders/{http.quoted(parsed_args.order)}/preview'
-        given = ','.join(parsed_args.parameter)
-        found = self.api.get(path, parameters=given)['dry_run']
+        numbers = dict(parsed_args.parameter)
+        found = self.api.preview_order(parsed_args.order, **numbers)
         return _fields(self, parsed_args, found, {})
 
 
-def _number(text: str) -> str:
+def _number(text: str) -> tuple[str, str]:
     name, _, number = text.partition('=')
     try:
         is_number = math.isfinite(float(number))
@@ -103,7 +101,7 @@ def _number(text: str) -> str:
         is_number = False
     if not name or ',' in name or not is_number:
         raise argparse.ArgumentTypeError(f'expected NAME=NUMBER, got {text!r}')
-    return text
+    return name, number
 
 
 def _fields(

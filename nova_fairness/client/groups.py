@@ -7,6 +7,7 @@ from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
+from nova_fairness.client import resources
 
 _FORMS = {'rate': columns.Number, 'server_rate': columns.Number}
 
@@ -36,12 +37,9 @@ class ListGroup(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
-        if parsed_args.all_projects:
-            query['all_projects'] = 'true'
-        listed = self.api.pages('groups', **query)
+        found = self.listed(parsed_args, self.api.groups, 'all_projects')
         forms = {**_FORMS, 'project_id': self.named(parsed_args, 'projects')}
-        return base.table(self.shown(parsed_args), listed.items, forms)
+        return base.table(self.shown(parsed_args), found, forms)
 
 
 class DeleteGroup(base.ShowOne):
@@ -62,32 +60,27 @@ class DeleteGroup(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        return self._asked(parsed_args, {'rate': None})
-
-    def _asked(
-        self,
-        parsed_args: argparse.Namespace,
-        wanted: dict[str, Any],
-        *,
-        new: bool = False,
-    ) -> base.Fields:
+        wanted = self._wanted(parsed_args)
         if given := parsed_args.project:
-            project = self.directory.owner('project', given)
-            wanted = {'project_id': project, **wanted}
+            wanted['project_id'] = self.directory.owner('project', given)
+        whose = self.named(parsed_args, 'projects')
         return self.of_each(
             parsed_args.group,
-            lambda name: self.api.set_group({'name': name, **wanted}, new=new),
-            lambda _: self._forms(parsed_args),
+            lambda name: self._ask(name, wanted).answer,
+            lambda _: {**_FORMS, 'project_id': whose},
         )
 
-    def _forms(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        return {**_FORMS, 'project_id': self.named(parsed_args, 'projects')}
+    def _wanted(self, _parsed_args: argparse.Namespace) -> dict[str, Any]:
+        return {}
+
+    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+        return self.api.delete_group(name, **wanted)
 
 
 class SetGroup(DeleteGroup):
     """Change what is spent for a group while its servers run"""
 
-    _is_new = False
+    _needs_rate = False
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a group and what is spent for it."""
@@ -96,7 +89,7 @@ class SetGroup(DeleteGroup):
             '--rate',
             type=float,
             metavar='<rate>',
-            required=self._is_new,
+            required=self._needs_rate,
             help='currency for a CPU-hour, of all its servers together,'
             ' from 0.001 to 1000000',
         )
@@ -109,16 +102,18 @@ class SetGroup(DeleteGroup):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+    def _wanted(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         given = {'rate': parsed_args.rate, 'count': parsed_args.count}
-        wanted = {
-            key: value for key, value in given.items() if value is not None
-        }
-        return self._asked(parsed_args, wanted, new=self._is_new)
+        return {key: each for key, each in given.items() if each is not None}
+
+    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+        return self.api.set_group(name, **wanted)
 
 
 class CreateGroup(SetGroup):
     """Say what is spent for servers that are in a group"""
 
-    _is_new = True
+    _needs_rate = True
+
+    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+        return self.api.create_group(name, **wanted)

@@ -12,7 +12,6 @@ from osc_lib import exceptions
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
 from nova_fairness.model import plain
 
 LOG = logging.getLogger(__name__)
@@ -58,14 +57,13 @@ class ListHost(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask all hosts."""
-        listed = self.api.pages('hosts', **base.page(parsed_args))
-        self.miss('was not reached', listed.not_reached)
-        self.is_complete = self.is_complete and not listed.partial
+        order = base.order(parsed_args)
+        found = self.listed(parsed_args, self.api.hosts, **order)
         forms = dict.fromkeys(('duration_s', 'age_s'), columns.Number)
-        rows = [{**item, 'state': 'up'} for item in listed.items]
+        rows = [{**item, 'state': 'up'} for item in found]
         rows += [
             {'name': name, 'state': 'down'}
-            for name in sorted(listed.not_reached)
+            for name in sorted(self.not_reached)
         ]
         return base.table(self.shown(parsed_args), rows, forms)
 
@@ -83,8 +81,7 @@ class ShowHost(base.ShowOne):
         self, parsed_args: argparse.Namespace
     ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         """Ask it."""
-        path = f'/hosts/{http.quoted(parsed_args.host)}'
-        found = self.api.one('host', path)
+        found = self.api.get_host(parsed_args.host).answer
         return tuple(found), tuple(map(_formed, found.values()))
 
 
@@ -138,8 +135,7 @@ class PreviewHost(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask it."""
-        path = f'/hosts/{http.quoted(parsed_args.host)}/preview'
-        found = self.api.one('preview', path)
+        found = self.api.get_preview(parsed_args.host)
         chosen = [
             told
             for told in found.get('metrics') or ()

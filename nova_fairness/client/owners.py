@@ -7,7 +7,6 @@ from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
 
 _SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
 
@@ -36,11 +35,10 @@ class _List(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask all hosts."""
-        listed = self.api.pages(f'{self.noun}s', **base.page(parsed_args))
-        self.miss('was not reached', listed.not_reached)
-        self.is_complete = self.is_complete and not listed.partial
-        forms = {**_FORMS, 'id': self.named(parsed_args, f'{self.noun}s')}
-        return base.table(self.shown(parsed_args), listed.items, forms)
+        plural, order = f'{self.noun}s', base.order(parsed_args)
+        found = self.listed(parsed_args, getattr(self.api, plural), **order)
+        forms = {**_FORMS, 'id': self.named(parsed_args, plural)}
+        return base.table(self.shown(parsed_args), found, forms)
 
 
 class ListUser(_List):
@@ -71,9 +69,8 @@ class _Show(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
         uuid = self.directory.owner(self.noun, parsed_args.id)
-        path = f'/{self.noun}s/{http.quoted(uuid)}'
-        found = self.api.one(self.noun, path)
-        return base.fields(found, _FORMS)
+        found = getattr(self.api, f'get_{self.noun}')(uuid)
+        return base.fields(found.answer, _FORMS)
 
 
 class ShowUser(_Show):

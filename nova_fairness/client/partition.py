@@ -7,7 +7,6 @@ from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
 
 _FORMS = {
     'cores': columns.Number,
@@ -59,8 +58,8 @@ class ListPartition(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        listed = self.api.border_hosts(parsed_args.limit, parsed_args.marker)
-        return base.table(self.shown(parsed_args), listed.items, _LISTED)
+        found = self.listed(parsed_args, self.api.border_hosts)
+        return base.table(self.shown(parsed_args), found, _LISTED)
 
 
 class ShowPartition(base.ShowOne):
@@ -74,11 +73,12 @@ class ShowPartition(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        if parsed_args.host is None:
-            found = self.api.one('partition', '/partition')
-        else:
-            path = f'/partition/hosts/{http.quoted(parsed_args.host)}'
-            found = self.api.one('host', path)
+        host = parsed_args.host
+        found = (
+            self.api.get_border()
+            if host is None
+            else self.api.get_border_host(host).answer
+        )
         return base.fields(found, _FORMS)
 
 
@@ -97,7 +97,7 @@ class MovePartition(base.ShowOne):
         """Ask for it."""
         return self.of_each(
             parsed_args.host,
-            lambda host: self.api.act_on_border(host, self.action),
+            lambda host: self.api.act_on_border_host(host, self.action).answer,
             lambda _: _FORMS,
         )
 
@@ -124,7 +124,8 @@ class TargetPartition(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        return base.fields(self.api.set_target(parsed_args.hosts), _FORMS)
+        found = self.api.set_border_target(parsed_args.hosts)
+        return base.fields(found, _FORMS)
 
 
 def _target(text: str) -> int | None:

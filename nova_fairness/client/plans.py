@@ -3,11 +3,12 @@
 """``openstack fairness plan``: servers that are to move."""
 
 import argparse
+import functools
 from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
+from nova_fairness.client import resources
 
 _FORMS = {
     'empties': columns.Names,
@@ -45,15 +46,14 @@ class ListPlan(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
-        listed = self.api.pages('plans', **query)
-        return base.table(self.shown(parsed_args), listed.items, _LISTED)
+        found = self.listed(parsed_args, self.api.plans)
+        return base.table(self.shown(parsed_args), found, _LISTED)
 
 
 class ShowPlan(base.ShowOne):
     """Show a plan of moves, what it promises and what it brought"""
 
-    action = ''
+    is_one = True
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a plan, or several to act on."""
@@ -61,29 +61,29 @@ class ShowPlan(base.ShowOne):
         parser.add_argument(
             'plan',
             metavar='<plan>',
-            nargs='+' if self.action else None,
+            nargs=None if self.is_one else '+',
             help='ID of the plan; the list has it',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it, or act on it."""
-        if self.action:
-            return self.of_each(
-                parsed_args.plan, self._acted, lambda _: _FORMS
-            )
-        found = self.api.one('plan', _path(parsed_args.plan))
-        return base.fields(found, _FORMS)
+        given = parsed_args.plan
+        do = functools.partial(self._done, parsed_args)
+        if self.is_one:
+            return base.fields(do(given).answer, _FORMS)
+        return self.of_each(given, lambda p: do(p).answer, lambda _: _FORMS)
 
-    def _acted(self, plan: str) -> http.Answer:
-        wanted = {self.action: None}
-        return self.api.ask_for_plan(f'{_path(plan)}/action', wanted)
+    def _done(
+        self, _parsed_args: argparse.Namespace, plan: str
+    ) -> resources.PlanResource:
+        return self.api.get_plan(plan)
 
 
 class ApprovePlan(ShowPlan):
     """Let a plan of moves begin"""
 
-    action = 'approve'
+    is_one = False
 
     def get_parser(self, prog_name: str) -> Any:
         """Take plans, and whether to wait."""
@@ -91,18 +91,14 @@ class ApprovePlan(ShowPlan):
         base.add_wait(parser, f'Wait until it is {" or ".join(_ENDS)}')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it, and wait."""
-        self._is_waiting = parsed_args.wait
-        return super().take_action(parsed_args)
-
-    def _acted(self, plan: str) -> http.Answer:
-        found = super()._acted(plan)
-        if not self._is_waiting:
+    def _done(
+        self, parsed_args: argparse.Namespace, plan: str
+    ) -> resources.PlanResource:
+        found = self.api.approve_plan(plan)
+        if not parsed_args.wait:
             return found
-        proxy = self.api.proxy
-        base.waited(lambda: proxy.wait_for_plan(plan, _ENDS))
-        return self.api.one('plan', _path(plan))
+        base.waited(lambda: self.api.wait_for_plan(plan, _ENDS))
+        return self.api.get_plan(plan)
 
 
 class StopPlan(ShowPlan):
@@ -111,7 +107,12 @@ class StopPlan(ShowPlan):
     Moves that have begun are completed.
     """
 
-    action = 'stop'
+    is_one = False
+
+    def _done(
+        self, _parsed_args: argparse.Namespace, plan: str
+    ) -> resources.PlanResource:
+        return self.api.stop_plan(plan)
 
 
 class CreatePlan(base.ShowOne):
@@ -130,9 +131,5 @@ class CreatePlan(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        wanted = {'empty': parsed_args.empty}
-        return base.fields(self.api.ask_for_plan('/plans', wanted), _FORMS)
-
-
-def _path(plan: str) -> str:
-    return f'/plans/{http.quoted(plan)}'
+        found = self.api.empty_host(parsed_args.empty)
+        return base.fields(found.answer, _FORMS)

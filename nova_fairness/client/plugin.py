@@ -9,7 +9,6 @@ import argparse
 from typing import Any
 
 from nova_fairness.client import http
-from nova_fairness.client import sdk
 
 DEFAULT_API_VERSION = '1'
 API_VERSION_OPTION = 'os_fairness_api_version'
@@ -23,7 +22,7 @@ def make_client(instance: Any) -> http.FairnessApi:
     :param instance: the ClientManager of the command line.
     """
     cloud, service = instance.sdk_connection.config, 'compute'
-    made = sdk.FairnessProxy(
+    made = http.FairnessApi(
         instance.session,
         service_type=service,
         interface=cloud.get_interface(service),
@@ -32,7 +31,7 @@ def make_client(instance: Any) -> http.FairnessApi:
         user_agent='nova-fairness',
     )
     made.attach(instance.sdk_connection)
-    return http.FairnessApi(made)
+    return made
 
 
 def build_option_parser(

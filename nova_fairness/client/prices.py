@@ -3,17 +3,22 @@
 """``openstack fairness price``: what all servers of hosts spend."""
 
 import argparse
+from collections.abc import Callable
+import functools
 from typing import Any
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
-from nova_fairness.client import http
+from nova_fairness.client import resources
 
 _FORMS = {
     'price': columns.Number,
     'capacity': columns.Number,
     'at': columns.Moment,
 }
+
+
+_Find = Callable[..., resources.PagedList[resources.PriceResource]]
 
 
 class ListPrice(base.ThingLister):
@@ -35,16 +40,11 @@ class ListPrice(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        listed = self.api.pages(
-            'prices',
-            limit=parsed_args.limit,
-            below=self._below(parsed_args),
-            marker=parsed_args.marker,
-        )
-        return base.table(self.shown(parsed_args), listed.items, _FORMS)
+        found = self.listed(parsed_args, self._find(parsed_args))
+        return base.table(self.shown(parsed_args), found, _FORMS)
 
-    def _below(self, _parsed_args: argparse.Namespace) -> str:
-        return ''
+    def _find(self, _parsed_args: argparse.Namespace) -> _Find:
+        return self.api.prices
 
 
 class ListPriceHistory(ListPrice):
@@ -56,5 +56,5 @@ class ListPriceHistory(ListPrice):
         parser.add_argument('host', metavar='<host>', help='name of the host')
         return parser
 
-    def _below(self, parsed_args: argparse.Namespace) -> str:
-        return f'/hosts/{http.quoted(parsed_args.host)}'
+    def _find(self, parsed_args: argparse.Namespace) -> _Find:
+        return functools.partial(self.api.price_history, parsed_args.host)

@@ -17,6 +17,7 @@ from nova_fairness.client import columns
 from nova_fairness.client import dry_runs
 from nova_fairness.client import http
 from nova_fairness.client import naming
+from nova_fairness.client import resources
 from nova_fairness.model import duration
 from nova_fairness.model import waits
 
@@ -68,6 +69,9 @@ _LISTS = ('servers', 'projects', 'users')
 """Lists of Nova and Keystone with the names of these."""
 
 _RUNS = 'active'
+
+_Order = Callable[[str], resources.RequestResource]
+"""Does something with a request, given its ID."""
 
 
 def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
@@ -160,13 +164,6 @@ def _flag(name: str) -> str:
     return '--window' if name == 'windows' else f'--{name.replace("_", "-")}'
 
 
-def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
-    if parsed_args.all_projects:
-        query['all_projects'] = 'true'
-    return query
-
-
 _FILTERS = {
     'state': 'Only those in this state, such as waiting, active or failed',
     'project': 'Only those of this project (name or ID), for those who may'
@@ -229,11 +226,13 @@ class ListRequest(base.ThingLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        query = _whose(parsed_args)
-        if parsed_args.preemptible:
-            query['preemptible'] = 'true'
-        query.update(self._filters(parsed_args))
-        found = [*map(_with_status, self.api.pages('requests', **query).items)]
+        listed = self.listed(
+            parsed_args,
+            self.api.requests,
+            *('all_projects', 'preemptible', 'state', 'host', 'since'),
+            **self._filters(parsed_args),
+        )
+        found = [*map(_with_status, listed)]
         if parsed_args.limit is None and parsed_args.marker is None:
             found.sort(key=_turn)
         known = naming.of_servers(found)
@@ -243,25 +242,18 @@ class ListRequest(base.ThingLister):
         return base.table(self.shown(parsed_args), found, forms)
 
     def _filters(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        """The part of the query that says which requests are meant."""
+        """Parameters that are not as they were given."""
         find = self.directory
-        found = {
-            'state': parsed_args.state,
+        return {
             'project_id': parsed_args.project
             and find.owner('project', parsed_args.project),
             'user_id': parsed_args.user
             and find.owner('user', parsed_args.user),
             'server': parsed_args.name
             and find.server_of_request(parsed_args.name),
-            'host': parsed_args.host,
-            'since': parsed_args.since,
+            'running': parsed_args.all or parsed_args.running,
+            'ended': parsed_args.all or parsed_args.ended,
         }
-        found |= {
-            name: 'true'
-            for name in ('running', 'ended')
-            if parsed_args.all or getattr(parsed_args, name)
-        }
-        return {key: each for key, each in found.items() if each is not None}
 
 
 class ListWait(base.ThingLister):
@@ -291,7 +283,13 @@ class ListWait(base.ThingLister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
         by, parts = parsed_args.by, waits.PERCENTILES
-        listed = self.api.pages('waits', **self._query(parsed_args))
+        project = parsed_args.project
+        found = self.listed(
+            parsed_args,
+            self.api.waits,
+            *('all_projects', 'by', 'since'),
+            project_id=project and self.directory.owner('project', project),
+        )
         shown = [(by.title(), 'name'), ('Requests', 'requests_count')]
         shown += [(f'P{part}', f'p{part}') for part in parts]
         forms: dict[str, Any] = {f'p{part}': columns.Span for part in parts}
@@ -300,15 +298,7 @@ class ListWait(base.ThingLister):
             shown.append(('Waited', 'explanation'))
         if by == waits.WaitKey.PROJECT.value:
             forms['name'] = self.named(parsed_args, 'projects')
-        return base.table(shown, listed.items, forms)
-
-    def _query(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        query = {**_whose(parsed_args), 'by': parsed_args.by}
-        if project := parsed_args.project:
-            query['project_id'] = self.directory.owner('project', project)
-        if parsed_args.since:
-            query['since'] = parsed_args.since
-        return query
+        return base.table(shown, found, forms)
 
 
 def _with_status(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -323,7 +313,6 @@ def _turn(item: Mapping[str, Any]) -> tuple[bool, int]:
 
 
 class _OneRequest(base.ShowOne):
-    action = ''
     is_one = True
     awaited: tuple[str, ...] = (_RUNS,)
 
@@ -345,10 +334,9 @@ class _OneRequest(base.ShowOne):
         """Ask for it, or act on it."""
         given = parsed_args.request
         if not self.is_one:
-            order = self._order(parsed_args)
             return self.of_each(
                 given,
-                lambda name: self._acted(parsed_args, name, order),
+                lambda name: self._acted(parsed_args, name),
                 lambda found: self._forms(parsed_args, found),
             )
         found = self._shown(parsed_args, self._uuid(given), given)
@@ -366,46 +354,50 @@ class _OneRequest(base.ShowOne):
             parsed_args, _FORMS, _IDS, *_LISTS, known=known
         )
 
-    def _order(self, _parsed_args: argparse.Namespace) -> Any:
-        """Argument of the action."""
-        return None
-
     def _acted(
-        self, parsed_args: argparse.Namespace, given: str, order: Any
-    ) -> Mapping[str, Any]:
+        self, parsed_args: argparse.Namespace, given: str
+    ) -> resources.Answer:
         uuid = self._uuid(given)
-        found = _known(given, lambda: self._done(given, uuid, order))
+        found = _known(given, lambda: self._done(parsed_args, given, uuid))
         is_waiting = self.awaited and parsed_args.wait
         return self._shown(parsed_args, uuid, given) if is_waiting else found
 
-    def _done(self, _given: str, uuid: str, order: Any) -> Mapping[str, Any]:
-        return self.api.act_on(uuid, self.action, order)
+    def _done(
+        self, parsed_args: argparse.Namespace, _given: str, uuid: str
+    ) -> resources.RequestResource:
+        return self._order(parsed_args)(uuid)
+
+    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+        return self.api.get_request
 
     def _shown(
         self, parsed_args: argparse.Namespace, uuid: str, given: str
     ) -> Mapping[str, Any]:
         """A request, after the wait that was asked for."""
-        if self.awaited and parsed_args.wait:
-            proxy = self.api.proxy
-            base.waited(lambda: proxy.wait_for_request(uuid, self.awaited))
-        query = '?events=true' if self._with_events(parsed_args) else ''
-        path = f'/requests/{http.quoted(uuid)}{query}'
-        return _known(given, lambda: self.api.one('request', path))
+        events = self._with_events(parsed_args)
+
+        def ask() -> resources.RequestResource:
+            if self.awaited and parsed_args.wait:
+                wait = self.api.wait_for_request
+                base.waited(lambda: wait(uuid, self.awaited))
+            return self.api.get_request(uuid, events=events)
+
+        return _known(given, ask)
 
     def _with_events(self, _parsed_args: argparse.Namespace) -> bool:
         return False
 
 
 def _known(
-    given: str, ask: Callable[[], Mapping[str, Any]]
-) -> Mapping[str, Any]:
+    given: str, ask: Callable[[], resources.RequestResource]
+) -> resources.Answer:
     """The answer about a request.
 
     :param given: its id, or a server.
     :raises CommandError: if a server has none, with what that means.
     """
     try:
-        return ask()
+        return ask().answer
     except http.Refused as error:
         if error.status != http.NOT_FOUND:
             raise
@@ -440,14 +432,15 @@ class _ActOnRequest(_OneRequest):
 class CancelRequest(_ActOnRequest):
     """Take back a build that waits, and delete its servers"""
 
-    action = 'cancel'
     awaited = ('cancelled', 'ended')
+
+    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+        return self.api.cancel_request
 
 
 class ReleaseRequest(_ActOnRequest):
     """Start a request whatever the plan is, where there is room for it"""
 
-    action = 'release'
     awaited = (_RUNS,)
 
     def get_parser(self, prog_name: str) -> Any:
@@ -461,14 +454,18 @@ class ReleaseRequest(_ActOnRequest):
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> Any:
-        return {'without_room': True} if parsed_args.without_room else None
+    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+        is_blind = parsed_args.without_room
+        return functools.partial(
+            self.api.release_request, without_room=is_blind
+        )
 
 
 class PutRequestFirst(_ActOnRequest):
     """Let a request be next, before all others of its kind"""
 
-    action = 'first'
+    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+        return self.api.put_request_first
 
 
 class _EndOfOrder(_ActOnRequest):
@@ -477,25 +474,26 @@ class _EndOfOrder(_ActOnRequest):
     field = ''
     idle = ''
 
-    def _done(self, given: str, uuid: str, order: Any) -> Mapping[str, Any]:
-        path = f'/requests/{http.quoted(uuid)}'
-        if not self.api.one('request', path).get(self.field):
+    def _done(
+        self, parsed_args: argparse.Namespace, given: str, uuid: str
+    ) -> resources.RequestResource:
+        if not self.api.get_request(uuid).answer.get(self.field):
             LOG.warning('%s: %s; nothing was changed', given, self.idle)
-        return super()._done(given, uuid, order)
+        return super()._done(parsed_args, given, uuid)
 
 
 class PutRequestBack(_EndOfOrder):
     """Let a request that was put first stand where the order puts it"""
 
-    action = 'unfirst'
     field = 'first'
     idle = 'it was not put first'
+
+    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+        return self.api.put_request_back
 
 
 class HoldRequest(_ActOnRequest):
     """Keep a request from starting until the hold ends"""
-
-    action = 'hold'
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request, and why."""
@@ -507,23 +505,22 @@ class HoldRequest(_ActOnRequest):
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> Any:
-        why = parsed_args.why
-        return None if why is None else {'why': why}
+    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+        return functools.partial(self.api.hold_request, why=parsed_args.why)
 
 
 class UnholdRequest(_EndOfOrder):
     """End the hold of a request: it starts in its turn"""
 
-    action = 'unhold'
     field = 'held_by'
     idle = 'it was not held'
+
+    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+        return self.api.unhold_request
 
 
 class ExtendRequest(_ActOnRequest):
     """Let servers of a request run longer"""
-
-    action = 'extend'
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a request and a span of time."""
@@ -533,13 +530,39 @@ class ExtendRequest(_ActOnRequest):
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> Any:
-        return {'seconds': parsed_args.span}
+    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+        span = parsed_args.span
+        return functools.partial(self.api.extend_request, seconds=span)
 
 
-class ListPreemption(base.ThingLister):
+class _ProjectLister(base.ThingLister):
+    """Lists what the own project has, or all of them have."""
+
+    plural = ''
+    keys: tuple[str, ...] = ()
+    names_of: tuple[str, ...] = ('projects', 'users')
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        _add_projects(parser, self.plural.title())
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        find = getattr(self.api, self.plural)
+        found = self.listed(parsed_args, find, 'all_projects')
+        whose = self.named(parsed_args, *self.names_of)
+        forms = {**_FORMS, **dict.fromkeys(self.keys, whose)}
+        return base.table(self.shown(parsed_args), found, forms)
+
+
+class ListPreemption(_ProjectLister):
     """List when servers had to make room, the newest first"""
 
+    plural = 'preemptions'
+    keys = ('server', 'project_id', 'for_project')
+    names_of = ('servers', 'projects')
     columns = (
         ('ID', 'uuid'),
         ('Server', 'server'),
@@ -553,21 +576,6 @@ class ListPreemption(base.ThingLister):
         ('Chosen At', 'chosen_at'),
         ('Lost VCPU Seconds', 'lost_vcpu_s'),
     )
-
-    def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
-        parser = super().get_parser(prog_name)
-        _add_projects(parser, 'Preemptions')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        listed = self.api.pages('preemptions', **_whose(parsed_args))
-        keys = ('server', 'project_id', 'for_project')
-        forms = self.named_forms(
-            parsed_args, _FORMS, keys, 'servers', 'projects'
-        )
-        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
 class ShowPreemption(base.ShowOne):
@@ -585,13 +593,15 @@ class ShowPreemption(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        path = f'/preemptions/{http.quoted(parsed_args.preemption)}'
-        return base.fields(self.api.one('preemption', path), _FORMS)
+        found = self.api.get_preemption(parsed_args.preemption)
+        return base.fields(found.answer, _FORMS)
 
 
-class ListShare(base.ThingLister):
+class ListShare(_ProjectLister):
     """List who has which share and has used how much of it"""
 
+    plural = 'shares'
+    keys = ('name', 'parent')
     columns = (
         ('Account', 'name'),
         ('Share', 'share'),
@@ -601,19 +611,6 @@ class ListShare(base.ThingLister):
         ('Vanished', 'vanished'),
     )
     more = (('Parent', 'parent'),)
-
-    def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
-        parser = super().get_parser(prog_name)
-        _add_projects(parser, 'Shares')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        listed = self.api.pages('shares', **_whose(parsed_args))
-        whose = self.named(parsed_args, 'projects', 'users')
-        forms = {**_FORMS, **dict.fromkeys(('name', 'parent'), whose)}
-        return base.table(self.shown(parsed_args), listed.items, forms)
 
 
 class UnsetShare(dry_runs.AccountChange):
@@ -649,9 +646,11 @@ class SetShare(UnsetShare):
         return self._set(parsed_args, parsed_args.share)
 
 
-class ListLimit(base.ThingLister):
+class ListLimit(_ProjectLister):
     """List how long accounts may wait and run, and what they may have"""
 
+    plural = 'limits'
+    keys = ('account', 'parent')
     columns = (
         ('Account', 'account'),
         ('Time Limit', 'time_limit'),
@@ -675,19 +674,6 @@ class ListLimit(base.ThingLister):
         ('Opens At', 'opens_at'),
     )
 
-    def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
-        parser = super().get_parser(prog_name)
-        _add_projects(parser, 'Limits')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        listed = self.api.pages('limits', **_whose(parsed_args))
-        whose = self.named(parsed_args, 'projects', 'users')
-        forms = {**_FORMS, **dict.fromkeys(('account', 'parent'), whose)}
-        return base.table(self.shown(parsed_args), listed.items, forms)
-
 
 class SetLimit(dry_runs.AccountChange):
     """Set how long an account may wait and run, and what it may have"""
@@ -710,9 +696,8 @@ class SetLimit(dry_runs.AccountChange):
         if not limits:
             flags = ', '.join(map(_flag, _LIMITS))
             raise exceptions.CommandError(f'give at least one of {flags}')
-        do = functools.partial(
-            self.api.set_limits, limits=self._wanted(limits)
-        )
+        wanted = self._wanted(limits)
+        do = functools.partial(self.api.set_limits, **wanted)
         return self.change_each(parsed_args, do, _FORMS)
 
     def _takes(self, name: str) -> Mapping[str, Any]:
@@ -737,4 +722,4 @@ class ShowCapacity(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        return base.fields(self.api.one('capacity', '/capacity'), _FORMS)
+        return base.fields(self.api.get_capacity(), _FORMS)

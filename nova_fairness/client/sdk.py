@@ -6,8 +6,7 @@
 """
 
 from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
+import functools
 import re
 from typing import Any
 from typing import TypeVar
@@ -15,11 +14,10 @@ from urllib import parse
 
 from openstack import exceptions
 from openstack import proxy
-from openstack import resource
 from openstack import service_description
 from openstack import utils
 
-_ROOT = '/fairness'
+from nova_fairness.client import resources
 
 _VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
 """Some clouds register the compute service without its version."""
@@ -33,192 +31,28 @@ PLAN_ENDS = frozenset({'partial', 'done', 'stopped', 'expired', 'failed'})
 POLL_S = 2.0
 """Between two times that is looked whether a wait is over."""
 
+_JSON = {'Accept': 'application/json'}
 
-class FairnessResource(resource.Resource):
-    """One thing; fields without a name here are attributes as well."""
+_NOTHING: resources.Answer = {}
 
-    _allow_unknown_attrs_in_body = True
-    allow_list = True
-    allow_fetch = True
+_Listed = resources.PagedList
+_Request = str | resources.RequestResource
 
-    _query_mapping = resource.QueryParameters(
-        'all_projects', 'sort_key', 'sort_dir', 'preemptible'
-    )
-
-    @classmethod
-    def _get_next_link(
-        cls, uri: str, _response: Any, data: Any, *_: Any
-    ) -> Any:
-        """Path and query of the next page.
-
-        The address in a link may be that of a machine behind a proxy.
-        """
-        for link in data.get(f'{cls.resources_key}_links') or ():
-            if link.get('rel') == 'next':
-                query = parse.urlsplit(link['href']).query
-                return uri, dict(parse.parse_qsl(query))
-        return None, {}
-
-
-class RequestResource(FairnessResource):
-    """Servers that were asked for at once, and wait, run or ran."""
-
-    base_path = f'{_ROOT}/requests'
-    resource_key = 'request'
-    resources_key = 'requests'
-
-    _query_mapping = resource.QueryParameters(
-        'all_projects',
-        'ended',
-        'host',
-        'preemptible',
-        'project_id',
-        'running',
-        'server',
-        'since',
-        'state',
-        'user_id',
-    )
-
-    uuid = resource.Body('uuid', alternate_id=True)
-    state = resource.Body('state')
-    reason = resource.Body('reason')
-    explanation = resource.Body('explanation')
-    position = resource.Body('position')
-    servers = resource.Body('servers')
-    project_id = resource.Body('project_id')
-    user_id = resource.Body('user_id')
-
-
-class WaitResource(FairnessResource):
-    """Waits of the requests of a project, of a flavor, or for a reason."""
-
-    allow_fetch = False
-    base_path = f'{_ROOT}/waits'
-    resources_key = 'waits'
-
-    _query_mapping = resource.QueryParameters(
-        'all_projects', 'by', 'project_id', 'since'
-    )
-
-    name = resource.Body('name', alternate_id=True)
-    requests_count = resource.Body('requests_count')
-    p50 = resource.Body('p50')
-    p90 = resource.Body('p90')
-    p95 = resource.Body('p95')
-
-
-class ServerResource(FairnessResource):
-    """A server: how it fares, and why."""
-
-    allow_list = False
-    base_path = f'{_ROOT}/instances'
-    resource_key = 'instance'
-
-    uuid = resource.Body('uuid', alternate_id=True)
-    summary = resource.Body('summary')
-    usage = resource.Body('usage')
-    weights = resource.Body('weights')
-
-
-class PreemptionResource(FairnessResource):
-    """A server that had to make room."""
-
-    base_path = f'{_ROOT}/preemptions'
-    resource_key = 'preemption'
-    resources_key = 'preemptions'
-
-    uuid = resource.Body('uuid', alternate_id=True)
-    state = resource.Body('state')
-
-
-class ShareResource(FairnessResource):
-    """The share of an account."""
-
-    allow_fetch = False
-    base_path = f'{_ROOT}/shares'
-    resources_key = 'shares'
-
-    name = resource.Body('name', alternate_id=True)
-    share = resource.Body('share')
-
-
-class LimitResource(FairnessResource):
-    """The limits of an account."""
-
-    allow_fetch = False
-    base_path = f'{_ROOT}/limits'
-    resources_key = 'limits'
-
-    account = resource.Body('account', alternate_id=True)
-    budget = resource.Body('budget')
-    budget_used = resource.Body('budget_used')
-    budget_committed = resource.Body('budget_committed')
-    budget_left = resource.Body('budget_left')
-    budget_until = resource.Body('budget_until')
-
-
-class PlanResource(FairnessResource):
-    """Servers that are to move."""
-
-    base_path = f'{_ROOT}/plans'
-    resource_key = 'plan'
-    resources_key = 'plans'
-
-    uuid = resource.Body('uuid', alternate_id=True)
-    state = resource.Body('state')
-
-
-class HostResource(FairnessResource):
-    """A host with an agent."""
-
-    base_path = f'{_ROOT}/hosts'
-    resource_key = 'host'
-    resources_key = 'hosts'
-
-    name = resource.Body('name', alternate_id=True)
-
-
-class BorderHostResource(FairnessResource):
-    """A host that moves between batch and cloud."""
-
-    base_path = f'{_ROOT}/partition/hosts'
-    resource_key = 'host'
-    resources_key = 'hosts'
-
-    name = resource.Body('name', alternate_id=True)
-    state = resource.Body('state')
-
-
-class UserResource(FairnessResource):
-    """A user: how heavy they are."""
-
-    base_path = f'{_ROOT}/users'
-    resource_key = 'user'
-    resources_key = 'users'
-
-
-class ProjectResource(FairnessResource):
-    """A project: how heavy it is."""
-
-    base_path = f'{_ROOT}/projects'
-    resource_key = 'project'
-    resources_key = 'projects'
-
-
-T = TypeVar('T', bound=FairnessResource)
+T = TypeVar('T', bound=resources.FairnessResource)
 
 
 class FairnessProxy(proxy.Proxy):
     """Methods of ``conn.fairness``.
 
     Every method raises ``openstack.exceptions.HttpException`` with the reason
-    if it is refused. Projects, users and servers are named by ids.
+    if it is refused. Projects, users and servers are named by ids. Things have
+    their fields as attributes, and all of them in ``answer``, in the order of
+    the interface.
     """
 
     def request(self, url: str, method: str, *args: Any, **more: Any) -> Any:
         """Ask the compute endpoint, which may lack its version."""
-        if f'/{url.lstrip("/")}'.startswith(_ROOT):
+        if f'/{url.lstrip("/")}'.startswith(resources.ROOT):
             path = parse.urlsplit(self.get_endpoint() or '').path
             if not _VERSIONED.search(path):
                 url = f'/v2.1/{url.lstrip("/")}'
@@ -228,7 +62,7 @@ class FairnessProxy(proxy.Proxy):
         """Count and cache as a connection of openstacksdk does."""
         self._connection = connection
 
-    def requests(self, **query: Any) -> Iterator[RequestResource]:
+    def requests(self, **query: Any) -> _Listed[resources.RequestResource]:
         """Requests, the oldest first; those that just run or ended on demand.
 
         :param query: filters of the HTTP interface: ``all_projects``,
@@ -236,90 +70,88 @@ class FairnessProxy(proxy.Proxy):
             ``server``, ``since``, ``state``, ``user_id``; ``limit`` (of a
             page) and ``marker``.
         """
-        return self._listed(RequestResource, query)
+        return self._listed(resources.RequestResource, query)
 
-    def get_request(self, request: str | RequestResource) -> RequestResource:
-        """One request."""
-        return self._get(RequestResource, request)
+    def get_request(
+        self, request: _Request, *, events: bool = False
+    ) -> resources.RequestResource:
+        """One request.
 
-    def request_events(
-        self, request: str | RequestResource
-    ) -> list[Mapping[str, Any]]:
+        :param events: whether its history is in its ``events``.
+        """
+        query = {'events': 'true'} if events else {}
+        return self._one(resources.RequestResource, request, query)
+
+    def request_events(self, request: _Request) -> list[resources.Answer]:
         """The history of a request, the oldest event first."""
-        uuid = parse.quote(_id(request), safe='')
-        path = f'{RequestResource.base_path}/{uuid}?events=true'
-        found = self._answer('GET', path)['request'].get('events')
-        return list(found or ())
+        found = self.get_request(request, events=True)
+        return list(found.answer.get('events') or ())
 
-    def waits(self, **query: Any) -> Iterator[WaitResource]:
+    def waits(self, **query: Any) -> _Listed[resources.WaitResource]:
         """Seconds that requests waited until they were sent to Nova.
 
         :param query: ``by`` (``project``, ``flavor`` or ``reason``),
             ``since``, ``project_id``, ``all_projects``, ``limit`` (of a
             page), ``marker``.
         """
-        return self._listed(WaitResource, query)
+        return self._listed(resources.WaitResource, query)
 
-    def cancel_request(
-        self, request: str | RequestResource
-    ) -> RequestResource:
+    def cancel_request(self, request: _Request) -> resources.RequestResource:
         """Take a build back that waits, and delete its servers."""
-        return self._acted(RequestResource, request, 'cancel')
+        return self._acted(resources.RequestResource, request, 'cancel')
 
     def release_request(
-        self, request: str | RequestResource, *, without_room: bool = False
-    ) -> RequestResource:
+        self, request: _Request, *, without_room: bool = False
+    ) -> resources.RequestResource:
         """Start a request whatever the plan is, where there is room.
 
         :param without_room: Nova looks for room, and destroys the request if
             there is none.
         """
         order = {'without_room': True} if without_room else None
-        return self._acted(RequestResource, request, 'release', order)
+        return self._acted(
+            resources.RequestResource, request, 'release', order
+        )
 
     def put_request_first(
-        self, request: str | RequestResource
-    ) -> RequestResource:
+        self, request: _Request
+    ) -> resources.RequestResource:
         """Let a request be next."""
-        return self._acted(RequestResource, request, 'first')
+        return self._acted(resources.RequestResource, request, 'first')
 
-    def put_request_back(
-        self, request: str | RequestResource
-    ) -> RequestResource:
+    def put_request_back(self, request: _Request) -> resources.RequestResource:
         """Let a request stand where the order puts it."""
-        return self._acted(RequestResource, request, 'unfirst')
+        return self._acted(resources.RequestResource, request, 'unfirst')
 
     def hold_request(
-        self, request: str | RequestResource, why: str | None = None
-    ) -> RequestResource:
+        self, request: _Request, why: str | None = None
+    ) -> resources.RequestResource:
         """Keep a request from starting.
 
         :param why: text for its owners.
         """
         order = None if why is None else {'why': why}
-        return self._acted(RequestResource, request, 'hold', order)
+        return self._acted(resources.RequestResource, request, 'hold', order)
 
-    def unhold_request(
-        self, request: str | RequestResource
-    ) -> RequestResource:
+    def unhold_request(self, request: _Request) -> resources.RequestResource:
         """End the hold of a request."""
-        return self._acted(RequestResource, request, 'unhold')
+        return self._acted(resources.RequestResource, request, 'unhold')
 
     def extend_request(
-        self, request: str | RequestResource, seconds: float
-    ) -> RequestResource:
+        self, request: _Request, seconds: float
+    ) -> resources.RequestResource:
         """Let servers of a request run longer."""
         return self._acted(
-            RequestResource, request, 'extend', {'seconds': seconds}
+            resources.RequestResource, request, 'extend', {'seconds': seconds}
         )
 
     def wait_for_request(
         self,
-        request: str | RequestResource,
+        request: _Request,
         states: Collection[str] = ('active',),
         wait: float | None = None,
         interval: float = POLL_S,
-    ) -> RequestResource:
+    ) -> resources.RequestResource:
         """Wait until a request is in one of some states.
 
         :param wait: seconds at most; ``None`` for no limit.
@@ -328,30 +160,37 @@ class FairnessProxy(proxy.Proxy):
         :raises ResourceTimeout: if it took longer.
         """
         return self._waited(
-            RequestResource, request, states, GIVEN_UP, wait, interval
+            resources.RequestResource,
+            request,
+            states,
+            GIVEN_UP,
+            wait,
+            interval,
         )
 
-    def get_server(self, uuid: str) -> ServerResource:
+    def get_server(self, uuid: str) -> resources.ServerResource:
         """How a server fares, and why."""
-        return self._get(ServerResource, uuid)
+        return self._one(resources.ServerResource, uuid)
 
-    def preemptions(self, **query: Any) -> Iterator[PreemptionResource]:
+    def preemptions(
+        self, **query: Any
+    ) -> _Listed[resources.PreemptionResource]:
         """Servers that had to make room, the newest first."""
-        return self._listed(PreemptionResource, query)
+        return self._listed(resources.PreemptionResource, query)
 
     def get_preemption(
-        self, preemption: str | PreemptionResource
-    ) -> PreemptionResource:
+        self, preemption: str | resources.PreemptionResource
+    ) -> resources.PreemptionResource:
         """One server that had to make room."""
-        return self._get(PreemptionResource, preemption)
+        return self._one(resources.PreemptionResource, preemption)
 
-    def shares(self, **query: Any) -> Iterator[ShareResource]:
+    def shares(self, **query: Any) -> _Listed[resources.ShareResource]:
         """Shares of the own project and its users, or of all accounts."""
-        return self._listed(ShareResource, query)
+        return self._listed(resources.ShareResource, query)
 
     def set_share(
         self, account: str, share: float | None, *, dry_run: bool = False
-    ) -> Mapping[str, Any]:
+    ) -> resources.Answer:
         """Set the share of an account.
 
         :param account: id of a project, ``PROJECT/USER``, or a name of the
@@ -363,13 +202,13 @@ class FairnessProxy(proxy.Proxy):
         wanted = {'account': account, 'share': share}
         return self._put('shares', wanted, dry_run)
 
-    def limits(self, **query: Any) -> Iterator[LimitResource]:
+    def limits(self, **query: Any) -> _Listed[resources.LimitResource]:
         """Limits of the own project and its users, or of all accounts."""
-        return self._listed(LimitResource, query)
+        return self._listed(resources.LimitResource, query)
 
     def set_limits(
         self, account: str, *, dry_run: bool = False, **limits: Any
-    ) -> Mapping[str, Any]:
+    ) -> resources.Answer:
         """Set limits of an account.
 
         :param dry_run: as of :meth:`set_share`.
@@ -379,68 +218,119 @@ class FairnessProxy(proxy.Proxy):
         return self._put('limits', {'account': account, **limits}, dry_run)
 
     def preview_order(
-        self, order: str, **parameters: float
-    ) -> Mapping[str, Any]:
+        self, order: str, /, **parameters: float | str
+    ) -> resources.Answer:
         """The effect of another order on the queue; nothing is changed.
 
         :param order: its name, such as ``fair_tree``.
         :param parameters: numbers of it; those not named have their defaults.
         """
-        path = f'{_ROOT}/orders/{parse.quote(order, safe="")}/preview'
-        if parameters:
-            told = ','.join(f'{key}={n}' for key, n in parameters.items())
-            path += f'?parameters={parse.quote(told)}'
-        found: Mapping[str, Any] = self._answer('GET', path)['dry_run']
-        return found
+        told = ','.join(f'{key}={n}' for key, n in parameters.items())
+        query = {'parameters': told} if told else {}
+        return self._part('dry_run', 'orders', order, 'preview', params=query)
 
-    def plans(self, **query: Any) -> Iterator[PlanResource]:
-        """Plans of moves, the newest first."""
-        return self._listed(PlanResource, query)
+    def groups(self, **query: Any) -> _Listed[resources.GroupResource]:
+        """Groups of servers with a spending rate."""
+        return self._listed(resources.GroupResource, query)
 
-    def get_plan(self, plan: str | PlanResource) -> PlanResource:
-        """One plan of moves."""
-        return self._get(PlanResource, plan)
+    def create_group(
+        self, name: str, rate: float, **wanted: Any
+    ) -> resources.GroupResource:
+        """Say what is spent for servers that are in a group.
 
-    def empty_host(self, host: str) -> PlanResource:
-        """Propose a plan that empties a host."""
-        return self._posted(
-            PlanResource, PlanResource.base_path, {'empty': host}
+        :param rate: currency for a CPU-hour, of all its servers together.
+        :param wanted: ``count`` of the servers that the rate is for;
+            ``project_id``, if it is not that of the token.
+        """
+        return self._group('POST', name, {'rate': rate, **wanted})
+
+    def set_group(self, name: str, **wanted: Any) -> resources.GroupResource:
+        """Change what is spent for a group while its servers run.
+
+        :param wanted: ``rate``, and those of :meth:`create_group`.
+        """
+        return self._group('PUT', name, wanted)
+
+    def delete_group(
+        self, name: str, **wanted: Any
+    ) -> resources.GroupResource:
+        """Take a group away: its servers have the lowest rate.
+
+        :param wanted: ``project_id``, as of :meth:`create_group`.
+        :returns: a group without fields.
+        """
+        return self._group('PUT', name, {**wanted, 'rate': None})
+
+    def prices(self, **query: Any) -> _Listed[resources.PriceResource]:
+        """Prices of all hosts: each is spent by all servers of a host."""
+        return self._listed(resources.PriceResource, query)
+
+    def price_history(
+        self, host: str, **query: Any
+    ) -> _Listed[resources.PriceResource]:
+        """Prices of a host, the newest first."""
+        return self._listed(
+            resources.PriceResource, query, _path('hosts', host, 'prices')
         )
 
-    def approve_plan(self, plan: str | PlanResource) -> PlanResource:
-        """Let a plan of moves begin."""
-        return self._acted(PlanResource, plan, 'approve')
+    def plans(self, **query: Any) -> _Listed[resources.PlanResource]:
+        """Plans of moves, the newest first."""
+        return self._listed(resources.PlanResource, query)
 
-    def stop_plan(self, plan: str | PlanResource) -> PlanResource:
+    def get_plan(
+        self, plan: str | resources.PlanResource
+    ) -> resources.PlanResource:
+        """One plan of moves."""
+        return self._one(resources.PlanResource, plan)
+
+    def empty_host(self, host: str) -> resources.PlanResource:
+        """Propose a plan that empties a host."""
+        kind = resources.PlanResource
+        return self._told(kind, 'POST', kind.base_path, json={'empty': host})
+
+    def approve_plan(
+        self, plan: str | resources.PlanResource
+    ) -> resources.PlanResource:
+        """Let a plan of moves begin."""
+        return self._acted(resources.PlanResource, plan, 'approve')
+
+    def stop_plan(
+        self, plan: str | resources.PlanResource
+    ) -> resources.PlanResource:
         """End a plan of moves."""
-        return self._acted(PlanResource, plan, 'stop')
+        return self._acted(resources.PlanResource, plan, 'stop')
 
     def wait_for_plan(
         self,
-        plan: str | PlanResource,
+        plan: str | resources.PlanResource,
         states: Collection[str] = ('done',),
         wait: float | None = None,
         interval: float = POLL_S,
-    ) -> PlanResource:
+    ) -> resources.PlanResource:
         """Wait until a plan is in one of some states.
 
         Parameters and errors: :meth:`wait_for_request`.
         """
         return self._waited(
-            PlanResource, plan, states, PLAN_ENDS, wait, interval
+            resources.PlanResource, plan, states, PLAN_ENDS, wait, interval
         )
 
-    def hosts(self, **query: Any) -> Iterator[HostResource]:
-        """Hosts with an agent; those that do not answer are left out."""
-        return self._listed(HostResource, query)
+    def hosts(self, **query: Any) -> _Listed[resources.HostResource]:
+        """Hosts with an agent.
 
-    def get_host(self, host: str | HostResource) -> HostResource:
+        Those that do not answer are in ``not_reached`` of the list.
+        """
+        return self._listed(resources.HostResource, query)
+
+    def get_host(
+        self, host: str | resources.HostResource
+    ) -> resources.HostResource:
         """One host with an agent."""
-        return self._get(HostResource, host)
+        return self._one(resources.HostResource, host)
 
     def act_on_host(
         self, host: str, action: str, argument: Any = None
-    ) -> Mapping[str, Any]:
+    ) -> resources.Answer:
         """Let a host do something.
 
         :param host: its name; ``all`` for every host of the domain.
@@ -448,109 +338,159 @@ class FairnessProxy(proxy.Proxy):
         :param argument: of the action, such as ``{'name': 'M'}``.
         :returns: ``hosts``, ``not_reached`` and ``refused``.
         """
-        return self._answer(
-            'POST', f'{_path(host)}/action', {action: argument}
-        )
+        path = _path(host, 'action')
+        return self._answer('POST', path, json={action: argument})
 
-    def get_border(self) -> Mapping[str, Any]:
+    def get_border(self) -> resources.Answer:
         """Cores that batch and cloud have and want."""
-        found: Mapping[str, Any] = self._answer('GET', f'{_ROOT}/partition')[
-            'partition'
-        ]
-        return found
+        return self._part('partition', 'partition')
 
-    def border_hosts(self, **query: Any) -> Iterator[BorderHostResource]:
+    def set_border_target(self, hosts: int | None) -> resources.Answer:
+        """Say how many hosts the cloud is to have.
+
+        :param hosts: ``None`` to go by calendar and demand.
+        :returns: ``target``.
+        """
+        path = _path('partition')
+        return self._answer('PUT', path, json={'target': hosts})
+
+    def border_hosts(
+        self, **query: Any
+    ) -> _Listed[resources.BorderHostResource]:
         """Hosts that move between batch and cloud."""
-        return self._listed(BorderHostResource, query)
+        return self._listed(resources.BorderHostResource, query)
 
     def get_border_host(
-        self, host: str | BorderHostResource
-    ) -> BorderHostResource:
+        self, host: str | resources.BorderHostResource
+    ) -> resources.BorderHostResource:
         """One of these hosts, what runs there, and its last steps."""
-        return self._get(BorderHostResource, host)
+        return self._one(resources.BorderHostResource, host)
 
     def act_on_border_host(
-        self, host: str | BorderHostResource, action: str
-    ) -> BorderHostResource:
+        self, host: str | resources.BorderHostResource, action: str
+    ) -> resources.BorderHostResource:
         """Send a host to the other side, or let it stay.
 
         :param action: ``move`` or ``cancel``.
         """
-        return self._acted(BorderHostResource, host, action)
+        return self._acted(resources.BorderHostResource, host, action)
 
-    def users(self, **query: Any) -> Iterator[UserResource]:
+    def users(self, **query: Any) -> _Listed[resources.UserResource]:
         """Users and how heavy they are."""
-        return self._listed(UserResource, query)
+        return self._listed(resources.UserResource, query)
 
-    def get_user(self, user: str | UserResource = 'me') -> UserResource:
+    def get_user(
+        self, user: str | resources.UserResource = 'me'
+    ) -> resources.UserResource:
         """One user; by default that of the token."""
-        return self._get(UserResource, user)
+        return self._one(resources.UserResource, user)
 
-    def projects(self, **query: Any) -> Iterator[ProjectResource]:
+    def projects(self, **query: Any) -> _Listed[resources.ProjectResource]:
         """Projects and how heavy they are."""
-        return self._listed(ProjectResource, query)
+        return self._listed(resources.ProjectResource, query)
 
     def get_project(
-        self, project: str | ProjectResource = 'me'
-    ) -> ProjectResource:
+        self, project: str | resources.ProjectResource = 'me'
+    ) -> resources.ProjectResource:
         """One project; by default that of the token."""
-        return self._get(ProjectResource, project)
+        return self._one(resources.ProjectResource, project)
 
-    def get_capacity(self) -> Mapping[str, Any]:
+    def get_capacity(self) -> resources.Answer:
         """How full the cloud is, and how many servers start now."""
-        found: Mapping[str, Any] = self._answer('GET', f'{_ROOT}/capacity')[
-            'capacity'
-        ]
-        return found
+        return self._part('capacity', 'capacity')
 
-    def get_status(self) -> Mapping[str, Any]:
+    def get_status(self) -> resources.Answer:
         """State of the cluster service and of the agents."""
-        found: Mapping[str, Any] = self._answer('GET', f'{_ROOT}/status')[
-            'status'
-        ]
-        return found
+        return self._part('status', 'status')
 
-    def get_plugins(self) -> Mapping[str, Any]:
+    def get_plugins(self) -> resources.Answer:
         """Metrics and policies that agents have installed."""
-        return self._answer('GET', _ROOT)
+        return self._answer('GET', _path())
 
-    def get_preview(self, host: str) -> Mapping[str, Any]:
+    def get_preview(self, host: str) -> resources.Answer:
         """CPU that users would gain or lose if a host enforced."""
-        path = f'{_ROOT}/hosts/{parse.quote(host, safe="")}/preview'
-        found: Mapping[str, Any] = self._answer('GET', path)['preview']
-        return found
+        return self._part('preview', 'hosts', host, 'preview')
 
-    def _listed(self, kind: type[T], query: Mapping[str, Any]) -> Iterator[T]:
-        """A list, page by page; truths as the interface writes them."""
-        given: dict[str, Any] = {
+    def _listed(
+        self, kind: type[T], query: resources.Answer, path: str = ''
+    ) -> _Listed[T]:
+        """A list; truths as the interface writes them."""
+        given = {
             name: str(value).lower() if isinstance(value, bool) else value
             for name, value in query.items()
         }
-        return self._list(kind, **given)
+        noun, path = str(kind.resources_key), path or kind.base_path
+        return resources.PagedList(
+            noun,
+            lambda more: self._answer('GET', path, noun, params=more),
+            given,
+            functools.partial(self._made, kind),
+        )
+
+    def _one(
+        self, kind: type[T], thing: str | T, query: resources.Answer = _NOTHING
+    ) -> T:
+        return self._told(kind, 'GET', _of(kind, thing), params=query)
 
     def _acted(
         self, kind: type[T], thing: str | T, action: str, order: Any = None
     ) -> T:
-        uuid = _id(thing)
-        path = f'{kind.base_path}/{parse.quote(uuid, safe="")}/action'
-        return self._posted(kind, path, {action: order})
+        path = f'{_of(kind, thing)}/action'
+        return self._told(kind, 'POST', path, json={action: order})
 
-    def _posted(self, kind: type[T], path: str, body: Any) -> T:
-        found = self._answer('POST', path, body)[str(kind.resource_key)]
-        return kind.existing(connection=self._get_connection(), **found)
+    def _group(
+        self, method: str, name: str, wanted: resources.Answer
+    ) -> resources.GroupResource:
+        path = resources.GroupResource.base_path
+        body = {'name': name, **wanted}
+        found = self._answer(method, path, 'group', json=body)['group']
+        return self._made(resources.GroupResource, found or {})
+
+    def _told(self, kind: type[T], method: str, path: str, **given: Any) -> T:
+        noun = str(kind.resource_key)
+        answer = self._answer(method, path, noun, **given)
+        return self._made(kind, answer[noun])
+
+    def _made(self, kind: type[T], answer: resources.Answer) -> T:
+        return kind.existing(connection=self._get_connection(), **answer)
 
     def _put(
-        self, plural: str, wanted: Mapping[str, Any], dry_run: bool
-    ) -> Mapping[str, Any]:
+        self, plural: str, wanted: resources.Answer, dry_run: bool
+    ) -> resources.Answer:
         body = {**wanted, **({'dry_run': True} if dry_run else {})}
-        return self._answer('PUT', f'{_ROOT}/{plural}', body)
+        return self._answer('PUT', _path(plural), json=body)
+
+    def _part(self, noun: str, *names: str, **given: Any) -> resources.Answer:
+        answer = self._answer('GET', _path(*names), noun, **given)
+        found: resources.Answer = answer[noun]
+        return found
 
     def _answer(
-        self, method: str, path: str, body: Any = None
-    ) -> Mapping[str, Any]:
-        said = self.request(path, method, json=body)
+        self, method: str, path: str, noun: str = '', **given: Any
+    ) -> resources.Answer:
+        """Ask, and read the answer.
+
+        :param noun: key that the answer must have.
+        :param given: parameters or body.
+        :raises HttpException: if it is refused.
+        :raises SDKException: if the answer is none of this interface.
+        """
+        said = self.request(path, method, headers=_JSON, **given)
         exceptions.raise_from_response(said)
-        answer: Mapping[str, Any] = said.json()
+        try:
+            answer = said.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise exceptions.SDKException(
+                f'{said.url} answered {said.status_code} with something else'
+                ' than a JSON object'
+            )
+        if noun and noun not in answer:
+            raise exceptions.SDKException(
+                f'the answer lacks {noun!r}: this is no interface of'
+                ' nova-fairness'
+            )
         return answer
 
     def _waited(
@@ -565,7 +505,7 @@ class FairnessProxy(proxy.Proxy):
         name = f'{kind.resource_key} {_id(thing)}'
         late = f'{name}: not {" or ".join(states)} in {wait} s'
         for _ in utils.iterate_timeout(wait, late, interval):
-            found = self._get(kind, thing)
+            found = self._one(kind, thing)
             state = str(found.state)
             if state in states:
                 return found
@@ -599,9 +539,15 @@ def register(connection: Any) -> None:
     connection.add_service(FairnessServiceDescription('fairness'))
 
 
-def _id(thing: str | FairnessResource) -> str:
+def _id(thing: str | resources.FairnessResource) -> str:
     return thing if isinstance(thing, str) else str(thing.id)
 
 
-def _path(host: str) -> str:
-    return f'{_ROOT}/{parse.quote(host, safe="")}'
+def _path(*names: str) -> str:
+    """Path below the compute endpoint; each name is one part of it."""
+    quoted = (parse.quote(each, safe='') for each in names)
+    return '/'.join((resources.ROOT, *quoted))
+
+
+def _of(kind: type[T], thing: str | T) -> str:
+    return f'{kind.base_path}/{parse.quote(_id(thing), safe="")}'

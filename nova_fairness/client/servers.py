@@ -63,7 +63,7 @@ class ShowServer(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
         server = self.directory.server_of_request(parsed_args.server)
-        found = self.api.one('instance', f'/instances/{server}')
+        found = self.api.get_server(server).answer
         order = _ordered(found, everything=parsed_args.long)
         forms = self.named_forms(parsed_args, _FORMS, (), 'projects')
         return base.fields(order, forms)
@@ -120,7 +120,7 @@ class ListServer(base.ThingLister):
 
     def _fares(self, uuid: str) -> Mapping[str, Any]:
         try:
-            found = self.api.one('instance', f'/instances/{uuid}')
+            found = self.api.get_server(uuid).answer
         except exceptions.CommandError as error:
             self.miss('is not known', {uuid: str(error)})
             return {}

@@ -14,6 +14,7 @@ from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
 from nova_fairness.client import naming
+from nova_fairness.client import resources
 
 _FORMS = {
     'agents': columns.Numbers,
@@ -45,7 +46,7 @@ class ShowStatus(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        found = self.api.one('status', '/status')
+        found = self.api.get_status()
         names = self.names(parsed_args, 'projects')
         lines = _entries(_STATUS_LINES, names.get)
         return base.fields(found, {**_FORMS, **lines})
@@ -93,30 +94,29 @@ class ShowMe(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask agents and cluster service; a part may be missing."""
-        user = _known(lambda: self.api.one('user', '/users/me')) or {}
+        user = _known(lambda: self.api.get_user().answer) or {}
         found = {
             'user': user.get('id'),
             'instances_count': user.get('instances_count', 0),
             'heaviness_quotas': user.get('heaviness_quotas', 0.0),
             'usage_quotas': user.get('usage_quotas', {}),
-            'requests': self._listed('requests', _is_unsettled),
-            'shares': self._listed('shares'),
-            'budgets': self._listed('limits', _has_budget),
+            'requests': _first(self.api.requests, _is_unsettled),
+            'shares': _first(self.api.shares),
+            'budgets': _first(self.api.limits, _has_budget),
         }
         names = self.names(parsed_args, 'servers', 'users')
         forms = {**_OF_ME, **_entries(_LINES_OF_ME, names.get)}
         forms['user'] = functools.partial(columns.Named, names=names)
         return base.fields(found, forms)
 
-    def _listed(
-        self,
-        noun: str,
-        is_shown: Callable[[Mapping[str, Any]], bool] = bool,
-        **query: Any,
-    ) -> list[Mapping[str, Any]]:
-        """The first entries of a list that are shown; no page after them."""
-        found = filter(is_shown, self.api.each(noun, _MOST, **query))
-        return _known(lambda: [*itertools.islice(found, _MOST)]) or []
+
+def _first(
+    find: Callable[..., resources.PagedList[Any]],
+    is_shown: Callable[[resources.Answer], bool] = bool,
+) -> list[resources.Answer]:
+    """The first entries of a list that are shown; no page after them."""
+    found = filter(is_shown, find(limit=_MOST).answers)
+    return _known(lambda: [*itertools.islice(found, _MOST)]) or []
 
 
 def _known(ask: Callable[[], _T]) -> _T | None:

@@ -195,6 +195,8 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
         'fairness_dashboard.parts',
         'client.base',
         'client.directory',
+        'client.http',
+        'client.resources',
         'client.sdk',
         'cluster.openstack.clients',
     ),

@@ -292,6 +292,14 @@ def test_a_wait_that_cannot_end_well_ends_the_command(cloud):
         cloud.run(queue.ShowRequest, UUID, '--wait')
 
 
+@pytest.mark.parametrize('words', [[], ['--wait']])
+def test_a_server_without_a_request_is_told_in_the_same_words(cloud, words):
+    fault = {'itemNotFound': {'message': 'no request'}}
+    cloud.answers(f'/requests/{UUID}', fault, 404)
+    with pytest.raises(exceptions.CommandError, match='without the queue'):
+        cloud.run(queue.ShowRequest, UUID, *words)
+
+
 def test_a_command_waits_for_the_moves_of_a_plan(cloud, monkeypatch):
     monkeypatch.setattr(time, 'sleep', lambda _: None)
     path = f'/plans/{UUID}'

@@ -2,14 +2,19 @@
 
 """``conn.fairness`` of a real connection of openstacksdk."""
 
+import pathlib
+import re
+
 from openstack import connection
 from openstack import exceptions
 import pytest
 
 from api_ext.schemas import request as request_schema
+from nova_fairness.client import resources
 from nova_fairness.client import sdk
 from tests.unit.client import fake_compute
 
+TOP = pathlib.Path(__file__).parents[3]
 UUID = '53a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
 NEXT = '63a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
 
@@ -72,9 +77,9 @@ def test_a_list_is_read_page_by_page_where_the_connection_goes(
 
 
 def test_requests_have_the_filters_of_the_http_interface(cloud, fairness):
-    mapped = sdk.RequestResource._query_mapping._mapping
     known = set(request_schema.QUERY['properties'])
-    assert set(mapped) == known
+    told = sdk.FairnessProxy.requests.__doc__
+    assert set(re.findall('``([a-z_]+)``', told)) == known
     cloud.answers('/requests', {'requests': []})
     filters = dict.fromkeys(known - {'limit', 'marker'}, 'true')
     assert list(fairness.requests(**filters)) == []
@@ -104,7 +109,7 @@ def test_a_request_is_acted_on(cloud, fairness, method, more, order):
     cloud.answers(path, {'request': request()}, method='POST')
     assert getattr(fairness, method)(UUID, **more).id == UUID
     assert cloud.asked[-1].json() == order
-    whole = sdk.RequestResource.existing(**request())
+    whole = resources.RequestResource.existing(**request())
     assert getattr(fairness, method)(whole, **more).state == 'waiting'
 
 
@@ -141,9 +146,56 @@ def test_an_order_is_previewed(cloud, fairness):
     assert cloud.asked[-1].qs == {}
 
 
+def test_groups_are_created_changed_and_deleted(cloud, fairness):
+    for method, code in (('POST', 201), ('PUT', 200)):
+        group = {'name': 'web', 'rate': 2.0}
+        cloud.answers('/groups', {'group': group}, code, method)
+    found = fairness.create_group('web', 2.0, count=3, project_id='p')
+    assert (found.id, found.rate) == ('web', 2.0)
+    told = {'name': 'web', 'rate': 2.0, 'count': 3, 'project_id': 'p'}
+    assert (cloud.asked[-1].method, cloud.asked[-1].json()) == ('POST', told)
+    assert fairness.set_group('web', rate=2.0).id == 'web'
+    told = {'name': 'web', 'rate': 2.0}
+    assert (cloud.asked[-1].method, cloud.asked[-1].json()) == ('PUT', told)
+    cloud.answers('/groups', {'group': None}, method='PUT')
+    assert fairness.delete_group('web').answer == {}
+    assert cloud.asked[-1].json() == {'name': 'web', 'rate': None}
+
+
+def test_prices_are_listed_now_and_in_the_past(cloud, fairness):
+    cloud.answers('/prices', {'prices': [{'host': 'h1', 'price': 2.0}]})
+    assert [each.price for each in fairness.prices()] == [2.0]
+    link = {'rel': 'next', 'href': 'http://10.0.0.1/x?marker=1'}
+    told = {'prices': [{'price': 3.0}], 'prices_links': [link]}
+    path = '/hosts/h%2F1/prices'
+    cloud.answers(path, told)
+    cloud.answers(f'{path}?marker=1', {'prices': [{'price': 4.0}]})
+    found = fairness.price_history('h/1', limit=1)
+    assert [each.price for each in found] == [3.0, 4.0]
+
+
+@pytest.mark.parametrize('name', ['../x', 'a b', 'a/b?c=d', 'ü', '%2e'])
+def test_a_name_is_one_part_of_the_path(cloud, fairness, name):
+    anything = re.compile(re.escape(fake_compute.COMPUTE))
+    cloud.mock.post(anything, json={'hosts': [], 'plan': {}})
+    cloud.mock.get(anything, json={'host': {}})
+    for ask, parts in (
+        (lambda: fairness.act_on_host(name, 'reset'), ['action']),
+        (lambda: fairness.stop_plan(name), ['plans', 'action']),
+        (lambda: fairness.get_host(name), ['hosts']),
+    ):
+        ask()
+        path = cloud.asked[-1].url.removeprefix(fake_compute.COMPUTE)
+        first, *found = path.removeprefix('/').split('/')
+        assert (first, len(found)) == ('fairness', len(parts) + 1)
+        assert set(parts) < set(found)
+        assert '?' not in path
+
+
 @pytest.mark.parametrize(
     ('plural', 'key'),
     [
+        ('groups', 'name'),
         ('shares', 'name'),
         ('limits', 'account'),
         ('hosts', 'name'),
@@ -194,6 +246,9 @@ def test_hosts_plans_and_capacity(cloud, fairness):
 def test_hosts_of_the_border_are_read_and_moved(cloud, fairness):
     cloud.answers('/partition', {'partition': {'target': None}})
     assert fairness.get_border() == {'target': None}
+    cloud.answers('/partition', {'target': 2}, method='PUT')
+    assert fairness.set_border_target(2) == {'target': 2}
+    assert cloud.asked[-1].json() == {'target': 2}
     told = {'name': 'h1', 'state': 'batch'}
     cloud.answers('/partition/hosts', {'hosts': [told]})
     assert [each.id for each in fairness.border_hosts()] == ['h1']
@@ -215,11 +270,29 @@ def test_status_plugins_and_previews_are_read(cloud, fairness):
     assert fairness.get_preview('h/1') == {'name': 'h/1'}
 
 
+def test_the_page_about_scripts_names_every_method():
+    own = vars(sdk.FairnessProxy)
+    public = {name for name in own if not name.startswith('_')}
+    page = (TOP / 'doc/source/user/sdk.rst').read_text('utf-8')
+    named = set(re.findall('``([a-z_]+)``', page))
+    # Of every service of openstacksdk, or for the command line alone.
+    assert public - named == {'request', 'attach'}
+
+
 def test_a_refusal_is_an_error_with_its_reason(cloud, fairness):
     fault = {'conflictingRequest': {'message': 'It ended.'}}
     cloud.answers(f'/requests/{UUID}/action', fault, 409, 'POST')
     with pytest.raises(exceptions.ConflictException, match=r'It ended\.'):
         fairness.cancel_request(UUID)
+
+
+def test_an_answer_of_something_else_is_an_error(cloud, fairness):
+    cloud.mock.get(f'{cloud.base}/users/me', text='<html>')
+    with pytest.raises(exceptions.SDKException, match='than a JSON object'):
+        fairness.get_user()
+    cloud.answers('/users/me', {'server': {}})
+    with pytest.raises(exceptions.SDKException, match="lacks 'user'"):
+        fairness.get_user()
 
 
 def states(cloud, path, noun, *found):
