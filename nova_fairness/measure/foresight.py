@@ -2,6 +2,7 @@
 
 """Use and wants of users on every node: the input of foresight."""
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -169,12 +170,12 @@ def knowledge(
     """
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    supply = _supply(reports, interval_s)
     cpu = resources.RESOURCES.index('cpu_time')
     cpus = np.array([len(item.resources.cpus) for item in reports])
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
-    cells = told(view, interval_s, name)
+    cells = _told(reports, tables, supply, interval_s)
     weighing = HeavinessProbe(metric, cells, of_all.quota, of_all.supply)
     return of_cells(
         weighing, cells.user, supply, one_cpu, _grades(tables), name
@@ -227,7 +228,23 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
     """
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    return _told(reports, tables, _supply(reports, interval_s), interval_s)
+
+
+def _supply(
+    reports: Sequence[report.NodeReport], interval_s: float
+) -> resources.Vector:
+    """Amounts of each node, (m, r)."""
+    rates = np.array([item.resources.capacity for item in reports])
+    return resources.RESOURCES.over(rates, interval_s)
+
+
+def _told(
+    reports: Sequence[report.NodeReport],
+    tables: Sequence[report.UserTable],
+    supply: resources.Vector,
+    interval_s: float,
+) -> Cells:
     scales = interval_s / np.array([item.interval_s for item in reports])
     _, user = totals.layout(tuple(table.ids for table in tables))
     node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
