@@ -15,6 +15,7 @@ import dataclasses
 
 import numpy as np
 
+from nova_fairness.decide import exempt_levels
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -81,12 +82,14 @@ class ForesightSearch:
     :ivar end: as it is known by now.
     :ivar at: where the search is; ``None`` where nothing is short.
     :ivar is_over: whether nothing is left to do.
+    :ivar turns: where VMs have weight 1: how far levels are.
     """
 
     knowledge: foresight_model.CpuKnowledge
     end: foresight_model.CpuTarget
     at: maxmin.Begin | None
     is_over: bool
+    turns: '_Turns | None' = None
 
     @property
     def is_useful(self) -> bool:
@@ -165,6 +168,11 @@ def searched(
     supply, short = _supply(knowledge)
     heaviness = _Heaviness(knowledge)
     demand = knowledge.demand
+    mixed = exempt_levels.MixedRows.of(
+        knowledge, supply, short, heaviness.owner, heaviness.user, ratio
+    )
+    if mixed is not None:
+        return _searched_by_turns(knowledge, mixed, heaviness, before, steps)
     rows = maxmin.DemandRows(
         node=knowledge.node[demand.cell],
         owner=heaviness.owner[demand.cell],
@@ -175,12 +183,112 @@ def searched(
     )
     begin = None if before is None else _carried(before, knowledge)
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
-    log = _centred(knowledge, rows, found)
-    due = np.bincount(demand.cell, found.got, len(knowledge.node))
-    known = foresight_model.CpuTarget(
-        log, due.astype(np.float64), short, found.sharpness
+    end = _target(knowledge, found.log, found.got, short, found.sharpness)
+    return ForesightSearch(knowledge, end, found.at, found.is_over)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Turns:
+    """How far a search is where some VMs have weight 1.
+
+    :ivar made: turns that are over.
+    :ivar levels: (m,) of the turn that is being made; ``None`` in the first,
+        in which all VMs are taken as steered.
+    :ivar best: of the turns that are over: what users get; ``None`` before.
+    :ivar heavy: (k,) how heavy owners are with it.
+    :ivar known: (m,) levels of the best, also of a search before.
+    """
+
+    made: int = 0
+    levels: usage_model.Scalars | None = None
+    best: foresight_model.CpuTarget | None = None
+    heavy: usage_model.Scalars | None = None
+    known: usage_model.Scalars | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether no turn is left."""
+        return self.made >= exempt_levels.TURNS
+
+    def after(
+        self,
+        rows: exempt_levels.MixedRows,
+        found: maxmin.MaxMinDivision,
+        tried: foresight_model.CpuTarget,
+        heavy: usage_model.Scalars,
+        steered: usage_model.Scalars,
+    ) -> '_Turns':
+        """After a turn.
+
+        :param tried: what it comes to.
+        :param heavy: (k,) of owners with that.
+        :param steered: (k,) of owners with what was found.
+        """
+        best, least, known = self.best, self.heavy, self.known
+        if least is None or exempt_levels.is_better(heavy, least):
+            best, least = tried, heavy
+            known = known if self.levels is None else self.levels
+        if self.levels is None:
+            levels = rows.begin(found, known)
+        else:
+            levels = rows.moved(self.levels, found, steered)
+        return _Turns(self.made + 1, levels, best, least, known)
+
+
+def _searched_by_turns(
+    knowledge: foresight_model.CpuKnowledge,
+    rows: exempt_levels.MixedRows,
+    heaviness: '_Heaviness',
+    before: ForesightSearch | None,
+    steps: int,
+) -> ForesightSearch:
+    """As :func:`searched`, where some VMs on short nodes have weight 1."""
+    at = None if before is None else _carried(before, knowledge)
+    turns = _Turns()
+    if before is not None and before.turns is not None:
+        turns = before.turns
+        if before.knowledge is not knowledge:
+            turns = _Turns(known=turns.known)
+    left = steps
+    while True:
+        found = rows.divided(turns.levels, heaviness, at, left)
+        made = 0 if at is None else at.made
+        left -= 1 if found.at is None else max(1, found.at.made - made)
+        log = rows.weights(found, turns.levels)
+        got = rows.got(log)
+        end = _target(knowledge, log, got, rows.short, found.sharpness)
+        at = found.at
+        if found.is_over:
+            turns = turns.after(
+                rows, found, end, heaviness(got)[0], heaviness(found.got)[0]
+            )
+            if at is not None and not turns.is_over:
+                at = dataclasses.replace(
+                    at, made=0, is_moved=True, is_again=False
+                )
+        if left < 1 or turns.is_over or at is None:
+            is_over = turns.is_over or at is None
+            return ForesightSearch(
+                knowledge, turns.best or end, at, is_over, turns
+            )
+
+
+def _target(
+    knowledge: foresight_model.CpuKnowledge,
+    log: usage_model.Scalars,
+    got: usage_model.Scalars,
+    short: resources.Mask,
+    sharpness: float,
+) -> foresight_model.CpuTarget:
+    """Put together what rows of the demand have.
+
+    :param log: (p,) logarithms of their weights.
+    :param got: (p,) CPU time.
+    """
+    due = np.bincount(knowledge.demand.cell, got, len(knowledge.node))
+    return foresight_model.CpuTarget(
+        _centred(knowledge, log), due.astype(np.float64), short, sharpness
     )
-    return ForesightSearch(knowledge, known, found.at, found.is_over)
 
 
 def _carried(
@@ -280,7 +388,7 @@ def _are_few(
 
     :param cells: of :func:`_cells`.
     """
-    kept = np.count_nonzero(cells >= 0)
+    kept = int(np.count_nonzero(cells >= 0))
     return max(len(cells), len(old.node)) - kept <= FEW * kept
 
 
@@ -339,18 +447,15 @@ class _Heaviness:
 
 
 def _centred(
-    knowledge: foresight_model.CpuKnowledge,
-    rows: maxmin.DemandRows,
-    found: maxmin.MaxMinDivision,
+    knowledge: foresight_model.CpuKnowledge, log: usage_model.Scalars
 ) -> usage_model.Scalars:
     """One weight for each cell, neutral in the middle of its node's."""
     nodes = len(knowledge.supply)
-    first = np.searchsorted(
-        knowledge.demand.cell, np.arange(len(knowledge.node))
-    )
+    cell = knowledge.demand.cell
+    first = np.searchsorted(cell, np.arange(len(knowledge.node)))
     high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
-    np.maximum.at(high, rows.node, found.log)
-    np.minimum.at(low, rows.node, found.log)
+    np.maximum.at(high, knowledge.node[cell], log)
+    np.minimum.at(low, knowledge.node[cell], log)
     known = np.isfinite(high)
     middle = np.where(known, high, 0.0) + np.where(known, low, 0.0)
-    return np.asarray(found.log[first] - middle[knowledge.node] / 2)
+    return np.asarray(log[first] - middle[knowledge.node] / 2)

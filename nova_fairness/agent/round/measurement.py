@@ -157,9 +157,20 @@ class Measurement:
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         found = self._wants.judge(used)
-        vcpus = demand_buckets.of_node(used, found.wanted, owners, self._node)
+        vms = [item.instance for item in used.incarnations]
         told = totals.by_user(
-            owners, own, demands.endowment, demands.usage, found.wanted, vcpus
+            owners,
+            own,
+            demands.endowment,
+            demands.usage,
+            found.wanted,
+            *demand_buckets.of_node(
+                used,
+                found.wanted,
+                owners,
+                self._node,
+                np.array([settings.is_exempt(vm) for vm in vms], np.bool_),
+            ),
         )
         self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)

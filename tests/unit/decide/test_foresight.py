@@ -54,7 +54,10 @@ def make(metric, wanted, cpus, shares=None):
         supply=supply,
         one_cpu=np.full(len(cpus), ONE),
         demand=foresight_model.CpuDemand(
-            np.arange(len(pairs)), amounts[:, TIME], asked
+            np.arange(len(pairs)),
+            amounts[:, TIME],
+            asked,
+            np.zeros(len(pairs), bool),
         ),
         weigh=weighing,
         weigh_users=weighing.of_users,
