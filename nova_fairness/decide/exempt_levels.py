@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What VMs get whose weight is always 1, beside VMs that are steered.
+"""Division beside VMs whose weight is always 1.
 
 On a node with such VMs a common factor of all other weights decides how much
 they get: it is the *level* of the node, the rate per size of weight 1. With
@@ -48,7 +48,7 @@ Mask = resources.Mask
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixedRows:
-    """The rows of a demand some of which are of VMs with weight 1.
+    """The rows of a demand, of VMs with weight 1 and of others.
 
     :ivar node: (p,) of each row.
     :ivar cell: (p,) of each row.
@@ -209,7 +209,7 @@ class MixedRows:
         return log
 
     def got(self, log: Scalars) -> Scalars:
-        """What a kernel gives with these weights, (p,)."""
+        """Divide with these weights as a kernel does, (p,)."""
         supply = np.where(self.short, self.supply, np.inf)
         got, _ = filling.fill(
             supply, self.node, self.wanted, self.size * np.exp(log)

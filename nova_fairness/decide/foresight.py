@@ -61,10 +61,10 @@ LOST = 0.5
 further off starts again."""
 
 FEW = 0.01
-"""Part of the pairs of a user and a node that are known: if no more came or
-went, and no user is new, a search goes on from where it stood. The case is a
-start or a deletion in every round on 1,000 nodes with 20 users each, where
-steps of some stages anew would take most of a round."""
+"""Part of the pairs of a user and a node that are known: where not more came
+or went, and no user is new, a search goes on from where it stood. The case is
+a start or a deletion in every round on 1,000 nodes with 20 users each, where
+going back some stages would take most of a round."""
 
 _AGAIN = 4
 """Stage of :mod:`.maxmin` from which a search goes on after more cells came or
@@ -220,7 +220,7 @@ class _Turns:
     ) -> '_Turns':
         """After a turn.
 
-        :param tried: what it comes to.
+        :param tried: its result with real weights.
         :param heavy: (k,) of owners with that.
         :param steered: (k,) of owners with what was found.
         """

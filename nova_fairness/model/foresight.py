@@ -50,7 +50,7 @@ class CpuDemand:
     exempt: resources.Mask
 
     def left_alone(self, cells: int) -> usage_model.Scalars:
-        """What VMs whose weight is always 1 want of each cell, (n,)."""
+        """Sum the wants of the rows with weight 1, (n,)."""
         wanted = np.where(self.exempt, self.wanted, 0.0)
         return np.bincount(self.cell, wanted, cells).astype(np.float64)
 

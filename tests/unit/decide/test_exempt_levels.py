@@ -63,7 +63,7 @@ WIDE = [
 """An exempt VM of 16 vCPUs, beside which one vCPU cannot have half."""
 
 
-def test_a_user_has_less_elsewhere_who_has_more_by_an_exempt_vm():
+def test_an_exempt_vm_that_has_much_counts_on_other_nodes():
     known = cloud(WIDE, [2, 2])
     plain = dataclasses.replace(
         known,
@@ -95,7 +95,7 @@ rows = strategies.lists(
 @pytest.mark.repeated
 @settings(deadline=None, max_examples=30)
 @given(rows)
-def test_what_is_sought_can_be_had_with_these_weights(drawn):
+def test_weights_can_give_each_result(drawn):
     known = cloud(drawn, [2.0] * 4)
     end = searched(known).end
     assert np.isfinite(end.log).all()

@@ -157,7 +157,7 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
 
 
 @given(vms, strategies.randoms(use_true_random=False))
-def test_grades_of_all_stay_whatever_is_exempt(drawn, chance):
+def test_grades_of_all_vms_do_not_depend_on_exemptions(drawn, chance):
     cell, vcpus, wanted, whole = graded(drawn)
     exempt = np.array([chance.random() < 0.3 for _ in drawn], dtype=bool)
     every, left = demand_buckets.with_exempt(
