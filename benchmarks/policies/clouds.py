@@ -237,7 +237,7 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     return row
 
 
-class _Last:
+class Last:
     """Observer that keeps the last round."""
 
     def __init__(self) -> None:
@@ -259,7 +259,7 @@ def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     made = running.setup(
         scenario, running.RunOptions(metric=METRIC, policy=policy)
     )
-    last, judge = _Last(), measures.Measures(scenario.cloud, made)
+    last, judge = Last(), measures.Measures(scenario.cloud, made)
     running.observe(scenario.cloud, made, [judge, last])
     assert last.moment is not None
     wishes = judge.wishes(last.moment)

@@ -8,8 +8,12 @@ Draws clouds of the kind *exempt* (:mod:`benchmarks.policies.clouds`): agents
 leave a fifth of the VMs alone. Each policy is compared with two ideals of the
 last rounds. The *bound* is the best that weights of the other VMs can reach.
 The other ideal takes all VMs as steered, so that what the bound itself lacks
-of it is the price of the exemption. Writes ``exempt.json``, with a row for
-each cloud, and ``exempt.csv``, which sums up.
+of it is the price of the exemption.
+
+The bound is found by turns, and need not be the best. So it is also told in
+how many clouds the lightest users have more than in the bound: the first of
+all users, from the lightest on, whose shares differ by more than 2 %. Writes
+``exempt.json``, with a row for each cloud, and ``exempt.csv``, which sums up.
 """
 
 import argparse
@@ -26,14 +30,17 @@ import numpy as np
 
 from benchmarks.policies import clouds
 from benchmarks.policies import runs
+from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
 from fairness_lab.node_sim import engine
+from nova_fairness.shares import grouping
 
 BOUND = 'bound'
 OF_BOUND, OF_STEERED = 'of the bound', 'if all were steered'
+LIGHTEST = 'lightest have more'
 
 HEAD = (
     'policy',
@@ -44,6 +51,7 @@ HEAD = (
         for beside in (OF_BOUND, OF_STEERED)
         for part in ('median', 'most')
     ),
+    'lightest have more than in the bound, % of clouds',
 )
 
 Row = Mapping[str, Any]
@@ -52,7 +60,8 @@ Row = Mapping[str, Any]
 def tried(seed: int, number: int) -> dict[str, Any]:
     """Simulate one cloud with each policy.
 
-    :returns: what the worst user lacks of either ideal, 0..1, by policy.
+    :returns: what the worst user lacks of either ideal, 0..1, and whether the
+        lightest have more than in the bound, by policy.
     """
     scenario = clouds.drawn('exempt', seed, number)
     steered = dataclasses.replace(scenario.cloud, exempt=None)
@@ -65,11 +74,20 @@ def tried(seed: int, number: int) -> dict[str, Any]:
             OF_BOUND: measures.Measures(scenario.cloud, made),
             OF_STEERED: measures.Measures(steered, made),
         }
-        running.observe(scenario.cloud, made, judges.values())
+        last = clouds.Last()
+        running.observe(scenario.cloud, made, [*judges.values(), last])
+        assert last.moment is not None
+        wishes = judges[OF_BOUND].wishes(last.moment)
+        best = _found(wishes, made.max_weight_ratio)
         row[policy] = {
-            beside: _at_end(judge) for beside, judge in judges.items()
+            **{beside: _at_end(judge) for beside, judge in judges.items()},
+            LIGHTEST: has_more(_had(wishes, last.moment.received), best),
         }
-    row[BOUND] = {OF_BOUND: 0.0, OF_STEERED: price(seed, number)}
+    row[BOUND] = {
+        OF_BOUND: 0.0,
+        OF_STEERED: price(seed, number),
+        LIGHTEST: False,
+    }
     print(row, flush=True)
     return row
 
@@ -81,16 +99,39 @@ def _at_end(judge: measures.Measures) -> float:
     return max(row[place] for row in table['rows'][-clouds.SETTLED :])
 
 
+def _found(wishes: columns.Wishes, ratio: float) -> np.ndarray:
+    """Shares of users in the bounded ideal, (u,)."""
+    return ideal.remembered(ideal.DOMINANT, ratio)(wishes).share
+
+
+def _had(wishes: columns.Wishes, received: np.ndarray) -> np.ndarray:
+    """Shares that users have, (u,)."""
+    used = grouping.sum_by(wishes.user, received, len(wishes.quota))
+    return np.asarray(columns.parts_of(wishes.quota, used).max(axis=1))
+
+
+def has_more(shares: np.ndarray, than: np.ndarray) -> bool:
+    """Tell whether the first have more whose shares differ.
+
+    :param shares: (u,), in any order; so is ``than``.
+    """
+    one, other = np.sort(shares), np.sort(than)
+    differ = np.abs(one - other) > clouds.WORSE * other
+    first = int(np.argmax(differ))
+    return bool(differ[first] and one[first] > other[first])
+
+
 def price(seed: int, number: int) -> float:
     """Part that the worst user loses because VMs are exempt."""
     scenario = clouds.drawn('exempt', seed, number)
     made = running.setup(scenario, running.RunOptions(policy='none'))
     moment = next(iter(engine.simulate(scenario.cloud, made)))
     wishes = measures.Measures(scenario.cloud, made).wishes(moment)
-    find = ideal.remembered(ideal.DOMINANT, made.max_weight_ratio)
-    bound = find(wishes).share
     steered = dataclasses.replace(wishes, exempt=np.zeros_like(wishes.exempt))
-    lacks = distance.worst(bound[np.newaxis], find(steered).share[np.newaxis])
+    bound, best = (
+        _found(each, made.max_weight_ratio) for each in (wishes, steered)
+    )
+    lacks = distance.worst(bound[np.newaxis], best[np.newaxis])
     return float(lacks[0])
 
 
@@ -113,7 +154,8 @@ def _summed(name: str, rows: Sequence[Row]) -> list[str]:
         for values in (mine, steered)
         for part in (statistics.median, max)
     ]
-    return [name, *map(runs.percent, [*near, *lacks])]
+    more = sum(row[name][LIGHTEST] for row in rows) / len(rows)
+    return [name, *map(runs.percent, [*near, *lacks, more])]
 
 
 def main() -> None:

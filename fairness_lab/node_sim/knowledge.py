@@ -93,6 +93,7 @@ class ReportRows:
     :ivar node: (p,) where each VM was.
     :ivar wanted: (p, r) amounts of a round.
     :ivar vcpus: (p,) of each VM.
+    :ivar exempt: (p,) VMs that are not steered.
     """
 
     user: model.Indices
@@ -102,6 +103,7 @@ class ReportRows:
     node: model.Indices
     wanted: resources.Vector
     vcpus: model.Scalars
+    exempt: resources.Mask
 
 
 class Searches:
@@ -183,15 +185,17 @@ class Searches:
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
+        exempt: resources.Mask,
     ) -> foresight_model.CpuKnowledge:
         """The knowledge from reports; the same object while little changes.
 
         :param told: a row for each VM, where it was, in any order.
         :param vcpus: (n,) of these VMs.
+        :param exempt: (n,) whether they are not steered.
         :param supply: (r,) of the nodes whose reports count, in a round.
         :param normal: (r,) with overcommit.
         """
-        made = self._make(told, supply, normal, vcpus)
+        made = self._make(told, supply, normal, vcpus, exempt)
         for item in self._known:
             if item.is_like(made):
                 return item
@@ -204,6 +208,7 @@ class Searches:
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
+        exempt: resources.Mask,
     ) -> foresight_model.CpuKnowledge:
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
@@ -224,6 +229,9 @@ class Searches:
         one_cpu = cloud.speed * cloud.interval_s
         cpu = resources.RESOURCES.index('cpu_time')
         asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
+        grades, left = demand_buckets.with_exempt(
+            cell, vcpus, asked, len(key), exempt
+        )
         return measure_foresight.of_cells(
             measure_foresight.HeavinessProbe(
                 self._setup.metric_plugin, found, quotas, normal
@@ -231,8 +239,9 @@ class Searches:
             user,
             whole,
             one_cpu,
-            demand_buckets.graded(cell, vcpus, asked, len(key)),
+            grades,
             self._setup.metric,
+            left,
         )
 
 
@@ -297,6 +306,7 @@ class SimulatedKnowledge(abc.ABC):
             supply,
             self.normal(supply),
             told.vcpus,
+            told.exempt,
         )
         return self.searches.views(deciding, place, known)
 
@@ -328,6 +338,7 @@ class SimulatedKnowledge(abc.ABC):
             self.where[rows],
             self.wanted[rows],
             self.cloud.vcpus[rows].astype(np.float64),
+            self.cloud.left_alone[rows],
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:

@@ -209,6 +209,7 @@ class Linked(knowledge.SimulatedKnowledge):
             self._at[slots, rows],
             self._wanted[slots, rows],
             self.cloud.vcpus[rows].astype(np.float64),
+            self.cloud.left_alone[rows],
         )
         return told, self.supply(np.flatnonzero(counts))
 

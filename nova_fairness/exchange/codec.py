@@ -208,7 +208,7 @@ def encode(
             f'the report of {node_report.host} holds a number that is not '
             'finite'
         )
-    return {
+    message = {
         'version': VERSION,
         'host': node_report.host,
         'boot_id': node_report.boot_id,
@@ -223,6 +223,10 @@ def encode(
         'table': numbers.tobytes() if as_bytes else tables.text(numbers),
         'desired': _told(desired),
     }
+    if table.exempt is not None:
+        left = table.exempt.astype(tables.WRITTEN)
+        message['exempt'] = left.tobytes() if as_bytes else tables.text(left)
+    return message
 
 
 def head(message: object) -> Head:
@@ -244,6 +248,8 @@ def shorten(message: object, new: Head, before: StaticContent) -> Short | None:
         return None
     table = message.get('table')
     if type(table) is not bytes or len(table) != before.size:
+        return None
+    if message.get('exempt') is not None:
         return None
     numbers = tables.UnreadNumbers(
         table, before.ids, before.most, new.interval_s
@@ -267,6 +273,9 @@ def decode(
     users = tables.read(
         table, lasting.ids, lasting.order, lasting.most, new.interval_s
     )
+    # Older nodes do not tell it, and do not look at it.
+    if isinstance(message, dict) and message.get('exempt') is not None:
+        users = tables.with_exempt(users, message['exempt'], new.host)
     return DecodedMessage(lasting.report_of(new, users), lasting)
 
 

@@ -29,7 +29,8 @@ FIRST = 2
 """Columns before the resources."""
 
 _ENDOWED = 1.001
-"""Endowments on a node add up to its supply at most; rounding aside."""
+"""Endowments on a node add up to its supply at most, and what VMs want that
+are not steered to what all want; rounding aside."""
 
 WRITTEN = np.dtype('<f8')
 
@@ -159,7 +160,7 @@ def read(
     :param interval_s: of the amounts.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    block = _block(written, len(ids))
+    block = _block(written, len(ids), COLUMNS, 'table')
     # Where the orders agree, as they do almost always, nothing is moved.
     if order != OURS:
         moved = [
@@ -172,6 +173,33 @@ def read(
     if ids:
         most.check(block, interval_s)
     return made(ids, block)
+
+
+def with_exempt(
+    table: report.UserTable, written: object, host: str
+) -> report.UserTable:
+    """Add what is of VMs that are not steered.
+
+    :param written: (u, 2g) as it came.
+    :raises ReportRefused: naming what was wrong and what was expected.
+    """
+    left = _block(written, len(table), 2 * report.GRADES, 'exempt')
+    most = table.grades
+    if most is None or not _all((left >= 0) & (left <= most * _ENDOWED)):
+        raise exception.ReportRefused(
+            'bounds',
+            f'{host}: exempt must be from 0 to the grades of the table',
+        )
+    return report.UserTable(
+        table.ids,
+        table.instance_heaviness,
+        table.endowment,
+        table.usage,
+        table.instances,
+        table.wanted,
+        table.grades,
+        left,
+    )
 
 
 def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
@@ -259,32 +287,36 @@ def _check_sums(
             )
 
 
-def _block(written: object, rows: int) -> resources.Vector:
-    size = rows * ROW_BYTES
-    octets = written if type(written) is bytes else _octets(written, size)
+def _block(
+    written: object, rows: int, columns: int, name: str
+) -> resources.Vector:
+    size = rows * columns * WRITTEN.itemsize
+    octets = (
+        written if type(written) is bytes else _octets(written, size, name)
+    )
     if len(octets) != size:
         raise exception.ReportRefused(
             'malformed',
-            f'the report: table holds {len(octets)} bytes; expected {size} '
+            f'the report: {name} holds {len(octets)} bytes; expected {size} '
             f'for {wording.counted(rows, "user")}',
         )
-    block = np.frombuffer(octets, WRITTEN).reshape(rows, COLUMNS)
+    block = np.frombuffer(octets, WRITTEN).reshape(rows, columns)
     return block.astype(np.float64, copy=False)
 
 
-def _octets(written: object, size: int) -> bytes:
+def _octets(written: object, size: int, name: str) -> bytes:
     wanted = 4 * -(-size // 3)
     if type(written) is not str or len(written) != wanted:
         raise exception.ReportRefused(
             'malformed',
-            f'the report: table must be {size} bytes or {wanted} characters '
+            f'the report: {name} must be {size} bytes or {wanted} characters '
             f'of base64, got {type(written).__name__}',
         )
     try:
         return binascii.a2b_base64(written, strict_mode=True)
     except (binascii.Error, ValueError) as error:
         raise exception.ReportRefused(
-            'malformed', f'the report: table is no base64: {error}'
+            'malformed', f'the report: {name} is no base64: {error}'
         ) from error
 
 

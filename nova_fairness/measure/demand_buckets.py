@@ -48,16 +48,45 @@ def graded(
     :param cells: number of cells.
     :returns: (cells, 2g) vCPUs of each grade, then CPUs that they want.
     """
-    grades = report.GRADES
+    none = np.zeros(len(cell), dtype=np.bool_)
+    return with_exempt(cell, vcpus, wanted, cells, none)[0]
+
+
+def with_exempt(
+    cell: usage_model.Indices,
+    vcpus: usage_model.Scalars,
+    wanted: usage_model.Scalars,
+    cells: int,
+    exempt: resources.Mask,
+) -> tuple[resources.Vector, resources.Vector]:
+    """As :func:`graded`, and what of it is of VMs that are not steered.
+
+    :param exempt: (n,) these VMs.
+    :returns: twice (cells, 2g).
+    """
     order = np.lexsort((wanted / vcpus, cell))
-    place = cell[order] * grades + _grade(
+    place = cell[order] * report.GRADES + _grade(
         cell[order], vcpus[order], wanted[order], cells
     )
+    every = _summed(place, vcpus[order], wanted[order], cells)
+    left, rows = exempt[order], order[exempt[order]]
+    return every, _summed(place[left], vcpus[rows], wanted[rows], cells)
+
+
+def _summed(
+    place: usage_model.Indices,
+    vcpus: usage_model.Scalars,
+    wanted: usage_model.Scalars,
+    cells: int,
+) -> resources.Vector:
+    """Add up grades, (cells, 2g).
+
+    :param place: (n,) cell x g + grade of each VM.
+    """
+    grades = report.GRADES
     return np.concatenate(
         [
-            np.bincount(place, values[order], cells * grades).reshape(
-                cells, grades
-            )
+            np.bincount(place, values, cells * grades).reshape(cells, grades)
             for values in (vcpus, wanted)
         ],
         axis=1,
@@ -137,20 +166,25 @@ def of_node(
     wanted: resources.Vector,
     owners: usage_model.Ownership,
     node: node_model.NodeResources,
-) -> resources.Vector:
+    exempt: resources.Mask,
+) -> tuple[resources.Vector, resources.Vector | None]:
     """Grade the vCPUs of a node's VMs.
 
     :param wanted: (n, r) amounts of the interval.
-    :returns: (u, 2g).
+    :param exempt: (n,) VMs that are not steered.
+    :returns: (u, 2g), and the part of VMs that are not steered; ``None`` if
+        there are none.
     """
     vcpus = np.array(
         [item.instance.vcpus for item in usage.incarnations], dtype=np.float64
     )
     cpu = resources.RESOURCES.index('cpu_time')
     one_cpu = node.speed_factor * usage.interval_s
-    return graded(
+    every, left = with_exempt(
         owners.user_index,
         vcpus,
         np.minimum(wanted[:, cpu] / one_cpu, vcpus),
         len(owners.users),
+        exempt,
     )
+    return every, left if exempt.any() else None

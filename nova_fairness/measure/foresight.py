@@ -2,6 +2,7 @@
 
 """Use and wants of users on every node: the input of foresight."""
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -116,6 +117,9 @@ def of_users(
     return weigh
 
 
+_WHOLE = 1 - 1e-9
+"""Part of a grade's vCPUs that is all of them, but for rounding."""
+
 NOTHING = 1e-6
 """Of a CPU: what a cell that wants nothing is taken to want, so that it has
 a weight."""
@@ -125,6 +129,7 @@ def demand(
     wanted: usage_model.Scalars,
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
+    exempt: resources.Vector | None = None,
 ) -> foresight_model.CpuDemand:
     """Say how much of how many vCPUs is wanted.
 
@@ -132,6 +137,7 @@ def demand(
     :param one_cpu: (n,) what one CPU of its node does in the interval.
     :param grades: (n, 2g) as in a report, whose sender may lie; all zero
         where a node does not tell: then vCPUs are taken to want all.
+    :param exempt: (n, 2g) the part of it of VMs that are not steered.
     """
     cpus = np.maximum(wanted / one_cpu, NOTHING)
     vcpus, asked = np.hsplit(grades, 2)
@@ -145,12 +151,34 @@ def demand(
     # the weights of others would be measured against it.
     vcpus[~known, 0] = np.where(cpus > NOTHING, cpus, 1.0)[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
+    if exempt is not None and exempt.any():
+        asked, vcpus = _apart(asked, vcpus, exempt * known[:, np.newaxis])
     cell, grade = np.nonzero(asked)
     return foresight_model.CpuDemand(
         cell=cell,
         wanted=asked[cell, grade] * (part * one_cpu)[cell],
         vcpus=vcpus[cell, grade],
+        exempt=grade >= report.GRADES,
     )
+
+
+def _apart(
+    asked: resources.Vector, vcpus: resources.Vector, exempt: resources.Vector
+) -> tuple[resources.Vector, resources.Vector]:
+    """Wants and vCPUs, first of VMs that are steered, then of the others.
+
+    :param asked: (n, g), at most ``vcpus``.
+    :param exempt: (n, 2g), whose sender may lie.
+    :returns: (n, 2g) each.
+    """
+    size, wish = np.hsplit(exempt, 2)
+    # All but rounding is all, and next to nothing is nothing.
+    size = np.where(size < vcpus * _WHOLE, size, vcpus)
+    size = np.where(size > vcpus * (1 - _WHOLE), size, 0.0)
+    rest = vcpus - size
+    # No vCPU uses more than one CPU.
+    wish = np.minimum(np.maximum(wish, asked - rest), np.minimum(asked, size))
+    return np.hstack((asked - wish, wish)), np.hstack((rest, size))
 
 
 def knowledge(
@@ -169,15 +197,21 @@ def knowledge(
     """
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    supply = _supply(reports, interval_s)
     cpu = resources.RESOURCES.index('cpu_time')
     cpus = np.array([len(item.resources.cpus) for item in reports])
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
-    cells = told(view, interval_s, name)
+    cells = _told(reports, tables, supply, interval_s)
     weighing = HeavinessProbe(metric, cells, of_all.quota, of_all.supply)
     return of_cells(
-        weighing, cells.user, supply, one_cpu, _grades(tables), name
+        weighing,
+        cells.user,
+        supply,
+        one_cpu,
+        _grades([table.grades for table in tables], tables),
+        name,
+        _grades([table.exempt for table in tables], tables),
     )
 
 
@@ -188,14 +222,16 @@ def of_cells(
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
     name: str,
+    exempt: resources.Vector | None = None,
 ) -> foresight_model.CpuKnowledge:
     """Knowledge that a policy may take from cells.
 
     :param user: (n,) index of each cell's user among all there are.
     :param supply: (m, r) of each node.
     :param one_cpu: (m,) CPU time of one CPU of each in the interval, > 0.
-    :param grades: (n, 2g) of :func:`.grades.graded`.
+    :param grades: (n, 2g) of :func:`.demand_buckets.graded`.
     :param name: of the metric.
+    :param exempt: (n, 2g) the part of VMs that are not steered.
     """
     cells = weighing.cells
     cpu_time = cells.wanted[:, resources.RESOURCES.index('cpu_time')]
@@ -206,7 +242,7 @@ def of_cells(
         used=np.minimum(cells.used, cells.wanted),
         supply=supply,
         one_cpu=one_cpu,
-        demand=demand(cpu_time, one_cpu[cells.node], grades),
+        demand=demand(cpu_time, one_cpu[cells.node], grades, exempt),
         weigh=weighing,
         weigh_users=weighing.of_users,
         metric=name,
@@ -227,7 +263,23 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
     """
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    return _told(reports, tables, _supply(reports, interval_s), interval_s)
+
+
+def _supply(
+    reports: Sequence[report.NodeReport], interval_s: float
+) -> resources.Vector:
+    """Amounts of each node, (m, r)."""
+    rates = np.array([item.resources.capacity for item in reports])
+    return resources.RESOURCES.over(rates, interval_s)
+
+
+def _told(
+    reports: Sequence[report.NodeReport],
+    tables: Sequence[report.UserTable],
+    supply: resources.Vector,
+    interval_s: float,
+) -> Cells:
     scales = interval_s / np.array([item.interval_s for item in reports])
     _, user = totals.layout(tuple(table.ids for table in tables))
     node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
@@ -247,14 +299,15 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
     )
 
 
-def _grades(tables: list[report.UserTable]) -> resources.Vector:
+def _grades(
+    told: Sequence[resources.Vector | None],
+    tables: Sequence[report.UserTable],
+) -> resources.Vector:
     """Reported grades of vCPUs, (n, 2g); zero where a report has none."""
     untold = np.zeros((1, 2 * report.GRADES))
     return np.concatenate(
         [
-            np.repeat(untold, len(table), axis=0)
-            if table.grades is None
-            else table.grades
-            for table in tables
+            np.repeat(untold, len(table), axis=0) if grades is None else grades
+            for grades, table in zip(told, tables, strict=True)
         ]
     )

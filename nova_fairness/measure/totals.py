@@ -40,6 +40,7 @@ def by_user(
     usage: resources.Vector,
     wanted: resources.Vector | None = None,
     grades: resources.Vector | None = None,
+    exempt: resources.Vector | None = None,
 ) -> report.UserTable:
     """Sum the VMs of each user for a node's report.
 
@@ -48,7 +49,9 @@ def by_user(
     :param endowment: (n, r).
     :param usage: (n, r).
     :param wanted: (n, r) of :func:`.wants.wanted`, if it is to be told.
-    :param grades: (u, 2g) of :func:`.grades.of_node`, if they are to be told.
+    :param grades: (u, 2g) of :func:`.demand_buckets.of_node`, if they are to
+        be told.
+    :param exempt: (u, 2g) the part of VMs that are not steered, if any.
     :returns: totals by user id, sorted by id.
     """
     index, count = owners.user_index, len(owners.users)
@@ -67,6 +70,7 @@ def by_user(
         if wanted is None
         else grouping.sum_by(index, wanted, count)[present],
         grades=None if grades is None else grades[present],
+        exempt=None if exempt is None else exempt[present],
     )
 
 

@@ -24,6 +24,8 @@ ALIKE = 0.01
 """Supplies and quotas that differ by less are those of the same nodes and
 weights, of intervals that are nearly as long."""
 
+_TIME = resources.RESOURCES.index('cpu_time')
+
 Name = str | int
 """Of a user or a node; its index where it has no other."""
 
@@ -39,11 +41,18 @@ class CpuDemand:
     :ivar cell: (p,) ascending; every cell has a row.
     :ivar wanted: (p,) > 0, as in :class:`CpuKnowledge`.
     :ivar vcpus: (p,) > 0, by which a kernel weighs them.
+    :ivar exempt: (p,) rows of VMs whose weight is always 1.
     """
 
     cell: usage_model.Indices
     wanted: usage_model.Scalars
     vcpus: usage_model.Scalars
+    exempt: resources.Mask
+
+    def left_alone(self, cells: int) -> usage_model.Scalars:
+        """Sum the wants of the rows with weight 1, (n,)."""
+        wanted = np.where(self.exempt, self.wanted, 0.0)
+        return np.bincount(self.cell, wanted, cells).astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,9 +111,14 @@ class CpuKnowledge:
             return False
         moved = np.abs(self.wanted - other.wanted)
         own = np.minimum(self.had(), other.had())
+        cells = len(self.node)
+        fixed = np.abs(
+            self.demand.left_alone(cells) - other.demand.left_alone(cells)
+        )
         given = np.abs(self.given() - other.given())
         return bool(
             (moved <= SAME * own[self.user]).all()
+            and (fixed <= SAME * own[self.user, _TIME]).all()
             and (given <= ALIKE * self.supply).all()
         )
 

@@ -31,6 +31,8 @@ class UserTotals:
         of the report's interval; ``None`` if not reported.
     :ivar grades: (2g,) vCPUs of each grade, then what these want, CPUs;
         ``None`` if not reported.
+    :ivar exempt: (2g,) the part of the grades that is of VMs that are not
+        steered; ``None`` if not reported.
     """
 
     instance_heaviness: float
@@ -39,6 +41,7 @@ class UserTotals:
     instances: int
     wanted: resources.Vector | None = None
     grades: npt.NDArray[np.float64] | None = None
+    exempt: npt.NDArray[np.float64] | None = None
 
 
 class UserTable(Mapping[str, UserTotals]):
@@ -51,10 +54,13 @@ class UserTable(Mapping[str, UserTotals]):
     :param instances: (u,) numbers of VMs, >= 1.
     :param wanted: (u, r) sums; ``None`` if not reported.
     :param grades: (u, 2g) vCPUs, then CPUs wanted; ``None`` if not reported.
+    :param exempt: (u, 2g) the part of that of VMs that are not steered;
+        ``None`` if there are none, or if not reported.
     """
 
     __slots__ = (
         'endowment',
+        'exempt',
         'grades',
         'ids',
         'instance_heaviness',
@@ -72,6 +78,7 @@ class UserTable(Mapping[str, UserTotals]):
         instances: npt.NDArray[np.int64],
         wanted: resources.Vector | None = None,
         grades: npt.NDArray[np.float64] | None = None,
+        exempt: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.ids = ids
         self.instance_heaviness = instance_heaviness
@@ -80,6 +87,7 @@ class UserTable(Mapping[str, UserTotals]):
         self.instances = instances
         self.wanted = wanted
         self.grades = grades
+        self.exempt = exempt
 
     @classmethod
     def of(cls, users: Mapping[str, UserTotals]) -> 'UserTable':
@@ -96,6 +104,7 @@ class UserTable(Mapping[str, UserTotals]):
             np.array([entry.instances for entry in entries], np.int64),
             _stacked([entry.wanted for entry in entries], shape[1]),
             _stacked([entry.grades for entry in entries], 2 * GRADES),
+            _stacked([entry.exempt for entry in entries], 2 * GRADES),
         )
 
     def __getitem__(self, user: str) -> UserTotals:
@@ -109,6 +118,7 @@ class UserTable(Mapping[str, UserTotals]):
             instances=int(self.instances[row]),
             wanted=None if self.wanted is None else self.wanted[row],
             grades=None if self.grades is None else self.grades[row],
+            exempt=None if self.exempt is None else self.exempt[row],
         )
 
     def __iter__(self) -> Iterator[str]:

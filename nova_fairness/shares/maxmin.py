@@ -273,8 +273,10 @@ def _staged(
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
         here = STAGES[stage][0]
+        if point is None or point.nodes.blur != STAGES[stage][1]:
+            point = _at(nodes, stage, point or now)
         point, steps, is_solved = _solved(
-            _at(nodes, stage, point or now),
+            point,
             here,
             end - made,
             NEARLY if is_warm and here > SHARPEST else 1.0,

@@ -10,7 +10,15 @@ Floats = npt.NDArray[np.float64]
 
 def smaller(one: Floats, other: Floats, blur: float) -> tuple[Floats, Floats]:
     """The smaller of two, rounded off, and how it follows the first."""
-    apart = (one - other) / blur
-    part = np.exp(-np.abs(apart))
-    least = np.minimum(one, other) - blur * np.log1p(part)
-    return least, np.where(apart > 0, part, 1.0) / (1 + part)
+    # In place: this is most of the CPU time of a search.
+    apart = one - other
+    apart /= blur
+    part = np.abs(apart)
+    np.exp(np.negative(part, out=part), out=part)
+    least = np.log1p(part)
+    least *= blur
+    np.subtract(np.minimum(one, other), least, out=least)
+    follows = np.where(apart > 0, part, 1.0)
+    part += 1
+    follows /= part
+    return least, follows

@@ -128,9 +128,7 @@ class WeightedPoint:
         cls, nodes: ShortNodes, cold: Floats, level: Floats
     ) -> 'WeightedPoint':
         """Divide with weights, beginning with a guess of the levels."""
-        lower = cold[nodes.owner]
-        level = _filled(nodes, lower, level)
-        rates = Rates.of(nodes, level[nodes.node] - lower)
+        level, rates = _filled(nodes, cold[nodes.owner], level)
         got = nodes.size * np.exp(rates.rate)
         heavy, slope = nodes.heaviness(got)
         return cls(nodes, cold, level, rates, got, heavy, slope)
@@ -167,12 +165,24 @@ class Rates:
         rate, full = rounding.smaller(-raised, nodes.full, blur)
         return cls(wish, least, rate, full * follows, full * (1 - follows))
 
+    def put(self, chosen: Bools, rows: Places, found: 'Rates') -> None:
+        """Take over the rates of some nodes, with their rows."""
+        self.least[chosen] = found.least
+        self.wish[rows] = found.wish
+        self.rate[rows] = found.rate
+        self.by_wish[rows] = found.by_wish
+        self.by_least[rows] = found.by_least
 
-def _filled(nodes: ShortNodes, lower: Floats, level: Floats) -> Floats:
+
+def _filled(
+    nodes: ShortNodes, lower: Floats, level: Floats
+) -> tuple[Floats, Rates]:
     """Find the levels at which all is divided that there is, (m,).
 
     Newton's method on logarithms; where it does not halve what is missing,
     the interval in which the level must be is halved.
+
+    :returns: with the rates that rows have then.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
     low = even - nodes.largest(-lower) - 5 * nodes.blur
@@ -186,7 +196,7 @@ def _filled(nodes: ShortNodes, lower: Floats, level: Floats) -> Floats:
         over = np.log(total / nodes.supply)
         size = np.abs(over)
         if size.max() < _FILLED:
-            break
+            return level, rates
         high = np.where(over > 0, np.minimum(high, level), high)
         low = np.where(over < 0, np.maximum(low, level), low)
         follows = nodes.total(got * (rates.by_wish + rates.by_least))
@@ -201,9 +211,10 @@ def _filled(nodes: ShortNodes, lower: Floats, level: Floats) -> Floats:
         if 2 * np.count_nonzero(open_) < len(open_):
             rows = np.flatnonzero(open_[nodes.node])
             left = nodes.of(open_, rows)
-            level[open_] = _filled(left, lower[rows], level[open_])
-            break
-    return level
+            level[open_], found = _filled(left, lower[rows], level[open_])
+            rates.put(open_, rows, found)
+            return level, rates
+    return level, Rates.of(nodes, level[nodes.node] - lower)
 
 
 def settled(nodes: ShortNodes, point: WeightedPoint) -> tuple[Floats, Floats]:

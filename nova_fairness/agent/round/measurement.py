@@ -28,6 +28,7 @@ from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import report
+from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
@@ -157,9 +158,11 @@ class Measurement:
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         found = self._wants.judge(used)
-        vcpus = demand_buckets.of_node(used, found.wanted, owners, self._node)
+        vcpus = demand_buckets.of_node(
+            used, found.wanted, owners, self._node, _exempt(used, settings)
+        )
         told = totals.by_user(
-            owners, own, demands.endowment, demands.usage, found.wanted, vcpus
+            owners, own, demands.endowment, demands.usage, found.wanted, *vcpus
         )
         self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
@@ -295,6 +298,14 @@ class Measurement:
                 users=users,
             )
         )
+
+
+def _exempt(
+    used: usage_model.Usage, settings: settings_module.Settings
+) -> resources.Mask:
+    """VMs that an operator exempted, (n,)."""
+    vms = [item.instance for item in used.incarnations]
+    return np.array([settings.is_exempt(vm) for vm in vms], dtype=np.bool_)
 
 
 def _without(

@@ -54,7 +54,10 @@ def make(metric, wanted, cpus, shares=None):
         supply=supply,
         one_cpu=np.full(len(cpus), ONE),
         demand=foresight_model.CpuDemand(
-            np.arange(len(pairs)), amounts[:, TIME], asked
+            np.arange(len(pairs)),
+            amounts[:, TIME],
+            asked,
+            np.zeros(len(pairs), bool),
         ),
         weigh=weighing,
         weigh_users=weighing.of_users,
@@ -271,6 +274,49 @@ def drawn(seed, nodes=12, users=30):
         for user in range(users)
         for node in chance.choice(nodes, 3, replace=False)
     }
+
+
+def steps_after_a_start_and_a_deletion(metric, seed):
+    pairs = drawn(seed, nodes=80, users=200)
+    cpus = [4] * 80
+    before = decide_foresight.searched(make(metric, pairs, cpus), RATIO)
+    gone, *_, last = pairs
+    del pairs[gone]
+    pairs[seed, last[1]] = 2.0
+    known = make(metric, pairs, cpus)
+    found = decide_foresight.searched(known, RATIO, before)
+    assert found.is_over
+    assert found.end.sharpness == maxmin.SHARPEST
+    best = divided(known, decide_foresight.searched(known, RATIO).end)
+    assert divided(known, found.end) == pytest.approx(best, abs=0.01 * ONE)
+    return found.at.made
+
+
+@pytest.mark.parametrize('metric', ['dominant share', 'asset'])
+def test_where_few_come_and_go_a_search_goes_on_from_where_it_stood(
+    metric, monkeypatch
+):
+    metric, seeds = METRICS[metric], range(6)
+    made = [steps_after_a_start_and_a_deletion(metric, n) for n in seeds]
+    monkeypatch.setattr(decide_foresight, 'FEW', -1.0)
+    back = [steps_after_a_start_and_a_deletion(metric, n) for n in seeds]
+    assert np.median(made) <= 0.6 * np.median(back)
+
+
+@pytest.mark.parametrize(
+    ('gone', 'come', 'stays'),
+    [(5, 0, True), (7, 0, False), (0, 1, False)],
+    ids=['few', 'many', 'a new user'],
+)
+def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
+    metric, pairs = METRICS['dominant share'], drawn(3, nodes=80, users=200)
+    cpus = [4] * 80
+    before = decide_foresight.searched(make(metric, pairs, cpus), RATIO)
+    for pair in list(pairs)[:gone]:
+        del pairs[pair]
+    pairs |= {(0, 200 + number): 2.0 for number in range(come)}
+    begin = decide_foresight._carried(before, make(metric, pairs, cpus))
+    assert (begin.stage == before.at.stage) is stays
 
 
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])

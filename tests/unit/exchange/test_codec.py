@@ -140,6 +140,53 @@ def test_resources_in_another_order_are_understood_by_name():
     assert build.same(codec.decode(written, build.LIMITS).report, sent)
 
 
+def exempted(part=0.5):
+    told = build.table('anna', 'zoe')
+    told.exempt = told.grades * part
+    return build.node_report(table=told)
+
+
+@pytest.mark.parametrize('as_bytes', [True, False])
+def test_exempt_vms_are_told_where_there_are_some(as_bytes):
+    sent = codec.encode(exempted(), as_bytes=as_bytes)
+    users = codec.decode(sent, build.LIMITS).report.users
+    assert users.exempt.tolist() == (users.grades / 2).tolist()
+    assert 'exempt' not in codec.encode(build.node_report())
+    # A node that does not know the field reads all the rest.
+    del sent['exempt']
+    read = codec.decode(sent, build.LIMITS).report.users
+    assert read.exempt is None
+    assert read.grades.tolist() == users.grades.tolist()
+
+
+def test_exempt_vms_are_read_although_the_rest_has_not_changed():
+    before = codec.decode(
+        codec.encode(build.node_report(), as_bytes=True), build.LIMITS
+    ).lasting
+    sent = codec.encode(exempted(), as_bytes=True)
+    assert codec.shorten(sent, codec.head(sent), before) is None
+    read = codec.decode(sent, build.LIMITS, before).report
+    assert read.users.exempt.any()
+
+
+@pytest.mark.parametrize(
+    ('sent', 'reason', 'text'),
+    [
+        (b'', 'malformed', 'exempt holds 0 bytes; expected 256 for 2 users'),
+        (7, 'malformed', 'exempt must be 256 bytes or 344 characters'),
+        ('?' * 344, 'malformed', 'exempt is no base64'),
+        (np.full(32, np.nan).tobytes(), 'bounds', 'from 0 to the grades'),
+        (np.full(32, -1.0).tobytes(), 'bounds', 'from 0 to the grades'),
+        (np.full(32, 99.0).tobytes(), 'bounds', 'from 0 to the grades'),
+    ],
+)
+def test_exempt_vms_that_cannot_be_are_refused(sent, reason, text):
+    message = codec.encode(build.node_report(), as_bytes=True)
+    with pytest.raises(exception.ReportRefused, match=text) as caught:
+        codec.decode({**message, 'exempt': sent}, build.LIMITS)
+    assert caught.value.reason == reason
+
+
 def test_fields_of_later_releases_are_ignored():
     codec.decode(build.message(later={'deep': [1]}), build.LIMITS)
 

@@ -144,6 +144,27 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
         cpu_stall=np.zeros(2),
     )
     owners = ownership.of_node(incarnations, 'user')
-    found = demand_buckets.of_node(used, wanted, owners, node)
+    none = np.zeros(2, dtype=bool)
+    found, left = demand_buckets.of_node(used, wanted, owners, node, none)
     assert found[:, 0].tolist() == [1, 2]
     assert found[:, G].tolist() == [1, 0.5]
+    assert left is None
+    exempt = np.array([False, True])
+    again, left = demand_buckets.of_node(used, wanted, owners, node, exempt)
+    assert again.tolist() == found.tolist()
+    assert left[:, 0].tolist() == [0, 2]
+    assert left[:, G].tolist() == [0, 0.5]
+
+
+@given(vms, strategies.randoms(use_true_random=False))
+def test_grades_of_all_vms_do_not_depend_on_exemptions(drawn, chance):
+    cell, vcpus, wanted, whole = graded(drawn)
+    exempt = np.array([chance.random() < 0.3 for _ in drawn], dtype=bool)
+    every, left = demand_buckets.with_exempt(
+        cell, vcpus, wanted, CELLS, exempt
+    )
+    assert every.tolist() == whole.tolist()
+    assert (left <= every * (1 + 1e-9)).all()
+    for values, part in zip((vcpus, wanted), np.hsplit(left, 2), strict=True):
+        mine = np.bincount(cell[exempt], values[exempt], CELLS)
+        assert part.sum(axis=1) == pytest.approx(mine)

@@ -242,6 +242,49 @@ def test_wants_of_cells_add_up_to_those_of_vms(drawn):
     )
 
 
+@given(
+    strategies.lists(
+        strategies.tuples(amounts, amounts, amounts, amounts),
+        min_size=report_model.GRADES,
+        max_size=report_model.GRADES,
+    ),
+    amounts,
+)
+def test_exempt_vms_are_a_part_though_a_node_lies(drawn, wanted):
+    grades, exempt = (
+        np.array([each[kind : kind + 2] for each in drawn]).T.reshape(1, -1)
+        for kind in (0, 2)
+    )
+    asked, one = np.array([wanted]), np.ones(1)
+    whole = measure_foresight.demand(asked, one, grades)
+    made = measure_foresight.demand(asked, one, grades, exempt)
+    assert made.wanted.sum() == pytest.approx(whole.wanted.sum())
+    assert made.vcpus.sum() <= whole.vcpus.sum() * (1 + 1e-9)
+    assert (made.vcpus > 0).all()
+    size = exempt[0, : report_model.GRADES]
+    most = np.minimum(size, grades[0, : len(size)]).sum()
+    assert made.vcpus[made.exempt].sum() <= most * (1 + 1e-9)
+    if not size.any():
+        assert not made.exempt.any()
+
+
+def test_exempt_vms_of_reports_become_knowledge():
+    grades = np.zeros(2 * report_model.GRADES)
+    grades[[0, 7, 8, 15]] = [2, 3, 0.5, 3]
+    exempt = np.where(np.arange(len(grades)) % 8 == 7, grades, 0)
+    exempt[7], exempt[15] = 1, 1
+    told = dataclasses.replace(user(2, 3.5), grades=grades, exempt=exempt)
+    made = knowledge(report('n1', {'anna': told}))
+    assert made.demand.vcpus.tolist() == [2, 2, 1]
+    assert made.demand.exempt.tolist() == [False, False, True]
+    assert made.demand.wanted == pytest.approx([0.5, 2, 1])
+    plain = dataclasses.replace(told, exempt=None)
+    other = knowledge(report('n1', {'anna': plain}))
+    assert not other.demand.exempt.any()
+    assert not made.is_like(other)
+    assert made.is_like(made)
+
+
 def test_grades_of_reports_become_knowledge():
     told = dataclasses.replace(user(2, 9), grades=graded([2], [0.9])[0])
     made = knowledge(report('n1', {'anna': told, 'zoe': user(1, 1)}))

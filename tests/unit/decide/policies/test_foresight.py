@@ -45,7 +45,10 @@ def make_known(cells, supply, used=None):
         supply=amounts(supply),
         one_cpu=np.ones(len(supply)),
         demand=foresight_model.CpuDemand(
-            cell=np.arange(len(cells)), wanted=wanted, vcpus=wanted
+            cell=np.arange(len(cells)),
+            wanted=wanted,
+            vcpus=wanted,
+            exempt=np.zeros(len(cells), bool),
         ),
         weigh=weigh,
         metric='shares',
