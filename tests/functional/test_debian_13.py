@@ -65,6 +65,41 @@ def debian(tmp_path_factory):
         yield made
 
 
+PURE = ('decide', 'measure', 'model', 'planners', 'shares')
+"""Rooms whose unit tests need no program of the system."""
+
+EXTRAS = 'api,client,cluster,lab,parquet,sim'
+BESIDE = (
+    *('croniter', 'eventlet', 'fixtures', 'hypothesis', 'oslotest'),
+    *('packaging', 'pytest', 'pytest-timeout', 'pytest-xdist'),
+    *('python-dateutil', 'requests-mock', 'testtools', 'waitress'),
+)
+"""What unit tests import beside the libraries."""
+
+
+@pytest.fixture(scope='module')
+def unit(debian):
+    """With an environment of Debian's Python for unit tests."""
+    debian.typed(
+        'python3 -m venv /opt/unit',
+        f'/opt/unit/bin/pip install -q ".[{EXTRAS}]" {" ".join(BESIDE)}',
+    )
+    return debian
+
+
+# Before the machine boots, whose files these are.
+@pytest.mark.parametrize('room', PURE)
+def test_the_unit_tests_of_a_pure_room_pass_on_its_python(unit, room):
+    said = unit.typed(
+        '/opt/unit/bin/python --version',
+        'PYTHONHASHSEED=0 PYTHONPATH=/clone /opt/unit/bin/python -m pytest '
+        '-q -n0 -p no:cacheprovider -W ignore -m "not slow" '
+        f'tests/unit/{room}',
+    )
+    assert said.startswith('Python 3.13.')
+    assert re.search(r'^\d+ passed', said, re.MULTILINE)
+
+
 @pytest.fixture(scope='module')
 def machine(debian):
     """A booted one, on which Debian's units run a cloud."""
