@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What differs between releases of Nova; imports nothing of oslo by itself.
+"""Differences between releases of Nova; oslo is imported only when asked for.
 
-How to run by native threads, as this project's programs do:
+Programs of this project run by native threads:
 
-* Nova 31 patches this process for eventlet when one of its programs, or
-  ``nova.monkey_patch``, is imported, unless the environment forbids it. It
-  knows nothing of the backends of oslo.service, and allows the version that
-  has them.
-* Nova 32 and 33 can run by threads, call that experimental and warn of it.
-  What they do beyond is to forbid eventlet's patches: nothing of theirs that
-  an agent uses makes any.
-* Nova 34 runs by threads. It chooses itself, or it could choose something else
-  once it is imported, and refuses to where eventlet is imported before.
+* Nova 31 patches a process for eventlet when its ``nova.monkey_patch`` is
+  imported. A variable of the environment forbids that. It chooses no backend
+  of oslo.service.
+* Nova 32 and 33 choose threads if they are asked to, and log a warning that
+  this is experimental. An agent does not need more than the choice.
+* Nova 34 chooses threads without a warning. The choice must be its own. It
+  refuses if eventlet is imported.
 """
 
 import importlib
