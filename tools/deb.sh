@@ -11,7 +11,7 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-Usage: tools/deb.sh [--extras LIST] [--out DIR] [--help]
+Usage: tools/deb.sh [--extras LIST] [--nova RELEASE] [--out DIR] [--help]
 
 Builds what is committed, with debhelper and dh-virtualenv:
 
@@ -22,6 +22,9 @@ Builds what is committed, with debhelper and dh-virtualenv:
 
   --extras LIST  extras of the package that go into the first one (default:
                  api,cluster,nova); without cluster there is no second one
+  --nova RELEASE release of Nova that goes into the first one: that of the
+                 cloud's conductors (31 to 34; default: the newest; 31 on
+                 Debian 13, whose own OpenStack it is)
   --out DIR      where both are put (default: build/packages)
 
 Installs what it needs (apt); needs root for that only. Needs PyPI.
@@ -29,15 +32,26 @@ TEXT
 }
 
 parse_options() {
-    EXTRAS=api,cluster,nova OUT=$TOP/build/packages
+    EXTRAS=api,cluster,nova OUT=$TOP/build/packages NOVA=$(nova_of_debian)
     while (($#)); do
         case $1 in
             --extras) EXTRAS=${2?--extras needs a list} && shift 2 ;;
+            --nova) NOVA=${2?--nova needs a release} && shift 2 ;;
             --out) OUT=${2?--out needs a directory} && shift 2 ;;
             --help | -h) usage && exit 0 ;;
             *) die "unknown option: $1 (see --help)" ;;
         esac
     done
+    [[ $NOVA =~ ^(|3[1-4])$ ]] ||
+        die "unknown release of Nova: $NOVA (expected 31, 32, 33 or 34)"
+}
+
+# nova_of_debian: the release that this Debian has packages of, if it is one
+# that is supported.
+nova_of_debian() {
+    # shellcheck source=/dev/null
+    [[ $(. /etc/os-release && echo "$ID $VERSION_ID") != 'debian 13' ]] ||
+        echo 31
 }
 
 # committed DIRECTORY: a copy of what is committed, with its history, from
@@ -80,7 +94,7 @@ package() {
     changelog "$2" >"$1/debian/changelog"
     cd "$1"
     PIP_CACHE_DIR=$("$WORK/tools/bin/python" -m pip cache dir) \
-        PBR_VERSION=$2 FAIRNESS_EXTRAS=$EXTRAS \
+        PBR_VERSION=$2 FAIRNESS_EXTRAS=$EXTRAS FAIRNESS_NOVA=$NOVA \
         dpkg-buildpackage --build=binary --unsigned-changes --no-pre-clean
 }
 

@@ -10,6 +10,8 @@ set -euo pipefail
 
 V2=tests/functional/test_cgroup_v2.py
 NETWORKS=tests/functional/test_network_real.py
+# Of Nova, beside the newest.
+RELEASES=(31 32 33)
 # Their tests, and some of what puts them together, show whether every branch of
 # the pure rooms is tried. To watch takes as long as the tests themselves: only
 # --full does, and the others, which try hardly a branch more, go without.
@@ -201,9 +203,14 @@ cloud_packages() {
 # They bring up an OpenStack of their own.
 nova_tests() {
     real_tests 'nova tests' -m "$SELECTION" tests/integration/nova
-    [[ "$OUTCOME" != build/full.json ]] ||
-        NOVA_CLOUD_QUEUE=1 real_tests 'nova tests with the queue' \
-            -m "$SELECTION" tests/integration/nova
+    [[ "$OUTCOME" == build/full.json ]] || return 0
+    NOVA_CLOUD_QUEUE=1 real_tests 'nova tests with the queue' \
+        -m "$SELECTION" tests/integration/nova
+    local release
+    for release in "${RELEASES[@]}"; do
+        NOVA_CLOUD_RELEASE=$release real_tests "nova $release tests" \
+            -m 'not slow' tests/integration/nova/test_{service,sharing}.py
+    done
 }
 
 dashboard_tests() {

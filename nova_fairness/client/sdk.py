@@ -9,6 +9,7 @@ from collections.abc import Collection
 import functools
 import re
 from typing import Any
+from typing import TYPE_CHECKING
 from typing import TypeVar
 from urllib import parse
 
@@ -516,9 +517,14 @@ class FairnessProxy(proxy.Proxy):
         raise AssertionError(late)
 
 
-class FairnessServiceDescription(
-    service_description.ServiceDescription[FairnessProxy]
-):
+if TYPE_CHECKING:
+    _Description = service_description.ServiceDescription[FairnessProxy]
+else:
+    # openstacksdk 4.7 and older, which Debian 13 has, takes no type.
+    _Description = service_description.ServiceDescription
+
+
+class FairnessServiceDescription(_Description):
     """Finds the interface: it is below the endpoint of compute."""
 
     def _make_proxy(self, instance: Any) -> FairnessProxy:

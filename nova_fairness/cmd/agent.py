@@ -2,35 +2,20 @@
 
 """``nova-fairness``: the agent of one node, and what is done without it."""
 
-import contextlib
-import importlib
 import os
 import sys
-from typing import Any
 import warnings
 
 from nova_fairness.nova_service import presence
+from nova_fairness.nova_service import releases
 
 # Libraries import eventlet where it is installed; this program never runs it.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 # The privileged helper is a process of its own, whose warnings are logged.
 os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
-# The backend must be chosen before anything else of oslo is imported. Where
-# Nova is installed it chooses, or it would choose another one when imported;
-# it refuses to where somebody has imported eventlet before.
-# A release that is not supported is not imported at all.
-monkey_patch: Any = None
-if not presence.release_fault():
-    with contextlib.suppress(ImportError):
-        monkey_patch = importlib.import_module('nova.monkey_patch')
-if monkey_patch is None or 'eventlet' in sys.modules:
-    from oslo_service import backend
-
-    backend.init_backend(backend.BackendType.THREADING)
-else:
-    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
-    monkey_patch.patch(backend='threading')
+# The backend must be chosen before anything else of oslo is imported.
+releases.run_by_threads()
 
 from collections.abc import Callable  # noqa: E402
 import errno  # noqa: E402

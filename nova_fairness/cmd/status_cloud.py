@@ -14,7 +14,7 @@ from nova_fairness import exception
 from nova_fairness.cmd import known_options
 from nova_fairness.cmd import status_results as results
 from nova_fairness.conf import file_faults
-from nova_fairness.nova_service import presence
+from nova_fairness.nova_service import releases
 from nova_fairness.runtime import transport
 from oslo_messaging_zmq import options
 from oslo_messaging_zmq.keys import allow_list
@@ -76,14 +76,14 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Look whether the Nova in this Python environment is supported."""
     del conf
-    if fault := presence.release_fault():
+    if fault := releases.fault():
         return results.failure(fault)
-    if not (found := presence.release()):
+    if not (found := releases.release()):
         return results.success('Nova is not in this Python environment')
-    if int(found.partition('.')[0]) > presence.NEWEST:
+    if releases.number(found) > releases.NEWEST:
         return results.warning(
             f'Nova {found} is newer than all that the tests ran with, '
-            f'{presence.OLDEST} to {presence.NEWEST}'
+            f'{releases.OLDEST} to {releases.NEWEST}'
         )
     return results.success(f'Nova {found} is supported')
 

@@ -3,40 +3,15 @@
 """Whether an agent shall be a service of Nova; imports nothing of Nova."""
 
 from collections.abc import Sequence
-import importlib.metadata
 import importlib.util
 import pathlib
 
 from nova_fairness import exception
+from nova_fairness.nova_service import releases
 
 AUTO, ON, OFF = 'auto', 'on', 'off'
 
 _EXTRA = 'nova-fairness[nova]'
-
-OLDEST, NEWEST = 34, 34
-"""Releases of Nova with which the tests run."""
-
-
-def release() -> str:
-    """Version of the Nova in this Python environment; empty without one."""
-    try:
-        return importlib.metadata.version('nova')
-    except importlib.metadata.PackageNotFoundError:
-        return ''
-
-
-def release_fault() -> str:
-    """Say why the Nova in this Python environment cannot be used.
-
-    :returns: empty if it can be, and without a Nova.
-    """
-    found = release()
-    if not found or int(found.partition('.')[0]) >= OLDEST:
-        return ''
-    return (
-        f'Nova {found} is not supported; expected Nova {OLDEST} or later, or '
-        'an environment of its own for nova-fairness'
-    )
 
 
 def wanted(mode: str, config_files: Sequence[str]) -> tuple[bool, str]:
@@ -61,7 +36,7 @@ def _missing(config_files: Sequence[str]) -> str:
     """Say what is missing; empty if nothing is."""
     if importlib.util.find_spec('nova') is None:
         return f'Nova is not installed here; expected {_EXTRA}'
-    if fault := release_fault():
+    if fault := releases.fault():
         return fault
     if not config_files:
         return 'config_files names no file; expected those of nova-compute'

@@ -22,6 +22,7 @@ import pytest
 from fairness_lab.testbed.nodes import processes
 from tests.fixtures.nova_cloud import __main__ as nova_cloud
 from tests.fixtures.nova_cloud import boards
+from tools import changed
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -228,6 +229,27 @@ def test_every_import_of_a_test_is_a_declared_requirement(folder):
     text = '\n'.join((TOP / each).read_text('utf-8') for each in lists)
     known = declared() | requirements(text.splitlines()) | {'tools'}
     assert third_party_imports(folder) - known == set()
+
+
+def of_client():
+    """Files of the client's package, which has nothing else of this one."""
+    lines = (TOP / 'debian/nova-fairness-client.install').read_text()
+    patterns = [line.split()[0] for line in lines.splitlines()]
+    return {
+        str(path.relative_to(TOP))
+        for pattern in patterns
+        for path in TOP.glob(pattern)
+    }
+
+
+def test_the_package_of_the_client_has_all_that_the_client_imports():
+    packed = {path for path in of_client() if path.endswith('.py')}
+    assert 'nova_fairness/client/plugin.py' in packed
+    for path in packed:
+        for name in changed.imported(ast.parse((TOP / path).read_text())):
+            module = f'{name.replace(".", "/")}.py'
+            if name.startswith('nova_fairness.') and (TOP / module).exists():
+                assert module in packed, path
 
 
 def test_every_source_file_carries_the_licence():

@@ -23,7 +23,7 @@ from nova_fairness.collect import block_devices
 from nova_fairness.conf import opts
 from nova_fairness.model import instance
 from nova_fairness.model import pressure
-from nova_fairness.nova_service import presence
+from nova_fairness.nova_service import releases
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PASTE = TOP / 'tests' / 'data' / 'devstack' / 'api-paste.ini'
@@ -440,7 +440,8 @@ def run(tmp_path, capsys, text, *words):
     ('version', 'code', 'said'),
     [
         ('', SUCCESS, 'Nova is not in this Python environment'),
-        ('31.3.1', FAILURE, 'Nova 31.3.1 is not supported; expected Nova 34'),
+        ('30.1.0', FAILURE, 'Nova 30.1.0 is not supported; expected Nova 31'),
+        ('31.3.1', SUCCESS, 'Nova 31.3.1 is supported'),
         ('34.0.0', SUCCESS, 'Nova 34.0.0 is supported'),
         ('35.0.0', WARNING, 'Nova 35.0.0 is newer than all'),
     ],
@@ -448,7 +449,7 @@ def run(tmp_path, capsys, text, *words):
 def test_a_release_of_nova_that_is_too_old_is_refused(
     tmp_path, monkeypatch, version, code, said
 ):
-    monkeypatch.setattr(presence, 'release', lambda: version)
+    monkeypatch.setattr(releases, 'release', lambda: version)
     found, details = checked(status_cloud.nova_release, tmp_path)
     assert (found, said in details) == (code, True), details
 

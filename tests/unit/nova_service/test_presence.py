@@ -55,7 +55,7 @@ def test_without_nova_the_extra_is_named(without_nova, nova_conf):
 
 @pytest.mark.parametrize(
     ('version', 'fault'),
-    [('31.3.1', True), ('33.0.2', True), ('34.0.0', False), ('35.1', False)],
+    [('30.1.0', True), ('31.3.1', False), ('34.0.0', False), ('35.1', False)],
 )
 def test_an_older_release_is_refused(nova_conf, monkeypatch, version, fault):
     monkeypatch.setattr(importlib.metadata, 'version', lambda name: version)
