@@ -743,7 +743,8 @@ def _fitting(
         np.where(unit[:, columns[name]] >= n, free[:, columns[name]] // n, 0)
         for name, n in wanted.items()
     ]
-    return np.min(whole, axis=0)
+    fitting: cluster.Amounts = np.min(whole, axis=0)
+    return fitting
 
 
 def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
