@@ -36,6 +36,7 @@ SCRIPTS = (
     'tools/test.sh',
     'tools/lab.sh',
     'tools/deb.sh',
+    'tools/messages.sh',
     '.ci/run',
     'tools/release.sh',
 )
