@@ -49,10 +49,10 @@ collect() {
     mkdir -p "locale${LANGUAGE:+/$LANGUAGE/LC_MESSAGES}"
     "$django" makemessages --all ${LANGUAGE:+--locale "$LANGUAGE"} --keep-pot \
         --no-obsolete --add-location file
-    sed -i -e '/^# \(SOME\|Copyright\|This file\|FIRST\)/d' \
-        -e 's/PACKAGE VERSION/nova-fairness/' locale/django.pot
-    find locale -name '*.po*' -exec \
-        sed -i '/^"\(POT-Creation\|PO-Revision\)-Date: /d' {} +
+    find locale -name '*.po*' -exec sed -i \
+        -e '/^# \(SOME\|Copyright\|This file\|FIRST\)/d' \
+        -e '/^"\(POT-Creation\|PO-Revision\)-Date: /d' \
+        -e 's/PACKAGE VERSION/nova-fairness/' {} +
     while read -r file; do
         msgfmt --check --output-file "${file%.po}.mo" "$file"
     done < <(find locale -name '*.po' | sort)

@@ -66,3 +66,15 @@ def test_a_language_begins_with_all_sentences(other):
     done = ran(other, '--new', '../x')
     assert done.returncode == 1
     assert 'needs a language such as de' in done.stderr
+
+
+def test_each_sentence_has_a_german_one():
+    catalogue = PAGES / 'locale/de/LC_MESSAGES/django.po'
+    done = subprocess.run(
+        ['msgfmt', '--statistics', '-o', '/dev/null', str(catalogue)],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert 'untranslated' not in done.stderr
+    assert 'fuzzy' not in done.stderr

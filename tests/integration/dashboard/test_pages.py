@@ -96,6 +96,23 @@ def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
         assert 'batch-later' in text
 
 
+def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
+    with browser.opened(site, 'alice') as page:
+        chosen = {'name': 'horizon_language', 'value': 'de'}
+        page.driver.add_cookie(chosen)
+        text = page.open('project/fairness_starts/')
+        assert 'Ressourcenklasse' in text
+        assert 'wartet; es ist nicht bekannt, wie lange' in text
+        told = page.asked('/project/fairness_starts/flavors/')['json']
+        assert told['now'] == 'startet jetzt'
+        paths = [each.format(waits=cloud.waits) for each in OF_PROJECTS]
+        assert look(page, 'alice-de', paths) == {}
+        page.open(f'project/fairness_requests/{cloud.waits}/')
+        page.press('batch-waits zurücknehmen')
+        page.press('Die Anfrage zurücknehmen')
+        assert 'Erledigt.' in page.text
+
+
 def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
     secrets = ('web-slow', 'batch-', fake_openstack.RED, cloud.waits)
     with browser.opened(site, 'carol') as page:
