@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import re
 from typing import Any
+from typing import TYPE_CHECKING
 from typing import TypeVar
 from urllib import parse
 
@@ -576,9 +577,14 @@ class FairnessProxy(proxy.Proxy):
         raise AssertionError(late)
 
 
-class FairnessServiceDescription(
-    service_description.ServiceDescription[FairnessProxy]
-):
+if TYPE_CHECKING:
+    _Description = service_description.ServiceDescription[FairnessProxy]
+else:
+    # That of Debian 12, 0.101, says nothing of its kind of proxy.
+    _Description = service_description.ServiceDescription
+
+
+class FairnessServiceDescription(_Description):
     """Finds the interface: it is below the endpoint of compute."""
 
     def _make_proxy(self, instance: Any) -> FairnessProxy:
