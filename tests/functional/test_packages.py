@@ -182,10 +182,8 @@ import horizon
 from django import urls
 from django.template import loader
 
-from fairness_dashboard import connection
-from openstack_dashboard import wsgi
-
 urls.get_resolver().url_patterns
+from fairness_dashboard import connection
 for name in ('project', 'admin'):
     panels = horizon.get_dashboard(name).get_panels()
     print(name, [each.slug for each in panels if 'fairness' in each.slug])
