@@ -18,6 +18,7 @@ Builds what is committed, with debhelper and dh-virtualenv:
   nova-fairness_VERSION_ARCH.deb         agent and tools, with what they need
   nova-fairness-cluster_VERSION_all.deb  services of the queue before Nova
   nova-fairness-client_VERSION_all.deb   "openstack fairness"
+  nova-fairness-dashboard_VERSION_all.deb  pages of Horizon
   nova_fairness-VERSION-*.whl            for nova-api's own Python environment
 
   --extras LIST  extras of the package that go into the first one (default:

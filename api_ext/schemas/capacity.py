@@ -59,7 +59,12 @@ ITEM = parts.record(
                     ' vCPUs, memory and disk: neither extra specs nor what'
                     ' the project may have count',
                 ),
-            }
+                'zones': parts.describe(
+                    {'type': 'object', 'additionalProperties': parts.COUNT},
+                    'The same by availability zone, also where it is 0',
+                ),
+            },
+            since={'zones': '1.8'},
         ),
     }
 )

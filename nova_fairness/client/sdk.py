@@ -520,7 +520,7 @@ class FairnessProxy(proxy.Proxy):
 if TYPE_CHECKING:
     _Description = service_description.ServiceDescription[FairnessProxy]
 else:
-    # openstacksdk 4.7 and older, which Debian 13 has, takes no type.
+    # openstacksdk 4.7 and older, which Debian 12 and 13 have, takes no type.
     _Description = service_description.ServiceDescription
 
 

@@ -19,6 +19,8 @@ from tests.fixtures import patience
 from tests.fixtures.nova_cloud import boards
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import places
+from tests.unit.api_ext import fake_cloud
+from tests.unit.api_ext import test_tokens
 
 # Their pages, with a fake cloud: tests/integration/dashboard/test_pages.py.
 pytestmark = [
@@ -28,6 +30,9 @@ pytestmark = [
 ]
 
 CHECKS = 'tests/integration/dashboard/check_cloud.py'
+ORDERS = 'tests/integration/dashboard/check_orders.py'
+MEMBERS = 'alice', 'bob'
+"""Of other projects than carol."""
 COMES_UP_S = 1800
 ENDS_S = 60
 RULES = environment.TOP / 'etc/prometheus'
@@ -91,29 +96,12 @@ def url_of(said, name):
     return found
 
 
-def test_users_see_only_their_servers_in_a_browser(said):
-    [password] = re.findall(r'^ +password +(\S+)$', said, re.MULTILINE)
-    [users] = re.findall(r'^ +users +(.+)$', said, re.MULTILINE)
-    assert users.split(', ') == ['admin', *places.USERS]
-    before = servers()
-    cloud = {
-        'site': url_of(said, 'Horizon').rstrip('/'),
-        'password': password,
-        'servers': {
-            name: uuid
-            for name, uuid in before.items()
-            if name.startswith('alice-')
-        },
-    }
+def checked(cloud, path, count):
+    """Have a browser check something in the environment of Horizon."""
     shown = subprocess.run(
         [
-            boards.PYTHON,
-            '-m',
-            'pytest',
-            '-q',
-            '-p',
-            'no:cacheprovider',
-            CHECKS,
+            *(boards.PYTHON, '-m', 'pytest', '-q'),
+            *('-p', 'no:cacheprovider', path),
         ],
         cwd=environment.TOP,
         env={**os.environ, 'FAIRNESS_CLOUD': json.dumps(cloud)},
@@ -122,7 +110,29 @@ def test_users_see_only_their_servers_in_a_browser(said):
         text=True,
     )
     assert shown.returncode == 0, shown.stdout
-    assert re.search(r'^3 passed', shown.stdout, re.MULTILINE), shown.stdout
+    passed = re.search(r'^(\d+) passed', shown.stdout, re.MULTILINE)
+    assert int(passed[1]) == count, shown.stdout
+
+
+def password_of(said):
+    [password] = re.findall(r'^ +password +(\S+)$', said, re.MULTILINE)
+    return password
+
+
+def test_users_see_only_their_servers_in_a_browser(said):
+    [users] = re.findall(r'^ +users +(.+)$', said, re.MULTILINE)
+    assert users.split(', ') == ['admin', *places.USERS]
+    before = servers()
+    cloud = {
+        'site': url_of(said, 'Horizon').rstrip('/'),
+        'password': password_of(said),
+        'servers': {
+            name: uuid
+            for name, uuid in before.items()
+            if name.startswith('alice-')
+        },
+    }
+    checked(cloud, CHECKS, 3)
     # The server that alice cancelled in her browser is gone, and no other.
     patience.eventually(
         lambda: before.keys() - servers().keys() == {'alice-waits'}
@@ -131,6 +141,129 @@ def test_users_see_only_their_servers_in_a_browser(said):
     uuid = before['alice-waits']
     told = run('openstack', 'fairness', 'request', 'show', uuid, *fields)
     assert told == 'cancelled\n'
+
+
+def openstack(*words):
+    """What a command of the administrator shows."""
+    return json.loads(run('openstack', *words, '-f', 'json'))
+
+
+def named(kind, name):
+    """ID of a thing of Keystone."""
+    return openstack(kind, 'show', name, '-c', 'id')['id']
+
+
+def shares():
+    listed = openstack('fairness', 'share', 'list', '--all-projects')
+    return {each['Account']: each['Share'] for each in listed}
+
+
+@pytest.fixture(scope='module')
+def orders(said):
+    """What checks of orders need; mary manages the project of alice."""
+    project = places.USERS['alice']
+    run('openstack', 'user', 'create', 'mary', '--password', password_of(said))
+    for role in ('member', 'manager'):
+        words = ('--user', 'mary', '--project', project, role)
+        run('openstack', 'role', 'add', *words)
+    return {
+        'site': url_of(said, 'Horizon').rstrip('/'),
+        'password': password_of(said),
+        'account': f'{named("project", project)}/{named("user", "alice")}',
+        'plan': '',
+    }
+
+
+def test_managers_and_operators_give_orders_in_a_browser(said, orders):
+    cloud = {**orders, 'servers': servers()}
+    check = 'a_manager_previews_and_divides_the_share'
+    checked(cloud, f'{ORDERS}::test_{check}', 1)
+    assert shares()[orders['account']] == 3.0
+    checked(cloud, f'{ORDERS}::test_an_operator_puts_a_request_first', 1)
+    uuid = cloud['servers']['bob-waits']
+    told = openstack('fairness', 'request', 'show', uuid)
+    assert told['position'] == 1
+    assert told['first']
+    check = 'an_operator_previews_and_sets_a_metric'
+    checked(cloud, f'{ORDERS}::test_{check}', 1)
+
+    def in_force():
+        found = openstack('fairness', 'metric', 'list')
+        return [each['Name'] for each in found if each['In Force']]
+
+    patience.eventually(lambda: in_force() == ['GreedinessMetric'])
+    check = 'users_read_what_starts_where_they_launch_servers'
+    checked(cloud, f'{ORDERS}::test_{check}', 1)
+
+
+def test_an_operator_approves_a_plan_that_others_do_not_see(said, orders):
+    for name in sorted(servers()):
+        # There is room for those that wait, and for what is to move.
+        if name.startswith('alice-fills'):
+            run('openstack', 'server', 'delete', '--all-projects', name)
+    waits = ('fairness', 'request', 'list', '--all-projects')
+    patience.eventually(lambda: openstack(*waits) == [])
+    plan = openstack('fairness', 'plan', 'create', '--empty', 'cmp2')['uuid']
+    about = ('fairness', 'plan', 'show', plan)
+    assert openstack(*about)['state'] == 'proposed'
+    listed = {
+        name: uuid
+        for name, uuid in servers().items()
+        if name.startswith(MEMBERS)
+    }
+    cloud = {**orders, 'servers': listed, 'plan': plan}
+    check = 'others_see_nothing_of_plans_and_shares'
+    checked(cloud, f'{ORDERS}::test_{check}', 1)
+    checked(cloud, f'{ORDERS}::test_an_operator_approves_a_plan', 1)
+    assert openstack(*about)['state'] != 'proposed'
+
+
+def test_no_answer_in_json_shows_others_what_is_not_theirs(said, orders):
+    listed = servers()
+    names = [name for name in listed if name.startswith(MEMBERS)]
+    project, _, user = orders['account'].partition('/')
+    server = listed['alice-1']
+    ours = {
+        fake_cloud.ALICES: server,
+        fake_cloud.ALICE: user,
+        fake_cloud.RED: project,
+        test_tokens.RED_REQUEST: server,
+    }
+    asked = []
+    for path, body, _ in test_tokens.ROUTES.values():
+        for old, new in ours.items():
+            path = path.replace(old, new)
+        asked += [] if body else [path, f'{path}?all_projects=true']
+    script = '\n'.join(
+        'curl -s -w "\\n%{http_code}\\n" -H "X-Auth-Token: $TOKEN" '
+        f'"$NOVA/fairness{path}" | tr "\\n" " "; echo'
+        for path in asked
+    )
+    told = {}
+    for who in ('admin', 'carol'):
+        done = subprocess.run(
+            ['tools/nova.sh', 'shell', who],
+            input=script,
+            cwd=environment.TOP,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        answers = done.stdout.splitlines()
+        assert len(answers) == len(asked), done.stderr
+        told[who] = dict(zip(asked, answers, strict=True))
+    secrets = {*names, *(listed[name] for name in names), project, user}
+    seen = {
+        secret
+        for answer in told['admin'].values()
+        for secret in secrets
+        if secret in answer
+    }
+    # Else what follows would show nothing.
+    assert {server, project, user} <= seen
+    for path, answer in told['carol'].items():
+        hidden = answer.replace(path.partition('?')[0].split('/')[-1], '')
+        assert [each for each in secrets if each in hidden] == [], path
 
 
 def asked(said, path, **query):

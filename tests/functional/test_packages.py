@@ -25,6 +25,8 @@ pytestmark = [
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'
+UNINSTALLING = TOP / 'doc' / 'source' / 'install' / 'uninstall.rst'
+PAGES = TOP / 'doc' / 'source' / 'admin' / 'dashboard.rst'
 BUILT = 'build/packages'
 SHARED = '/usr/share/nova-fairness'
 WANTED = '/etc/systemd/system/multi-user.target.wants'
@@ -64,11 +66,12 @@ def copy(packages, tmp_path):
     return run
 
 
-def section(title):
-    """Commands of a section of the install guide."""
-    text = GUIDE.read_text(encoding='utf-8')
-    after = text.split(f'\n{title}\n{"=" * len(title)}\n', 1)[1]
-    body = re.split(r'\n=+\n', after, maxsplit=1)[0]
+def section(title, guide=GUIDE):
+    """Commands of a section of the install guide, or of another page."""
+    text = guide.read_text(encoding='utf-8')
+    [line] = {'=' * len(title), '-' * len(title)} & {*text.splitlines()}
+    after = text.split(f'\n{title}\n{line}\n', 1)[1]
+    body = re.split(r'\n[=-]{3,}\n', after, maxsplit=1)[0]
     return re.findall(r'^ +# (.+)$', body, re.MULTILINE)
 
 
@@ -77,6 +80,7 @@ def test_one_command_builds_packages_and_a_wheel(packages):
     patterns = (
         r'nova-fairness-client_[0-9][^_]*_all\.deb',
         r'nova-fairness-cluster_[0-9][^_]*_all\.deb',
+        r'nova-fairness-dashboard_[0-9][^_]*_all\.deb',
         r'nova-fairness_[0-9][^_]*_[a-z0-9]+\.deb',
         r'nova_fairness-[0-9].*-py3-none-any\.whl',
     )
@@ -171,6 +175,64 @@ def test_the_client_of_debian_has_the_commands(copy):
     assert 'openstack fairness server show' in done.stdout, said
     assert '127.0.0.1' in done.stderr, said
     assert 'nothing is left' in done.stdout
+
+
+LOOK = """
+import horizon
+from django import urls
+from django.template import loader
+
+urls.get_resolver().url_patterns
+from fairness_dashboard import connection
+for name in ('project', 'admin'):
+    panels = horizon.get_dashboard(name).get_panels()
+    print(name, [each.slug for each in panels if 'fairness' in each.slug])
+print(urls.reverse('horizon:project:fairness_starts:flavors'))
+for name in ('starts', 'queue', 'share', 'border'):
+    loader.get_template(f'fairness/{name}.html')
+print('templates', connection.sdk.FairnessProxy.__name__)
+"""
+
+
+# Debian's Horizon and all that it needs are downloaded.
+@pytest.mark.slow
+def test_the_horizon_of_debian_has_the_pages(copy):
+    [install, *_] = section('On Debian', PAGES)
+    [purge] = section('Pages of Horizon', UNINSTALLING)
+    assert purge == 'apt-get purge nova-fairness-dashboard'
+    done = copy(
+        f"""\
+        cd /clone
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update
+        {install} -y --no-install-recommends
+        cd /usr/share/openstack-dashboard
+        static=/var/lib/openstack-dashboard/static
+        python3 manage.py shell <<'END'
+{LOOK}
+END
+        grep -c fairness.launch $static/fairness/launch.js
+        # What browsers read: the script of all plugins.
+        grep -lr fairness.launch $static/dashboard/js | grep -c js
+        {purge} -y
+        test ! -e /usr/lib/python3/dist-packages/fairness_dashboard
+        test ! -e $static/fairness
+        grep -lr fairness.launch $static/dashboard/js && exit 1
+        python3 manage.py shell -c "import horizon; from openstack_dashboard \
+            import wsgi; print(horizon.get_dashboard('admin'))" </dev/null
+        find / -xdev -name '*fairness*dashboard*' -not -path '/clone/*' \
+            -not -path '/proc/*' -not -path '/tmp/*' >/tmp/left
+        grep -v '/work/\\|/root/' /tmp/left && exit 1
+        echo nothing is left
+        """
+    )
+    said = done.stdout[-6000:] + done.stderr[-3000:]
+    assert done.returncode == 0, said
+    assert 'fairness_servers' in done.stdout, said
+    assert 'fairness_border' in done.stdout, said
+    assert '/project/fairness_starts/flavors/' in done.stdout, said
+    assert 'templates FairnessProxy' in done.stdout, said
+    assert 'nothing is left' in done.stdout, said
 
 
 def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):

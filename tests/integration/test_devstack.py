@@ -403,3 +403,37 @@ def test_a_disabled_service_stays_out(hosts):
     assert host.pids() == {}
     assert not (host.conf / 'nova-fairness.conf').exists()
     assert not (host.conf / 'redis.conf').exists()
+
+
+def test_horizon_has_the_pages_until_it_is_cleaned(hosts, tmp_path):
+    enabled = tmp_path / 'horizon/openstack_dashboard/local/enabled'
+    enabled.mkdir(parents=True)
+    other = enabled / '_3199_of_another_plugin.py'
+    other.touch()
+    (enabled / '_3175_admin_fairness_gone_panel.py').touch()
+    settings = {'HORIZON_DIR': tmp_path / 'horizon'}
+    host = hosts('controller', services='horizon', settings=settings)
+    pages = devstack_host.TOP / 'fairness_dashboard/enabled'
+    for _ in range(2):
+        host.stack('pre-install', 'post-config', 'extra')
+        assert host.pids() == {}
+        found = {path.name: path.read_bytes() for path in enabled.iterdir()}
+        assert found.pop(other.name) == b''
+        assert found == {
+            path.name: path.read_bytes() for path in pages.glob('_31*.py')
+        }
+    host.destroy()
+    assert [*enabled.iterdir()] == [other]
+
+
+def test_horizon_has_no_pages_if_they_are_disabled(hosts, tmp_path):
+    enabled = tmp_path / 'horizon/openstack_dashboard/local/enabled'
+    enabled.mkdir(parents=True)
+    settings = {
+        'HORIZON_DIR': tmp_path / 'horizon',
+        'DISABLED_SERVICES': 'fairness-dashboard',
+    }
+    host = hosts('controller', services='horizon', settings=settings)
+    done = host.run('stack post-config', 'stack extra')
+    assert done.returncode == 0, done.stderr
+    assert [*enabled.iterdir()] == []

@@ -37,6 +37,7 @@ SCRIPTS = (
     'tools/test.sh',
     'tools/lab.sh',
     'tools/deb.sh',
+    'tools/messages.sh',
     '.ci/run',
     'tools/release.sh',
 )
@@ -537,3 +538,52 @@ def test_pages_of_a_cloud_need_horizon(capsys, monkeypatch, tmp_path):
     said = capsys.readouterr().err
     assert f'there is no Horizon in {tmp_path}' in said
     assert '"tools/nova.sh --dashboard" installs it' in said
+
+
+DISTRIBUTED = 'usr/lib/python3/dist-packages'
+OF_DEBIAN = {
+    'nova-fairness-client': (),
+    'nova-fairness-dashboard': ('nova-fairness-client',),
+}
+"""Packages of Debian with modules, and those of ours that they need."""
+
+
+def modules_of(package):
+    """Names of the modules that a package of Debian has, with their files."""
+    found = {}
+    listed = (TOP / f'debian/{package}.install').read_text('utf-8')
+    for line in listed.splitlines():
+        source, target = line.split()
+        for path in TOP.glob(source):
+            files = path.rglob('*.py') if path.is_dir() else [path]
+            for file in files:
+                place = pathlib.Path(target) / file.relative_to(path.parent)
+                below = place.relative_to(DISTRIBUTED).with_suffix('')
+                name = '.'.join(below.parts)
+                found[name.removesuffix('.__init__')] = file
+    return found
+
+
+def imported(file):
+    """Modules of ours that a file may import."""
+    for node in ast.walk(ast.parse(file.read_text('utf-8'))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.split('.')[0] in PACKAGES:
+                yield from (f'{node.module}.{e.name}' for e in node.names)
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+            yield from (e for e in names if e.split('.')[0] in PACKAGES)
+
+
+@pytest.mark.parametrize('package', OF_DEBIAN)
+def test_a_package_of_debian_has_all_that_its_modules_import(package):
+    own = modules_of(package)
+    assert own
+    known = {*own}.union(*map(modules_of, OF_DEBIAN[package]))
+    missing = {
+        (name, each)
+        for name, file in own.items()
+        for each in imported(file)
+        if each not in known
+    }
+    assert missing == set()

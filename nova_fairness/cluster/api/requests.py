@@ -242,6 +242,7 @@ class ClusterOperations(
         snapshot = last.snapshot
         flavors = self._service.nova.flavors(project)
         takes = np.array([each.takes for each in snapshot.providers], bool)
+        zones = [each.zone for each in snapshot.providers if each.takes]
         inventory = snapshot.inventory
         free = np.maximum(inventory.capacity - inventory.used, 0)[takes]
         unit = inventory.unit[takes]
@@ -264,7 +265,7 @@ class ClusterOperations(
             'flavors': [
                 {
                     'name': name,
-                    'starts': _fitting(amounts, snapshot, free, unit),
+                    **_starts(_fitting(amounts, snapshot, free, unit), zones),
                 }
                 for name, amounts in sorted(flavors.items())
             ],
@@ -744,21 +745,37 @@ def _fitting(
     snapshot: cluster.ClusterSnapshot,
     free: cluster.Amounts,
     unit: cluster.Amounts,
-) -> int:
+) -> cluster.Amounts:
     """Servers of one shape that fit now, whatever projects may have.
 
     :param free: (p, c) what each host has left.
     :param unit: (p, c) the most of it that one server can have.
+    :returns: (p,) of each host.
     """
     columns = {name: c for c, name in enumerate(snapshot.classes)}
     wanted = {name: amount for name, amount in amounts.items() if amount > 0}
-    if not wanted or not wanted.keys() <= columns.keys() or not len(free):
-        return 0
+    if not wanted or not wanted.keys() <= columns.keys():
+        return np.zeros(len(free), np.int64)
     whole = [
         np.where(unit[:, columns[name]] >= n, free[:, columns[name]] // n, 0)
         for name, n in wanted.items()
     ]
-    return int(np.min(whole, axis=0).sum())
+    fitting: cluster.Amounts = np.min(whole, axis=0)
+    return fitting
+
+
+def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
+    """Servers of one shape that start now, in all and by zone.
+
+    :param fitting: (p,) of each host.
+    :param zones: (p,) of each host; '' where it is not known, and such a host
+        counts in no zone.
+    """
+    by_zone = dict.fromkeys(sorted({*zones} - {''}), 0)
+    for zone, count in zip(zones, fitting, strict=True):
+        if zone:
+            by_zone[zone] += int(count)
+    return {'starts': int(fitting.sum()), 'zones': by_zone}
 
 
 @dataclasses.dataclass(frozen=True)

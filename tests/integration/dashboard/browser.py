@@ -25,6 +25,12 @@ axe.run('.fairness').then(
         each => each.id + ': ' + each.nodes.map(node => node.html).join())),
     error => told([String(error)]));
 """
+_ASK = """
+const [path, told] = arguments;
+fetch(path, {headers: {'X-Requested-With': 'XMLHttpRequest'}}).then(
+    answer => answer.json().catch(() => null).then(
+        json => told({status: answer.status, json: json})));
+"""
 _FLAGS = (
     '--headless=new',
     '--no-sandbox',
@@ -97,6 +103,22 @@ class Browser:
         )
         found.click()
         self._until(lambda: _is_stale(found))
+
+    def wait_for(self, selector: str) -> Any:
+        """The first element of a CSS selector, once a script shows it."""
+        self._until(
+            lambda: [e for e in self._all(selector) if e.is_displayed()]
+        )
+        return next(e for e in self._all(selector) if e.is_displayed())
+
+    def _all(self, selector: str) -> list[Any]:
+        found: list[Any] = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return found
+
+    def asked(self, path: str) -> dict[str, Any]:
+        """Status and JSON of what a script of the page asks Horizon."""
+        found: dict[str, Any] = self.driver.execute_async_script(_ASK, path)
+        return found
 
     def log_out(self) -> None:
         """Forget who is logged in."""

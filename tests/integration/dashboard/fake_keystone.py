@@ -121,6 +121,7 @@ class FakeKeystone:
             }
             for kind, path in (('identity', '/identity/v3'),
                                ('compute', '/v2.1'),
+                               ('image', '/image'),
                                ('network', '/network'))
         ]  # fmt: skip
 

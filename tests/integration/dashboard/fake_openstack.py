@@ -34,6 +34,7 @@ from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.rpc import requests as rpc
 from tests.fixtures import fake_cloud as fake_services
 from tests.integration.dashboard import fake_keystone
+from tests.integration.dashboard import fake_launch
 from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
 from tests.unit.api_ext import fake_requests
@@ -212,15 +213,29 @@ class FakeOpenStack:
             owner = ((RED, ALICE), (BLUE, CAROL))[number % 2]
             self._ask(f'job-{number}', *owner)
 
-    def _ask(self, name: str, project: str, user: str, vcpus: int = 4) -> str:
-        """A user asks Nova for a server."""
+    def _ask(
+        self,
+        name: str,
+        project: str,
+        user: str,
+        vcpus: int = 4,
+        *,
+        flavor: str = 'small',
+        ago_s: float = 0.0,
+    ) -> str:
+        """A user asks Nova for a server, or did it some time ago."""
         server = fake_services.name_uuid(name)
         self.world.cloud.add_server(server, project, user)
         cast = test_service.build(name, server, vcpus, project)
-        body = cast.body.replace(b'\\"u\\"', f'\\"{user}\\"'.encode())
-        assert body != cast.body
+        body = cast.body
+        for old, new in (('u', user), ('small', flavor)):
+            assert f'\\"{old}\\"'.encode() in body
+            body = body.replace(
+                f'\\"{old}\\"'.encode(), f'\\"{new}\\"'.encode()
+            )
+        at_s = self.world.now - ago_s
         self.world.store.hold(
-            dataclasses.replace(cast, body=body, received_at=self.world.now)
+            dataclasses.replace(cast, body=body, received_at=at_s)
         )
         self._names[server] = name
         return server
@@ -261,6 +276,13 @@ class FakeOpenStack:
         self._cycles(300.0, round(preemption.USUAL.least_run_s / 300.0) + 1)
         return spot
 
+    def start_late(self, flavor: str, waited_s: float) -> None:
+        """Start a server of a flavor that waited as long."""
+        late = self._ask('late', RED, ALICE, 1, flavor=flavor, ago_s=waited_s)
+        self._cycles(60.0, 1)
+        told = self.world.store.request(late).request
+        assert told.state.value == 'starting', told
+
     def _cycles(self, every_s: float, count: int) -> None:
         for _ in range(count):
             self.world.go(every_s)
@@ -292,6 +314,8 @@ class FakeOpenStack:
             answer = self.keystone.answer(request)
         elif '/servers' in request.path_info:
             answer = self._servers(request)
+        elif found := fake_launch.answer(request.path_info):
+            answer = found
         elif request.path_info.rstrip('/') in ('/v2.1', ''):
             answer = webob.Response(json=_version(request))
         else:
@@ -310,7 +334,7 @@ class FakeOpenStack:
         if is_all and 'admin' not in who['roles']:
             return webob.Response(status=403)
         found = [
-            {**each, 'name': self._names.get(each['id'], each['id'])}
+            fake_launch.listed(each, self._names.get(each['id'], each['id']))
             for each in self.world.cloud.servers.values()
             if is_all or each['tenant_id'] == who.get('project_id')
         ]

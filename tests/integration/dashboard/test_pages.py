@@ -10,8 +10,6 @@ import os
 import pathlib
 import re
 
-import pytest
-
 from tests.integration.dashboard import browser
 from tests.integration.dashboard import fake_openstack
 from tests.integration.dashboard import horizon_site
@@ -42,31 +40,6 @@ OF_TREE, OF_SHARE = 'admin/fairness_tree/', 'project/fairness_share/'
 OF_NODES = {'fairness_board', 'fairness_choices', 'fairness_hosts'}
 PICTURES = os.environ.get('FAIRNESS_DASHBOARD_PICTURES')
 """Directory for pictures of all pages; none are kept without it."""
-
-
-@pytest.fixture(scope='module')
-def state(tmp_path_factory):
-    return tmp_path_factory.mktemp('horizon')
-
-
-@pytest.fixture(scope='module')
-def endpoint():
-    with fake_openstack.serving() as found:
-        yield found
-
-
-@pytest.fixture(scope='module')
-def site(endpoint, state):
-    with horizon_site.serving(endpoint.keystone, state) as found:
-        yield found
-
-
-@pytest.fixture
-def cloud(tmp_path, endpoint):
-    made = fake_openstack.FakeOpenStack(tmp_path)
-    endpoint.show(made)
-    yield made
-    made.world.close()
 
 
 def look(page, user, paths, part=''):
@@ -104,6 +77,8 @@ def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
         assert text.count('it starts at about 20') == 1
         text = page.open('project/fairness_requests/')
         assert 'that all projects may use' in text
+        text = page.open('project/fairness_starts/')
+        assert 'two waits; it is not known how long z1: 0' in text
         page.open(f'project/fairness_requests/{cloud.waits}/')
         estimate = cloud.fairness.ask(
             'alice', 'GET', f'/fairness/requests/{cloud.waits}'
@@ -119,6 +94,23 @@ def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
         text = page.open('project/fairness_requests/')
         assert 'batch-waits' not in text
         assert 'batch-later' in text
+
+
+def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
+    with browser.opened(site, 'alice') as page:
+        chosen = {'name': 'horizon_language', 'value': 'de'}
+        page.driver.add_cookie(chosen)
+        text = page.open('project/fairness_starts/')
+        assert 'Ressourcenklasse' in text
+        assert 'wartet; es ist nicht bekannt, wie lange' in text
+        told = page.asked('/project/fairness_starts/flavors/')['json']
+        assert told['now'] == 'startet jetzt'
+        paths = [each.format(waits=cloud.waits) for each in OF_PROJECTS]
+        assert look(page, 'alice-de', paths) == {}
+        page.open(f'project/fairness_requests/{cloud.waits}/')
+        page.press('batch-waits zurücknehmen')
+        page.press('Die Anfrage zurücknehmen')
+        assert 'Erledigt.' in page.text
 
 
 def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):

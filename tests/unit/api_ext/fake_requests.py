@@ -657,7 +657,7 @@ class FakeOperations(requests.ClusterCalls):
                 'count': 40, 'by_p50': 0.5, 'by_p90': 0.9,
                 'off_s': 1.5, 'late_s': -60.0,
             },
-            'flavors': [{'name': 'small', 'starts': 2}],
+            'flavors': [{'name': 'small', 'starts': 2, 'zones': {'z1': 2}}],
         }  # fmt: skip
 
 

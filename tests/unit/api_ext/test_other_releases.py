@@ -250,8 +250,10 @@ def test_urls_answer_the_same_with_a_newer_service(tmp_path, url):
 
 def with_more_fields(answer):
     """Fields beside those with names, none among numbers by name."""
-    numbers = ('numbers', 'factors', 'resources', 'used', 'ceiling', 'nominal',
-               'borrowing_limit', 'lending_limit', 'states')  # fmt: skip
+    numbers = (
+        *('numbers', 'factors', 'resources', 'used', 'ceiling', 'nominal'),
+        *('borrowing_limit', 'lending_limit', 'states', 'zones'),
+    )
 
     def made(value, key=''):
         if isinstance(value, list):

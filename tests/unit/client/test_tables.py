@@ -248,12 +248,12 @@ def test_accounts_owners_and_groups_are_listed_with_names(cloud):
 
 def test_capacity_is_shown_without_objects(cloud):
     told = {
-        'flavors': [{'name': 'small', 'starts': 2}],
+        'flavors': [{'name': 'small', 'starts': 2, 'zones': {'z1': 2}}],
         'classes': {'VCPU': {'total': 8.0, 'free': None}},
     }
     cloud.answers('/capacity', {'capacity': told})
     shown = dict(rows(cloud.run(queue.ShowCapacity)[1])[1:])
-    assert shown['flavors'] == 'name=small, starts=2'
+    assert shown['flavors'] == 'name=small, starts=2, zones.z1=2'
     assert shown['classes'] == 'VCPU.total=8'
 
 

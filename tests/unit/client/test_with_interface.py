@@ -472,7 +472,8 @@ def test_limits_are_seen_set_and_taken_back(admin, alice):
 def test_the_room_there_is(alice):
     code, told = alice.ask(queue.ShowCapacity)
     assert code == 0
-    assert told['flavors'] == [{'name': 'small', 'starts': 2}]
+    small = {'name': 'small', 'starts': 2, 'zones': {'z1': 2}}
+    assert told['flavors'] == [small]
 
 
 def test_pausing(admin):

@@ -33,6 +33,8 @@ TYPED = {
     r'apt-get install \./build/.*': f'{DEBIAN}::the_package_replaces',
     r'apt-get install .*': f'{DEBIAN}::node',
     r'apt-get purge nova-fairness': f'{DEBIAN}::the_package_replaces',
+    r'apt-get purge nova-fairness-dashboard': 'functional/test_packages.py::'
+    'the_horizon_of_debian_has_the_pages',
     r'apt-get purge nova-fairness-cluster.*': f'{SERVICES}::a_purge_leaves',
     r'chgrp .*': f'{DEBIAN}::the_guide_starts_it',
     r'curl .*': f'{GUESTS}::shells_inside',

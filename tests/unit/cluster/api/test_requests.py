@@ -365,6 +365,22 @@ def test_room_is_told(world, process, ask):
     assert fake_cloud.name_uuid('h3') in world.cloud.providers
 
 
+def test_room_is_told_by_zone(world, process, ask):
+    world.cloud.add_host('h2', 5, zone='z2')
+    world.cloud.add_host('h3', 8, zone='z2', status='disabled')
+    world.cloud.add_host('h4', 1, zone='z3')
+    process.cycle()
+    told = {each['name']: each for each in ask.capacity()['flavors']}
+    # Two servers of 2 vCPUs on h1, and two on h2.
+    zones = {'z1': 2, 'z2': 2, 'z3': 0}
+    assert told['two'] == {'name': 'two', 'starts': 4, 'zones': zones}
+    assert told['nine']['zones'] == dict.fromkeys(zones, 0)
+    world.cloud.add_host('h5', 2, zone='')
+    process.cycle()
+    told = {each['name']: each for each in ask.capacity()['flavors']}
+    assert told['two'] == {'name': 'two', 'starts': 5, 'zones': zones}
+
+
 def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
     root = world.cloud.add_host('h2', 8)
     inventories = world.cloud.providers[root]['inventories']
