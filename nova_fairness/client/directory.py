@@ -113,6 +113,13 @@ class Directory:
             ),
         )
 
+    @property
+    def user_id(self) -> str | None:
+        """ID of the user of the token; ``None`` if it is not known."""
+        found = getattr(self._manager, 'auth_ref', None)
+        given: str | None = getattr(found, 'user_id', None)
+        return given
+
     def names(self, plurals: Iterable[str]) -> Mapping[str, str]:
         """Names by id, of the things that the caller may list.
 

@@ -98,7 +98,8 @@ def _amounts(text: str) -> dict[str, int]:
         name, _, amount = each.partition('=')
         if not (name and amount.isascii() and amount.isdigit()):
             raise argparse.ArgumentTypeError(
-                f'expected CLASS=AMOUNT with commas in between, got {text!r}'
+                'expected CLASS=AMOUNT,... with whole amounts of 0 or more,'
+                f' got {text!r}'
             )
         if name in found:
             raise argparse.ArgumentTypeError(f'the class {name} comes twice')

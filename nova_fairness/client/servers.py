@@ -46,6 +46,10 @@ _FIRST = (
 """Fields that most people want to know, in this order."""
 
 
+_OWNER = (('user_id', 'user_name'), ('project_id', 'project_name'))
+"""Fields of ids, and those of their names, which only agents tell."""
+
+
 class ShowServer(base.ShowOne):
     """Show how a server fares, why, and what would change it"""
 
@@ -65,7 +69,12 @@ class ShowServer(base.ShowOne):
         server = self.directory.server_of_request(parsed_args.server)
         found = self.api.get_server(server).answer
         order = _ordered(found, everything=parsed_args.long)
-        forms = self.named_forms(parsed_args, _FORMS, (), 'projects')
+        nameless = [
+            key for key, name in _OWNER if key in order and name not in order
+        ]
+        forms = self.named_forms(
+            parsed_args, _FORMS, nameless, 'projects', 'users'
+        )
         return base.fields(order, forms)
 
 

@@ -96,7 +96,7 @@ class ShowMe(base.ShowOne):
         """Ask agents and cluster service; a part may be missing."""
         user = _known(lambda: self.api.get_user().answer) or {}
         found = {
-            'user': user.get('id'),
+            'user': user.get('id', self.directory.user_id),
             'instances_count': user.get('instances_count', 0),
             'heaviness_quotas': user.get('heaviness_quotas', 0.0),
             'usage_quotas': user.get('usage_quotas', {}),
@@ -159,7 +159,8 @@ def _budget(find: naming.Find, each: Mapping[str, Any]) -> str:
     left, whole = each.get('budget_left'), each.get('budget')
     return (
         f'{naming.account(str(each.get("account")), find)}:'
-        f' {columns.number(left)} of {columns.number(whole)} unit-hours left'
+        f' {columns.number(left)} of {columns.number(whole)} left, in'
+        ' unit-hours'
     )
 
 

@@ -309,3 +309,14 @@ def test_a_command_waits_for_the_moves_of_a_plan(cloud, monkeypatch):
     becoming(cloud, path, 'plan', 'approved', 'running', 'partial')
     code, told = ask(cloud, plans.ApprovePlan, UUID, '--wait')
     assert (code, told['state']) == (0, 'partial')
+
+
+def test_a_server_without_names_of_its_owner_shows_them(cloud):
+    at_rest = {'uuid': UUID, 'user_id': BOB, 'project_id': RED}
+    cloud.answers(f'/instances/{UUID}', {'instance': at_rest})
+    _, out = cloud.run(servers.ShowServer, UUID)
+    assert f'red ({RED})' in out
+    measured = {**at_rest, 'project_name': 'red', 'user_name': 'bob'}
+    cloud.answers(f'/instances/{UUID}', {'instance': measured})
+    _, out = cloud.run(servers.ShowServer, UUID)
+    assert f'red ({RED})' not in out
