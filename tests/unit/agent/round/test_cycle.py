@@ -122,6 +122,20 @@ def test_an_exempt_vm_still_counts_for_its_owner(tmp_path):
     assert done.measured.user_heaviness[0] > 0.5
 
 
+def test_reports_tell_the_wants_of_exempt_vms(two_against_one):
+    def told():
+        view = two_against_one.rounds(3).measured.view
+        (own,) = view.reports.values()
+        return own.users['ann'], own.users['bob']
+
+    assert told()[0].exempt is None
+    two_against_one.change(exempt=frozenset({'a-1'}))
+    ann, bob = told()
+    vcpus = ann.exempt[: len(ann.exempt) // 2].sum()
+    assert 0 < vcpus == ann.grades[: len(ann.grades) // 2].sum() / 2
+    assert not bob.exempt.any()
+
+
 def test_weights_make_up_for_the_part_of_an_exempt_vm(two_against_one):
     two_against_one.change(exempt=frozenset({'a-1'}))
     two_against_one.rounds(30)
