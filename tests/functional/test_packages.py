@@ -69,8 +69,7 @@ def copy(packages, tmp_path):
 def section(title, guide=GUIDE):
     """Commands of a section of the install guide, or of another page."""
     text = guide.read_text(encoding='utf-8')
-    [line] = {'=' * len(title), '-' * len(title)} & {*text.splitlines()}
-    after = text.split(f'\n{title}\n{line}\n', 1)[1]
+    _, after = re.split(rf'^{title}\n[=-]+\n', text, flags=re.MULTILINE)
     body = re.split(r'\n[=-]{3,}\n', after, maxsplit=1)[0]
     return re.findall(r'^ +# (.+)$', body, re.MULTILINE)
 
