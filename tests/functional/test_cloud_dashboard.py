@@ -192,7 +192,7 @@ def test_managers_and_operators_give_orders_in_a_browser(said, orders):
         return [each['Name'] for each in found if each['In Force']]
 
     patience.eventually(lambda: in_force() == ['GreedinessMetric'])
-    check = 'users_read_what_starts_where_they_launch_servers'
+    check = 'users_read_in_the_dialog_which_flavors_start'
     checked(cloud, f'{ORDERS}::test_{check}', 1)
 
 
@@ -218,7 +218,7 @@ def test_an_operator_approves_a_plan_that_others_do_not_see(said, orders):
     assert openstack(*about)['state'] != 'proposed'
 
 
-def test_no_answer_in_json_shows_others_what_is_not_theirs(said, orders):
+def test_no_answer_in_json_shows_names_or_ids_of_others(said, orders):
     listed = servers()
     names = [name for name in listed if name.startswith(MEMBERS)]
     project, _, user = orders['account'].partition('/')

@@ -94,7 +94,7 @@ def test_an_operator_approves_a_plan(opened):
         assert 'Done.' in page.text
 
 
-def test_users_read_what_starts_where_they_launch_servers(opened):
+def test_users_read_in_the_dialog_which_flavors_start(opened):
     with opened('alice') as page:
         test_launch.dialog(page, 'Flavor')
         found = test_launch.said(page, 'small', 'shares')
