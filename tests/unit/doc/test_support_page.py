@@ -48,7 +48,7 @@ def test_the_table_has_rows_of_four_cells():
 
 
 @pytest.mark.parametrize('shown', TESTED)
-def test_what_is_marked_as_tested_has_a_test(shown):
+def test_each_row_of_tested_parts_names_a_test(shown):
     found = [*files(shown)]
     assert found or shown.startswith('all tests'), shown
     for path in found:
