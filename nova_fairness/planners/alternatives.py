@@ -37,7 +37,7 @@ def chosen(snapshot: cluster.ClusterSnapshot) -> cluster.ClusterSnapshot:
     """
     if not any(_is_open(each) for each in snapshot.requests):
         return snapshot
-    ways = _Ways(snapshot)
+    ways = _Alternatives(snapshot)
     requests = tuple(
         dataclasses.replace(each, demand=ways.of(each))
         if _is_open(each)
@@ -75,7 +75,7 @@ def _is_open(request: request_model.Request) -> bool:
     )
 
 
-class _Ways:
+class _Alternatives:
     """Alternatives of requests, on the hosts of one snapshot."""
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:

@@ -93,14 +93,14 @@ class Line:
         if not _EARLIEST_S < now < _LATEST_S:
             return None
         at = _moment(now)
-        here = _on_wall(at, zone)
+        here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._back(here + _slack(zone, at)):
-            if found is not None and wall < _on_wall(found, zone) - _slack(
+        for wall in self._backward(here + _slack(zone, at)):
+            if found is not None and wall < _local_time(found, zone) - _slack(
                 zone, found
             ):
                 break
-            for each in self._moments(wall, zone):
+            for each in self._utc_times(wall, zone):
                 if each <= at and (found is None or each > found):
                     found = each
         return None if found is None else (found - _EPOCH).total_seconds()
@@ -110,19 +110,19 @@ class Line:
         if not _EARLIEST_S < now < _LATEST_S:
             return None
         at = _moment(now)
-        here = _on_wall(at, zone)
+        here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._forth(here - _slack(zone, at)):
-            if found is not None and wall > _on_wall(found, zone) + _slack(
+        for wall in self._forward(here - _slack(zone, at)):
+            if found is not None and wall > _local_time(found, zone) + _slack(
                 zone, found
             ):
                 break
-            for each in self._moments(wall, zone):
+            for each in self._utc_times(wall, zone):
                 if each > at and (found is None or each < found):
                     found = each
         return None if found is None else (found - _EPOCH).total_seconds()
 
-    def _moments(
+    def _utc_times(
         self, wall: dt.datetime, zone: dt.tzinfo
     ) -> tuple[dt.datetime, ...]:
         """Times in UTC of a local time that counts: none, one or two."""
@@ -130,12 +130,12 @@ class Line:
         second = wall.replace(tzinfo=zone, fold=1).astimezone(dt.UTC)
         if first < second:
             return (first,) if self.is_given else (first, second)
-        if _on_wall(first, zone) == wall:
+        if _local_time(first, zone) == wall:
             return (first,)
         # The local clock skips this time.
         return (_change(zone, second, first),) if self.is_given else ()
 
-    def _back(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+    def _backward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
         """Local times of the line up to a local time, the latest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
@@ -149,7 +149,7 @@ class Line:
                             yield at
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
 
-    def _forth(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+    def _forward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
         """Local times of the line from a local time on, the earliest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
@@ -179,9 +179,9 @@ def read(text: str) -> Line:
     given = _BLANKS.split(text.strip(' \t')) if len(text) <= LONGEST else []
     if len(given) != len(_FIELDS):
         raise ValueError(
-            'the start of a window must be a cron line of five fields (minute,'
-            ' hour, day of the month, month, day of the week) with at most'
-            f' {LONGEST} characters, got {text!r:.60}'
+            'the start of a window must be a cron line of five fields, got'
+            f' {text!r:.60}; give minute, hour, day of the month, month and'
+            f' day of the week, with at most {LONGEST} characters'
         )
     try:
         minutes, hours, days, months, weekdays = (
@@ -295,7 +295,7 @@ def _moment(now: float) -> dt.datetime:
     return _EPOCH + dt.timedelta(seconds=math.floor(now))
 
 
-def _on_wall(at: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+def _local_time(at: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
     return at.astimezone(zone).replace(tzinfo=None, fold=0)
 
 

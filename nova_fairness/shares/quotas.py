@@ -270,11 +270,11 @@ class Quotas:
         changes = self.changes(project)
         known = self._reaches.get(project)
         if known is None or known[0] != changes:
-            known = changes, self._worked_out(project)
+            known = changes, self._computed_reach(project)
             self._reaches[project] = known
         return known[1]
 
-    def _worked_out(self, project: str) -> _Reach:
+    def _computed_reach(self, project: str) -> _Reach:
         kept = np.zeros_like(self.shared)
         owned = []
         most = np.full_like(kept, UNLIMITED)

@@ -221,11 +221,11 @@ def _packings(
         total = np.maximum(layout.hosts.capacity.sum(axis=1), 1)
         largest = (layout.amounts / total).max(axis=1, initial=0.0)
         for size in (layout.size, largest):
-            if _pack(layout, _lifted(layout), size):
+            if _pack(layout, _taken_off_hosts(layout), size):
                 yield _named(layout)
             layout.back(0)
     for fill in _FILLS:
-        if fill(layout, _lifted(layout), _opening(layout)):
+        if fill(layout, _taken_off_hosts(layout), _opening(layout)):
             yield _named(layout)
         layout.back(0)
 
@@ -245,7 +245,7 @@ def _searched(
     return [_named(layout)], found.found == found.bound
 
 
-def _lifted(layout: layout_module.HostLayout) -> list[int]:
+def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
     """Remove all items that may move from their hosts.
 
     :returns: these items.

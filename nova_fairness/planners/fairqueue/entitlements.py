@@ -49,7 +49,7 @@ class _Kept(NamedTuple):
     room: cluster.Amounts
 
 
-class _Asking:
+class _ProjectRequests:
     """Amounts that units of a project ask for, and cached results about them.
 
     All attributes but ``rows`` and ``asked`` are cached, and are cleared when
@@ -106,7 +106,7 @@ class Entitlements:
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
         self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
-        self._asking: dict[str, _Asking] = {}
+        self._asking: dict[str, _ProjectRequests] = {}
         self._owed: dict[str, int] = {}
         self._kept: dict[int, _Kept] = {}
         self._lent: dict[str, cluster.Amounts] = {}
@@ -133,7 +133,9 @@ class Entitlements:
             key = each.requests[0].uuid
             asked.setdefault(each.project, {})[key] = self._sum_up(each)
         for project, rows in asked.items():
-            known = self._asking.setdefault(project, _Asking(self._none()))
+            known = self._asking.setdefault(
+                project, _ProjectRequests(self._none())
+            )
             known.add(rows)
 
     def owners_first(
@@ -239,7 +241,9 @@ class Entitlements:
             return None
         return self._ceiling_passed(unit, int(over[0]), asked)
 
-    def _over(self, project: str, known: _Asking) -> hosts_module.Marks:
+    def _over(
+        self, project: str, known: _ProjectRequests
+    ) -> hosts_module.Marks:
         """Whether units of a project exceed each limit, (n, 2c + 1).
 
         The limits are the ceiling in each class, the shared part in each
@@ -450,13 +454,15 @@ class Entitlements:
         one: cluster.Amounts = self._excess_of(unit.project, known)[row]
         return one
 
-    def _excess_of(self, project: str, known: _Asking) -> cluster.Amounts:
+    def _excess_of(
+        self, project: str, known: _ProjectRequests
+    ) -> cluster.Amounts:
         """(n, c) Amounts that the shared part loses, by unit of a project."""
         if known.excess is None:
             known.excess = self._quotas.excess(project, known.asked)
         return known.excess
 
-    def _known(self, unit: order.Unit) -> tuple[_Asking, int]:
+    def _known(self, unit: order.Unit) -> tuple[_ProjectRequests, int]:
         """Cached results for the project of a unit, and the unit's row."""
         key = unit.requests[0].uuid
         known = self._asking.get(unit.project)

@@ -165,7 +165,7 @@ def exactly(
     """
     total = sum(job.count for job in jobs)
     limit = np.minimum(np.maximum(limit, 0), total)
-    whole = np.array([_whole(free, job, limit) for job in jobs])
+    whole = np.array([_fit_per_host(free, job, limit) for job in jobs])
     counts = np.array([job.count for job in jobs])
     each = whole.sum(axis=1)
     upper = int(np.minimum(limit, whole.sum(axis=0)).sum())
@@ -180,7 +180,7 @@ def exactly(
     )
 
 
-def _whole(
+def _fit_per_host(
     free: cluster.Amounts, job: AlikeServers, limit: cluster.Amounts
 ) -> cluster.Amounts:
     """(p,) Number of servers of one job that each host takes alone."""
@@ -255,7 +255,7 @@ def _solved(
     row = hosts[at]
     if not may_solve(len(row)):
         return None
-    lines = _lines(free, jobs, limit, job, row)
+    lines = _constraints(free, jobs, limit, job, row)
     try:
         choice = programs.choose(
             np.zeros(len(job)),
@@ -275,7 +275,7 @@ def _solved(
     return _checked(found, free, jobs, limit)
 
 
-def _lines(
+def _constraints(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
@@ -290,7 +290,7 @@ def _lines(
     :param row: (e,) row of the host of each pair.
     """
     counts = np.array([each.count for each in jobs])
-    lines = _Lines()
+    lines = _ConstraintRows()
     lines.add(job, np.arange(len(job)), np.ones(len(job)), counts, counts)
     lines.add(row, np.arange(len(job)), np.ones(len(job)), None, limit)
     needs = np.zeros((len(jobs), len(free)), dtype=np.int64)
@@ -341,7 +341,7 @@ def _few_of_each(
     return few
 
 
-class _Lines:
+class _ConstraintRows:
     """Rows of an integer program, added in blocks."""
 
     def __init__(self) -> None:

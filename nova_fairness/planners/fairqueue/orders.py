@@ -449,16 +449,16 @@ class _Projects:
         self.age = np.zeros(len(self.names))
         self.left = np.zeros(len(self.names), dtype=bool)
         for p in range(len(self.names)):
-            self._look(p)
+            self._load_next(p)
 
     def take(self, p: int) -> request_model.Request:
         """Take the next request of a project."""
         taken = self._queues[p].pop()
         self.used[p] += self.next[p]
-        self._look(p)
+        self._load_next(p)
         return taken
 
-    def _look(self, p: int) -> None:
+    def _load_next(self, p: int) -> None:
         self.left[p] = bool(self._queues[p])
         if self._queues[p]:
             coming = self._queues[p][-1]

@@ -135,14 +135,14 @@ def plan(
         if each.state is request_model.State.WAITING
     ]
     late = sorted(
-        (each for each in held if _late(each, now)),
+        (each for each in held if _is_expired(each, now)),
         key=lambda each: each.uuid,
     )
-    waiting = [each for each in held if not _late(each, now)]
+    waiting = [each for each in held if not _is_expired(each, now)]
     stopped = [each for each in waiting if each.hold]
     if stopped:
         waiting = [each for each in waiting if not each.hold]
-        snapshot = _without(snapshot, stopped)
+        snapshot = _without_held(snapshot, stopped)
     arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
@@ -154,7 +154,7 @@ def plan(
     return cluster.Plan((*expired, *passed, *started), places)
 
 
-def _without(
+def _without_held(
     snapshot: cluster.ClusterSnapshot,
     stopped: Sequence[request_model.Request],
 ) -> cluster.ClusterSnapshot:
@@ -278,7 +278,7 @@ class _Rounds:
             waiting = self._round(units)
             if len(self._actions) == self._begun:
                 told = [
-                    (each, self._last_word(each, why, left_out))
+                    (each, self._final_reason(each, why, left_out))
                     for each, why in waiting
                 ]
                 self.reserved.update(self._promises.reserved())
@@ -293,7 +293,7 @@ class _Rounds:
         """Units that could start; see :mod:`.divisions`."""
         return divisions.divided(units, self._too_large, self._room.full_group)
 
-    def _last_word(
+    def _final_reason(
         self,
         unit: order_module.Unit,
         why: reason.Why | reason.Lazy,
@@ -406,7 +406,7 @@ class _Rounds:
             each
             for each in units
             if (not each.is_first or each.is_preemptible)
-            and not self._at_once(each)
+            and not self._start_within_guarantee(each)
         ]
         is_normal = True
         for unit in self._parts.owners_first(left):
@@ -421,13 +421,13 @@ class _Rounds:
             self._start_elsewhere(is_preemptible=is_preemptible)
         return waiting
 
-    def _at_once(self, unit: order_module.Unit) -> bool:
+    def _start_within_guarantee(self, unit: order_module.Unit) -> bool:
         """Start a unit within its project's guaranteed part, if it fits."""
         kind = self._alike.of(unit)
         if kind in self._alike.sharing:
             return False
         if self._parts.guaranteed(unit):
-            return not self._hopeless(unit) and self._started(unit)
+            return not self._lasting_reason(unit) and self._started(unit)
         self._alike.sharing.add(kind)
         return False
 
@@ -449,7 +449,7 @@ class _Rounds:
         if why is None and self._reservation:
             self._tried += 1
         if why is None:
-            why = self._tried_out(unit)
+            why = self._start_or_lack(unit)
         if why is equivalence.BEHIND:
             return functools.partial(reason.why, why, before=before)
         return why
@@ -459,7 +459,7 @@ class _Rounds:
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
             return known.get(kind)
-        never = self._hopeless(unit)
+        never = self._lasting_reason(unit)
         borrows = never and never.reason is _R.OVER_BORROWING_LIMIT
         if borrows and self._parts.owe(unit):
             self._alike.forget()
@@ -471,7 +471,9 @@ class _Rounds:
             self._alike.tried.add(kind)
         return why
 
-    def _tried_out(self, unit: order_module.Unit) -> equivalence.Failed | None:
+    def _start_or_lack(
+        self, unit: order_module.Unit
+    ) -> equivalence.Failed | None:
         """Start a unit if there is room, or return its lack."""
         kind, known = self._alike.of(unit), self._alike.failed
         if kind in known:
@@ -640,7 +642,7 @@ class _Rounds:
         gone = self._ends.gone(unit, at, is_firm=is_firm)
         return self._room.find_later(unit, hosts, gone)
 
-    def _hopeless(self, unit: order_module.Unit) -> reason.Why | None:
+    def _lasting_reason(self, unit: order_module.Unit) -> reason.Why | None:
         """Why a unit cannot start, whatever other units do."""
         kind = self._alike.of(unit)
         if kind not in self._never:
@@ -648,7 +650,7 @@ class _Rounds:
             self._never[kind] = _first(
                 self._left_out.get(unit.requests[0].uuid),
                 self._room.never(unit),
-                self._outside(unit),
+                self._closed_window(unit),
             )
         return _first(
             self._never[kind],
@@ -665,7 +667,7 @@ class _Rounds:
             self._over_ceiling(unit, is_alone=True),
         )
 
-    def _outside(self, unit: order_module.Unit) -> reason.Why | None:
+    def _closed_window(self, unit: order_module.Unit) -> reason.Why | None:
         """The closed window that opens last, as a reason."""
         for each in unit.requests:
             aside = self._openings.set_aside(each.project, each.user)
@@ -756,7 +758,7 @@ def _first(*found: reason.Why | None) -> reason.Why | None:
     return reason.first(reasons) if reasons else None
 
 
-def _late(request: request_model.Request, now: float) -> bool:
+def _is_expired(request: request_model.Request, now: float) -> bool:
     by = request.hold and request.hold.by
     return (
         request.expires_at is not None

@@ -76,7 +76,7 @@ def plan(
         field.running[n].uuid for n in np.flatnonzero(at != wanted)
     )
     moves = move_order.named(field, waves)
-    return _told(field, given, at, moves, blocked, homeless)
+    return _market_plan(field, given, at, moves, blocked, homeless)
 
 
 def _wanted(
@@ -128,7 +128,7 @@ def _is_better(
     return field.mean_level(after) < before * (1.0 - max(margin, 1e-9))
 
 
-def _told(
+def _market_plan(
     field: arrays.MarketArrays,
     given: market.MarketState,
     at: arrays.Rows,

@@ -174,10 +174,10 @@ class _Search:
         """Price of room for some servers on one host, and the parties."""
         key = row, those
         if key not in self._known:
-            self._known[key] = self._looked(row, those)
+            self._known[key] = self._evaluated(row, those)
         return self._known[key]
 
-    def _looked(
+    def _evaluated(
         self, row: int, those: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
         placed = [self.servers[i] for i in those]

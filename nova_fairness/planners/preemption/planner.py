@@ -113,7 +113,7 @@ def plan(
         return first
     after = _after(snapshot, first, now)
     runs = frozenset(each.uuid for each in snapshot.running)
-    making = _Making(after, runs, now, victims, rules)
+    making = _RoomMaker(after, runs, now, victims, rules)
     making.normal(_gained(after, now, queue, making.parties))
     if rules.by_shares:
         making.by_shares(first)
@@ -122,7 +122,7 @@ def plan(
     return cluster.Plan((*first.actions, *making.actions), waiting)
 
 
-class _Making:
+class _RoomMaker:
     """Makes room, for one request after the other.
 
     :param snapshot: of the cloud, with the requests that the queue starts.
