@@ -153,7 +153,7 @@ class RoundCounters:
     :ivar changed: writes that the kernel took.
     :ivar failed: writes that it refused.
     :ivar drifted: values that other programs or people had changed.
-    :ivar restored: controls that got back their first value.
+    :ivar restored: controls that got back the value found before the agent.
     :ivar missed: rounds left out because the round before ran late.
     """
 

@@ -158,9 +158,10 @@ class Quotas:
         """(n,) Number of steps up to the account that owns asked amounts.
 
         It is 0 if they are within the quota of the project's own account, and
-        1 if they are within that of the account above. Requests with fewer
-        steps come first: their amounts were lent to requests with more steps,
-        or to requests for amounts that no account owns.
+        1 if they are within that of the account above. If no account owns
+        them, it is the number of all accounts. Requests with fewer steps come
+        first: their amounts were lent to requests with more steps, or to
+        requests for amounts that no account owns.
 
         :param asked: (n, c) amounts for which different requests ask.
         """

@@ -8,7 +8,8 @@ jobs, each takes room that another one could need:
 * First the rule of placement is followed, the largest job first. Most units
   find room in this way.
 * Otherwise, if each host may take at most one server of the unit, a network
-  flow gives the exact answer. Each host is a source of one unit of flow.
+  flow from servers to hosts gives the exact answer: each host takes one
+  server.
 * If hosts may take several servers, an integer program gives the answer. It is
   exact if there are at most :data:`PAIRS` pairs of a job and a host; of hosts
   that are alike it has only as many as there are servers. With more pairs,
