@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights, and the values that the kernel gets for them."""
+"""Weights, and the kernel values that follow from them."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -13,12 +13,12 @@ from nova_fairness.model import resources
 Weights = npt.NDArray[np.float64]
 """(n, c) finite, > 0; columns in the order of ``resources.CONTROLS``.
 
-Higher means more service. 1 is neutral: what a VM of the same size gets
-without the agent.
+A higher weight means more service. 1 is neutral: the VM gets as much as a VM
+of the same size gets without the agent.
 """
 
 LEAST = 1e-6
-"""Weight of best-effort VMs: every control gets its lowest value by it."""
+"""Weight of best-effort VMs: with it, every control has its lowest value."""
 
 IDLE = 0
 """CPU units of a VM that gets only leftover CPU time: ``cpu.idle``."""
@@ -29,7 +29,7 @@ class Knob:
     """One control of one incarnation of a VM.
 
     :ivar incarnation: :attr:`nova_fairness.model.instance.Incarnation.key`.
-    :ivar control: which control.
+    :ivar control: the control.
     """
 
     incarnation: str
@@ -42,9 +42,9 @@ Allocation = Mapping[Knob, int]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """A write that makes the present state the wanted one.
+    """A write of a wanted value to a knob.
 
-    :ivar knob: what to write.
+    :ivar knob: the knob.
     :ivar before: present value, kernel units; ``None`` if unknown.
     :ivar after: wanted value, kernel units.
     """

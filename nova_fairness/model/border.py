@@ -3,8 +3,9 @@
 """Hosts that work for a batch system or for the cloud, one at a time.
 
 The states are those of Dal Pra's partition driver (Partition Director, INDIGO,
-section 3.1.1), whose letters stand with each, and one more for what cannot be
-true. :data:`STEPS` alone says which state may follow which.
+section 3.1.1), whose letters are given with each state. One more state,
+``UNCLEAR``, is for contradictory observations. :data:`STEPS` has all allowed
+transitions.
 """
 
 from collections.abc import Mapping
@@ -31,59 +32,59 @@ class BorderSide(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """Where a host stands."""
+    """State of a host at the border."""
 
     BATCH = 'batch'
-    """B: jobs start on it."""
+    """B: jobs start on the host."""
 
     CLOUD_ASKED = 'cloud_asked'
-    """B2CR: it is to go to the cloud; jobs still start on it."""
+    """B2CR: the host is to go to the cloud; jobs still start on it."""
 
     LEAVING_BATCH = 'leaving_batch'
-    """B2C: no job starts on it, those that run go on."""
+    """B2C: no job starts on the host; running jobs continue."""
 
     CLOUD = 'cloud'
-    """C: VMs start on it."""
+    """C: VMs start on the host."""
 
     BATCH_ASKED = 'batch_asked'
-    """C2BR: it is to go to the batch system; VMs still start on it."""
+    """C2BR: the host is to go to the batch system; VMs still start on it."""
 
     LEAVING_CLOUD = 'leaving_cloud'
-    """C2B: no VM starts on it, those that run go or end."""
+    """C2B: no VM starts on the host; running VMs move or end."""
 
     UNCLEAR = 'unclear'
-    """It is seen as no other state says: nothing is done to it."""
+    """Observations of the host fit no other state: no action is taken."""
 
 
 class HostEvent(enum.Enum):
     """The events of a host."""
 
     ASK = 'ask'
-    """It is to go to the other side."""
+    """The host is to go to the other side."""
 
     ACCEPT = 'accept'
-    """Both sides know it and nothing stands against it."""
+    """Both sides know the host, and its move has no obstacle."""
 
     REFUSE = 'refuse'
-    """Something stands against it."""
+    """The move of the host has an obstacle."""
 
     ARRIVE = 'arrive'
-    """Its old side has closed it and has nothing left on it."""
+    """The old side has closed the host, and has no work left on it."""
 
     CANCEL = 'cancel'
-    """It is to stay where it is after all."""
+    """The host is to stay on its side after all."""
 
     EXPIRE = 'expire'
-    """Its work did not end in time."""
+    """Work on the host did not end in time."""
 
     LOSE = 'lose'
-    """The side that it does not belong to uses it."""
+    """The side to which the host does not belong uses it."""
 
     FIND_IN_BATCH = 'find_in_batch'
-    """The batch system alone uses it."""
+    """Only the batch system uses the host."""
 
     FIND_IN_CLOUD = 'find_in_cloud'
-    """The cloud alone uses it."""
+    """Only the cloud uses the host."""
 
 
 def _staying(stays: HostState) -> dict[HostEvent, HostState]:
@@ -202,13 +203,13 @@ class HostCause(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedHost:
-    """A machine that both sides know, as an operator wrote it down.
+    """A machine that both sides know, as an operator configured it.
 
-    :ivar name: of the machine.
+    :ivar name: name of the machine.
     :ivar batch: its name in the batch system.
     :ivar cloud: its name in Nova.
-    :ivar cores: CPUs that either side can give away, > 0.
-    :ivar fixed: it stays on the side where it is. One that was taken out of
+    :ivar cores: CPUs that either side can give to work, > 0.
+    :ivar fixed: whether it stays on its side. A host that was removed from
         the configuration is fixed, too.
     """
 
@@ -224,10 +225,10 @@ class HostStep:
     """One step of a host's history.
 
     :ivar at: seconds of the epoch.
-    :ivar event: what happened.
-    :ivar state: that it led to.
-    :ivar cause: why.
-    :ivar text: the same for people, with names and numbers.
+    :ivar event: the event.
+    :ivar state: state after the event.
+    :ivar cause: cause of the event.
+    :ivar text: the cause for people, with names and numbers.
     """
 
     at: float
@@ -238,21 +239,21 @@ class HostStep:
 
 
 REMEMBERED = 64
-"""Steps of a host's history that are kept."""
+"""Most steps that are stored in the history of a host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderHost:
-    """A host and where it stands.
+    """A host and its state.
 
     :ivar host: the machine.
-    :ivar state: where it stands.
-    :ivar since: when it came into this state, seconds of the epoch.
-    :ivar until: time to live: when what runs on it must be gone, seconds of
-        the epoch; ``None`` unless it is being left.
+    :ivar state: state of the host.
+    :ivar since: time at which it entered this state, seconds of the epoch.
+    :ivar until: time at which the work on it must be gone, seconds of the
+        epoch; ``None`` unless it is leaving a side.
     :ivar history: the newest steps, the last one last.
-    :ivar version: number of its steps; an action names the version that it
-        was decided on.
+    :ivar version: number of its steps. An action names the version for which
+        it was decided.
     """
 
     host: SharedHost
@@ -292,23 +293,23 @@ class Way(enum.Enum):
     """How work leaves a host."""
 
     ENDS = 'ends'
-    """By itself: it is waited for."""
+    """The work ends by itself; the host waits for this."""
 
     MOVES = 'moves'
-    """A VM that can be moved to another host while it runs."""
+    """The work is a VM that can move to another host while it runs."""
 
     YIELDS = 'yields'
-    """It goes when it is given notice."""
+    """The work leaves after it gets notice."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunningWork:
-    """A job's part on a host, or a VM.
+    """The part of a job on one host, or a VM.
 
     :ivar name: number of the job or UUID of the VM.
-    :ivar cores: that it has there, >= 0.
-    :ivar gone_at: when it is gone at the latest if its host is to be left now,
-        seconds of the epoch; ``None`` if that is not known.
+    :ivar cores: cores that it has on this host, >= 0.
+    :ivar gone_at: latest time at which it is gone if its host is drained from
+        now on, seconds of the epoch; ``None`` if that is not known.
     :ivar way: how it leaves.
     """
 
@@ -322,12 +323,12 @@ class RunningWork:
 class SideStatus:
     """State of a host, as one side reports it.
 
-    :ivar takes: work may start there.
-    :ivar up: the side's own service on the host answers.
-    :ivar ours: it is closed, and by this product: the reason that stands
-        there begins with :data:`MARK`.
-    :ivar reason: that stands there.
-    :ivar work: what runs there.
+    :ivar takes: whether work may start on the host.
+    :ivar up: whether the side's own service on the host answers.
+    :ivar ours: whether this product closed the host: then the reason begins
+        with :data:`MARK`.
+    :ivar reason: reason for which the host is closed.
+    :ivar work: work that runs on the host.
     """
 
     takes: bool
@@ -343,8 +344,8 @@ class SideStatus:
 
 
 MARK = 'nova-fairness'
-"""Reasons of what this product closed begin with it. An operator who closes a
-host with it leaves it to this product to open it."""
+"""Beginning of the reasons with which this product closes hosts. If an
+operator closes a host with such a reason, this product may open it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -352,12 +353,12 @@ class PendingWork:
     """A job or a request that waits for room.
 
     :ivar name: number of the job or UUID of the request.
-    :ivar cores: all that it needs at once, > 0; hosts that it takes whole
-        count whole.
-    :ivar since: when it began to wait, seconds of the epoch; one that is to
-        begin later wants nothing before.
-    :ivar part: cores that it needs of one host at once, above 0 to
-        :attr:`cores`; ``None`` if that is not known: then it may be anything.
+    :ivar cores: all cores that it needs at the same time, > 0; a host that it
+        needs exclusively counts with all its cores.
+    :ivar since: time from which it waits, seconds of the epoch; work that is
+        to begin later waits only from then on.
+    :ivar part: cores that it needs on one host at the same time, above 0 to
+        :attr:`cores`; ``None`` if that is not known.
     """
 
     name: str
@@ -368,13 +369,14 @@ class PendingWork:
 
 @dataclasses.dataclass(frozen=True)
 class SideSnapshot:
-    """One side at one moment.
+    """One side at one time.
 
-    :ivar places: by the side's own name of the host; it may have more hosts
-        than an operator wrote down.
-    :ivar wants: what waits and could start if there were room.
+    :ivar places: status of hosts, by the side's own name of the host; there
+        may be more hosts than an operator configured.
+    :ivar wants: waiting work that could start if there were room.
     :ivar unclear: names of hosts whose entries cannot be read; '' for an
-        entry whose name cannot. They have no place, and are not empty.
+        entry whose name cannot be read. These hosts have no status, and must
+        not count as empty.
     :ivar faults: sentences about entries that cannot be read.
     """
 
@@ -393,8 +395,8 @@ class SideSnapshot:
 class CloudTarget:
     """The number of hosts for the cloud, regardless of demand.
 
-    :ivar hosts: number, >= 0.
-    :ivar cause: who says so.
+    :ivar hosts: number of hosts, >= 0.
+    :ivar cause: cause of the target.
     """
 
     hosts: int
@@ -403,16 +405,17 @@ class CloudTarget:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """Both sides at one moment.
+    """Both sides at one time.
 
-    :ivar nodes: hosts and where they stand.
-    :ivar batch: what the batch system says; ``None`` if it gives no answer
+    :ivar nodes: hosts and their states.
+    :ivar batch: report of the batch system; ``None`` if it gives no answer
         that can be read.
-    :ivar cloud: what Nova says; ``None`` if it gives no answer that can be
+    :ivar cloud: report of Nova; ``None`` if it gives no answer that can be
         read.
-    :ivar target: by hand; ``None`` to go by calendar and demand.
-    :raises BadPartition: if two hosts have one name, or one has no cores; all
-        that is wrong is named.
+    :ivar target: target set by an operator; ``None`` to follow calendar and
+        demand.
+    :raises BadPartition: if two hosts have one name, or a host has no cores;
+        the error names all faults.
     """
 
     nodes: tuple[BorderHost, ...]
@@ -471,7 +474,7 @@ class BorderVerb(enum.Enum):
     """Let a side start no new work on the host; its work goes on."""
 
     CLEAR = 'clear'
-    """Move VMs away and give notice to those that go by it."""
+    """Move VMs to other hosts, and give notice to VMs that leave after it."""
 
     END = 'end'
     """Delete VMs whose time to live is over."""
@@ -479,17 +482,18 @@ class BorderVerb(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderAction:
-    """Something to be done once, if its node is still as it was.
+    """An action to be done once, unless its host has changed since.
 
-    :ivar verb: what.
+    :ivar verb: kind of the action.
     :ivar host: name of the machine.
-    :ivar version: of the node that it was decided on.
-    :ivar side: whose host is opened or closed; ``None`` for a step.
-    :ivar step: the event; ``None`` but for a step.
-    :ivar cause: why.
-    :ivar text: the same for people.
-    :ivar until: time to live that comes with a step, seconds of the epoch.
-    :ivar work: names of the VMs that are meant.
+    :ivar version: version of the host for which the action was decided.
+    :ivar side: side on which the host is opened or closed; ``None`` for a
+        step.
+    :ivar step: event of a step; ``None`` for other actions.
+    :ivar cause: cause of the action.
+    :ivar text: the cause for people.
+    :ivar until: ``until`` of the host after a step, seconds of the epoch.
+    :ivar work: names of the VMs that move, get notice or are deleted.
     """
 
     verb: BorderVerb
@@ -505,11 +509,11 @@ class BorderAction:
 
 @dataclasses.dataclass(frozen=True)
 class BorderPlan:
-    """Actions to be done, and what an operator should know.
+    """Actions to be done, and faults that an operator should know.
 
-    :ivar actions: in the order in which they are to be done, at most one for
-        a host.
-    :ivar faults: sentences about what keeps hosts from moving.
+    :ivar actions: actions in the order in which they are to be done, at most
+        one for a host.
+    :ivar faults: sentences about faults that keep hosts from moving.
     """
 
     actions: tuple[BorderAction, ...] = ()

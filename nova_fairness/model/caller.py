@@ -9,9 +9,9 @@ import dataclasses
 class Asker:
     """The sender of a change; a field that is not known is empty.
 
-    :ivar caller: name of their key.
-    :ivar user_id: as the caller says.
-    :ivar request_id: as the caller says.
+    :ivar caller: name of the sender's key.
+    :ivar user_id: id of the user, as the caller gives it.
+    :ivar request_id: id of the request, as the caller gives it.
     """
 
     caller: str = ''
@@ -20,4 +20,4 @@ class Asker:
 
 
 UNKNOWN = Asker()
-"""Not known, or the configuration."""
+"""Sender of a change that is not known, or that is the configuration."""

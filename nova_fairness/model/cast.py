@@ -7,22 +7,25 @@ import dataclasses
 from typing import Any
 
 DOUBTFUL = 'nova-fairness-doubtful'
-"""Header of a message that Nova may have: a relay died that let it pass."""
+"""Header of a message that Nova may have already: a relay ended while it let
+the message pass."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
     """A message without an answer.
 
-    It holds a user's token and passwords: its body and what surrounds it are
-    in no text that is made of it.
+    It holds a user's token and passwords. So its ``repr`` does not show the
+    key, the body and the properties.
 
-    :ivar uuid: given by the sender; the same when the broker delivers twice.
-    :ivar method: what it asks for.
+    :ivar uuid: UUID given by the sender; it is the same when the broker
+        delivers the message twice.
+    :ivar method: name of the called method.
     :ivar received_at: seconds of the epoch.
-    :ivar key: routing key it was sent with.
-    :ivar body: bytes as they came.
-    :ivar properties: of AMQP, as they came, made of what msgpack can write.
+    :ivar key: routing key of the message.
+    :ivar body: bytes as they were received.
+    :ivar properties: AMQP properties as they were received, in types that
+        msgpack can write.
     """
 
     uuid: str
@@ -34,5 +37,5 @@ class Cast:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether Nova may have it already."""
+        """Whether Nova may have the message already."""
         return DOUBTFUL in (self.properties.get('application_headers') or {})

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The whole cloud at one moment, and the actions that change it.
+"""The whole cloud at one time, and the actions that change it.
 
 Amounts are int64. ``(p, c)`` has a row per provider and a column per entry of
-``classes``. A provider is a whole tree of Placement (one host): inventories
-of its children are summed, and what one child gives at most to one server is
-the largest unit.
+``classes``. A provider is a whole tree of Placement (one host). Inventories
+of its children are summed. The largest amount that one child gives to one
+server is ``unit``.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ Amounts = npt.NDArray[np.int64]
 
 
 def vector(amounts: Mapping[str, int], classes: tuple[str, ...]) -> Amounts:
-    """Amounts in the order of classes, (c,); 0 of what is not named."""
+    """(c,) Amounts in the order of classes; 0 for classes without an entry."""
     return np.array([amounts.get(name, 0) for name in classes], np.int64)
 
 
@@ -40,13 +40,13 @@ def _nothing() -> Mapping[str, int]:
 class Provider:
     """A host as Placement and Nova know it.
 
-    :ivar uuid: of the root provider.
-    :ivar name: of the host.
+    :ivar uuid: UUID of the root provider.
+    :ivar name: name of the host.
     :ivar zone: availability zone.
-    :ivar traits: of the whole tree.
-    :ivar aggregates: UUIDs.
-    :ivar takes: ``False`` if nothing may start there: it is disabled, down or
-        being emptied.
+    :ivar traits: traits of the whole tree.
+    :ivar aggregates: UUIDs of its aggregates.
+    :ivar takes: ``False`` if no server may start there: it is disabled, down
+        or being emptied.
     """
 
     uuid: str
@@ -61,12 +61,12 @@ class Provider:
 class Inventory:
     """Capacity and allocations of providers by resource class.
 
-    :ivar capacity: (p, c) what can be allocated: (total - reserved) times
-        allocation ratio; 0 where a provider has none of a class.
-    :ivar used: (p, c) what is allocated, with what is kept for requests; may
-        be more than ``capacity``.
-    :ivar unit: (p, c) most that one server gets.
-    :ivar step: (p, c) what one server gets is a multiple of it, >= 1.
+    :ivar capacity: (p, c) amounts that can be allocated: (total - reserved)
+        times allocation ratio; 0 where a provider lacks a class.
+    :ivar used: (p, c) allocated amounts, including room kept for requests;
+        they may exceed ``capacity``.
+    :ivar unit: (p, c) largest amount for one server.
+    :ivar step: (p, c) the amount of one server is a multiple of it, >= 1.
     """
 
     capacity: Amounts
@@ -79,11 +79,12 @@ class Inventory:
 class Limits:
     """Amounts that a project may have.
 
-    :ivar guaranteed: by class, >= 0; a class that is not named is 0.
-    :ivar ceiling: by class, >= 0; a class that is not named has none.
-        Preemptible servers do not count.
-    :ivar preemptible: by class, >= 0, of preemptible servers; a class that is
-        not named has no limit.
+    :ivar guaranteed: guaranteed amounts by class, >= 0; 0 for a class without
+        an entry.
+    :ivar ceiling: ceilings by class, >= 0; a class without an entry has no
+        ceiling. Preemptible servers do not count.
+    :ivar preemptible: ceilings of preemptible servers by class, >= 0; a class
+        without an entry has no ceiling.
     """
 
     guaranteed: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
@@ -94,17 +95,17 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""The limits of a project that is not named: no guarantee, no ceiling."""
+"""The limits of a project without an entry: no guarantee, no ceiling."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """A time that comes again and again.
+    """A window of time that repeats.
 
-    :ivar begins: cron line of its begins: minute, hour, day of the month,
-        month, day of the week.
-    :ivar lasts_s: seconds, > 0.
-    :ivar zone: of the times in ``begins``.
+    :ivar begins: cron line of the starts of the window: minute, hour, day of
+        the month, month, day of the week.
+    :ivar lasts_s: length of the window, seconds, > 0.
+    :ivar zone: time zone of ``begins``.
     """
 
     begins: str
@@ -118,7 +119,7 @@ class Account:
 
     :ivar name: unique in the tree.
     :ivar parent: name of the account above; ``None`` at the top.
-    :ivar share: counts beside the shares of its siblings, >= 0.
+    :ivar share: share relative to the shares of its siblings, >= 0.
     :ivar time_limit_s: seconds that servers below it may run, > 0; ``None``
         for no limit of its own.
     :ivar longest_wait_s: seconds that requests below it may wait, > 0;
@@ -126,21 +127,23 @@ class Account:
     :ivar budget_hours: unit-hours that it and all below may use in a period,
         >= 0; ``None`` for no budget of its own.
     :ivar funds: currency that it and all below it may ever spend for their
-        servers, >= 0; ``None`` for as much as they like.
-    :ivar windows: in which requests below it may start; without any they may
-        at all times.
-    :ivar ceiling: most that it and all below it may have at once, by resource
-        class; sorted, each class once.
-    :ivar nominal: what it owns beside what those below it own, by resource
-        class; sorted, each class once; a class that is not named is 0.
-    :ivar borrowing_limit: most that it and all below it may use beyond what
-        they own, by resource class; sorted, each class once; a class that is
-        not named has no limit.
-    :ivar lending_limit: most that others may use of what they own, by resource
-        class; sorted, each class once; a class that is not named has no limit.
-    :ivar vanished: whether it is there only for what it used.
-    :ivar fault: why something that was set of it cannot be used; ''
-        if all can. Nothing below it starts until it is set again.
+        servers, >= 0; ``None`` for no bound.
+    :ivar windows: windows in which requests below it may start; if there are
+        none, requests may start at all times.
+    :ivar ceiling: largest amounts that it and all below it may have at the
+        same time, by resource class; sorted, each class once.
+    :ivar nominal: amounts that it owns in addition to those of the accounts
+        below it, by resource class; sorted, each class once; 0 for a class
+        without an entry.
+    :ivar borrowing_limit: largest amounts that it and all below it may use
+        beyond their own, by resource class; sorted, each class once; a class
+        without an entry has no limit.
+    :ivar lending_limit: largest amounts of its own and of those below it that
+        others may use, by resource class; sorted, each class once; a class
+        without an entry has no limit.
+    :ivar vanished: whether it exists only because of its past use.
+    :ivar fault: why a setting of it cannot be used; '' if all can be used.
+        No request below it starts until this is set again.
     """
 
     name: str
@@ -160,7 +163,7 @@ class Account:
 
     @property
     def has_quota(self) -> bool:
-        """Whether it owns, borrows or lends otherwise than others."""
+        """Whether a quota, a borrowing limit or a lending limit is set."""
         return bool(self.nominal or self.borrowing_limit or self.lending_limit)
 
 
@@ -168,17 +171,16 @@ class Account:
 class Budgets:
     """The use that accounts have left, in this period and the next.
 
-    :ivar weights: units that one of a resource class counts as.
-    :ivar preemptible: part of what preemptible servers have that counts, 0
-        to 1.
-    :ivar at: seconds of the epoch; later use is still to be paid.
-    :ivar ends: of both periods, seconds of the epoch.
-    :ivar left: unit-seconds of both periods that are not used yet and not
-        taken by running servers until the end of the period, by account that
-        has a budget; below 0 if an account has more servers than the budget
-        lasts for.
+    :ivar weights: units per amount of each resource class.
+    :ivar preemptible: part of the amounts of preemptible servers that counts,
+        0 to 1.
+    :ivar at: seconds of the epoch; later use is not charged yet.
+    :ivar ends: ends of both periods, seconds of the epoch.
+    :ivar left: unit-seconds of both periods that are neither used nor
+        committed to running servers, by account with a budget; below 0 if the
+        budget is too small for the servers of the account.
     :ivar used: unit-seconds of this period that were used up to ``at``, by
-        the same accounts.
+        account with a budget.
     """
 
     weights: Mapping[str, float]
@@ -193,24 +195,25 @@ class Budgets:
 class Running:
     """A server that has room on a host.
 
-    :ivar host: its name.
-    :ivar project: who pays.
-    :ivar amounts: resource class of Placement and how much of it.
-    :ivar since: when it began, seconds of the epoch.
-    :ivar user: who asked for it.
-    :ivar uuid: of the server.
-    :ivar ends_at: when it is ended at the latest, seconds of the epoch;
+    :ivar host: name of the host.
+    :ivar project: project that pays.
+    :ivar amounts: pairs of a resource class of Placement and an amount.
+    :ivar since: start of the server, seconds of the epoch.
+    :ivar user: user who asked for it.
+    :ivar uuid: UUID of the server.
+    :ivar ends_at: latest time at which it is ended, seconds of the epoch;
         ``None`` if that is not known.
-    :ivar band: of priority.
-    :ivar group: UUID of its server group, if the rule of that binds; ''
-        without.
-    :ivar demand: what a host must have to hold it, with ``amounts``; ``None``
-        if it may not be moved: it is locked, it is being moved already, or its
-        needs are not known.
-    :ivar bound: server group whose rule a move must keep; ``None`` without.
-    :ivar pays: name of the group with a spending rate that it is in; ''
-        without.
-    :ivar sends: memory that moving it sends, in times of what it has, >= 0.
+    :ivar band: priority class.
+    :ivar group: UUID of its server group, if the rule of the group binds; ''
+        without one.
+    :ivar demand: properties that a host must have for it, in addition to
+        ``amounts``; ``None`` if it may not be moved: it is locked, it is being
+        moved already, or its needs are not known.
+    :ivar bound: server group whose rule a move must keep; ``None`` if there
+        is none.
+    :ivar pays: name of its group with a spending rate; '' without one.
+    :ivar sends: memory that a move sends, as a multiple of the memory of the
+        server, >= 0.
     """
 
     host: str
@@ -229,7 +232,8 @@ class Running:
 
 
 Kind = tuple[str, int, int]
-"""Project, CPUs and MB of memory: such servers are expected to last alike."""
+"""Project, CPUs and MB of memory: servers of one kind are expected to have
+similar lifetimes."""
 
 
 def kind_of(project: str, amounts: tuple[tuple[str, int], ...]) -> Kind:
@@ -241,45 +245,48 @@ def kind_of(project: str, amounts: tuple[tuple[str, int], ...]) -> Kind:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClusterSnapshot:
-    """The cloud at one moment.
+    """The cloud at one time.
 
-    :ivar classes: resource classes of Placement, the columns.
-    :ivar providers: the rows.
-    :ivar inventory: what they have.
-    :ivar requests: that have not ended; ``used`` of inventory and projects
-        count those whose state is ``reserved`` or later.
-    :ivar limits: by project; those not named have :data:`NO_LIMITS`.
-    :ivar used: (c,) allocated by project; those not named use nothing.
-        Preemptible servers are not counted.
-    :ivar members: names of the hosts of its running servers, one per server,
-        by UUID of the server group.
-    :ivar accounts: the share tree. A user of a project is called as
-        :attr:`.request.Request.account` says; those not named are there with
-        a share of 1.
-    :ivar history: (c,) decayed use by account, with all below it, as a part
-        of the cloud, >= 0; those not named used nothing.
-    :ivar granted: (c,) what accounts have now and ``history`` does not count
-        yet, as parts of the cloud, >= 0; those not named have nothing.
+    :ivar classes: (c,) resource classes of Placement, the columns.
+    :ivar providers: (p,) providers, the rows.
+    :ivar inventory: capacity and allocations of the providers.
+    :ivar requests: requests that have not ended. ``used`` of the inventory
+        and of projects includes requests that are ``reserved`` or later.
+    :ivar limits: limits by project; a project without an entry has
+        :data:`NO_LIMITS`.
+    :ivar used: (c,) allocated amounts by project, without preemptible
+        servers; a project without an entry uses nothing.
+    :ivar members: names of the hosts of the running members of a server
+        group, one per member, by UUID of the group.
+    :ivar accounts: the share tree. :attr:`.request.Request.account` has the
+        name of a user's account. Missing accounts count with a share of 1.
+    :ivar history: (c,) decayed use of an account and all below it, as a part
+        of the cloud, >= 0, by account; an account without an entry used
+        nothing.
+    :ivar granted: (c,) amounts that an account has now and that ``history``
+        does not include yet, as parts of the cloud, >= 0, by account; an
+        account without an entry has none.
     :ivar running: servers on hosts.
-    :ivar lifetimes: seconds that servers of a kind lasted which ended, the
-        shortest first.
-    :ivar promised: names of hosts, one per server, by UUID of a request that
-        others leave for: no other request starts there.
-    :ivar leaving: UUIDs of servers that were told to leave.
-    :ivar evicted: number of servers that were told so in the last hour, or
-        that count as if they were since too many were at once.
-    :ivar in_vain: until when no servers leave for requests of a project,
-        seconds of the epoch, by project: others left for it in vain.
-    :ivar budgets: ``None`` if no account has one.
-    :ivar weights: that the use of a resource class counts with beside that of
-        the others, >= 0; those not named count for nothing. Empty: all alike.
-    :ivar wanting: project, user and band of requests that wait beside those
-        in ``requests``: they do not start now, and their shares count.
-    :ivar belongs: UUID of the server group by UUID of its running servers, as
-        far as they are known.
+    :ivar lifetimes: lifetimes of ended servers, seconds, the shortest first,
+        by kind.
+    :ivar promised: names of hosts, one per server, by UUID of a preemptor: no
+        other request starts there.
+    :ivar leaving: UUIDs of servers that got notice.
+    :ivar evicted: number of servers that got notice in the last hour. After
+        more than the hourly limit got notice together, it stays higher for
+        longer.
+    :ivar in_vain: time until which no servers leave for requests of a project,
+        because servers left for it in vain, seconds of the epoch, by project.
+    :ivar budgets: budgets; ``None`` if no account has one.
+    :ivar weights: relative weights of the use of resource classes, >= 0; 0
+        for a class without an entry. If it is empty, all classes count alike.
+    :ivar wanting: project, user and priority class of waiting requests that
+        are not in ``requests``: they do not start now, but their shares count.
+    :ivar belongs: UUID of the server group of running servers, as far as it
+        is known, by UUID of the server.
     :ivar falls_back: whether Nova asks for :attr:`.request.Demand.fallbacks`.
-    :ivar knows_classes: whether no host has a class that is not in
-        ``classes``; else it may be missing for a moment.
+    :ivar knows_classes: whether ``classes`` certainly has all classes of
+        hosts; otherwise a class may be missing for a short time.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -318,7 +325,7 @@ class ClusterSnapshot:
 
     @functools.cached_property
     def counts(self) -> npt.NDArray[np.float64]:
-        """Weights of the classes, (c,)."""
+        """(c,) Weights of the classes."""
         others = 0.0 if self.weights else 1.0
         return np.array(
             [self.weights.get(name, others) for name in self.classes]
@@ -326,7 +333,7 @@ class ClusterSnapshot:
 
     @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
-        """Amounts of preemptible servers, (c,), by project and user."""
+        """(c,) Amounts of preemptible servers, by project and user."""
         found: dict[tuple[str, str], Amounts] = {}
         for each in self.running:
             if each.band is request.Band.PREEMPTIBLE:
@@ -351,7 +358,7 @@ class ClusterSnapshot:
 
 
 def _are_sound(found: Iterable[Amounts], shape: tuple[int, ...]) -> bool:
-    """Look at many at once, which is quick."""
+    """Whether all amounts have the shape and are >= 0; fast for many."""
     try:
         amounts = np.array(list(found))
     except ValueError:
@@ -386,15 +393,15 @@ class Verb(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Action:
-    """Something to be done once, if its request is still as it was.
+    """An action to be done once, unless its request has changed since.
 
-    :ivar verb: what.
-    :ivar request: UUID.
-    :ivar version: of the request that it was decided on.
-    :ivar hosts: name of the host of each server, in their order; empty
-        unless it starts something, or promises room.
-    :ivar why: what its owner is told.
-    :ivar leaving: UUIDs of servers that leave for it.
+    :ivar verb: kind of the action.
+    :ivar request: UUID of the request.
+    :ivar version: version of the request for which the action was decided.
+    :ivar hosts: name of the host of each server, in the order of servers;
+        empty unless the action starts servers or promises room.
+    :ivar why: reason for the owner of the request.
+    :ivar leaving: UUIDs of servers that leave for the request.
     """
 
     verb: Verb
@@ -411,22 +418,23 @@ class Action:
 
 
 Factors = Mapping[str, float]
-"""Numbers by which an order put a request where it stands, by name."""
+"""Numbers from which an order computed the position of a request, by name."""
 
 PROJECT_USE = 'project_use'
-"""Factor: what its project used, in times of its share; 1 is the share."""
+"""Factor: use of its project divided by the project's share."""
 
 USER_USE = 'user_use'
-"""Factor: the same of who asked."""
+"""Factor: use of its user divided by the user's share."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room that is kept for the first that does not fit.
+    """Room that is kept for a request.
 
-    :ivar hosts: names of those where it is kept.
-    :ivar at: when it is expected to be free, seconds of the epoch; ``None`` if
-        that is not known: then no other request starts on these hosts.
+    :ivar hosts: names of the hosts on which room is kept.
+    :ivar at: expected time at which the room is free, seconds of the epoch;
+        ``None`` if it is not known: then no other request starts on these
+        hosts.
     """
 
     hosts: tuple[str, ...]
@@ -434,12 +442,12 @@ class Reservation:
 
 
 class Waiting(NamedTuple):
-    """Where a request stands that does not start now.
+    """Position and reason of a request that does not start now.
 
-    :ivar position: 1 is next.
-    :ivar why: what it waits for.
-    :ivar factors: that its order goes by.
-    :ivar reserved: room that is kept for it; ``None`` for most.
+    :ivar position: position in the queue; 1 is next.
+    :ivar why: reason for which it waits.
+    :ivar factors: factors of its position.
+    :ivar reserved: room that is kept for it; ``None`` for most requests.
     """
 
     position: int
@@ -450,10 +458,11 @@ class Waiting(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Estimate:
-    """When a request is expected to start, seconds of the epoch.
+    """Expected start of a request, seconds of the epoch.
 
-    :ivar p50: as likely before as after.
-    :ivar p90: by then nine times of ten; not before ``p50``.
+    :ivar p50: median: the start is as likely before as after.
+    :ivar p90: ninth decile: it starts by then nine times of ten; not before
+        ``p50``.
     """
 
     p50: float
@@ -462,15 +471,15 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EstimateQuality:
-    """How good past estimates of starts were.
+    """Quality of past estimates of starts.
 
-    :ivar count: of estimates whose outcome is known.
+    :ivar count: number of estimates whose outcome is known.
     :ivar by_p50: part of these requests that started by ``p50``, 0 to 1.
-    :ivar by_p90: the same by ``p90``.
-    :ivar off_s: median of how long after ``p50`` they started, seconds; below
-        0 if before.
-    :ivar late_s: ninth decile of how long after ``p90`` they started, seconds;
-        below 0 if before.
+    :ivar by_p90: part of these requests that started by ``p90``, 0 to 1.
+    :ivar off_s: median of the time from ``p50`` to the start, seconds; below
+        0 if most started earlier.
+    :ivar late_s: ninth decile of the time from ``p90`` to the start, seconds;
+        below 0 if these started earlier.
     """
 
     count: int
@@ -484,8 +493,9 @@ class EstimateQuality:
 class Plan:
     """The decisions of a planner.
 
-    :ivar actions: in the order in which they are to be done.
-    :ivar waiting: by UUID of every request that goes on waiting, in order.
+    :ivar actions: actions in the order in which they are to be done.
+    :ivar waiting: position and reason of every request that still waits, by
+        UUID, in order.
     """
 
     actions: tuple[Action, ...] = ()

@@ -15,13 +15,13 @@ _UNITS_S = {
 _FORM = re.compile(r'(\d{1,12}(?:\.\d{1,6})?)\s*([smhdw]?)', re.ASCII)
 
 FORM = 'seconds, or a number with s, m, h, d or w, such as 12h'
-"""The form that is expected, in words."""
+"""The expected form as a text."""
 
 
 def seconds(text: str) -> float:
-    """Seconds of a span of time.
+    """Parse a span of time into seconds.
 
-    :raises ValueError: if it is none.
+    :raises ValueError: if the text is not a span of time.
     """
     found = _FORM.fullmatch(text.strip())
     if found is None:

@@ -14,24 +14,25 @@ _VERSION = '2.'
 
 
 def message(body: bytes) -> Mapping[str, Any]:
-    """Read the inner message. Errors show nothing of it.
+    """Parse the inner message. Errors do not show its content.
 
-    :param body: as it came.
-    :raises Unreadable: if it is not of the form known.
+    :param body: bytes as they were received.
+    :raises Unreadable: if the message does not have the known form.
     """
     return _opened(body)[1]
 
 
 def with_message(body: bytes, inner: Mapping[str, Any]) -> bytes:
-    """The same envelope around another message; raises as :func:`message`."""
+    """The envelope with another inner message; raises as :func:`message`."""
     envelope, _ = _opened(body)
     return json.dumps({**envelope, 'oslo.message': json.dumps(inner)}).encode()
 
 
 def named_servers(arguments: Any) -> list[str]:
-    """Servers of a build or an unshelve, by name and UUID, for the log.
+    """Names and UUIDs of servers of a build or an unshelve, for the log.
 
-    :param arguments: of the method; servers of another form are left out.
+    :param arguments: arguments of the method; servers of another form are
+        left out.
     """
     given = _mapping(arguments)
     builds = given.get('build_requests')
@@ -46,7 +47,8 @@ def named_servers(arguments: Any) -> list[str]:
 def scheduler_hints(arguments: Any) -> Iterator[dict[str, Any]]:
     """Hints of each request of a build or an unshelve.
 
-    :param arguments: of the method; none come of those of another form.
+    :param arguments: arguments of the method; requests of another form have
+        no hints.
     """
     given = _mapping(arguments)
     listed = given.get('request_specs')
@@ -78,7 +80,7 @@ def _named(server: Mapping[str, Any]) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Fields of an object of Nova; none of anything else."""
+    """Fields of an object of Nova; empty for any other value."""
     return _mapping(_mapping(value).get('nova_object.data'))
 
 

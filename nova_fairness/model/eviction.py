@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a server leaves: its owner is told, Nova acts, room is free.
+"""Eviction of a server: its owner gets notice, Nova acts, its room is free.
 
-The states are one table, :data:`STEPS`. Each state is written before its step
-is done. After a crash, the service looks at the server before it does anything
-again.
+:data:`STEPS` has all allowed transitions. Each state is written before its
+step is done. After a crash, the service looks at the server before it repeats
+a step.
 """
 
 import dataclasses
@@ -17,44 +17,45 @@ from nova_fairness.model import transitions
 
 
 class EvictionState(enum.Enum):
-    """How far a server has left, in the order of its way."""
+    """State of an eviction, in the order in which they follow."""
 
     CHOSEN = 'chosen'
-    """It is to leave; its owner may not know."""
+    """The server is to leave; its owner may not know this yet."""
 
     TOLD = 'told'
-    """Its owner knows when; nothing is done to it until then."""
+    """The owner has notice; the server is not touched until its time."""
 
     ACTING = 'acting'
     """Nova is asked next, or was asked, for the action."""
 
     ASKED = 'asked'
-    """Nova took the action; it is looked whether it gives room back."""
+    """Nova took the action; the service checks whether the room is free."""
 
     UNDOING = 'undoing'
-    """It need not leave any more: what was done to it is undone."""
+    """The server need not leave any more; actions are undone."""
 
     GONE = 'gone'
-    """Its room is free."""
+    """The room of the server is free."""
 
     RETURNED = 'returned'
-    """It made room for another, and runs again."""
+    """The server made room for another, and runs again."""
 
     STAYS = 'stays'
-    """It was to leave for good, and has its room still.
+    """The eviction ended, and the server still has its room.
 
-    Actions were done to it, or failed; they are undone if it makes room.
+    Actions were done to the server, or failed. They are undone if it was to
+    make room.
     """
 
     SPARED = 'spared'
-    """It need not leave any more."""
+    """The server need not leave any more."""
 
 
 class EvictionEvent(enum.Enum):
     """The events of an eviction."""
 
     TELL = 'tell'
-    """Its owner was told."""
+    """The owner got notice."""
 
     ACT = 'act'
     """The first or the next action is due."""
@@ -63,19 +64,19 @@ class EvictionEvent(enum.Enum):
     """Nova took the action, or is seen to work on it."""
 
     FREE = 'free'
-    """Its room is free, whatever freed it."""
+    """The room of the server is free, for whatever cause."""
 
     GIVE_UP = 'give_up'
     """No action is left, or nothing is left to undo."""
 
     RETURN = 'return'
-    """It is seen to run again."""
+    """The server is seen to run again."""
 
     SPARE = 'spare'
-    """There is no reason any more, and no action was begun."""
+    """The reason is gone, and no action was begun."""
 
     UNDO = 'undo'
-    """There is no reason any more, or no action is left."""
+    """The reason is gone, or no action is left."""
 
 
 _FREED = {EvictionEvent.FREE: EvictionState.GONE}
@@ -115,15 +116,15 @@ STEPS: dict[EvictionState, dict[EvictionEvent, EvictionState]] = {
 _TABLE = transitions.TransitionTable('server', STEPS)
 
 FINAL = _TABLE.final | {EvictionState.GONE}
-"""States in which nothing more is done so that its room is free."""
+"""States after which no action is done to free the room."""
 
 LIVE = frozenset(EvictionState) - FINAL
 
 GOING = LIVE - {EvictionState.UNDOING}
-"""States in which its room will be free."""
+"""States after which the room is expected to be free."""
 
 UNTOUCHED = frozenset({EvictionState.CHOSEN, EvictionState.TOLD})
-"""States in which nothing was done to the server."""
+"""States in which no action was done to the server."""
 
 
 _OUTCOMES = {
@@ -138,7 +139,7 @@ _STAMPS = {
     EvictionEvent.FREE: 'gone_at',
     EvictionEvent.RETURN: 'returned_at',
 }
-"""Fields that say when something happened first."""
+"""Fields with the time of the first event of each kind."""
 
 
 def after(state: EvictionState, event: EvictionEvent) -> EvictionState:
@@ -150,7 +151,7 @@ def after(state: EvictionState, event: EvictionEvent) -> EvictionState:
 
 
 def name_of(server: str, turn: int) -> str:
-    """UUID of one time that a server is to leave; it does not tell which."""
+    """UUID of one eviction of a server; it does not reveal the server."""
     name = f'{server} {turn}'
     return str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, name))
 
@@ -162,7 +163,7 @@ class EvictionAction(enum.Enum):
     SUSPEND = 'suspend'
     SHELVE = 'shelve'
     SNAPSHOT_DELETE = 'snapshot_delete'
-    """Its owner gets an image of it; then it is deleted."""
+    """The owner gets an image of the server; then the server is deleted."""
 
     DELETE = 'delete'
 
@@ -186,10 +187,10 @@ class EvictionCause(enum.Enum):
     """It did next to nothing for days."""
 
     FREE = 'free'
-    """A part of the cloud is to be free before anybody asks for it."""
+    """A part of the cloud is kept free before requests ask for it."""
 
     RETIRES = 'retires'
-    """It is done, and others want its room."""
+    """Its work is done, and others want its room."""
 
 
 PREEMPTIONS = frozenset(
@@ -200,38 +201,40 @@ PREEMPTIONS = frozenset(
 COME_BACK = frozenset(
     {EvictionCause.ROOM, EvictionCause.HOST, EvictionCause.FREE}
 )
-"""Causes for which who was shelved is asked to start again."""
+"""Causes after which a shelved server is asked to start again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Eviction:
-    """One time that a server is to leave.
+    """One eviction of a server. All times are seconds of the epoch.
 
-    :ivar server: UUID.
-    :ivar project: that it belongs to.
-    :ivar user: who asked for it.
-    :ivar cause: why, for programs.
-    :ivar why: the same for its owner.
-    :ivar actions: done one after the other until its room is free; at least
-        one.
-    :ivar at: before that nothing is done to it, seconds of the epoch.
-    :ivar changed_at: when it came into its state, seconds of the epoch.
+    :ivar server: UUID of the server.
+    :ivar project: project of the server.
+    :ivar user: user who asked for the server.
+    :ivar cause: cause of the eviction.
+    :ivar why: reason for the owner.
+    :ivar actions: actions that are done one after the other until the room is
+        free; at least one.
+    :ivar at: time before which no action is done.
+    :ivar changed_at: time at which the eviction entered its state.
     :ivar tried: number of actions that were begun.
-    :ivar state: how far it has left.
-    :ivar version: number of writes to its row; a write names the version that
-        it was decided on.
-    :ivar request: UUID of the one that it makes room for; '' without.
-    :ivar asked_at: when it was asked for itself, seconds of the epoch;
-        ``None`` if that is not known.
-    :ivar turn: number of times that it was to leave before.
-    :ivar vcpus: that it has.
-    :ivar began_at: when it began to run, seconds of the epoch; ``None`` if it
-        did not run when it was chosen, or for times below that did not come.
-    :ivar chosen_at: when it was chosen.
-    :ivar told_at: when its owner was told.
-    :ivar acted_at: when the first action began.
-    :ivar gone_at: when its room was seen to be free.
-    :ivar returned_at: when it was seen to run again.
+    :ivar state: state of the eviction.
+    :ivar version: number of writes to its row. A write names the version for
+        which it was decided.
+    :ivar request: UUID of the request for which the server makes room; ''
+        without one.
+    :ivar asked_at: time at which the server was asked for; ``None`` if it is
+        not known.
+    :ivar turn: number of earlier evictions of the server.
+    :ivar vcpus: number of VCPUs of the server.
+    :ivar began_at: start of the server; ``None`` if it did not run when it
+        was chosen.
+    :ivar chosen_at: time at which the server was chosen.
+    :ivar told_at: time of the notice; ``None`` if there was none.
+    :ivar acted_at: start of the first action; ``None`` if there was none.
+    :ivar gone_at: time at which the room was seen to be free, or ``None``.
+    :ivar returned_at: time at which the server was seen to run again, or
+        ``None``.
     """
 
     server: str
@@ -258,24 +261,24 @@ class Eviction:
 
     @property
     def uuid(self) -> str:
-        """Name of this one time."""
+        """UUID of this eviction."""
         return name_of(self.server, self.turn)
 
     @property
     def for_project(self) -> str:
-        """The project that it makes room for; '' without."""
+        """Project for which the server makes room; '' without one."""
         return self.why.subject if self.cause is EvictionCause.ROOM else ''
 
     @property
     def outcome(self) -> str | None:
-        """How it ended: ``freed``, ``stayed`` or ``spared``."""
+        """Outcome: ``freed``, ``stayed`` or ``spared``; ``None`` before."""
         return _OUTCOMES.get(self.state)
 
     @property
     def notice_s(self) -> float | None:
-        """Seconds from telling its owner until it had to leave, or did.
+        """Seconds from the notice until the first action, or free room.
 
-        ``None`` if the owner was not told, or may be acted on later.
+        ``None`` if there was no notice, or neither has happened yet.
         """
         until = self.gone_at if self.acted_at is None else self.acted_at
         if self.told_at is None or until is None:
@@ -284,14 +287,14 @@ class Eviction:
 
     @property
     def answered(self) -> bool:
-        """Whether it said that it was done, and left before it had to."""
+        """Whether the server said that it was done, and left early."""
         return self.acted_at is not None and self.acted_at < self.at
 
     @property
     def lost_vcpu_s(self) -> float:
-        """VCPUs times seconds that it had run when the first action began.
+        """VCPUs times seconds from the start to the first action.
 
-        0 of one that said that it was done: it saved its work.
+        0 for a server that said that it was done: it saved its work.
         """
         if self.acted_at is None or self.began_at is None or self.answered:
             return 0.0
@@ -300,11 +303,11 @@ class Eviction:
     def stepped(
         self, event: EvictionEvent, now: float, at: float | None = None
     ) -> 'Eviction':
-        """It in its next state.
+        """The eviction after an event.
 
-        :param event: what happens to it.
+        :param event: the event.
         :param now: seconds of the epoch.
-        :param at: before that nothing is done to it; ``None`` leaves it.
+        :param at: new :attr:`at`; ``None`` to keep it.
         :raises IllegalStep: if the event leads nowhere from its state.
         """
         changes: dict[str, Any] = {}
@@ -323,10 +326,10 @@ class Eviction:
 
     @property
     def action(self) -> EvictionAction:
-        """The one that is done now, or comes first."""
+        """The present action, or the first one if none was begun."""
         return self.actions[max(self.tried - 1, 0)]
 
     @property
     def is_last(self) -> bool:
-        """Whether no action comes after it."""
+        """Whether no action follows the present one."""
         return self.tried == len(self.actions)

@@ -74,13 +74,13 @@ _FINAL = frozenset({_K.ENDED, _K.CANCELLED, _K.EXPIRED, _K.FAILED})
 class HistoryEvent:
     """An event of a request.
 
-    :ivar at: when it began, seconds of the epoch.
-    :ivar kind: of it.
-    :ivar until: when it was over, seconds of the epoch; ``None`` if it lasts,
+    :ivar at: start of the event, seconds of the epoch.
+    :ivar kind: kind of the event.
+    :ivar until: end of the event, seconds of the epoch; ``None`` if it lasts,
         or takes no time.
-    :ivar why: reason; ``None`` without.
-    :ivar hosts: names where it was; empty if none is known.
-    :ivar server: UUID of the only server that it is about; '' for all.
+    :ivar why: reason; ``None`` if there is none.
+    :ivar hosts: names of the hosts of the event; empty if none is known.
+    :ivar server: UUID if the event is about one server; '' for all servers.
     """
 
     at: float
@@ -98,11 +98,12 @@ def stage(
     until: float | None,
     hosts: Sequence[str] = (),
 ) -> HistoryEvent:
-    """The event of a request that came into a state, or got another reason.
+    """The event of a request that entered a state, or got another reason.
 
-    :param at: seconds of the epoch.
-    :param until: the same; ``None`` while it lasts.
-    :param hosts: where it was sent.
+    :param at: start of the event, seconds of the epoch.
+    :param until: end of the event, seconds of the epoch; ``None`` while it
+        lasts.
+    :param hosts: hosts to which the request was sent.
     """
     kind = _OF_STATE[state]
     if kind is _K.WAITED and why.reason is _R.ROOM_IS_MADE:
@@ -115,7 +116,7 @@ def stage(
 
 
 def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
-    """Events of one time that a server was to leave."""
+    """Events of one eviction of a server."""
     times = (
         (leave.told_at, _K.NOTIFIED),
         (leave.gone_at, _K.EVICTED),
@@ -133,8 +134,8 @@ def of_moves(
 ) -> list[HistoryEvent]:
     """Migrations of some servers.
 
-    :param moves: of all plans.
-    :param servers: UUIDs.
+    :param moves: moves of all plans.
+    :param servers: UUIDs of the servers.
     """
     wanted = frozenset(servers)
     return [
@@ -179,7 +180,7 @@ def waited(
 
     :param events: of the request, the oldest first.
     :param now: seconds of the epoch; a wait that lasts counts up to it.
-    :returns: purposes, as words that follow on a span of time, and seconds.
+    :returns: purposes, as texts that follow a span of time, and seconds.
     """
     sums: dict[str, float] = {}
     last: float | None = None
@@ -198,7 +199,7 @@ def _count(sums: dict[str, float], purpose: str, span_s: float) -> None:
 
 
 def sentence(waits: Iterable[tuple[str, float]]) -> str:
-    """Say why a request waited; '' if it did for less than a minute each.
+    """A text of the waits of a request; '' if each is below a minute.
 
     :param waits: from :func:`waited`.
     """
@@ -211,7 +212,7 @@ def sentence(waits: Iterable[tuple[str, float]]) -> str:
 
 
 _LEAST_S = 60.0
-"""A shorter wait for one reason is not told."""
+"""Least wait for one reason that is shown, seconds."""
 
 _UNKNOWN = 'for reasons that are not kept'
 
@@ -246,16 +247,16 @@ _PURPOSES: Mapping[reason.Reason, str] = {
     _R.UNREADABLE: 'since its message cannot be read',
     _R.QUARANTINED: 'after the service failed on it',
 }
-"""Purposes of a wait by its reason; words for everybody."""
+"""Purposes of a wait by its reason; all readers may read these texts."""
 
 _COMMON = frozenset({'VCPU', 'MEMORY_MB', 'DISK_GB'})
 """Classes that every host has."""
 
 
 def purpose(token: str) -> str:
-    """Say for what a request waits, in words that follow on "it waits".
+    """The purpose of a wait, as a text that continues "it waits".
 
-    :param token: of the reason.
+    :param token: token of the reason.
     """
     known = {each.value: text for each, text in _PURPOSES.items()}
     return known.get(token, token.replace('_', ' '))

@@ -47,19 +47,19 @@ class Nic:
 class Instance:
     """A VM as its domain XML describes it; parsed once per incarnation.
 
-    :ivar uuid: of the domain, which is the instance's in Nova.
+    :ivar uuid: UUID of the domain, which is that of the server in Nova.
     :ivar domain_name: libvirt's name, such as ``instance-00000001``.
     :ivar display_name: the name its owner gave it; may be empty.
-    :ivar user_id: who started it, :data:`UNOWNED` if unknown.
-    :ivar project_id: the project that pays, :data:`UNOWNED` if unknown.
-    :ivar user_name: for people; the id if the domain names none.
-    :ivar project_name: for people; the id if the domain names none.
+    :ivar user_id: id of the user who started it, :data:`UNOWNED` if unknown.
+    :ivar project_id: id of the project that pays, :data:`UNOWNED` if unknown.
+    :ivar user_name: name of the user; the id if the domain names none.
+    :ivar project_name: name of the project; the id if the domain names none.
     :ivar flavor: the flavor's name; may be empty.
     :ivar extra_specs: the flavor's extra specs.
     :ivar vcpus: number of virtual CPUs, >= 1.
     :ivar memory_bytes: memory of the flavor, > 0.
-    :ivar dedicated_cpus: its vCPUs are pinned one to one or realtime; CPU
-        weights are never written for it.
+    :ivar dedicated_cpus: whether its vCPUs are pinned one to one or realtime;
+        then CPU weights are never written for it.
     """
 
     uuid: str
@@ -82,9 +82,9 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Description:
-    """Facts of the cloud about a VM whose domain does not have them.
+    """Facts of the cloud about a VM, if its domain does not have them.
 
-    Fields as of :class:`Instance`.
+    The fields are those of :class:`Instance`.
     """
 
     user_id: str
@@ -99,14 +99,14 @@ class Description:
 class Incarnation:
     """One run of a VM's process on this host.
 
-    A reboot from outside, a migration or a crash starts a new one. Counters
-    and controls belong to an incarnation, never to a name or a path, because
-    those are used again.
+    A reboot from outside, a migration or a crash starts a new incarnation.
+    Counters and controls belong to an incarnation, never to a name or a path,
+    because names and paths are used again.
 
     :ivar instance: the VM.
     :ivar pid: process id of its QEMU.
     :ivar start_ticks: start time of that process, clock ticks since boot.
-    :ivar paused: its vCPUs do not run.
+    :ivar paused: whether its vCPUs are stopped.
     """
 
     instance: Instance
@@ -121,10 +121,10 @@ class Incarnation:
 
 
 def parse_key(key: str) -> tuple[str, int, int]:
-    """Take an incarnation's key apart.
+    """Split the key of an incarnation.
 
     :returns: UUID, process id, start time in clock ticks since boot.
-    :raises ValueError: if it is no such key.
+    :raises ValueError: if the text is not such a key.
     """
     uuid, pid, start_ticks = key.split('/')
     return uuid, int(pid), int(start_ticks)

@@ -18,7 +18,7 @@ HONOUR_WEIGHTS = frozenset({'flatcg', 'cidland'})
 
 
 def placement_fault(release: str) -> str:
-    """Say what is wrong with CPU weights of a kernel.
+    """The fault of a kernel in the use of CPU weights, as a text.
 
     A kernel with 6d71a9c61604 places a running group wrongly each time its
     weight changes.
@@ -41,16 +41,16 @@ def placement_fault(release: str) -> str:
 
 
 def may_have_fault(release: str) -> bool:
-    """Tell whether the version alone does not say if the fault is there."""
+    """Whether the version is not enough to know if the fault is there."""
     return _parsed(release)[0] in UNKNOWN
 
 
 def scheduler_fault(state: str, ops: str) -> str:
-    """Say whether a scheduler of sched_ext ignores CPU weights.
+    """A text if a scheduler of sched_ext runs that may ignore CPU weights.
 
     :param state: content of ``/sys/kernel/sched_ext/state``.
     :param ops: content of ``/sys/kernel/sched_ext/root/ops``.
-    :returns: empty if none runs, or one that reads weights.
+    :returns: empty if none runs, or if it is known to read weights.
 
     >>> scheduler_fault('enabled', 'flatcg')
     ''

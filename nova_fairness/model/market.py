@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers whose owners say what they spend, and where these would lie best.
+"""The market: servers with rates of their owners, and the best hosts for them.
 
-A *rate* is what a server's owner spends for a unit of use. The *price* of a
-host is the sum of the rates of its servers: each gets rate / price of what
-the host has. The *level* of a host is its price beside what it has; where it
-is high, a rate buys little.
+A *rate* is the currency that a server's owner spends for a unit of use. The
+*price* of a host is the sum of the rates of its servers: each server gets
+rate / price of the host's capacity. The *level* of a host is its price divided
+by its capacity; where it is high, a rate buys little.
 """
 
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ from nova_fairness.model import request
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bid:
-    """An offer for a server, and its needs.
+    """The rate of a server, and its needs.
 
     :ivar rate: currency for a unit of use, > 0.
-    :ivar vcpus: of the server, >= 1.
-    :ivar demand: what a host must have to hold it, beside the amounts that it
-        has; ``None`` if it may not be moved.
-    :ivar cost: of moving it, > 0, MB of memory that is sent; 1 for all makes
-        the moves the fewest. Moves tell it in whole MB.
-    :ivar moved_at: when it was moved last, seconds of the epoch.
-    :raises BadSnapshot: if a number is none of these.
+    :ivar vcpus: number of VCPUs of the server, >= 1.
+    :ivar demand: properties that a host must have for it, in addition to the
+        amounts; ``None`` if it may not be moved.
+    :ivar cost: cost of a move, > 0, MB of memory that is sent. If it is 1 for
+        all servers, the number of moves is minimal. Moves have it in whole MB.
+    :ivar moved_at: time of its last move, seconds of the epoch.
+    :raises BadSnapshot: if a number is out of its range.
     """
 
     rate: float
@@ -54,12 +54,14 @@ class Bid:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MarketState:
-    """A cloud, and what is spent for its servers.
+    """A cloud, and the rates of its servers.
 
-    :ivar cloud: with what runs.
-    :ivar bids: by UUID of the server; others stay, and pay ``lowest``.
+    :ivar cloud: the cloud with its running servers.
+    :ivar bids: bids by UUID of the server; other servers stay, and pay
+        ``lowest``.
     :ivar sold: resource classes of the cloud that are shared by rates.
-    :ivar cores: by name of the host; others get no cores assigned.
+    :ivar cores: number of cores by name of the host; on other hosts no cores
+        are assigned.
     :ivar lowest: rate of servers without a bid, > 0.
     :raises BadSnapshot: if a class is not known or nothing is sold.
     """
@@ -93,11 +95,11 @@ class MarketState:
 class Stand:
     """Share and cores of a server on its host.
 
-    :ivar host: name.
-    :ivar share: by class that is sold: what it gets of the host while all of
-        its servers want all they can, in units of the class.
-    :ivar cores: of each of its VCPUs, from 0 up; empty if the cores of the
-        host are not known.
+    :ivar host: name of the host.
+    :ivar share: amount that the server gets while all servers of the host
+        want as much as they can use, in units of the class, by sold class.
+    :ivar cores: core of each VCPU, from 0 up; empty if the cores of the host
+        are not known.
     """
 
     host: str
@@ -109,15 +111,16 @@ class Stand:
 class MarketPlan:
     """Moves, and their results.
 
-    :ivar moves: wave by wave.
-    :ivar stands: of all servers on known hosts afterwards, by UUID.
-    :ivar prices: afterwards, by name of the host and class that is sold.
-    :ivar level: mean of the levels at which currency is spent, before and
-        after; 1 where all hosts are as dear and as large.
-    :ivar blocked: servers that would have to move but find no room on the
-        way; the others still get what they should.
-    :ivar homeless: a server that found no room in thought, for which nothing
-        is moved; '' if all did.
+    :ivar moves: moves, wave by wave.
+    :ivar stands: share and cores of all servers on known hosts after the
+        moves, by UUID.
+    :ivar prices: prices after the moves, by name of the host and sold class.
+    :ivar level: mean level over all rates, before and after the moves; 1 if
+        all hosts have the same size and price.
+    :ivar blocked: servers that should move but find no room on the way; other
+        servers still move.
+    :ivar homeless: UUID of a server for which the new groups have no room, so
+        that no server moves; '' if there is none.
     """
 
     moves: tuple[plans.Move, ...]
@@ -140,21 +143,21 @@ LARGEST = 1e6
 """Greatest rate."""
 
 MOST_SERVERS = 100_000
-"""Largest number of servers that the rate of a group is for."""
+"""Largest ``count`` of a group."""
 
 _LONGEST_NAME = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpendingGroup:
-    """Servers of a project for which something is spent together.
+    """Servers of a project with a common spending rate.
 
-    :ivar project: to which they belong.
-    :ivar name: of the group, unique in the project; its servers say it.
-    :ivar rate: currency for a CPU-hour, of all together.
-    :ivar count: number of servers that it is for; if there are more, each
-        has less.
-    :raises BadArgument: if one is out of its range.
+    :ivar project: project of the servers.
+    :ivar name: name of the group, unique in the project; servers name it.
+    :ivar rate: currency for a CPU-hour, for all servers together.
+    :ivar count: number of servers for which the rate is; if the group has
+        more servers, each has a lower rate.
+    :raises BadArgument: if a value is out of its range.
     """
 
     project: str
@@ -184,11 +187,11 @@ class SpendingGroup:
 class Price:
     """Sum of the spending of all servers of a host for one class.
 
-    :ivar host: name.
-    :ivar resource_class: that is paid for.
-    :ivar at: from when on, seconds of the epoch.
+    :ivar host: name of the host.
+    :ivar resource_class: resource class for which servers pay.
+    :ivar at: time from which the price holds, seconds of the epoch.
     :ivar price: sum of the rates: currency for an hour, if all use one CPU.
-    :ivar capacity: of the host, in units of the class.
+    :ivar capacity: capacity of the host, in units of the class.
     """
 
     host: str

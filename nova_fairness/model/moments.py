@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moments as text, always UTC.
+"""Times as text, always UTC.
 
-Moments are seconds of the epoch.
+Times are seconds of the epoch.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ def answer(at_s: None) -> None: ...
 @overload
 def answer(at_s: float | None) -> str | None: ...
 def answer(at_s: float | None) -> str | None:
-    """Write a moment as answers of the HTTP interface have it.
+    """Format a time for answers of the HTTP interface.
 
     >>> answer(0.9)
     '1970-01-01T00:00:00+00:00'
@@ -29,7 +29,7 @@ def answer(at_s: float | None) -> str | None:
 
 
 def stamp(at_s: float) -> str:
-    """Write a moment as notifications, records and metadata have it.
+    """Format a time for notifications, records and metadata.
 
     >>> stamp(0.9)
     '1970-01-01T00:00:00Z'
@@ -38,7 +38,7 @@ def stamp(at_s: float) -> str:
 
 
 def sentence(at_s: float) -> str:
-    """Write a moment for a sentence, to the minute.
+    """Format a time for a sentence, to the minute.
 
     >>> sentence(61.0)
     '1970-01-01 00:01 UTC'

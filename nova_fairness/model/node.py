@@ -11,7 +11,7 @@ from nova_fairness.model import resources
 class NodeResources:
     """Node resource information (NRI, paper section 5.1.3).
 
-    :ivar host: the name under which the node is known to its peers.
+    :ivar host: name by which peers know the node.
     :ivar cpus: numbers of the CPUs that VMs may use, ascending, not empty.
     :ivar speed_factor: weighted seconds per second of one CPU, > 0
         (BogoMIPS unless configured).

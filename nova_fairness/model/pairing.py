@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of policies that a metric is for, and warnings about other pairs."""
+"""Kinds of policies that suit a metric, and warnings about other pairs."""
 
 from collections.abc import Set
 import enum
@@ -11,14 +11,14 @@ class PolicyKind(enum.Enum):
     """How a policy uses heaviness."""
 
     EQUALISES = 'makes heaviness equal'
-    """Moves weights until those who compete are equally heavy."""
+    """The policy moves weights until competing owners are equally heavy."""
 
     MAPS = 'gives every heaviness a weight of its own'
-    """Knows only one heaviness, and not the other accounts."""
+    """The policy uses one heaviness alone, without those of other owners."""
 
 
 ANY: frozenset[PolicyKind] = frozenset(PolicyKind)
-"""The policies for a metric that names none."""
+"""Kinds of policies that suit a metric which names none."""
 
 _EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 
@@ -26,14 +26,14 @@ _EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 def warning(
     metric: str, suits: Set[PolicyKind], policy: str, kind: PolicyKind | None
 ) -> str:
-    """Say that users may be worse off with a pair than without any agent.
+    """A warning that users may be worse off with a pair than without agents.
 
-    :param metric: its name.
-    :param suits: the kinds of policies that it is for.
-    :param policy: its name.
-    :param kind: of the policy; ``None`` if that is not known.
-    :returns: a sentence without its full stop; empty if the metric is for such
-        a policy, or that is not known.
+    :param metric: name of the metric.
+    :param suits: kinds of policies that suit the metric.
+    :param policy: name of the policy.
+    :param kind: kind of the policy; ``None`` if it is not known.
+    :returns: a sentence without its full stop; empty if the policy suits the
+        metric, or if that is not known.
     """
     if kind is None or kind in suits:
         return ''
@@ -47,12 +47,12 @@ def warning(
 
 
 def are_kinds(suits: object) -> bool:
-    """Tell whether a metric names kinds of policies that there are."""
+    """Whether a value is a set of kinds of policies."""
     return isinstance(suits, Set) and all(map(_is_kind, suits))
 
 
 def may_be_kind(kind: object) -> bool:
-    """Tell whether a policy names its kind, or says that it has none."""
+    """Whether a value is a kind of policies, or ``None``."""
     return kind is None or _is_kind(kind)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Text of others as it may be written into a log or on a terminal.
+"""Foreign text made safe for logs and terminals.
 
-Names of servers, projects, groups, hosts and plugins, and what other services
-say, may hold anything: ends of lines that begin what looks like another entry,
-sequences that a terminal obeys, marks that turn the direction of writing, and
-halves of characters that cannot be encoded.
+Names of servers, projects, groups, hosts and plugins, and texts of other
+services, may contain any characters: line breaks that fake another log entry,
+control sequences of terminals, marks that reverse the direction of writing,
+and surrogates that cannot be encoded.
 """
 
 import re
@@ -15,18 +15,18 @@ _TAGS = re.compile(
     r'|meta|p|pre|span|style|title)\b[^<>]*>\s*',
     re.IGNORECASE,
 )
-"""Tags of pages that proxies and services answer to programs, too."""
+"""HTML tags of error pages, which proxies and services send to programs."""
 
 
 def untagged(text: str) -> str:
-    """The same without tags of HTML."""
+    """A text without HTML tags."""
     if '<' not in text:
         return text
     return _TAGS.sub(' ', text).strip()
 
 
 def line(text: object) -> str:
-    """One line: what cannot be printed is written as an escape sequence."""
+    """A text as one line; unprintable characters become escape sequences."""
     told = str(text)
     if told.isprintable():
         return told
@@ -34,7 +34,7 @@ def line(text: object) -> str:
 
 
 def lines(text: object) -> str:
-    """The same line by line; ends of lines stay."""
+    """A text with :func:`line` applied to each line; line breaks stay."""
     told = str(text)
     return '\n'.join(map(line, told.split('\n')))
 

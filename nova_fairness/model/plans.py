@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves, and the way that they and their moves go.
+"""Migration plans and their moves, with their states.
 
-:data:`STEPS` and :data:`MOVE_STEPS` alone say which state may follow which. A
-move is asked for once: the only way back from ``moving`` is the proof that
-Nova knows nothing of it.
+:data:`STEPS` and :data:`MOVE_STEPS` have all allowed transitions. Nova is
+asked for a move only once: a move returns from ``moving`` only after the proof
+that Nova knows nothing of it.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Goal(enum.Enum):
     """A request that fits nowhere finds room."""
 
     HELP = 'help'
-    """The owner who gets least of what is due gets more."""
+    """The owner with the least part of its entitlement gets more."""
 
     MARKET = 'market'
     """A rate buys as much of every host."""
@@ -47,7 +47,7 @@ CHOICES = tuple(each for each in Goal if each is not Goal.EMPTY)
 
 
 class PlanState(enum.Enum):
-    """Where a plan is on its way."""
+    """State of a plan."""
 
     PROPOSED = 'proposed'
     """It is shown; nothing is done."""
@@ -126,11 +126,11 @@ STEPS: Mapping[PlanState, Mapping[PlanEvent, PlanState]] = (
 _TABLE = transitions.TransitionTable('plan', STEPS)
 
 FINAL = _TABLE.final
-"""States of plans that nothing leads out of."""
+"""Final states of plans."""
 
 
 class MoveState(enum.Enum):
-    """Where a move is on its way."""
+    """State of a move."""
 
     PENDING = 'pending'
     """Nova was not asked for it."""
@@ -310,9 +310,9 @@ _SENTENCES: Mapping[PlanCause, str] = types.MappingProxyType(
 
 
 def sentence(cause: PlanCause | None, text: str) -> str:
-    """Say why something is as it is; '' if nothing was done yet.
+    """The sentence of a cause; '' without a cause.
 
-    :param text: that is added.
+    :param text: text that is appended.
     """
     if cause is None:
         return ''
@@ -320,12 +320,11 @@ def sentence(cause: PlanCause | None, text: str) -> str:
 
 
 NAMED = 20
-"""Things that a text names at most: databases and people read no endless
-ones."""
+"""Most items that a text lists, since databases limit the length of texts."""
 
 
 def listed(named: Sequence[str], between: str = ', ') -> str:
-    """The first of some things, and how many there are beside them."""
+    """The first items as a text, and the number of further ones."""
     found = between.join(named[:NAMED])
     more = len(named) - NAMED
     return f'{found}{between}and {more} more' if more > 0 else found
@@ -333,21 +332,22 @@ def listed(named: Sequence[str], between: str = ', ') -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Move:
-    """A server goes from one host to another while it runs.
+    """A live migration of a server from one host to another.
 
-    :ivar server: UUID.
+    :ivar server: UUID of the server.
     :ivar source: name of the host that it leaves.
     :ivar target: name of its new host.
-    :ivar wave: moves of one wave may run at once; 1 is first.
+    :ivar wave: number of its wave; 1 is first. Moves of one wave may run at
+        the same time.
     :ivar cost_mb: memory that it is expected to send, MB.
-    :ivar state: where it is on its way.
-    :ivar cause: why it is there; ``None`` at first.
-    :ivar text: the same for people, with names.
-    :ivar asked_at: when Nova was asked last, seconds of the epoch.
-    :ivar ended_at: when it ended, seconds of the epoch.
-    :ivar sent_mb: memory that was sent as far as it was seen, MB.
+    :ivar state: state of the move.
+    :ivar cause: cause of the state; ``None`` at first.
+    :ivar text: the cause for people, with names.
+    :ivar asked_at: time of the last request to Nova, seconds of the epoch.
+    :ivar ended_at: end of the move, seconds of the epoch.
+    :ivar sent_mb: memory that was seen to be sent, MB.
     :ivar after: number of the newest live migration of the server before Nova
-        was asked: a later one is ours, or came in between.
+        was asked. A later migration is this move, or one of others.
     """
 
     server: str
@@ -386,10 +386,10 @@ class Move:
 class Stay:
     """A server that a plan leaves on the host that is to be emptied.
 
-    :ivar server: UUID.
-    :ivar name: that its owner gave it; '' if it is not known.
-    :ivar cause: why it stays.
-    :ivar text: the same for people, beside the cause.
+    :ivar server: UUID of the server.
+    :ivar name: name of the server; '' if it is not known.
+    :ivar cause: cause for which it stays.
+    :ivar text: details of the cause for people.
     """
 
     server: str
@@ -407,15 +407,16 @@ class Stay:
 class PlanOutcome:
     """Effects of a plan, expected or measured.
 
-    :ivar hosts_before: number of hosts in use before it.
-    :ivar hosts_after: the same afterwards.
-    :ivar spread_before: how much fuller than all on average the fullest host
-        was, as a part of a host in the class that was its fullest.
-    :ivar spread_after: the same afterwards.
-    :ivar emptied: number of its hosts that have nothing left on them.
+    :ivar hosts_before: number of hosts in use before the plan.
+    :ivar hosts_after: number of hosts in use after the plan.
+    :ivar spread_before: largest use of a host beyond the average of all hosts
+        before the plan, as a part of the host, in the class with the largest
+        excess.
+    :ivar spread_after: this excess after the plan.
+    :ivar emptied: number of hosts that the plan emptied.
     :ivar moves: number of servers that moved.
     :ivar memory_mb: memory that was sent, MB.
-    :ivar served: number of requests that started by it.
+    :ivar served: number of requests that started because of the plan.
     """
 
     hosts_before: int = 0
@@ -432,23 +433,25 @@ class PlanOutcome:
 class MigrationPlan:
     """Moves for one goal.
 
-    :ivar uuid: of it.
-    :ivar goal: what it is for.
-    :ivar subject: the request, owner or host that it is for; '' without.
-    :ivar made_at: when it was proposed, seconds of the epoch.
-    :ivar changed_at: when it came into its state, seconds of the epoch.
-    :ivar until: when it expires, seconds of the epoch.
-    :ivar moves: in the order in which they are to be made.
-    :ivar empties: names of hosts that have nothing on them afterwards.
-    :ivar promised: what it is to bring.
-    :ivar won: what it brought; ``None`` until that was measured.
-    :ivar state: where it is on its way.
-    :ivar cause: why it is there.
-    :ivar text: the same for people.
-    :ivar version: number of writes to its row; a write names the one that it
-        was decided on.
-    :ivar stays: servers that were known to stay on the host that is to be
-        emptied when it was proposed.
+    :ivar uuid: UUID of the plan.
+    :ivar goal: goal of the plan.
+    :ivar subject: request, owner or host for which the plan is; '' without
+        one.
+    :ivar made_at: time at which it was proposed, seconds of the epoch.
+    :ivar changed_at: time at which it entered its state, seconds of the
+        epoch.
+    :ivar until: time at which it expires, seconds of the epoch.
+    :ivar moves: moves in the order in which they are to be made.
+    :ivar empties: names of hosts that are empty after the moves.
+    :ivar promised: expected effects.
+    :ivar won: measured effects; ``None`` until they are measured.
+    :ivar state: state of the plan.
+    :ivar cause: cause of the state.
+    :ivar text: the cause for people.
+    :ivar version: number of writes to its row. A write names the version for
+        which it was decided.
+    :ivar stays: servers that were known, when the plan was proposed, to stay
+        on the host that is to be emptied.
     """
 
     uuid: str
@@ -469,7 +472,7 @@ class MigrationPlan:
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be done or measured."""
+        """Whether moves or the measurement of effects remain."""
         return self.state not in FINAL or (
             self.won is None and any(each.asked_at for each in self.moves)
         )
@@ -506,9 +509,9 @@ class MigrationPlan:
         )
 
     def with_move(self, number: int, move: Move) -> 'MigrationPlan':
-        """The plan with one of its moves as it is now.
+        """The plan with one of its moves replaced.
 
-        :param number: of the move, from 0.
+        :param number: index of the move, from 0.
         """
         moves = (*self.moves[:number], move, *self.moves[number + 1 :])
         return dataclasses.replace(self, moves=moves)

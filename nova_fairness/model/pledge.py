@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with one pledge for batch and cloud, and what batch says of them."""
+"""Groups with one pledge for batch and cloud, and their batch accounting."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spent:
-    """Cores of a job, as the accounting of the batch system says.
+    """Cores of a job in the accounting of the batch system.
 
-    :ivar account: of the batch system.
-    :ivar cores: of all its hosts, >= 0.
-    :ivar begin: when it started, seconds of the epoch.
-    :ivar end: when it ended; ``None`` while it runs.
+    :ivar account: account of the batch system.
+    :ivar cores: cores of the job on all its hosts, >= 0.
+    :ivar begin: start of the job, seconds of the epoch.
+    :ivar end: end of the job, seconds of the epoch; ``None`` while it runs.
     """
 
     account: str
@@ -25,7 +25,7 @@ class Spent:
 class Accounting:
     """Jobs in the accounting of a batch system.
 
-    :ivar jobs: what they have or had.
+    :ivar jobs: cores and times of the jobs.
     :ivar faults: sentences about jobs that are not charged.
     """
 
@@ -38,7 +38,7 @@ class BatchShare:
     """An account of the batch system.
 
     :ivar parent: name of the account above; '' at the top.
-    :ivar share: whole number that counts beside those of its siblings, >= 0.
+    :ivar share: share relative to the shares of its siblings, an integer >= 0.
     """
 
     parent: str
@@ -47,9 +47,9 @@ class BatchShare:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PledgeGroup:
-    """A group with one pledge for both sides, as an operator wrote it down.
+    """A group with one pledge for both sides, as an operator configured it.
 
-    :ivar account: its name in the share tree, which has its share.
+    :ivar account: name of its account in the share tree, which has its share.
     :ivar batch: name of its account in the batch system.
     """
 

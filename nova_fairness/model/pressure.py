@@ -29,15 +29,15 @@ class DiskPath:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeviceTotals:
-    """One block device at one moment.
+    """Counters of one block device at one time.
 
-    :ivar name: the kernel's, such as ``sda``.
-    :ivar scheduler: of its requests, such as ``bfq``; empty where requests
-        only pass (device mapper).
-    :ivar cost_model: whether weights are kept by the kernel's model of what
-        requests cost (``io.cost.qos`` enables it).
-    :ivar busy_s: cumulative seconds with a request under way.
-    :ivar queued_s: cumulative seconds that requests took, all added up.
+    :ivar name: name in the kernel, such as ``sda``.
+    :ivar scheduler: scheduler of its requests, such as ``bfq``; empty if
+        requests only pass the device (device mapper).
+    :ivar cost_model: whether the kernel enforces weights by its model of the
+        cost of requests (``io.cost.qos`` enables it).
+    :ivar busy_s: cumulative seconds with at least one request in flight.
+    :ivar queued_s: cumulative sum of the seconds of all requests.
     """
 
     name: str
@@ -49,19 +49,21 @@ class DeviceTotals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PressureSample:
-    """Counters of one moment; rows as in ``incarnations``.
+    """Counters at one time; rows as in ``incarnations``.
+
+    NaN stands for a value that the kernel does not report.
 
     :ivar time_s: monotonic clock, seconds.
     :ivar incarnations: the VMs.
-    :ivar faulted_bytes: (n,) cumulative bytes that the VM had to wait for
-        because they were not in memory; NaN where not told.
+    :ivar faulted_bytes: (n,) cumulative bytes for which the VM had to wait
+        because they were not in memory.
     :ivar memory_stall_s: (n,) cumulative seconds in which some thread waited
-        for memory; NaN where not told.
-    :ivar held_bytes: (n,) resident and swapped out now; NaN where not told.
-    :ivar disks: (n) of each VM.
-    :ivar reclaimed_bytes: cumulative bytes that this node took away from
-        anybody because it was short of memory; NaN where not told.
-    :ivar devices: by ``major:minor``, those that disks pass.
+        for memory.
+    :ivar held_bytes: (n,) bytes of each VM, resident or swapped out.
+    :ivar disks: (n) disks of each VM.
+    :ivar reclaimed_bytes: cumulative bytes that the node reclaimed from any
+        process because it was short of memory.
+    :ivar devices: devices of the disks, by ``major:minor``.
     """
 
     time_s: float
@@ -78,9 +80,9 @@ class PressureSample:
 class DeviceLoad:
     """One block device in one interval.
 
-    :ivar name: the kernel's.
-    :ivar busy: part of the interval, 0..1, with a request under way.
-    :ivar depth: mean number of requests under way or waiting, >= 0.
+    :ivar name: name in the kernel.
+    :ivar busy: part of the interval, 0..1, with a request in flight.
+    :ivar depth: mean number of requests in flight or waiting, >= 0.
     """
 
     name: str
@@ -90,18 +92,20 @@ class DeviceLoad:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pressure:
-    """How long VMs waited in one interval; rows as in ``incarnations``.
+    """Waits of VMs in one interval; rows as in ``incarnations``.
 
-    :ivar interval_s: length, seconds, > 0.
+    NaN stands for a value that the kernel does not report.
+
+    :ivar interval_s: length of the interval, seconds, > 0.
     :ivar incarnations: the VMs.
-    :ivar fault_rate: (n,) bytes per second, NaN where not told.
-    :ivar memory_stall: (n,) part of the interval, 0..1, NaN where not told.
-    :ivar held_bytes: (n,) resident and swapped out at its end, NaN where
-        not told.
-    :ivar disks: (n) of each VM.
-    :ivar reclaim_rate: bytes per second that the node took away; NaN where
-        not told.
-    :ivar devices: by ``major:minor``.
+    :ivar fault_rate: (n,) ``faulted_bytes`` per second.
+    :ivar memory_stall: (n,) part of the interval, 0..1, in which some thread
+        waited for memory.
+    :ivar held_bytes: (n,) bytes of each VM, resident or swapped out, at the
+        end of the interval.
+    :ivar disks: (n) disks of each VM.
+    :ivar reclaim_rate: ``reclaimed_bytes`` per second.
+    :ivar devices: load of devices, by ``major:minor``.
     """
 
     interval_s: float
@@ -120,7 +124,7 @@ COST_FILE = 'io.weight'
 
 
 def honours(device: DeviceTotals, file: str) -> bool:
-    """Tell whether a device serves groups by the weight in a file.
+    """Whether a device serves control groups by the weight in a file.
 
     :param file: name of a control group's file.
     """
@@ -134,7 +138,7 @@ def honours(device: DeviceTotals, file: str) -> bool:
 def is_weighed(
     disk: DiskPath, devices: Mapping[str, DeviceTotals], file: str
 ) -> bool:
-    """Tell whether some device that a disk's requests pass honours a file."""
+    """Whether a device that a disk's requests pass honours a file."""
     return any(
         honours(devices[number], file)
         for number in disk.devices
@@ -143,7 +147,7 @@ def is_weighed(
 
 
 def why_unweighed(disk: DiskPath, devices: Mapping[str, DeviceTotals]) -> str:
-    """Say why no weight does anything for a disk."""
+    """Why weights have no effect for a disk, as a text."""
     known = [devices[number] for number in disk.devices if number in devices]
     if not known:
         return f'disk {disk.target} is on no block device of this node'

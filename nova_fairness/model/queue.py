@@ -23,11 +23,12 @@ _WAITING = request_model.State.WAITING
 class PreemptionOutcomes:
     """Outcomes of preemptions, and of their preemptors.
 
-    :ivar ended: number of them by reason and outcome.
-    :ivar notice_s: sum of the notices of those that were not spared.
-    :ivar lost_vcpu_s: sum of their lost work.
-    :ivar served: requests that room was made for and that are active.
-    :ivar served_s: sum of the times from the choice of the first server.
+    :ivar ended: number of ended preemptions, by reason and outcome.
+    :ivar notice_s: sum of the notices of servers that were not spared.
+    :ivar lost_vcpu_s: sum of the lost work of these servers.
+    :ivar served: number of active requests for which room was made.
+    :ivar served_s: sum of the times from the choice of the first victim to the
+        start of the request.
     """
 
     ended: Mapping[tuple[str, str], int] = dataclasses.field(
@@ -41,13 +42,14 @@ class PreemptionOutcomes:
 
 @dataclasses.dataclass(frozen=True)
 class SetAside:
-    """Something that made the service fail, and is left out for a while.
+    """An object on which the service failed, set aside for some time.
 
-    :ivar kind: such as ``request``, ``account`` or ``host``.
-    :ivar name: UUID or name.
+    :ivar kind: kind of the object, such as ``request``, ``account`` or
+        ``host``.
+    :ivar name: UUID or name of the object.
     :ivar cause: class of the error.
-    :ivar times: how often it failed.
-    :ivar again_s: seconds until it is tried again.
+    :ivar times: number of failures.
+    :ivar again_s: seconds until the service tries the object again.
     """
 
     kind: str
@@ -59,39 +61,40 @@ class SetAside:
 
 @dataclasses.dataclass(frozen=True)
 class Queue:
-    """The requests at one moment.
+    """The queue and its counters at one time.
 
-    :ivar leads: whether this process acts; if not, another one knows the
+    :ivar leads: whether this process is the leader; only the leader knows the
         queue.
-    :ivar seen_at: when the cloud was looked at last, seconds of the epoch;
-        ``None`` if it was not.
-    :ivar waiting: number of requests that wait, by project and reason.
-    :ivar oldest_at: when the one that waits longest was asked for, seconds of
-        the epoch; ``None`` if none waits.
-    :ivar doubtful: requests in doubt: Nova may have them or not.
-    :ivar entered: how often requests came into a state, by its name.
-    :ivar waited_s: sum of the waits of all that were released.
-    :ivar left: how often servers came into a state of leaving, by its name.
-    :ivar cycles: that were begun.
-    :ivar cycles_failed: that ended early, or left a part out.
-    :ivar clocks_disagree: whether the time may be wrong, so that nothing
-        irreversible is done.
-    :ivar calibrated: how good past estimates of starts were; ``None`` if it
-        is not known.
+    :ivar seen_at: time at which the cloud was read last, seconds of the epoch;
+        ``None`` if it was not read.
+    :ivar waiting: number of waiting requests, by project and reason.
+    :ivar oldest_at: time of the oldest waiting request, seconds of the epoch;
+        ``None`` if none waits.
+    :ivar doubtful: number of requests in doubt: Nova may have them or not.
+    :ivar entered: number of times that requests entered a state, by state.
+    :ivar waited_s: sum of the waits of all requests that were sent.
+    :ivar left: number of times that evictions entered a state, by state.
+    :ivar cycles: number of cycles that were begun.
+    :ivar cycles_failed: number of cycles that ended early or left a part out.
+    :ivar clocks_disagree: whether the time may be wrong, so that no
+        irreversible action is done.
+    :ivar calibrated: quality of past estimates of starts; ``None`` if it is
+        not known.
     :ivar preempted: outcomes of preemptions.
-    :ivar idle: servers that agents see idle for long enough to leave.
-    :ivar at_risk: servers that are told that they are among the next to make
-        room.
-    :ivar warned: how often servers were told so, or otherwise, by state.
-    :ivar failures: how often something made the service fail, by kind.
-    :ivar quarantined: number of those that are set aside now, by kind.
-    :ivar set_aside: the first of these.
-    :ivar accounts_set_aside: why something set of an account cannot be used,
-        by its name.
-    :ivar agents_unlike: why what an agent says of use is not like what others
-        say, by its host.
-    :ivar delayed: projects for which no servers leave now, as others left for
-        them in vain.
+    :ivar idle: number of servers that agents see idle for long enough to
+        leave.
+    :ivar at_risk: number of servers whose owners know that they are among the
+        next to make room.
+    :ivar warned: number of notifications of a risk or its end, by state.
+    :ivar failures: number of failures of the service on an object, by kind.
+    :ivar quarantined: number of objects that are set aside now, by kind.
+    :ivar set_aside: the first of these objects.
+    :ivar accounts_set_aside: why a setting of an account cannot be used, by
+        name of the account.
+    :ivar agents_unlike: why the use that an agent reports differs from the
+        reports of others, by host of the agent.
+    :ivar delayed: number of projects for which no servers leave now, because
+        servers left for them in vain.
     """
 
     leads: bool
@@ -126,7 +129,7 @@ _A = reason.Audience
 def _reason_facts(
     why: reason.Why, audience: reason.Audience, project: str
 ) -> dict[str, Any]:
-    """A reason as a reader may read it, JSON types."""
+    """Fields of a reason that a reader may read, JSON types."""
     told = reason.told(why, audience, project)
     return {
         'reason': told.reason.value,
@@ -169,11 +172,11 @@ def summary(
     estimate: cluster.Estimate | None = None,
     audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
-    """Sentences that say where a request stands, and why.
+    """Sentences about the position of a request, and the reason.
 
-    :param place: of one that waits; ``None`` of others.
-    :param estimate: of its start; ``None`` if none is known.
-    :param audience: of the reader.
+    :param place: position of a waiting request; ``None`` for others.
+    :param estimate: estimate of its start; ``None`` if none is known.
+    :param audience: audience of the reader.
     """
     read = reason.told(why, audience, request.project)
     told = []
@@ -244,10 +247,10 @@ def turn_facts(
 ) -> dict[str, Any]:
     """Facts of an eviction with the owner and the outcome.
 
-    Readers of the project that it made room for learn no name of the server
-    and of its owner, and those of its project none of the other one.
+    Readers of the project for which room was made do not learn the server and
+    its owner. Readers of the server's project do not learn the other project.
 
-    :param audience: of the reader.
+    :param audience: audience of the reader.
     :param reader: project of the reader; '' for that of the server.
     """
     project = reader or leave.project
@@ -301,9 +304,10 @@ def ending(
 ) -> list[str]:
     """Sentences that say when servers of a request leave, and why.
 
-    :param ends_at: seconds of the epoch; ``None`` for never, or not known.
-    :param leaves: how far they have left.
-    :param audience: of the reader.
+    :param ends_at: end of the servers, seconds of the epoch; ``None`` for
+        never, or if it is not known.
+    :param leaves: evictions of the servers.
+    :param audience: audience of the reader.
     """
     told = []
     if ends_at is not None:

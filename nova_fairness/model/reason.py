@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a request waits or ended, why a server leaves: a closed, ordered set.
+"""Reasons of waits and ends of requests, and of evictions: an ordered set.
 
-Each field of a reason has an audience: :data:`AUDIENCES`. :func:`told` renders
-a reason for a reader, and nothing else does so for people who are no
-operators.
+Each field of a reason has an audience: :data:`AUDIENCES`. :func:`told` alone
+renders a reason for readers who are not operators.
 """
 
 from collections.abc import Callable
@@ -18,12 +17,12 @@ from nova_fairness.model import wording
 
 
 class Reason(enum.Enum):
-    """Tokens in the order in which they are told.
+    """Tokens of reasons in their order.
 
-    Where several are true, the first is told: what the user alone can change
-    comes before what the project, and that before what only time can change.
-    The tokens are an interface; a new one is put where it belongs, none is
-    renamed.
+    If several reasons are true, the first is shown. Reasons that the user can
+    change come first, then those that the project can change, then those that
+    only time changes. The tokens are an interface: a new one is put at its
+    place in this order, and none is renamed.
     """
 
     NOT_PLANNED = 'not_planned'
@@ -232,7 +231,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.KEEPS_FREE: ('kept', 'free'),
     Reason.IDLE: ('idle_h',),
 }
-"""Names of the numbers that belong to a reason; others have none."""
+"""Names of the numbers of each reason; reasons without an entry have none."""
 
 
 class Audience(enum.IntEnum):
@@ -254,11 +253,11 @@ class Audience(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldAudience:
-    """The least audience of a field.
+    """The least audience that may read a field.
 
-    :ivar own: if the reason is about the reader's project, or one of its
-        users.
-    :ivar others: if it is about another project, or an account above.
+    :ivar own: audience if the reason is about the reader's project, or one of
+        its users.
+    :ivar others: audience if it is about another project, or an account above.
     """
 
     own: Audience
@@ -267,7 +266,8 @@ class FieldAudience:
 
 _A = Audience
 _ALL = FieldAudience(_A.OWNER, _A.OWNER)
-"""The request itself, and what ``capacity`` tells every project."""
+"""Fields of the request itself, and those that ``capacity`` shows to every
+project."""
 
 _PROJECT = FieldAudience(_A.MEMBER, _A.MEMBER)
 """Fields with the use and the limits of a project."""
@@ -391,7 +391,8 @@ _WITHHELD: dict[Reason, str] = {
     Reason.HOST_LEAVES: 'its host goes to the batch system',
 }
 """Sentences for readers who may not read all fields. They have only fields
-that every audience reads, and the account as far as its name may be read."""
+that every audience may read, and the account if the reader may read its
+name."""
 
 _ABOVE = 'an account that it belongs to'
 
@@ -419,7 +420,7 @@ LIMITED = HOLDS | {
     Reason.WINDOW_CLOSED,
     Reason.OVER_SHARED_PART,
 }
-"""Reasons that no room on hosts ends."""
+"""Reasons that more room on hosts does not end."""
 
 LACKS_ROOM = frozenset(
     {
@@ -442,7 +443,7 @@ ROOM_HELPS = LACKS_ROOM | {
     Reason.BEHIND_OTHERS,
     Reason.BEYOND_DEPTH,
 }
-"""Those that may end when there are more hosts."""
+"""Reasons of waiting that may end when there are more hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -450,9 +451,9 @@ class Why:
     """A reason with its numbers.
 
     :ivar reason: the token.
-    :ivar subject: resource class, account, or where servers must lie; ''
-        without.
-    :ivar numbers: name and amount, in the order of :data:`NUMBERS`.
+    :ivar subject: resource class, account, or text about the hosts of servers;
+        '' without one.
+    :ivar numbers: names and values, in the order of :data:`NUMBERS`.
     :raises BadReason: if the numbers are not those of the reason.
     """
 
@@ -470,9 +471,10 @@ class Why:
 
     @property
     def sentence(self) -> str:
-        """Say all of it in words, without a capital and a full stop.
+        """The complete sentence, without a capital and a full stop.
 
-        For operators and their log; others are told what :func:`told` gives.
+        It is for operators and their log; other readers get the result of
+        :func:`told`.
         """
         return wording.filled(
             _SENTENCES[self.reason],
@@ -481,7 +483,7 @@ class Why:
 
 
 Lazy = Callable[[], Why]
-"""Works a reason out: of those of a plan only the last ones are told."""
+"""Function that makes a reason: most reasons of a plan are never shown."""
 
 
 def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
@@ -495,9 +497,9 @@ def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
 
 
 def first(found: Iterable[Why]) -> Why:
-    """The reason that is told of several that are true.
+    """The reason to show, of several that are true.
 
-    :raises ValueError: if there is none.
+    :raises ValueError: if there are no reasons.
     """
     return min(found, key=lambda each: (ORDER[each.reason], each.subject))
 
@@ -507,9 +509,9 @@ class ReadableReason:
     """A reason as one reader may read it.
 
     :ivar reason: the token.
-    :ivar sentence: in words, without a capital and a full stop.
-    :ivar subject: '' if it is not for the reader.
-    :ivar numbers: those that are for the reader.
+    :ivar sentence: sentence without a capital and a full stop.
+    :ivar subject: subject; '' if the reader may not read it.
+    :ivar numbers: numbers that the reader may read, by name.
     """
 
     reason: Reason
@@ -521,8 +523,8 @@ class ReadableReason:
 def told(why: Why, audience: Audience, project: str) -> ReadableReason:
     """Render a reason for a reader.
 
-    :param audience: of the reader.
-    :param project: of the reader: that of the request or server.
+    :param audience: audience of the reader.
+    :param project: project of the reader: that of the request or server.
     """
     sees = _sees(why, audience, project)
     numbers = {name: each for name, each in why.numbers if name in sees}
@@ -560,7 +562,7 @@ def _least(seen: FieldAudience, is_own: bool) -> Audience:
 
 
 def _parts(why: Why) -> tuple[str, str]:
-    """The resource class and the account that a subject names, '' without."""
+    """Resource class and account in a subject; '' for a missing one."""
     if why.reason in _CLASS_AND_ACCOUNT:
         resource, _, account = why.subject.partition(' of ')
         return resource, account

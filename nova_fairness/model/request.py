@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A request: what a user asked Nova for at once, with all its states.
+"""A request: the servers that a user asked for in one message, and its states.
 
-The states are one table, :data:`STEPS`; nothing else says which state may
-follow which. A request is never sent to Nova while another sending of it may
-have an effect: the only way back from ``sending`` and ``starting`` is the
-proof that Nova does not have its message.
+:data:`STEPS` has all allowed transitions. A request is never sent to Nova
+while an earlier message of it may still have an effect: it returns from
+``sending`` and ``starting`` only after the proof that Nova does not have its
+message.
 """
 
 from collections.abc import Collection
@@ -23,16 +23,16 @@ LARGEST = 2**31 - 1
 
 
 class State(enum.Enum):
-    """Where a request is on its way, in the order of that way."""
+    """State of a request, in the order in which they follow."""
 
     WAITING = 'waiting'
-    """It waits; nothing is kept for it."""
+    """The request waits; no room is kept for it."""
 
     RESERVED = 'reserved'
-    """Room is kept for it in Placement; nothing was sent."""
+    """Room is kept for it in Placement; no message was sent."""
 
     SENDING = 'sending'
-    """Its message may have left or not: it is not sent again."""
+    """Its message may have been sent or not: it is not sent again."""
 
     STARTING = 'starting'
     """The broker has its message; Nova builds it."""
@@ -47,7 +47,7 @@ class State(enum.Enum):
     """Its user or an operator took it back before it was sent."""
 
     EXPIRED = 'expired'
-    """It waited longer than it, or its token, may."""
+    """It waited too long, or its token expired."""
 
     FAILED = 'failed'
     """It cannot be started, or Nova could not start it."""
@@ -63,7 +63,7 @@ class Event(enum.Enum):
     """The room that was kept is gone."""
 
     SEND = 'send'
-    """Its message leaves next."""
+    """Its message is sent next."""
 
     RETURN = 'return'
     """It is proven that Nova does not have its message."""
@@ -95,7 +95,7 @@ STEPS: dict[State, dict[Event, State]] = {
         Event.LOSE: State.WAITING,
         **_GIVING_UP,
     },
-    # What may have been sent cannot be taken back: it ends as Nova ends it.
+    # A message that may have been sent cannot be taken back.
     State.SENDING: {
         Event.SENT: State.STARTING,
         Event.RETURN: State.RESERVED,
@@ -104,7 +104,7 @@ STEPS: dict[State, dict[Event, State]] = {
         Event.START: State.ACTIVE,
         Event.END: State.ENDED,
         Event.FAIL: State.FAILED,
-        # A broker that dies may lose what it confirmed.
+        # A broker that fails may lose a message that it confirmed.
         Event.RETURN: State.RESERVED,
     },
     State.ACTIVE: {Event.END: State.ENDED},
@@ -118,7 +118,7 @@ STEPS: dict[State, dict[Event, State]] = {
 _TABLE = transitions.TransitionTable('request', STEPS)
 
 FINAL = _TABLE.final
-"""States that nothing leads out of."""
+"""Final states."""
 
 UNSENT = frozenset({State.WAITING, State.RESERVED})
 """States in which Nova knows nothing of the request yet."""
@@ -143,16 +143,17 @@ class Origin(enum.Enum):
 class Demand:
     """The needs of one server; equal demands are interchangeable.
 
-    :ivar amounts: resource class of Placement and how much of it, > 0;
+    :ivar amounts: pairs of a resource class of Placement and an amount > 0;
         sorted, each class once.
     :ivar required: traits that a host must have.
     :ivar forbidden: traits that a host must not have.
     :ivar zone: availability zone; '' for any.
-    :ivar aggregates: a host must be in at least one of every set.
-    :ivar host: name of the only host that is wanted; '' for any.
+    :ivar aggregates: sets of aggregates; a host must be in at least one
+        aggregate of every set.
+    :ivar host: name of the only possible host; '' for any.
     :ivar without: resource classes that a host must not have.
-    :ivar fallbacks: demands that Nova asks for in its place next, in order;
-        ``None`` if not known: then as :attr:`alternatives` says.
+    :ivar fallbacks: demands for which Nova asks next instead, in order;
+        ``None`` if they are not known: see :attr:`alternatives`.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -166,10 +167,10 @@ class Demand:
 
     @property
     def alternatives(self) -> 'tuple[Demand, ...]':
-        """Ways in which a host may hold the server, in Nova's order.
+        """Alternative demands of the server, in Nova's order.
 
-        Of one that says nothing of fallbacks, dedicated CPUs alone may be
-        shared ones, on hosts that have no dedicated ones.
+        If fallbacks are not known, a server with dedicated CPUs alone may have
+        shared CPUs instead, on hosts that have no dedicated ones.
         """
         if not self.is_open:
             return (self,)
@@ -178,14 +179,14 @@ class Demand:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more than one way."""
+        """Whether there is more than one alternative."""
         if self.fallbacks is not None:
             return bool(self.fallbacks)
         names = [name for name, _ in self.amounts]
         return DEDICATED in names and SHARED not in names
 
     def beside(self, classes: Collection[str]) -> 'Demand':
-        """The same without some classes."""
+        """The demand without some resource classes."""
         if not classes:
             return self
         amounts = [each for each in self.amounts if each[0] not in classes]
@@ -197,13 +198,13 @@ class Demand:
         )
 
     def is_of(self, classes: Container[str]) -> bool:
-        """Whether it asks for nothing beyond some classes."""
+        """Whether the demand asks only for classes of a given set."""
         return all(name in classes for name, _ in self.amounts)
 
     def on(self, classes: Container[str]) -> 'Demand':
-        """The first way in which a host could hold it that has some classes.
+        """The first alternative for a host with the given resource classes.
 
-        Without any such way, the first.
+        If no alternative is possible there, this is the first one.
         """
         ways = self.alternatives
         for each in ways:
@@ -214,14 +215,14 @@ class Demand:
 
 
 DEDICATED, SHARED = 'PCPU', 'VCPU'
-"""Resource classes of CPUs that servers are pinned to, and of others."""
+"""Resource classes of dedicated CPUs, and of shared ones."""
 
 HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
 """Trait that thread policies of pinned servers ask for, or forbid."""
 
 
 def _unpinned(demand: Demand) -> Demand:
-    """The same on CPUs that are not dedicated."""
+    """The demand with shared CPUs instead of dedicated ones."""
     named = dict(demand.amounts)
     named[SHARED] = named.pop(DEDICATED)
     return dataclasses.replace(
@@ -235,7 +236,7 @@ def _unpinned(demand: Demand) -> Demand:
 
 
 class Rule(enum.Enum):
-    """How servers of one group want to lie. Soft rules do not bind."""
+    """Rule for the hosts of servers of a group. Soft rules are left out."""
 
     TOGETHER = 'affinity'
     APART = 'anti-affinity'
@@ -245,9 +246,9 @@ class Rule(enum.Enum):
 class Group:
     """A server group of Nova with a rule that binds.
 
-    :ivar uuid: of the group.
-    :ivar rule: how its servers lie.
-    :ivar per_host: most servers of it on one host with ``APART``, >= 1.
+    :ivar uuid: UUID of the group.
+    :ivar rule: rule for the hosts of its servers.
+    :ivar per_host: most servers of the group on one host with ``APART``, >= 1.
     """
 
     uuid: str
@@ -256,17 +257,17 @@ class Group:
 
 
 class Band(enum.Enum):
-    """Bands of priority, the first one first.
+    """Priority classes, the first one first.
 
-    Requests of a band come before those of the next one, and servers of the
-    last may be taken their room by all before it.
+    Requests of a class come before those of the next one. Servers of the last
+    class can be evicted for requests of all classes before it.
     """
 
     NORMAL = 'normal'
     """Its servers stay until their owners end them."""
 
     PREEMPTIBLE = 'preemptible'
-    """Its servers run in what others leave, and make room for them."""
+    """Its servers run in room that others leave free, and can be evicted."""
 
 
 class Holder(enum.Enum):
@@ -281,11 +282,11 @@ class Holder(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hold:
-    """A request does not start, whatever the order is.
+    """A hold: the request does not start, whatever the order is.
 
-    :ivar by: whose hold it is.
-    :ivar since: seconds of the epoch.
-    :ivar text: why, in the words of the holder; '' if they said nothing.
+    :ivar by: role of the person who holds the request.
+    :ivar since: start of the hold, seconds of the epoch.
+    :ivar text: reason in the words of this person; '' if there is none.
     """
 
     by: Holder
@@ -309,32 +310,32 @@ _UNSAID = 'no reason is given'
 class Request:
     """A request: all of it starts, or nothing.
 
-    :ivar uuid: of the request; of a build its first server's.
-    :ivar project: who pays.
-    :ivar user: who asked.
+    :ivar uuid: UUID of the request; for a build that of its first server.
+    :ivar project: project that pays.
+    :ivar user: user who asked.
     :ivar servers: UUIDs, at least one, all with the same demand.
-    :ivar demand: of each server.
-    :ivar asked_at: when Nova took it, seconds of the epoch.
+    :ivar demand: demand of each server.
+    :ivar asked_at: time at which Nova took it, seconds of the epoch.
     :ivar origin: build or unshelve.
-    :ivar group: server group with a rule that binds; ``None`` without.
-    :ivar expires_at: when it stops waiting, seconds of the epoch; ``None``
-        for never.
-    :ivar band: of priority, as it was when Nova took it.
-    :ivar leaves_by: what its owner wants to be done first if its servers have
-        to make room; ``None`` if they did not say.
+    :ivar group: server group with a rule that binds; ``None`` without one.
+    :ivar expires_at: time at which it stops waiting, seconds of the epoch;
+        ``None`` for never.
+    :ivar band: its priority class when Nova took it.
+    :ivar leaves_by: first eviction action that its owner wants; ``None`` if
+        the owner did not choose one.
     :ivar time_limit_s: seconds that its servers may run, > 0, before they
-        leave; ``None`` without an end.
-    :ivar extended_s: seconds by which that was extended, >= 0.
-    :ivar hold: keeps it from starting; ``None`` without.
-    :ivar first: number among those that operators put before all others of
-        their band, the smallest is next; ``None`` if it is none of them.
+        leave; ``None`` for no limit.
+    :ivar extended_s: seconds by which this limit was extended, >= 0.
+    :ivar hold: hold that keeps it from starting; ``None`` without one.
+    :ivar first: rank among requests that operators put before all others of
+        their class, the smallest is next; ``None`` if it is not among these.
     :ivar flavor: name of the flavor of its servers; '' if it is not known, or
-        they have their room already.
-    :ivar names: that its servers had when Nova took it, in the order of
+        if they have their room already.
+    :ivar names: names of its servers when Nova took it, in the order of
         ``servers``; empty if they are not known.
-    :ivar state: where it is on its way.
-    :ivar version: number of writes to its row; a write names the version
-        that it was decided on.
+    :ivar state: state of the request.
+    :ivar version: number of writes to its row. A write names the version for
+        which it was decided.
     """
 
     uuid: str
@@ -364,15 +365,15 @@ class Request:
 
     @property
     def is_preemptible(self) -> bool:
-        """Whether its servers make room for others."""
+        """Whether its servers can be evicted for other requests."""
         return self.band is Band.PREEMPTIBLE
 
     @property
     def keeps_room(self) -> bool:
-        """Whether its servers have their room: they were not offloaded.
+        """Whether its servers still have their room: they were not offloaded.
 
-        Nothing is planned for it, so that it changes nothing of what they
-        are: neither their band nor their end.
+        The planner ignores such a request, so it does not change the priority
+        class and the end of the servers.
         """
         return self.origin is Origin.UNSHELVE and not self.demand.amounts
 
@@ -382,9 +383,9 @@ class Request:
         return self.origin is Origin.BUILD and not self.demand.amounts
 
     def ends_at(self, since: float) -> float | None:
-        """When its servers leave; ``None`` for never.
+        """End of its servers, seconds of the epoch; ``None`` for never.
 
-        :param since: when they started, seconds of the epoch.
+        :param since: their start, seconds of the epoch.
         """
         if self.time_limit_s is None:
             return None
@@ -393,18 +394,18 @@ class Request:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFilter:
-    """Requests that are looked for.
+    """Conditions of a search for requests; all must hold.
 
-    :ivar states: in one of these.
-    :ivar user: who asked; ``None`` for all.
-    :ivar since: when they were asked for, seconds of the epoch, or later;
-        ``None`` for any time.
-    :ivar server: UUID of one of their servers; ``None`` for any.
-    :ivar host: name of one to which they were sent; ``None`` for any.
-    :ivar preemptible: whether they are; ``None`` for both.
+    :ivar states: allowed states.
+    :ivar user: user who asked; ``None`` for all.
+    :ivar since: earliest time of the request, seconds of the epoch; ``None``
+        for any.
+    :ivar server: UUID of one of its servers; ``None`` for any.
+    :ivar host: name of a host to which it was sent; ``None`` for any.
+    :ivar preemptible: whether it is preemptible; ``None`` for both.
     :ivar unsettled: whether requests whose servers just run are left out.
-    :ivar running: UUIDs of those that are found though they run; ``None`` for
-        all.
+    :ivar running: UUIDs of the running requests that may be found; ``None``
+        for all.
     """
 
     states: frozenset[State] = frozenset(State) - FINAL
@@ -418,12 +419,11 @@ class RequestFilter:
 
 
 def newest(found: Iterable[Request]) -> dict[str, Request]:
-    """The request that each server runs by, by UUID of the server.
+    """The newest request of each server, by UUID of the server.
 
-    One that was unshelved goes by its newest request, unless that found it
-    where it was.
+    Requests to unshelve servers that still had their room do not count.
 
-    :param found: the oldest first.
+    :param found: requests, the oldest first.
     """
     return {
         server: each
@@ -436,7 +436,6 @@ def newest(found: Iterable[Request]) -> dict[str, Request]:
 def account_of(project: str, user: str) -> str:
     """Name of a user's account in the share tree, below the project.
 
-    An id that is not known is '': ``None`` as text would be the name of a
-    possible account.
+    A missing id becomes '': the text ``None`` could be the name of an account.
     """
     return f'{project or ""}/{user or ""}'

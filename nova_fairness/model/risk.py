@@ -2,7 +2,7 @@
 
 """Preemptible servers that are among the next to make room.
 
-Their owners are told before anybody is chosen: nothing is decided yet.
+Their owners are notified before victims are chosen: nothing is decided yet.
 """
 
 import dataclasses
@@ -15,24 +15,24 @@ class RiskState(enum.Enum):
     """Whether the owner was notified of a risk or of its end."""
 
     AT_RISK = 'at_risk'
-    """It is among the next to make room."""
+    """The server is among the next to make room."""
 
     SAFE = 'safe'
-    """It was, and is no longer."""
+    """The server was at risk, and is no longer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Risk:
     """A server that is or was at risk, and its notice.
 
-    :ivar server: UUID.
-    :ivar project: that it belongs to.
-    :ivar user: who asked for it.
-    :ivar state: what is told last.
-    :ivar why: for its owner, why it is or was at risk.
-    :ivar since: when it was first told so, seconds of the epoch.
-    :ivar changed_at: when it came into its state, seconds of the epoch.
-    :ivar is_written: whether its metadata say the same.
+    :ivar server: UUID of the server.
+    :ivar project: project of the server.
+    :ivar user: user who asked for it.
+    :ivar state: state in the last notification to the owner.
+    :ivar why: reason of the risk, for the owner.
+    :ivar since: time of the first notification, seconds of the epoch.
+    :ivar changed_at: time at which it entered its state, seconds of the epoch.
+    :ivar is_written: whether the metadata of the server have this state.
     """
 
     server: str
@@ -46,15 +46,15 @@ class Risk:
 
     @property
     def is_at_risk(self) -> bool:
-        """Whether it is told so now."""
+        """Whether the server is at risk now."""
         return self.state is RiskState.AT_RISK
 
     def written(self) -> 'Risk':
-        """It once its metadata say what is told."""
+        """A copy after the metadata of the server were written."""
         return dataclasses.replace(self, is_written=True)
 
     def over(self, now: float) -> 'Risk':
-        """It once it is no longer at risk.
+        """A copy after the end of the risk.
 
         :param now: seconds of the epoch.
         """

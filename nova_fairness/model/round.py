@@ -24,12 +24,13 @@ class Basis:
 
     With it, the heaviness of a round can be computed again.
 
-    :ivar supply: (r,) of the instance stage, with overcommit.
-    :ivar user_count: of the instance stage, >= 1.
-    :ivar user_supply: (r,) of the user stage, with overcommit.
-    :ivar user_instance_heaviness: (u,) sums over all known nodes.
-    :ivar user_endowment: (u, r) sums over all known nodes.
-    :ivar rates: (n,) of this node's VMs; ``None`` if not known.
+    :ivar supply: (r,) supply of the instance stage, with overcommit.
+    :ivar user_count: number of users in the instance stage, >= 1.
+    :ivar user_supply: (r,) supply of the user stage, with overcommit.
+    :ivar user_instance_heaviness: (u,) instance heaviness, summed over all
+        known nodes.
+    :ivar user_endowment: (u, r) endowment, summed over all known nodes.
+    :ivar rates: (n,) rates of this node's VMs; ``None`` if not known.
     """
 
     supply: resources.Vector
@@ -42,26 +43,28 @@ class Basis:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeasuredRound:
-    """Results of the measure and exchange rooms from a sample.
+    """Results of the packages ``measure`` and ``exchange`` for a sample.
 
-    :ivar usage: of this node's VMs; its rows are the rows of all arrays.
+    :ivar usage: usage of this node's VMs; its rows are the rows of all arrays.
     :ivar ownership: users of the whole cloud, owners of this node's VMs.
-    :ivar endowment: (n, r) amounts of the interval.
-    :ivar instance_heaviness: (n,) of the instance stage.
-    :ivar heaviness: (n,) by which each VM is treated.
-    :ivar user_heaviness: (u,) in the order of ``ownership.users``.
-    :ivar quota: (u, r) amounts of the interval.
-    :ivar supply: (r,) of all known nodes in the interval.
-    :ivar view: what was known of the nodes.
-    :ivar user_usage: (u, r) of all known nodes, amounts of the interval;
+    :ivar endowment: (n, r) endowment of VMs, amounts of the interval.
+    :ivar instance_heaviness: (n,) heaviness of VMs in the instance stage.
+    :ivar heaviness: (n,) final heaviness of VMs.
+    :ivar user_heaviness: (u,) heaviness in the order of ``ownership.users``.
+    :ivar quota: (u, r) quotas of users, amounts of the interval.
+    :ivar supply: (r,) supply of all known nodes in the interval.
+    :ivar view: known reports of the nodes.
+    :ivar user_usage: (u, r) usage on all known nodes, amounts of the interval;
         ``None`` if not summed.
-    :ivar basis: ``None`` if not kept.
-    :ivar wanted: (n, r) what VMs would use of a plenty, amounts of the
+    :ivar basis: further input of the metric; ``None`` if not kept.
+    :ivar wanted: (n, r) amounts that VMs would use of a plenty in the
         interval; ``None`` if not estimated.
-    :ivar waiting: who waits for a CPU; ``None`` if not judged over intervals.
-    :ivar knowledge: gives what a policy may know of other nodes; ``None`` if
-        nothing can.
-    :ivar counted: of ``usage`` what counts for owners; ``None`` if all does.
+    :ivar waiting: VMs that wait for a CPU; ``None`` if not judged over
+        intervals.
+    :ivar knowledge: returns knowledge of other nodes for a policy; ``None`` if
+        there is none.
+    :ivar counted: the part of ``usage`` that counts for owners; ``None`` if
+        all of it does.
     """
 
     usage: usage_model.Usage
@@ -90,10 +93,10 @@ class MeasuredRound:
 class SafetyVerdict:
     """Whether users are worse off with CPU weights than without.
 
-    :ivar harm: part of what they have that the user lacks who is harmed most,
-        beyond what others gain; 0 if none is.
-    :ivar rest: rounds for which CPU weights are still neutral.
-    :ivar returned: whether that began in this round.
+    :ivar harm: loss of the user with the largest loss, as a part of what this
+        user has, less the gain of others; 0 if no user loses.
+    :ivar rest: number of rounds for which CPU weights stay neutral.
+    :ivar returned: whether CPU weights became neutral in this round.
     """
 
     harm: float
@@ -103,16 +106,17 @@ class SafetyVerdict:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DecidedRound:
-    """Results of the decide room; rows as in :class:`MeasuredRound`.
+    """Results of the package ``decide``; rows as in :class:`MeasuredRound`.
 
-    :ivar contended: (c,) whether the node's VMs compete.
+    :ivar contended: (c,) whether the node's VMs compete for each control.
     :ivar wanting: (n, c) whether each VM waits for more.
-    :ivar weights: (n, c) after bounds.
-    :ivar wanted: kernel units; nothing for VMs that are not steered.
-    :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if not
-        asked for.
-    :ivar best_effort: keys of incarnations that get only what is left over.
-    :ivar safety_net: ``None`` if it did not run.
+    :ivar weights: (n, c) weights within their bounds.
+    :ivar wanted: wanted kernel units by knob; VMs that are not steered have
+        none.
+    :ivar preference: (n,) preferences of owners among their own VMs, > 0;
+        ``None`` if there are none.
+    :ivar best_effort: keys of incarnations that get only leftover capacity.
+    :ivar safety_net: verdict of the safety net; ``None`` if it did not run.
     """
 
     contended: resources.Mask
@@ -128,13 +132,13 @@ class DecidedRound:
 class Effect:
     """Effect of CPU weights; rows as in :class:`MeasuredRound`.
 
-    :ivar expected: (n,) part of the CPU time that the steered VMs had which
-        each should have by the weights that the kernel holds, 0..1; NaN of
-        those that are not steered or not known.
-    :ivar received: (n,) the part that each had, 0..1; NaN as above.
-    :ivar followed: how far VMs follow their weights, as lately seen: 1 as
-        expected, 0 as if there were no weights; ``None`` until there was
-        something to see.
+    :ivar expected: (n,) part of the CPU time of all steered VMs that each VM
+        should have by the weights in the kernel, 0..1; NaN for VMs that are
+        not steered or not known.
+    :ivar received: (n,) part of this CPU time that each VM had, 0..1; NaN for
+        the same VMs.
+    :ivar followed: how far VMs followed their weights in the last rounds: 1 as
+        expected, 0 as without weights; ``None`` while it is not known.
     """
 
     expected: usage_model.Scalars
@@ -148,9 +152,9 @@ class RoundCounters:
 
     :ivar changed: writes that the kernel took.
     :ivar failed: writes that it refused.
-    :ivar drifted: values that other hands had changed.
-    :ivar restored: controls that got back what they were found with.
-    :ivar missed: rounds left out because the one before ran late.
+    :ivar drifted: values that other programs or people had changed.
+    :ivar restored: controls that got back the value found before the agent.
+    :ivar missed: rounds left out because the round before ran late.
     """
 
     changed: int = 0
@@ -164,9 +168,9 @@ class RoundCounters:
 class ControlStatus:
     """Whether a control works on this node.
 
-    :ivar works: whether VMs are steered by it.
-    :ivar why: by what it works, or why it does not.
-    :ivar without_effect: why some VMs are not steered, by key.
+    :ivar works: whether VMs are steered by the control.
+    :ivar why: mechanism by which it works, or why it does not.
+    :ivar without_effect: why some VMs are not steered, by key of the VM.
     """
 
     works: bool
@@ -176,36 +180,38 @@ class ControlStatus:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Round:
-    """One round, whole or as far as it came.
+    """One round, complete or up to an error.
 
-    :ivar number: 1 for the first of this run of the agent.
+    :ivar number: number of the round; 1 is the first of this run of the agent.
     :ivar started_s: monotonic clock, seconds.
     :ivar wall_s: seconds since the epoch.
     :ivar duration_s: seconds that the round took.
     :ivar metric: name of the metric in force.
     :ivar policy: name of the policy in force.
-    :ivar enforced: whether the kernel was written.
-    :ivar node: what the node has.
-    :ivar sample: what was read.
-    :ivar measured: ``None`` in a first round and when a metric misbehaved.
-    :ivar decided: ``None`` as above and when a policy misbehaved.
-    :ivar applied: what the kernel holds after the round.
+    :ivar enforced: whether values were written to the kernel.
+    :ivar node: resources of the node.
+    :ivar sample: counters that were read.
+    :ivar measured: measured results; ``None`` in the first round, or if a
+        metric misbehaved.
+    :ivar decided: decided results; ``None`` without measured results, or if a
+        policy misbehaved.
+    :ivar applied: values in the kernel after the round.
     :ivar tally: counts of this round.
     :ivar quarantined: why a plugin is not run, by its name.
-    :ivar errors: what went wrong, for people.
-    :ivar unsaved: what of the agent's state is not on the disk after the
-        round, and why, for people.
-    :ivar epoch: of the desired state in force; 0 if metric and policy are
-        those of the configuration.
+    :ivar errors: texts of errors, for people.
+    :ivar unsaved: texts about state of the agent that is not on the disk after
+        the round.
+    :ivar epoch: epoch of the desired state in force; 0 if metric and policy
+        are those of the configuration.
     :ivar paused: whether an operator paused enforcement.
-    :ivar chosen_by: who chose metric and policy, if it was not the
-        configuration.
-    :ivar paused_by: who paused or resumed last.
-    :ivar controls: which of them work.
-    :ivar effect: of CPU weights; ``None`` if it is not known.
-    :ivar idle_since: seconds of the epoch from which on VMs did next to
-        nothing, by UUID.
-    :ivar lacks: what VMs wanted and got of CPUs over a history, by key.
+    :ivar chosen_by: sender of the choice of metric and policy, if it was not
+        the configuration.
+    :ivar paused_by: sender of the last pause or resumption.
+    :ivar controls: status of the controls.
+    :ivar effect: effect of CPU weights; ``None`` if it is not known.
+    :ivar idle_since: time from which a VM did next to nothing, seconds of the
+        epoch, by UUID.
+    :ivar lacks: CPUs that a VM wanted and got over a history, by key.
     """
 
     number: int

@@ -13,7 +13,7 @@ from nova_fairness.model import resources
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
-    """Cumulative counters of every VM of a node at one moment.
+    """Cumulative counters of every VM of a node at one time.
 
     :ivar time_s: monotonic clock when the reading began, seconds.
     :ivar incarnations: the VMs, row order of all arrays, sorted by UUID.
@@ -22,11 +22,10 @@ class Sample:
         entries are present values. NaN where a counter could not be read.
     :ivar cpu_stall_s: (n,) cumulative seconds in which some thread of the VM
         wanted a CPU and had none; NaN where the kernel does not tell.
-    :ivar read_at_s: (n,) monotonic seconds, the
-        moment at which each VM was read.
-    :ivar cpu_busy_s: cumulative seconds in which a CPU did anything, by
-        number of the CPU; NaN for numbers that no CPU has, empty where the
-        kernel does not tell.
+    :ivar read_at_s: (n,) monotonic time at which each VM was read, seconds.
+    :ivar cpu_busy_s: cumulative seconds in which a CPU was busy, by number of
+        the CPU; NaN for numbers that no CPU has; empty if the kernel does not
+        report them.
     """
 
     time_s: float

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The standing of a request and its servers, as a word and in words."""
+"""The standing of a request and its servers, as a token and as a text."""
 
 from collections.abc import Collection
 import dataclasses
@@ -35,14 +35,14 @@ class Word(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """Facts about a request beside its row.
+    """Facts about a request that are not in its row.
 
-    :ivar place: of one that waits; ``None`` of others.
-    :ivar estimate: of its start; ``None`` if none is known.
-    :ivar leaves: how far its servers have left.
+    :ivar place: position of a waiting request; ``None`` for others.
+    :ivar estimate: estimate of its start; ``None`` if none is known.
+    :ivar leaves: evictions of its servers.
     :ivar moving: UUIDs of servers that are being migrated.
-    :ivar plan: UUID of the plan that would give it room and waits for an
-        operator; ``None`` without.
+    :ivar plan: UUID of the plan that would make room for it and waits for
+        approval; ``None`` without one.
     """
 
     place: cluster.Waiting | None = None
@@ -60,9 +60,10 @@ def of(
 ) -> tuple[Word, str]:
     """The standing of a request.
 
-    :param why: it waits, runs or ended.
-    :param audience: of the reader.
-    :returns: the word, and words that follow on the name of a server.
+    :param why: reason for which it waits, runs or ended.
+    :param known: further facts about it.
+    :param audience: audience of the reader.
+    :returns: the token, and a text that follows the name of a server.
     """
     sentence = reason.told(why, audience, request.project).sentence
     if request.state is _S.WAITING:

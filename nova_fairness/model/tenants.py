@@ -2,8 +2,8 @@
 
 """CPUs that servers want of their hosts, and CPUs that they get.
 
-All amounts are means over a history, as agents saw it, in CPUs: 1 is one CPU
-all the time.
+All amounts are means over a history that agents measured, in CPUs: 1 is one
+CPU all the time.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from nova_fairness.model import cluster
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerWant:
-    """A server that an agent has seen for a while.
+    """CPU time of a server, as its agent measured it.
 
-    :ivar owner: user or project that it belongs to, and that is compared.
-    :ivar wanted: what it would use of a plenty, CPUs, >= 0.
-    :ivar got: what it used, CPUs, >= 0.
-    :ivar weight: by which its kernel divides CPUs between it and others, > 0.
+    :ivar owner: user or project of the server; owners are compared.
+    :ivar wanted: CPUs that it would use of a plenty, >= 0.
+    :ivar got: CPUs that it used, >= 0.
+    :ivar weight: weight of the server in the kernel of its host, > 0.
     :ivar seen_s: seconds for which its agent has seen it.
-    :ivar moved_at: when it was moved last, seconds of the epoch.
-    :raises BadSnapshot: if a number is none of these.
+    :ivar moved_at: time of its last move, seconds of the epoch.
+    :raises BadSnapshot: if a number is out of its range.
     """
 
     owner: str
@@ -51,12 +51,12 @@ class ServerWant:
 class Tenants:
     """A cloud, and the wants of its servers, in CPUs.
 
-    :ivar cloud: with what runs.
-    :ivar wants: by UUID of the server; others are not known, and they stay.
-    :ivar cpus: of the hosts that told, > 0, by name; nothing is moved to or
-        from others.
-    :ivar shares: by owner, > 0; those not named have 1.
-    :raises BadSnapshot: if a number is none of these.
+    :ivar cloud: the cloud with its running servers.
+    :ivar wants: wants by UUID of the server; servers without an entry stay.
+    :ivar cpus: CPUs of the hosts with reports, > 0, by name; no server moves
+        to or from other hosts.
+    :ivar shares: shares by owner, > 0; an owner without an entry has 1.
+    :raises BadSnapshot: if a number is out of its range.
     """
 
     cloud: cluster.ClusterSnapshot

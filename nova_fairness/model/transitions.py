@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables of states: which step leads where, and that no other one is taken."""
+"""Tables of the allowed transitions between states."""
 
 from collections.abc import Mapping
 import enum
@@ -17,10 +17,10 @@ _Event = TypeVar('_Event', bound=enum.Enum)
 
 
 class TransitionTable(Generic[_State, _Event]):
-    """Transitions: state, event, next state; there are no others.
+    """All allowed transitions: state, event, next state.
 
-    :param noun: what has these states, for messages.
-    :param steps: by state, then by event; every state is named.
+    :param noun: noun for an object with these states, for messages.
+    :param steps: next states by state, then by event; it has every state.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class TransitionTable(Generic[_State, _Event]):
 
     @property
     def final(self) -> frozenset[_State]:
-        """States that nothing leads out of."""
+        """Final states: no event leads out of them."""
         return frozenset(
             state for state, leads in self._steps.items() if not leads
         )
 
     def after(self, state: _State, event: _Event) -> _State:
-        """The state that an event leads to.
+        """The state after an event.
 
-        :raises IllegalStep: if it leads nowhere from this state; names the
-            events that do.
+        :raises IllegalStep: if the event is not allowed in this state; the
+            error names the allowed events.
         """
         machine = self._machine.copy(shallow=True)
         try:

@@ -22,15 +22,15 @@ class Usage:
     :ivar interval_s: length of the interval, seconds, > 0.
     :ivar incarnations: the VMs, row order of all arrays.
     :ivar amounts: (n, r) finite, >= 0: weighted seconds, bytes.
-    :ivar known: (n,) whether the VM was seen at both ends of an interval;
-        rows that were not hold zeros (or the decayed past).
+    :ivar known: (n,) whether the VM was seen at both ends of an interval; the
+        rows of other VMs are zero (or the decayed past).
     :ivar cpu_stall: (n,) part of the interval, 0..1, in which the VM waited
-        for a CPU; NaN where the kernel does not tell.
-    :ivar cpu_busy: part of the interval, 0..1, in which a CPU did anything,
-        for VMs or for the host, by number of the CPU; NaN for numbers that
-        no CPU has, empty where the kernel does not tell.
-    :ivar unsmoothed: (n, r) of the newest interval alone, like ``amounts``
-        where that is smoothed; ``None`` if nothing was.
+        for a CPU; NaN if the kernel does not report it.
+    :ivar cpu_busy: part of the interval, 0..1, in which a CPU was busy, for
+        VMs or for the host, by number of the CPU; NaN for numbers that no CPU
+        has; empty if the kernel does not report it.
+    :ivar unsmoothed: (n, r) amounts of the newest interval alone, if
+        ``amounts`` are smoothed; otherwise ``None``.
     """
 
     interval_s: float
@@ -42,7 +42,7 @@ class Usage:
     unsmoothed: resources.Vector | None = None
 
     def busy_part(self, cpus: Sequence[int]) -> float:
-        """The busy part of some CPUs; NaN if one does not tell."""
+        """Mean busy part of some CPUs; NaN if it is not known for one."""
         known = [number for number in cpus if number < len(self.cpu_busy)]
         if len(known) < len(cpus):
             return float('nan')
@@ -56,12 +56,12 @@ class Usage:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CpuWaits:
-    """VMs that wait for a CPU, as was judged over intervals.
+    """VMs that wait for a CPU, judged over several intervals.
 
     :ivar vms: (n,) whether each VM wants more than it uses.
-    :ivar nodes: (m,) whether more is wanted of a node than it has.
-    :ivar lacking: (n,) part of what each VM wants that it lacks for waiting,
-        0..1; NaN where the kernel does not tell.
+    :ivar nodes: (m,) whether the VMs of each node want more than it has.
+    :ivar lacking: (n,) part of its want that each VM lacks because it waits,
+        0..1; NaN if the kernel does not report waits.
     """
 
     vms: resources.Mask

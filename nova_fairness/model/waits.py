@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long requests waited: percentiles of groups of them."""
+"""Waits of requests: percentiles by group."""
 
 import dataclasses
 import enum
@@ -8,11 +8,11 @@ import enum
 PERCENTILES = (50, 90, 95)
 
 USUAL_S = 7 * 86400.0
-"""How far back waits are counted if no one says it."""
+"""Default age of the oldest waits that are counted, seconds."""
 
 
 class WaitKey(enum.Enum):
-    """By what waits are grouped. The words are an interface."""
+    """Key by which waits are grouped. The values are an interface."""
 
     PROJECT = 'project'
     FLAVOR = 'flavor'
@@ -23,10 +23,10 @@ class WaitKey(enum.Enum):
 class WaitFilter:
     """Waits that are counted.
 
-    :ivar key: by what they are grouped.
-    :ivar project: of the requests; ``None`` for all.
-    :ivar since: when requests were sent to Nova, seconds of the epoch, or
-        later; ``None`` for any time.
+    :ivar key: key by which they are grouped.
+    :ivar project: project of the requests; ``None`` for all.
+    :ivar since: earliest time at which requests were sent to Nova, seconds of
+        the epoch; ``None`` for any.
     """
 
     key: WaitKey = WaitKey.PROJECT
@@ -38,9 +38,10 @@ class WaitFilter:
 class WaitStatistics:
     """Waits of one group.
 
-    :ivar name: of the project, flavor or reason.
+    :ivar name: name of the project, flavor or reason.
     :ivar count: number of requests, >= 1.
-    :ivar percentiles: seconds, each one a wait that was, by percent.
+    :ivar percentiles: waits in seconds, by percent; each is the wait of a
+        request.
     """
 
     name: str

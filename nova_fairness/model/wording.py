@@ -26,7 +26,7 @@ _SIZES = ((2.0**30, 'GiB'), (2.0**20, 'MiB'), (2.0**10, 'KiB'))
 
 
 def resource(name: str) -> str:
-    """Name a resource; one that is not known keeps its name."""
+    """The name of a resource for people; unknown names stay the same."""
     return RESOURCES.get(name, name)
 
 
@@ -50,7 +50,7 @@ def cpus(value: float) -> str:
 
 
 def matters(name: str, value: float | None) -> bool:
-    """Tell whether an amount is more than nothing when it is rounded."""
+    """Whether an amount is above 0 after rounding."""
     if value is None:
         return False
     least = {_CPU: 0.005, _MEMORY: 2.0**20}.get(name, 1e3)
@@ -60,20 +60,20 @@ def matters(name: str, value: float | None) -> bool:
 def counted(count: float, one: str, many: str = '') -> str:
     """Write a number of things: ``1 server``, ``2 servers``.
 
-    :param one: what follows the number 1.
-    :param many: what follows all others; without it ``one`` and an s.
+    :param one: noun after the number 1.
+    :param many: noun after all other numbers; by default ``one`` and an s.
     """
     text = f'{count:g}' if count % 1 else f'{count:.0f}'
     return f'{text} {one if count == 1 else many or one + "s"}'
 
 
 def filled(text: str, parts: Mapping[str, str | float]) -> str:
-    """Fill in a sentence; ``{n:server|servers}`` is as :func:`counted`."""
+    """Fill in a sentence; ``{n:server|servers}`` uses :func:`counted`."""
     return _Sentence().vformat(text, (), parts)
 
 
 class _Sentence(string.Formatter):
-    """Fields with one word for one thing, and another one for several."""
+    """Formatter of fields that have a singular and a plural noun."""
 
     def format_field(self, value: Any, form: str) -> str:
         one, bar, many = form.partition('|')
@@ -83,12 +83,13 @@ class _Sentence(string.Formatter):
 
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
-    """Lines of a table in columns, each with its end of line.
+    """A table in columns as a text; each line ends with a line break.
 
-    :param lines: cells, as many in each line; the first are the titles.
-    :param numeric: whether a column stands to the right, as numbers do.
+    :param lines: cells, the same number in each line; the first line has the
+        titles.
+    :param numeric: whether each column is aligned to the right, for numbers.
     """
-    # A cell is one line, whatever it names.
+    # A cell is one line, whatever text it has.
     lines = [[plain.line(cell) for cell in each] for each in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ''.join(

@@ -2,6 +2,6 @@
 
 """Planners of the cluster: pure functions from a snapshot to a plan.
 
-Start with ``fairqueue.planner``: who starts next, and where.
-They never read a clock, a file or another service.
+Start with ``fairqueue.planner``: which request starts next, and where.
+Planners never read a clock, a file or another service.
 """

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One of the ways in which Nova would hold a server, for every request.
+"""The choice between the alternative demands of every request.
 
 Nova asks Placement for dedicated CPUs and then, for the same server, for
-shared ones. It takes the first that it finds. A plan has one way for each
-request: the first for which hosts have room now. If none have, it is the way
-in which all hosts hold most servers when they are empty, and of equal ones the
-first; that stays the same while others start and end, so that a reservation
-does not change hosts. The amounts of that way are counted, charged and kept.
+shared ones. It takes the first alternative for which it finds a host. A plan
+chooses one alternative for each request: the first for which hosts have room
+now. If hosts have room for none, the plan counts for each alternative how many
+servers all hosts hold when they are empty. It chooses the alternative with the
+largest count, and the first of equal ones. This choice stays the same while
+other servers start and end, so that a reservation does not change hosts. The
+amounts of the chosen alternative are counted, charged and kept.
 
 A server that asks for a class that no host has is left to Nova: Nova alone
-knows whether something else gives it, and tells its error at once if nothing
-does. A class that is missing for a moment is among those of the snapshot, or
-the snapshot says that it does not know; then the server waits.
+knows whether another service provides the class, and returns its error at
+once if none does. A class that is missing for a short time is among the
+classes of the snapshot, or the snapshot says that it does not know all
+classes; then the server waits.
 """
 
 from collections.abc import Iterable
@@ -27,13 +30,14 @@ from nova_fairness.planners import hosts as hosts_module
 
 
 def chosen(snapshot: cluster.ClusterSnapshot) -> cluster.ClusterSnapshot:
-    """The cloud with one way for each request; done again, it changes nothing.
+    """The snapshot with one alternative for each waiting request.
 
-    A preemptor has the way of the hosts of its reservation.
+    A second call changes nothing. A preemptor has the alternative of the
+    hosts of its reservation.
     """
     if not any(_is_open(each) for each in snapshot.requests):
         return snapshot
-    ways = _Ways(snapshot)
+    ways = _Alternatives(snapshot)
     requests = tuple(
         dataclasses.replace(each, demand=ways.of(each))
         if _is_open(each)
@@ -47,12 +51,13 @@ def passed(
     waiting: Iterable[tuple[request_model.Request, reason.Why]],
     snapshot: cluster.ClusterSnapshot,
 ) -> list[cluster.Action]:
-    """Pass requests to Nova that only the lack of a class keeps.
+    """Actions that pass requests to Nova which wait only for a missing class.
 
-    Others that are to start together with it wait: without it they can start
-    in the next plan, and no request gets past the queue with its help.
+    Requests that are to start together with such a request wait. They can
+    start without it in the next plan, so no request gets past the queue with
+    its help.
 
-    :param waiting: requests, with one way each, and why they wait.
+    :param waiting: requests, with one alternative each, and why they wait.
     """
     known = frozenset(snapshot.classes)
     return [
@@ -64,14 +69,14 @@ def passed(
 
 
 def _is_open(request: request_model.Request) -> bool:
-    """Whether a request waits and has no way yet."""
+    """Whether a request waits and no alternative is chosen for it yet."""
     return request.demand.is_open and (
         request.state is request_model.State.WAITING
     )
 
 
-class _Ways:
-    """Ways of requests, on the hosts of a moment."""
+class _Alternatives:
+    """Alternatives of requests, on the hosts of one snapshot."""
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
         self._snapshot = snapshot
@@ -81,7 +86,7 @@ class _Ways:
         ] = {}
 
     def of(self, request: request_model.Request) -> request_model.Demand:
-        """The way of a request."""
+        """The chosen alternative of a request."""
         if not self._snapshot.falls_back:
             return request.demand.alternatives[0]
         promised = self._snapshot.promised.get(request.uuid)
@@ -111,5 +116,5 @@ class _Ways:
             now = hosts_module.smallest(free // shape.amounts, len(shape.rows))
             if int(now.clip(min=0).sum()) >= count:
                 return each
-            most.append(min(int(shape.whole.sum()), count))
+            most.append(min(int(shape.count_when_empty.sum()), count))
         return ways[int(np.argmax(most))] if ways else demand.alternatives[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Amounts that hosts have left while servers come and go in thought.
+"""Free amounts of hosts while a planner adds and removes servers.
 
 Arrays have a row per class of Placement, and a column per host.
 """
@@ -14,23 +14,26 @@ from nova_fairness.planners import hosts as hosts_module
 def is_enough(
     free: cluster.Amounts, amounts: cluster.Amounts
 ) -> hosts_module.Marks:
-    """Whether room is enough in every class that is asked for.
+    """Whether free amounts are enough in every class that servers ask for.
 
-    As Placement judges: a host that is short of another class has room.
+    This is the rule of Placement: a host that is short of a class for which a
+    server does not ask has room for the server.
 
-    :param free: (c, ...) what is left.
-    :param amounts: (c, ...) of servers, >= 0, of a shape that goes with it.
-    :returns: the same shape without the classes.
+    :param free: (c, ...) free amounts.
+    :param amounts: (c, ...) amounts of servers, >= 0; the shape can be
+        broadcast to that of ``free``.
+    :returns: the shape of ``free`` without its first axis.
     """
     return np.asarray(((amounts <= free) | (amounts <= 0)).all(axis=0))
 
 
 class FreeAmounts:
-    """Amounts that hosts have left.
+    """Free amounts of hosts.
 
-    :param free: (c, p) at first; it is copied.
+    :param free: (c, p) free amounts at first; the array is copied.
 
-    :ivar free: (c, p), negative where more is used than a host has.
+    :ivar free: (c, p) free amounts now, negative where more is used than a
+        host has.
     """
 
     def __init__(self, free: cluster.Amounts) -> None:
@@ -45,7 +48,7 @@ class FreeAmounts:
         self.free[:, row] -= amounts
 
     def give_back(self, row: int, amounts: cluster.Amounts) -> None:
-        """A server leaves a host.
+        """Remove a server from a host.
 
         :param row: of the host.
         :param amounts: (c,) of the server.

@@ -28,19 +28,21 @@ MOST = 2**31 - 1
 """The largest amount that Placement knows."""
 
 _OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
-"""Classes that every host of Nova has: if none does, hosts are being set
-up, and Nova knows as little as the plan."""
+"""Classes that every host of Nova has. If no host has such a class, the hosts
+are being set up, and Nova knows no more than the plan."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
-    """Amounts that one server needs, and the hosts that could ever give them.
+    """Amounts that one server needs, and the hosts that are large enough.
 
-    :ivar columns: (k,) classes it asks for.
-    :ivar amounts: (k, 1) of them, > 0.
-    :ivar rows: (m,) hosts that could hold it; shapes share them.
+    :ivar columns: (k,) indices of the classes for which the server asks.
+    :ivar amounts: (k, 1) amounts of these classes, > 0.
+    :ivar rows: (m,) hosts that could hold the server when they are empty;
+        several shapes share the array.
     :ivar of_all: (c, p) capacity of all hosts.
-    :ivar never: why no host could; ``None`` if there are hosts.
+    :ivar never: why no host could ever hold the server; ``None`` if a host
+        could.
     """
 
     columns: Rows
@@ -49,11 +51,11 @@ class Shape:
     of_all: cluster.Amounts
     never: reason.Why | None = None
 
-    # In a full cloud most shapes are asked for none of these.
+    # In a full cloud these properties of most shapes are not used.
 
     @functools.cached_property
     def capacity(self) -> cluster.Amounts:
-        """(k, m) of its hosts."""
+        """(k, m) Capacity of the hosts of the shape."""
         return self.of_all[self.columns][:, self.rows]
 
     @functools.cached_property
@@ -63,23 +65,23 @@ class Shape:
         return found
 
     @functools.cached_property
-    def whole(self) -> cluster.Amounts:
-        """(m,) How many such servers each holds when it is empty."""
+    def count_when_empty(self) -> cluster.Amounts:
+        """(m,) Number of such servers that each host holds when empty."""
         return smallest(self.capacity // self.amounts, len(self.rows))
 
 
 class Hosts:
-    """The hosts of a cloud and what they could hold.
+    """The hosts of a cloud and the servers that they could hold.
 
-    Of a demand with alternatives, the first counts that a host could give; see
-    :mod:`.alternatives` for who has which.
+    If a demand has alternatives, the first one that a host could give counts.
+    :mod:`.alternatives` chooses one for each request.
 
     :param snapshot: of the cloud.
 
-    :ivar names: of the hosts.
-    :ivar free: (c, p) what is left of them; negative where too much is used.
-    :ivar used: (c, p).
-    :ivar capacity: (c, p).
+    :ivar names: (p,) names of the hosts.
+    :ivar free: (c, p) free amounts; negative where too much is used.
+    :ivar used: (c, p) amounts in use.
+    :ivar capacity: (c, p) capacity.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -103,7 +105,7 @@ class Hosts:
         self._holding: dict[tuple[int, bytes], Rows] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
-        """Say which hosts could give one server what it needs."""
+        """Amounts of one server, and the hosts that could hold it."""
         if demand not in self._shapes:
             self._shapes[demand] = self._first_shape(demand)
         return self._shapes[demand]
@@ -115,10 +117,10 @@ class Hosts:
         return next((each for each in found if len(each.rows)), found[0])
 
     def together(self, demands: Iterable[tuple[request.Demand, int]]) -> Shape:
-        """Say which hosts could hold several servers at once.
+        """Amounts of several servers, and the hosts that could hold all.
 
-        :param demands: and how many servers have them; all can be held one
-            by one.
+        :param demands: demands, and the number of servers with each; a host
+            could hold each server alone.
         """
         total: dict[int, int] = {}
         rows = np.arange(len(self.names))
@@ -163,10 +165,14 @@ class Hosts:
     def _like_these(
         self, matching: Rows, different: Rows, holds: Marks
     ) -> Rows:
-        """Of hosts those that are like some of the different ones."""
+        """Matching hosts that are like a representative that is marked.
+
+        :param different: one representative of each kind of matching hosts.
+        :param holds: marks of the representatives.
+        """
         if holds.all():
             return matching
-        # What matches is kept, so that it is known by its place in memory.
+        # The array of matching hosts stays alive, so its id is a safe key.
         key = (id(matching), holds.tobytes())
         if key not in self._holding:
             kinds = self._like[different[holds]]
@@ -177,7 +183,7 @@ class Hosts:
     def _can_give(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
     ) -> cluster.Amounts:
-        """(k, m) largest amount up to what is asked, in whole steps."""
+        """(k, m) Largest amount, in whole steps, up to the amount asked."""
         gives = self._gives[columns][:, rows]
         most: cluster.Amounts
         if self._is_plain:
@@ -210,7 +216,7 @@ class Hosts:
         return _too_large(name, amount, int(gives[k, row]))
 
     def _matching(self, demand: request.Demand) -> tuple[Rows, Rows]:
-        """Hosts that match, and the first of each kind of them."""
+        """Hosts that match, and the first host of each kind among them."""
         asked = (
             demand.zone,
             demand.host,
@@ -227,7 +233,7 @@ class Hosts:
 
     @functools.cached_property
     def _like(self) -> Rows:
-        """(p,) For every host the first that has as much when it is empty."""
+        """(p,) For every host the first host with the same capacity."""
         seen: dict[bytes, int] = {}
         amounts = np.concatenate([self.capacity, self._gives, self._step])
         found = [
@@ -255,7 +261,7 @@ class Hosts:
 
     @functools.cached_property
     def kinds(self) -> Rows:
-        """(p,) Equal numbers for hosts that could hold just the same."""
+        """(p,) Equal numbers for hosts that could hold the same servers."""
         same: dict[object, int] = {}
         found = [
             same.setdefault(
@@ -274,13 +280,13 @@ class Hosts:
 
     @functools.cached_property
     def keys(self) -> npt.NDArray[np.uint64]:
-        """(p,) Numbers that stand for hosts, whatever others there are."""
+        """(p,) A number for each host that depends on its UUID alone."""
         sums = [zlib.crc32(each.uuid.encode()) for each in self._providers]
         return np.array(sums, dtype=np.uint64)
 
     @functools.cached_property
     def takes(self) -> Marks:
-        """(p,) Hosts on which something may start."""
+        """(p,) Whether servers may start on each host."""
         return self._marked(lambda each: each.takes)
 
     def _having(self, trait: str) -> Marks:
@@ -310,7 +316,7 @@ def _columns(amounts: cluster.Amounts, rows: list[int]) -> cluster.Amounts:
 
 
 def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
-    """The least of every column; of no rows the largest there is."""
+    """(size,) The least of every column; :data:`MOST` if there are no rows."""
     if not len(counts):
         return np.full(size, MOST, dtype=np.int64)
     least: cluster.Amounts = counts.min(axis=0)
@@ -320,12 +326,12 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
 def fitting(
     free: cluster.Amounts, shape: Shape, allowed: Marks | None = None
 ) -> Rows:
-    """The hosts that have room for one server.
+    """Hosts that have room for one server.
 
-    :param free: (c, p) what is left.
+    :param free: (c, p) free amounts.
     :param shape: of the server.
-    :param allowed: (p,) hosts that may be taken; all without it.
-    :returns: where they stand in ``shape.rows``, ascending.
+    :param allowed: (p,) hosts that may be taken; ``None`` for all.
+    :returns: indices of the hosts in ``shape.rows``, ascending.
     """
     if allowed is None:
         index = np.arange(len(shape.rows))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rules that say on which of the hosts that have room a server is put.
+"""Rules that choose the host of a server among the hosts with room.
 
-All of them see the same and answer alike, so that the queue, which starts
-servers, and the planner that moves them can use any of them. Amounts are parts
-of each host, so that classes and hosts of different size are comparable.
+All rules have the same arguments and return scores, so that the queue, which
+starts servers, and the planner that moves servers can use each of them.
+Amounts are parts of each host, so that classes and hosts of different size are
+comparable.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,8 @@ _BITS = np.uint64(29)
 class Candidates:
     """Hosts that have room for a server.
 
-    :ivar asked: (k, m) what it asks for, > 0.
-    :ivar left: (k, m) what would be left beside it, >= 0.
+    :ivar asked: (k, m) amounts for which the server asks, > 0.
+    :ivar left: (k, m) amounts that stay free beside the server, >= 0.
     :ivar keys: (m,) a number that stands for each host.
     :ivar salt: a number that stands for the server.
     """
@@ -42,8 +43,8 @@ class Candidates:
 
 
 Rule = Callable[[Candidates], Fractions]
-"""Scores, (m,): the host with the least is taken, of equal ones the first in
-the order of UUIDs."""
+"""Scores, (m,): the host with the lowest score is taken. Of hosts with equal
+scores the first in the order of UUIDs is taken."""
 
 
 def fullest(seen: Candidates) -> Fractions:
@@ -53,21 +54,22 @@ def fullest(seen: Candidates) -> Fractions:
 
 
 def best_fit(seen: Candidates) -> Fractions:
-    """Least left over, by the sum of squares (Panigrahy et al. 2011)."""
+    """Least free space left, by the sum of squares (Panigrahy et al. 2011)."""
     total: Fractions = (seen.left**2).sum(axis=0)
     return total
 
 
 def dot_product(seen: Candidates) -> Fractions:
-    """Most of what is asked for where most is left (Panigrahy et al. 2011)."""
+    """Largest product of request and free space (Panigrahy et al. 2011)."""
     total: Fractions = -(seen.asked * (seen.left + seen.asked)).sum(axis=0)
     return total
 
 
 def cosine(seen: Candidates) -> Fractions:
-    """Where what is left has most nearly the direction of what is asked for.
+    """Free space whose direction is closest to that of the request.
 
-    The fuller host is taken if directions do not differ much.
+    Both are vectors over the classes. The fuller host is taken if directions
+    do not differ much.
     """
     free = seen.left + seen.asked
     along: Fractions = (seen.asked * free).sum(axis=0)
@@ -76,12 +78,12 @@ def cosine(seen: Candidates) -> Fractions:
 
 
 def emptiest(seen: Candidates) -> Fractions:
-    """Most left over: servers are spread."""
+    """Most free space left: servers are spread."""
     return -fullest(seen)
 
 
 def random_fit(seen: Candidates) -> Fractions:
-    """Any host, drawn for every server, and the same for the same server."""
+    """A pseudo-random host, always the same for the same server."""
     with np.errstate(over='ignore'):
         mixed = (seen.keys ^ np.uint64(seen.salt)) * _ODD
         mixed = (mixed ^ (mixed >> _BITS)) * _ODD
@@ -98,11 +100,11 @@ RULES: Mapping[str, Rule] = types.MappingProxyType(
         'random': random_fit,
     }
 )
-"""By the name that operators choose."""
+"""Rules by the name that operators choose."""
 
 
 def salt_of(name: str, seed: int = 0) -> int:
-    """The number that stands for a server, by its UUID."""
+    """The number that stands for a server, made from its UUID."""
     return zlib.crc32(name.encode(), seed)
 
 
@@ -116,9 +118,9 @@ def ranked(
 ) -> Fractions:
     """Scores of hosts that have room for a server.
 
-    :param free: (c, p) what is left.
+    :param free: (c, p) free amounts.
     :param shape: of the server.
-    :param index: (m,) of the hosts in ``shape.rows``.
+    :param index: (m,) indices of the hosts in ``shape.rows``.
     :param salt: see :func:`salt_of`.
     """
     rows = shape.rows[index]
@@ -142,8 +144,8 @@ def chosen(
     :param free: (c, p) free amounts.
     :param shape: of the server.
     :param salt: see :func:`salt_of`.
-    :param allowed: (p,) hosts that may be taken; all without it.
-    :returns: one row; none if no host has room.
+    :param allowed: (p,) hosts that may be taken; ``None`` for all.
+    :returns: one row, or an empty array if no host has room.
     """
     index = hosts_module.fitting(free, shape, allowed)
     if len(index) > 1:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of accounts and their numerics: pure arithmetic.
+"""Shares of accounts, and the numerical methods for them.
 
 Start with ``tree`` for accounts, ``maxmin`` for the fair division.
-It never reads a clock, a file, the network or the configuration.
+This package never reads a clock, a file, the network or the configuration.
 """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of a batch system that make up for what groups use of the cloud.
+"""Shares of a batch system, corrected for the use of the cloud by groups.
 
-A batch system knows its own use alone. Its fair share goes by ``s / b`` of a
-group (Slurm's fair tree) or ``2^(-b / s)`` (its classic factor), with share
-``s`` and use ``b``. With use ``c`` of the cloud and pledge ``p`` it should go
-by ``p / (b + c)``. Both are the same for ``s = p b / (b + c)``: who used the
-cloud alone gets least of the batch system, who did not use it at all the whole
-pledge.
+A batch system knows its own use alone. It ranks a group by ``s / b`` (Slurm's
+fair tree) or ``2^(-b / s)`` (its classic factor), with share ``s`` and use
+``b``. With use ``c`` of the cloud and pledge ``p``, the rank should follow
+``p / (b + c)``. Both ranks are the same for ``s = p b / (b + c)``. So a group
+that used only the cloud gets the least share of the batch system. A group that
+did not use the cloud gets its whole pledge.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ Whole = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 LEAST = 0.01
-"""Part of its pledge that a group keeps in the batch system."""
+"""Least part of its pledge that a group has in the batch system."""
 
 
 def adjusted(
@@ -26,11 +26,11 @@ def adjusted(
 ) -> Floats:
     """Parts of the batch system's shares, (g,), which add up to 1.
 
-    :param pledges: (g,) parts of both sides together, >= 0.
+    :param pledges: (g,) pledges, as parts of both sides together, >= 0.
     :param batch: (g,) decayed use of the batch system, >= 0.
-    :param cloud: (g,) the same of the cloud, in the same unit.
-    :param least: part of its pledge that is left to a group that used the
-        cloud alone, above 0 to 1.
+    :param cloud: (g,) decayed use of the cloud, >= 0, in the same unit.
+    :param least: part of its pledge that a group has if it used only the
+        cloud, above 0 to 1.
     """
     both = batch + cloud
     kept = np.divide(batch, both, out=np.ones(len(both)), where=both > 0)
@@ -40,12 +40,12 @@ def adjusted(
 
 
 def whole(parts: Floats, total: int) -> Whole:
-    """Numbers that add up to a total, (g,), each at least 1 (Hamilton).
+    """(g,) Integers that add up to a total, each at least 1 (Hamilton).
 
-    The rest goes to the largest remainders; of equals, to the first.
+    The rest goes to the largest remainders; of equal ones, to the first.
 
-    :param parts: (g,) that add up to 1.
-    :param total: at least one for each.
+    :param parts: (g,) parts that add up to 1.
+    :param total: the total, at least the number of parts.
     """
     exact = parts * max(total - len(parts), 0)
     floors: Whole = np.floor(exact).astype(np.int64)
@@ -58,18 +58,18 @@ def whole(parts: Floats, total: int) -> Whole:
 def reduced(
     shares: Floats, slots: float, cloud: Floats, exempt: Mask | None = None
 ) -> Whole:
-    """Shares of LSF by slots that groups have in the cloud, (g,).
+    """(g,) Shares of LSF, reduced by the slots of groups in the cloud.
 
-    Partition Director: ``(round(share T / sum) - reduction) / d``, rounded,
-    with ``d = T / sum``. There ``T`` is a constant of the program, and a group
-    with more slots in the cloud than were pledged gets a share below 0; here
-    it is an argument, and 0 is the least.
+    Partition Director uses ``(round(share T / sum) - reduction) / d``,
+    rounded, with ``d = T / sum``. In Partition Director ``T`` is a constant of
+    the program, and a group with more slots in the cloud than were pledged
+    gets a share below 0. Here ``T`` is an argument, and the least share is 0.
 
-    :param shares: (g,) >= 0, at least one above 0.
-    :param slots: ``T`` of both sides together, > 0.
-    :param cloud: (g,) slots of the cloud, >= 0.
-    :param exempt: (g,) groups that keep the share that they have. There they
-        are on a list in the program, which gives each of them 9631.
+    :param shares: (g,) shares, >= 0, at least one above 0.
+    :param slots: ``T``, slots of both sides together, > 0.
+    :param cloud: (g,) slots of the groups in the cloud, >= 0.
+    :param exempt: (g,) groups that keep their share. Partition Director has a
+        list of them in the program, and gives each of them 9631.
     """
     each = slots / shares.sum()
     left = np.rint(np.rint(shares * each) - cloud)

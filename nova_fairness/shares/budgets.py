@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Budgets: amounts that accounts may use in a period, and their rest.
+"""Budgets: amounts that accounts may use in a period, and the rest of them.
 
-Use is counted in units, a weighted sum of resource classes (as Slurm's
-``TRESBillingWeights``), times seconds. A server is charged until its end from
-the moment on at which it starts: one that starts within a budget stays within
-it. A server that ends sooner gives the rest of its charge back.
+Use is counted in units, a weighted sum of resource classes (like Slurm's
+``TRESBillingWeights``), times seconds. When a server starts, its use until its
+end is charged at once: a server that starts within a budget stays within it. A
+server that ends sooner gives the rest of its charge back.
 
-Amounts are of two periods, (2,): of the one that goes on, and of the next.
-Servers without an end count in both for as long as these last.
+Amounts are for two periods, (2,): the present one and the next. Servers
+without an end count until the end of both periods.
 """
 
 from collections.abc import Iterable
@@ -41,9 +41,10 @@ class Period(enum.Enum):
     MONTH = 'month'
 
     def around(self, now: float) -> tuple[float, float, float]:
-        """When the present one, the next and the one after that begin.
+        """Starts of the present period and of the next two.
 
-        :param now: seconds of the epoch, as the results.
+        :param now: seconds of the epoch.
+        :returns: seconds of the epoch.
         """
         first = dt.datetime.fromtimestamp(now, dt.UTC).replace(
             hour=0, minute=0, second=0, microsecond=0
@@ -66,9 +67,9 @@ class Period(enum.Enum):
 class BudgetTerms:
     """Units and period of budgets.
 
-    :ivar period: after which they are full again.
-    :ivar weights: units that one of a class counts as, >= 0; a class that is
-        not named counts for nothing.
+    :ivar period: period after which budgets are full again.
+    :ivar weights: units per amount of each class, >= 0; a class without an
+        entry does not count.
     :ivar preemptible: part of the use of preemptible servers that counts, 0
         to 1.
     """
@@ -87,12 +88,13 @@ def opened(
     at: float,
     now: float,
 ) -> cluster.Budgets | None:
-    """Budgets of all that have one, less what is spent; ``None`` without.
+    """Budgets of accounts, less use and commitments; ``None`` without any.
 
-    :param snapshot: says which accounts there are, and what runs.
-    :param terms: what is counted.
-    :param spent: unit-seconds of this period by account, with all below it.
-    :param at: up to when these are known, seconds of the epoch.
+    :param snapshot: has the accounts and the running servers.
+    :param terms: units and period of budgets.
+    :param spent: unit-seconds used in this period by each account and all
+        accounts below it.
+    :param at: time up to which this use is known, seconds of the epoch.
     :param now: seconds of the epoch.
     """
     hours = {
@@ -122,12 +124,12 @@ def opened(
 
 
 class BudgetParts(NamedTuple):
-    """A budget of this period, divided.
+    """The parts of a budget of this period, in unit-seconds.
 
-    :ivar used_s: unit-seconds that were used.
-    :ivar committed_s: that running servers will use until their ends, or
-        until the end of the period.
-    :ivar left_s: that are neither, >= 0.
+    :ivar used_s: used amount.
+    :ivar committed_s: amount that running servers will use until their ends,
+        or until the end of the period.
+    :ivar left_s: amount that is neither used nor committed, >= 0.
     """
 
     used_s: float
@@ -149,11 +151,11 @@ def divided(
 
 
 class BudgetLack(NamedTuple):
-    """Amount that an account lacks.
+    """Lack of an account in one of the two periods.
 
-    :ivar account: its name.
-    :ivar asked_s: unit-seconds that are needed in one of the periods.
-    :ivar left_s: that are left of it, >= 0.
+    :ivar account: name of the account.
+    :ivar asked_s: needed unit-seconds.
+    :ivar left_s: unit-seconds that the budget has left, >= 0.
     """
 
     account: str
@@ -164,7 +166,7 @@ class BudgetLack(NamedTuple):
 class BudgetUse:
     """Budgets while a plan is made.
 
-    :param budgets: at its begin; ``None`` if there are none.
+    :param budgets: budgets before the plan; ``None`` if there are none.
     :param accounts: of the share tree.
     """
 
@@ -175,14 +177,14 @@ class BudgetUse:
     ) -> None:
         self._budgets = budgets
         left = {} if budgets is None else budgets.left
-        # Of two numbers, tuples are quicker than arrays.
+        # For two numbers, tuples are faster than arrays.
         self._left: dict[str, _Seconds] = dict(left)
         self._above = tree_module.Above(
             accounts, lambda account: account.name in left
         )
 
     def left(self) -> cluster.Budgets | None:
-        """Budgets less what was taken."""
+        """Budgets, less the amounts taken so far."""
         if self._budgets is None:
             return None
         return dataclasses.replace(self._budgets, left=dict(self._left))
@@ -190,10 +192,10 @@ class BudgetUse:
     def lacking(
         self, requests: Iterable[request_model.Request], now: float
     ) -> BudgetLack | None:
-        """Say whose budget is too small for a start, the largest lack first.
+        """The largest lack of a budget for a start; ``None`` if none lacks.
 
-        :param requests: that start together.
-        :param now: when, seconds of the epoch.
+        :param requests: requests that start together.
+        :param now: time of the start, seconds of the epoch.
         """
         if self._budgets is None:
             return None
@@ -208,25 +210,25 @@ class BudgetUse:
     def lacking_extension(
         self, request: request_model.Request, since: float, by_s: float
     ) -> BudgetLack | None:
-        """The same for servers that run and are to run longer.
+        """The largest lack of a budget if running servers run longer.
 
-        :param request: whose servers these are.
-        :param since: when they started, seconds of the epoch.
-        :param by_s: seconds, > 0.
+        :param request: request of these servers.
+        :param since: their start, seconds of the epoch.
+        :param by_s: additional seconds, > 0.
         """
         cost = self._extension(request, since, by_s)
         above = self._above.of(request.project, request.user)
         return self._most_lacking({each.name: cost for each in above})
 
     def take(self, request: request_model.Request, now: float) -> None:
-        """A request starts."""
+        """Charge a request that starts."""
         cost = self._cost(self._units(request), request.ends_at(now))
         self._take(request.project, request.user, cost)
 
     def take_running(self, servers: Iterable[cluster.Running]) -> None:
-        """Servers go on until their ends."""
+        """Charge the use of running servers until their ends."""
         units = functools.cache(self._unit)
-        # Those of one owner that end at once cost what all of them are.
+        # Servers of one owner with the same end are charged together.
         total: dict[tuple[str, str, float | None], float] = {}
         for each in servers:
             key = each.project, each.user, each.ends_at
@@ -238,7 +240,7 @@ class BudgetUse:
     def take_extension(
         self, request: request_model.Request, since: float, by_s: float
     ) -> None:
-        """Its servers run longer."""
+        """Charge servers that run longer; see :meth:`lacking_extension`."""
         self._take(
             request.project,
             request.user,
@@ -272,7 +274,7 @@ class BudgetUse:
         return _sum(self._cost(units, later), self._cost(units, end), -1.0)
 
     def _cost(self, units: float, end: float | None) -> _Seconds:
-        """Unit-seconds in both periods."""
+        """Unit-seconds of servers until their end, in both periods."""
         if self._budgets is None:
             return _NOTHING
         until = math.inf if end is None else end
@@ -291,7 +293,7 @@ class BudgetUse:
         amounts: tuple[tuple[str, int], ...],
         band: request_model.Band,
     ) -> float:
-        """Units that one server counts as."""
+        """Units of one server."""
         if self._budgets is None:
             return 0.0
         weights = self._budgets.weights

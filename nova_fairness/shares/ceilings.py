@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ceilings: the most that an account and all below it may have at once.
+"""Ceilings: largest amounts of an account and all below it at the same time.
 
 Preemptible servers do not count: they have limits of their own.
 """
@@ -19,13 +19,13 @@ _Bound = tuple[str, str, int]
 
 
 class ExceededCeiling(NamedTuple):
-    """A ceiling that would be passed.
+    """A ceiling that a start would exceed.
 
-    :ivar account: its name.
-    :ivar resource: class of Placement.
-    :ivar asked: that is wanted of it.
-    :ivar used: that the account has, with all below it.
-    :ivar ceiling: that it may have.
+    :ivar account: name of the account.
+    :ivar resource: resource class of Placement.
+    :ivar asked: amount for which requests ask.
+    :ivar used: present amount of the account and all below it.
+    :ivar ceiling: largest amount that these may have.
     """
 
     account: str
@@ -56,10 +56,10 @@ class Ceilings:
         *,
         is_alone: bool = False,
     ) -> ExceededCeiling | None:
-        """The ceiling that a start would pass, the lowest account's first.
+        """The ceiling that a start would exceed, of the lowest account.
 
-        :param requests: that start together.
-        :param is_alone: whether it would even if nothing else ran.
+        :param requests: requests that start together.
+        :param is_alone: whether to ignore all present use.
         """
         if not self._above:
             return None
@@ -78,7 +78,7 @@ class Ceilings:
         return None
 
     def take(self, request: request_model.Request) -> None:
-        """A request starts."""
+        """Count a request that starts."""
         if self._above and not request.is_preemptible:
             amounts, count = dict(request.demand.amounts), len(request.servers)
             self._add(request.project, request.user, amounts, count)

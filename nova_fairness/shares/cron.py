@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lines of cron: moments that come again and again.
+"""Cron lines: times that repeat.
 
 A line has the five fields of crontab(5): minute, hour, day of the month,
-month, day of the week. All else is refused, extensions such as ``@daily``, a
-year or ``L`` as well: what was once taken can be evaluated at every moment
-and in every zone, and always gives the same.
+month, day of the week. All else is refused, also extensions such as
+``@daily``, a year or ``L``. So a line that was accepted can be evaluated at
+every time and in every zone, always with the same result.
 
-Where clocks change, a line with given hours goes by cron(8) of Debian: a time
-that occurs twice counts once, the first time, and a time that is skipped
-counts as the moment at which it is. A line whose hour begins with ``*`` goes
-by the clock on the wall: its times occur as often as the clock shows them.
+Where clocks change, a line with fixed hours follows cron(8) of Debian: a local
+time that occurs twice counts once, the first time, and a local time that is
+skipped counts as the time of the change. A line whose hour begins with ``*``
+follows the local clock: its times occur as often as the clock shows them.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ import re
 import types
 
 LONGEST = 200
-"""Characters of a line."""
+"""Most characters of a line."""
 
 _FIELDS = ('minute', 'hour', 'day of the month', 'month', 'day of the week')
 _LEAST = (0, 0, 1, 1, 0)
@@ -48,10 +48,11 @@ _PART = re.compile(
 _BLANKS = re.compile('[ \t]+')
 
 _MONTHS_AHEAD = 12 * 9
-"""A 29 February is followed by another within eight years."""
+"""Most months that are searched: after a 29 February, the next one comes
+within eight years."""
 
 _TURN = dt.timedelta(hours=3)
-"""Clocks go back by less than that."""
+"""Clocks change by less than this time."""
 
 _MINUTE = dt.timedelta(minutes=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -63,15 +64,15 @@ _LATEST_S = (_LAST.replace(tzinfo=dt.UTC) - _EPOCH).total_seconds()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """A line that was read; made by :func:`read`.
+    """A parsed line; made by :func:`read`. All tuples are ascending.
 
-    :ivar minutes: of the hour; these and all below rise.
-    :ivar hours: of the day.
-    :ivar days: of the month; empty if all are.
-    :ivar months: of the year.
-    :ivar weekdays: from Sunday, 0, on; empty if all are.
-    :ivar is_given: whether the line gives hours; else all that the clock
-        shows count.
+    :ivar minutes: minutes of the hour.
+    :ivar hours: hours of the day.
+    :ivar days: days of the month; empty for all.
+    :ivar months: months of the year.
+    :ivar weekdays: days of the week, Sunday is 0; empty for all.
+    :ivar is_given: whether the line has fixed hours; otherwise its hour begins
+        with ``*``.
     """
 
     minutes: tuple[int, ...]
@@ -82,59 +83,60 @@ class Line:
     is_given: bool
 
     def last(self, zone: dt.tzinfo, now: float) -> float | None:
-        """The newest moment that is not after another one.
+        """The latest time of the line up to ``now``.
 
-        :param zone: of the times.
-        :param now: seconds of the epoch, as the result.
-        :returns: ``None`` if there is none, or it cannot be found.
+        :param zone: time zone of the line.
+        :param now: seconds of the epoch.
+        :returns: seconds of the epoch; ``None`` if there is no such time, or
+            ``now`` is out of the range that can be searched.
         """
         if not _EARLIEST_S < now < _LATEST_S:
             return None
         at = _moment(now)
-        here = _on_wall(at, zone)
+        here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._back(here + _slack(zone, at)):
-            if found is not None and wall < _on_wall(found, zone) - _slack(
+        for wall in self._backward(here + _slack(zone, at)):
+            if found is not None and wall < _local_time(found, zone) - _slack(
                 zone, found
             ):
                 break
-            for each in self._moments(wall, zone):
+            for each in self._utc_times(wall, zone):
                 if each <= at and (found is None or each > found):
                     found = each
         return None if found is None else (found - _EPOCH).total_seconds()
 
     def next(self, zone: dt.tzinfo, now: float) -> float | None:
-        """The first moment after another one; see :meth:`last`."""
+        """The first time of the line after ``now``; see :meth:`last`."""
         if not _EARLIEST_S < now < _LATEST_S:
             return None
         at = _moment(now)
-        here = _on_wall(at, zone)
+        here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._forth(here - _slack(zone, at)):
-            if found is not None and wall > _on_wall(found, zone) + _slack(
+        for wall in self._forward(here - _slack(zone, at)):
+            if found is not None and wall > _local_time(found, zone) + _slack(
                 zone, found
             ):
                 break
-            for each in self._moments(wall, zone):
+            for each in self._utc_times(wall, zone):
                 if each > at and (found is None or each < found):
                     found = each
         return None if found is None else (found - _EPOCH).total_seconds()
 
-    def _moments(
+    def _utc_times(
         self, wall: dt.datetime, zone: dt.tzinfo
     ) -> tuple[dt.datetime, ...]:
-        """When a time on the wall counts: never, once or twice."""
+        """Times in UTC of a local time that counts: none, one or two."""
         first = wall.replace(tzinfo=zone, fold=0).astimezone(dt.UTC)
         second = wall.replace(tzinfo=zone, fold=1).astimezone(dt.UTC)
         if first < second:
             return (first,) if self.is_given else (first, second)
-        if _on_wall(first, zone) == wall:
+        if _local_time(first, zone) == wall:
             return (first,)
-        # The clock never shows it.
+        # The local clock skips this time.
         return (_change(zone, second, first),) if self.is_given else ()
 
-    def _back(self, wall: dt.datetime) -> Iterator[dt.datetime]:
-        """Times on the wall up to one, the latest first."""
+    def _backward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+        """Local times of the line up to a local time, the latest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
             for day in reversed(self._days_of(year, month)):
@@ -147,8 +149,8 @@ class Line:
                             yield at
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
 
-    def _forth(self, wall: dt.datetime) -> Iterator[dt.datetime]:
-        """Times on the wall from one on, the earliest first."""
+    def _forward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+        """Local times of the line from a local time on, the earliest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
             for day in self._days_of(year, month):
@@ -162,7 +164,7 @@ class Line:
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
 
     def _days_of(self, year: int, month: int) -> tuple[int, ...]:
-        """Days of a month on which it comes, rising."""
+        """Days of a month on which the line has times, ascending."""
         if month not in self.months:
             return ()
         return _days(self.days, self.weekdays, year, month)
@@ -170,16 +172,16 @@ class Line:
 
 @functools.lru_cache(maxsize=1024)
 def read(text: str) -> Line:
-    """Read a line; lines that were read before are kept.
+    """Parse a line; parsed lines are cached.
 
-    :raises ValueError: if it is none, or never comes.
+    :raises ValueError: if the text is not a line, or the line has no times.
     """
     given = _BLANKS.split(text.strip(' \t')) if len(text) <= LONGEST else []
     if len(given) != len(_FIELDS):
         raise ValueError(
-            f'a window begins by a cron line of five fields, got {text!r:.60};'
-            ' give minute, hour, day of the month, month and day of the week,'
-            f' at most {LONGEST} characters'
+            'the start of a window must be a cron line of five fields, got'
+            f' {text!r:.60}; give minute, hour, day of the month, month and'
+            f' day of the week, with at most {LONGEST} characters'
         )
     try:
         minutes, hours, days, months, weekdays = (
@@ -187,7 +189,7 @@ def read(text: str) -> Line:
         )
     except ValueError as error:
         raise ValueError(
-            'a window begins by a cron line of five fields, got'
+            'the start of a window must be a cron line of five fields, got'
             f' {text!r:.60}: {error}'
         ) from None
     is_any_day = given[2].startswith('*') and len(days) == _MOST[2]
@@ -206,7 +208,7 @@ def read(text: str) -> Line:
 
 
 def _numbers(field: int, text: str) -> tuple[int, ...]:
-    """Numbers of a field, rising."""
+    """Numbers of a field, ascending."""
     found: set[int] = set()
     for part in text.lower().split(','):
         form = _PART.fullmatch(part)
@@ -230,8 +232,10 @@ def _ends(
     least, most = _LEAST[field], _MOST[field]
     if first == '*':
         if last is not None:
-            raise ValueError(f'{_FIELDS[field]} has a range that begins by *')
-        # Sunday is 0 there, and 7 beside it.
+            raise ValueError(
+                f'{_FIELDS[field]} has a range that begins with *'
+            )
+        # Sunday is both 0 and 7; * counts it once, as 0.
         return least, min(most, 6) if field == 4 else most
     begin = _number(field, first)
     if last is not None:
@@ -255,7 +259,7 @@ def _number(field: int, text: str) -> int:
 
 
 def _range(field: int, first: int, last: int, step: int) -> Iterator[int]:
-    """Every ``step``-th number; a range may pass the end, such as fri-mon."""
+    """Every ``step``-th number of a range; it may wrap around: fri-mon."""
     if field == 4 and last == 7 and first > 0:
         # Up to Sunday.
         numbers = [*range(first, 7), 0] if first < 7 else [0]
@@ -272,7 +276,10 @@ def _range(field: int, first: int, last: int, step: int) -> Iterator[int]:
 def _days(
     days: tuple[int, ...], weekdays: tuple[int, ...], year: int, month: int
 ) -> tuple[int, ...]:
-    """Days of a month; where both are given, one of them is enough."""
+    """Days of a month that match the days or the weekdays.
+
+    If both are empty, all days match.
+    """
     begin = dt.date(year, month, 1)
     after = dt.date(year + month // 12, month % 12 + 1, 1)
     found = []
@@ -288,12 +295,12 @@ def _moment(now: float) -> dt.datetime:
     return _EPOCH + dt.timedelta(seconds=math.floor(now))
 
 
-def _on_wall(at: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+def _local_time(at: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
     return at.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def _slack(zone: dt.tzinfo, at: dt.datetime) -> dt.timedelta:
-    """How far times may be out of order around a moment."""
+    """Bound by which local times may be out of order around a time."""
     offsets = {
         each.astimezone(zone).utcoffset()
         for each in (at - _TURN, at, at + _TURN)
@@ -304,7 +311,7 @@ def _slack(zone: dt.tzinfo, at: dt.datetime) -> dt.timedelta:
 def _change(
     zone: dt.tzinfo, before: dt.datetime, after: dt.datetime
 ) -> dt.datetime:
-    """When clocks change between two moments, to the second."""
+    """Time of a clock change between two times, to the second."""
     first = before.astimezone(zone).utcoffset()
     while after - before > dt.timedelta(seconds=1):
         middle = before + dt.timedelta(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far accounts are from their shares, as the systems of the field say.
+"""Distance of accounts from their shares, by the formulas of known systems.
 
-All take a :class:`.tree.Tree` and what accounts use with everybody below
-them, and know no request. A share of 0 comes last, never first.
+The functions take a :class:`.tree.AccountTree`, and the use of each account
+and all below it. They know no requests. An account with a share of 0 comes
+last.
 """
 
 from collections.abc import Iterable
@@ -17,9 +18,9 @@ Bools = tree_module.Bools
 
 
 def normalised(tree: tree_module.AccountTree, use: Floats) -> Floats:
-    """Parts of the use of all accounts, (a,), 0 to 1.
+    """(a,) Use of each account as a part of the use of all, 0 to 1.
 
-    :param use: (a,) with all below, >= 0.
+    :param use: (a,) use of each account and all below it, >= 0.
     """
     total = use[tree.parent == tree_module.ROOT].sum()
     return use / total if total > 0 else np.zeros(len(use))
@@ -28,13 +29,14 @@ def normalised(tree: tree_module.AccountTree, use: Floats) -> Floats:
 def effective(
     tree: tree_module.AccountTree, use: Floats, part: Floats
 ) -> Floats:
-    """Use that counts for an account, (a,): its own and of its siblings.
+    """(a,) Effective use of an account: its own and a part of its siblings'.
 
     ``U_E = U_A + (U_E of the parent - U_A) S / S of the siblings`` and at the
     top ``U_E = U_A`` (Slurm, "classic" fair share; Synergy for two levels).
 
-    :param use: (a,) part of all use, 0 to 1, with all below.
-    :param part: (a,) of the cloud, see :meth:`.tree.Tree.part`.
+    :param use: (a,) use of each account and all below it, as a part of all
+        use, 0 to 1.
+    :param part: (a,) part of the cloud; see :meth:`.tree.AccountTree.part`.
     """
     effective = use.copy()
     for at, up in enumerate(tree.parent.tolist()):
@@ -50,9 +52,9 @@ def classic(
     part: Floats,
     damping: float = 1.0,
 ) -> Floats:
-    """``2^(-U_E / S / d)``, (a,), 0 to 1: 0.5 is exactly the share.
+    """(a,) ``2^(-U_E / S / d)``, 0 to 1: 0.5 is exactly the share.
 
-    Slurm's multifactor factor, and Synergy's for each resource.
+    This is Slurm's fair-share factor, and Synergy's for each resource.
 
     :param damping: > 0; larger reacts less (``FairShareDampeningFactor``).
     """
@@ -66,18 +68,19 @@ def classic(
 def fair_tree(
     tree: tree_module.AccountTree, use: Floats, members: Bools
 ) -> Floats:
-    """Rank of every member divided by their number, (a,), above 0 to 1.
+    """(a,) Rank of every member divided by the number of members.
 
-    Slurm's fair tree: on each level the largest :func:`level_fair_share`
-    first, and depth first from there. So if an account is before its sibling,
-    all below it are before all below that. Members that tie have one rank.
-    Accounts that tie are one account with the children of both; these keep
-    the level that they have below their own parent. A member that ties with
-    an account has the rank of the account's first member.
+    This is Slurm's fair tree: depth first, with the largest
+    :func:`level_fair_share` first on each level. So if an account is before
+    its sibling, all accounts below it are before all below the sibling.
+    Members that tie have one rank. Accounts that tie are treated as one
+    account with the children of both; children keep the level that they have
+    below their own parent. A member that ties with an account has the rank of
+    the account's first member.
 
-    :param use: (a,) with all below, >= 0.
-    :param members: (a,) who is ranked: those who ask for servers.
-    :returns: 0 for accounts that are no members.
+    :param use: (a,) use of each account and all below it, >= 0.
+    :param members: (a,) whether each account is ranked: those with requests.
+    :returns: above 0 to 1; 0 for accounts that are not members.
     """
     level = level_fair_share(tree, use)
     children = tree.children()
@@ -98,16 +101,17 @@ def fair_tree(
 
 
 def level_fair_share(tree: tree_module.AccountTree, use: Floats) -> Floats:
-    """``S / U`` of every account beside its siblings, (a,), 0 to infinity.
+    """(a,) ``S / U`` of every account among its siblings, 0 to infinity.
 
-    S is the part of the shares of all siblings, U the part of what the parent
-    used. 0 without a share, infinity with one that is unused (Slurm).
+    S is the account's part of the shares of all siblings, U its part of the
+    use of its parent. The result is 0 without a share, and infinity for an
+    account with a share and no use (Slurm).
 
-    :param use: (a,) with all below, >= 0.
+    :param use: (a,) use of each account and all below it, >= 0.
     """
     share = _divided(tree.share, tree.share_of_siblings())
     top = use[tree.parent == tree_module.ROOT].sum()
-    # The last row is that of the parent of those that have none.
+    # The last row is that of the virtual parent of the top accounts.
     used = _divided(use, np.append(use, top)[tree.parent])
     level = np.full(len(tree), np.inf)
     np.divide(share, used, out=level, where=used > 0)
@@ -116,22 +120,22 @@ def level_fair_share(tree: tree_module.AccountTree, use: Floats) -> Floats:
 
 
 _ALIKE = 1e-12
-"""Part by which levels may differ that tie: errors of rounding."""
+"""Largest relative difference of levels that tie, because of rounding."""
 
 
 def _tied(
     siblings: Iterable[int], level: Floats, is_tied: bool
 ) -> list[tuple[list[int], bool]]:
-    """Those of one level together, the largest level last.
+    """Groups of siblings with the same level, the largest level last.
 
-    :param is_tied: whether the first of them have the rank of those before.
-    :returns: with whether they have.
+    :param is_tied: whether the first group has the rank of earlier members.
+    :returns: the groups, and whether each has the rank of earlier members.
     """
     found: list[tuple[list[int], bool]] = []
     first = np.nan
     for at in sorted(siblings, key=lambda at: -level[at]):
         here = float(level[at])
-        # Two infinities differ by no number.
+        # The difference of two infinities is not a number.
         if here == first or first - here <= _ALIKE * first < np.inf:
             found[-1][0].append(at)
         else:
@@ -141,23 +145,24 @@ def _tied(
 
 
 def _divided(amount: Floats, by: Floats) -> Floats:
-    """A quotient, (a,); 0 where there is nothing to divide by."""
+    """(a,) A quotient; 0 where the divisor is 0."""
     return np.divide(amount, by, out=np.zeros(len(amount)), where=by > 0)
 
 
 def dominant_share(
     use: Floats, nominal: Floats, lendable: Floats, weight: Floats
 ) -> Floats:
-    """Largest part of lent amounts that each has borrowed, (a,), per mille.
+    """(a,) Largest borrowed part of the lendable amounts, per mille.
 
-    Kueue's dominant resource share (KEP-1714): over the classes the largest
-    ``1000 x max(0, use - nominal) / lendable``, divided by the weight.
+    This is Kueue's dominant resource share (KEP-1714): over the classes the
+    largest ``1000 x max(0, use - nominal) / lendable``, divided by the weight.
 
-    :param use: (a, c) with the amounts asked for.
-    :param nominal: (a, c) own part.
-    :param lendable: (c,) amounts that all could lend; a class without any
-        does not count.
-    :param weight: (a,) >= 0; a borrower of weight 0 is at infinity.
+    :param use: (a, c) use, including the amounts of the request.
+    :param nominal: (a, c) nominal quotas.
+    :param lendable: (c,) amounts that all accounts could lend; a class
+        without any does not count.
+    :param weight: (a,) weights, >= 0; the result is infinite for a borrower
+        with a weight of 0.
     """
     borrowed = np.maximum(use - nominal, 0.0)
     part = np.zeros(borrowed.shape)
@@ -169,13 +174,14 @@ def dominant_share(
 
 
 def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
-    """``2^(-h / H / share)`` with three halving periods, (a,), 0 to 1.
+    """(a,) ``2^(-h / H / share)`` over three periods, 0 to 1 (FaSS).
 
-    FaSS: ``h = (h0 - h1) + (h1 - h2) / 2 + (h2 - h3) / 4``.
+    ``h = (h0 - h1) + (h1 - h2) / 2 + (h2 - h3) / 4``: each older period
+    counts half.
 
     :param buckets: (a, 4) use up to the end of period k back from now.
-    :param totals: (4,) the same of all; FaSS as published takes the first
-        account's row, :func:`numpy.sum` is meant.
+    :param totals: (4,) sums of ``buckets`` over all accounts. FaSS as
+        published takes the row of the first account by mistake.
     :param share: (a,) part of all shares, 0 to 1.
     """
     halved = np.array([1.0, 0.5, 0.25])
@@ -189,15 +195,15 @@ def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
 
 
 def distribution(amounts: Floats, desired: Floats) -> Floats:
-    """Excess of each, (a,), -1 to 1: current minus desired part.
+    """(a,) Excess of each account, -1 to 1: current minus desired part.
 
-    Cloud Scheduler's ``diff_types``: the current part is the product of the
-    sums of the classes that count, divided by the sum of these products. It
-    distorts: twice as much of two classes counts four times.
+    This is Cloud Scheduler's ``diff_types``: the current part is the product
+    of the sums of the classes that count, divided by the sum of these
+    products. It distorts: twice as much of two classes counts four times.
 
     :param amounts: (a, k) sums of each class that counts, or of servers.
-    :param desired: (a,) part of the cloud, 0 to 1; without a desired part the
-        excess is 1.
+    :param desired: (a,) desired part of the cloud, 0 to 1; without a desired
+        part, an account that uses anything has an excess of 1.
     """
     current = amounts.prod(axis=1)
     total = current.sum()

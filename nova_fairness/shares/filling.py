@@ -16,15 +16,15 @@ def fill(
 ) -> tuple[Scalars, Scalars]:
     """Divide one resource of every node.
 
-    A VM that wants less than its proportional part gets all its wants, and the
-    rest is divided among the others, until no part is too large any more.
+    A VM that wants less than its proportional part gets all that it wants. The
+    rest is divided among the other VMs, until no part is too large any more.
 
     :param capacity: (m,) >= 0.
     :param node: (n,) index of each VM's node.
     :param demand: (n,) finite, >= 0.
     :param shares: (n,) > 0.
-    :returns: (n,) parts, and the (m,) levels: a part per share that is not
-        bounded by demand; infinite where all get all their wants.
+    :returns: (n,) parts, and (m,) levels: the part per share of VMs that want
+        more; infinite on nodes where all VMs get all that they want.
     """
     nodes = len(capacity)
     level = np.full(nodes, np.inf)

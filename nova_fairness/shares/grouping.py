@@ -21,8 +21,8 @@ def sum_by(
     if values.ndim == 1:
         return _counted(group, values, count)
     columns = values.shape[1]
-    # One flat count instead of one per column: numpy's overhead per call is
-    # what a node with few VMs pays.
+    # One flat count instead of one per column: with few VMs, the time is
+    # mostly numpy's overhead per call.
     cell = group[:, np.newaxis] * columns + np.arange(columns)
     flat = _counted(cell.ravel(), values.ravel(), count * columns)
     return flat.reshape(count, columns)
@@ -40,8 +40,9 @@ def present(
 ) -> tuple[usage_model.Indices, usage_model.Indices]:
     """Number the groups that have rows.
 
-    :param group: (n,) >= 0.
-    :returns: (k,) these groups, ascending, and (n,) the number of each row's.
+    :param group: (n,) group of each row, >= 0.
+    :returns: (k,) groups with rows, ascending, and (n,) the number of the
+        group of each row.
     """
     here = np.bincount(group) > 0
     return np.flatnonzero(here), (np.cumsum(here) - 1)[group]

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 
 def jain_index(values: Sequence[float] | npt.NDArray[np.float64]) -> float:
-    """Say how equal values are: ``(sum x)^2 / (n * sum x^2)``.
+    """Measure how equal values are: ``(sum x)^2 / (n * sum x^2)``.
 
     :param values: finite, >= 0, at least one.
-    :returns: 1 if all are equal (all zero included), 1/n if one has all.
-    :raises ValueError: if there is no value or one is out of range.
+    :returns: 1 if all values are equal (also if all are 0), 1/n if only one
+        is above 0.
+    :raises ValueError: if there is no value, or a value is out of range.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size:

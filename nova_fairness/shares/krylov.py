@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Linear systems with only the product with a vector known.
+"""Solver of linear systems that are given as a product with a vector.
 
 BiCGSTAB (H. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant
 of Bi-CG for the solution of nonsymmetric linear systems", SIAM J. Sci. Stat.
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 MOST_PRODUCTS = 100
 CLOSE = 1e-2
-"""Part of the right side that may be left."""
+"""Largest residual, as a part of the right side, of a solution."""
 
 _TINY = 1e-300
 
@@ -28,10 +28,10 @@ def solved(
     """Find x with ``product(x)`` near ``right``.
 
     :param product: a linear map, (k,) -> (k,).
-    :param right: (k,).
-    :param diagonal: (k,) > 0, near the map's own.
-    :returns: (k,) the nearest that was found; a Newton step can live with
-        less than a solution.
+    :param right: (k,) right side.
+    :param diagonal: (k,) > 0, near the diagonal of the map.
+    :returns: (k,) the x with the least residual that was found; for a Newton
+        step it need not be exact.
     """
     found = np.zeros(len(right))
     rest = right.copy()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Use of accounts; the longer ago, the less it counts.
+"""Decayed use of accounts: the longer ago, the less it counts.
 
-Use is a part of the cloud's capacity at that time, per resource class. It
-follows ``u <- b u + (1 - b) now`` with ``b = 0.5^(dt / half-life)``, so that
-an account that always used a tenth of the cloud stands at 0.1, at any length
-of the steps (Slurm's multifactor priority; Kueue, KEP-4136). It is kept for
-every account of the share tree, not summed up again: the use of a user who is
-gone still counts for the project.
+Use is a part of the cloud's capacity at its time, per resource class. It
+follows ``u <- b u + (1 - b) now`` with ``b = 0.5^(dt / half-life)``. So an
+account that always used a tenth of the cloud has 0.1, for any length of the
+steps (Slurm's multifactor priority; Kueue, KEP-4136). Use is stored for every
+account of the share tree, and is not computed from the accounts below: the use
+of a user who is gone still counts for the project.
 """
 
 from collections.abc import Iterable
@@ -27,18 +27,18 @@ Floats = npt.NDArray[np.float64]
 _Seconds = TypeVar('_Seconds', float, Floats)
 
 FORGOTTEN = 1e-12
-"""Use below this, in every class, of an account that uses nothing now."""
+"""Use below which an account that uses nothing now is removed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UseLedger:
-    """Decayed use at one moment.
+    """Decayed use at one time.
 
     :ivar half_life_s: seconds after which use counts half, > 0.
-    :ivar at: seconds of the epoch that it is known up to.
-    :ivar use: (c,) part of the cloud by account, >= 0; those not named used
-        nothing.
-    :raises BadLedger: if the half-life is no number above 0.
+    :ivar at: time up to which use is known, seconds of the epoch.
+    :ivar use: (c,) part of the cloud by account, >= 0; accounts without an
+        entry used nothing.
+    :raises BadLedger: if the half-life is not a finite number above 0.
     """
 
     half_life_s: float
@@ -55,17 +55,17 @@ class UseLedger:
     def advanced(
         self, now: float, current: Mapping[str, Floats], capacity: Floats
     ) -> 'UseLedger':
-        """The ledger after accounts used something until now.
+        """The ledger after use from :attr:`at` until ``now``.
 
-        A clock that went back changes nothing until it has caught up, so
+        If the clock went back, nothing changes until it has caught up, so
         that no time counts twice.
 
         :param now: seconds of the epoch.
-        :param current: (c,) use of each account since :attr:`at`, >= 0, with
-            all below it.
-        :param capacity: (c,) of the cloud, >= 0; a class without capacity is
-            not used.
-        :raises BadLedger: if an amount is negative or no number.
+        :param current: (c,) amounts that each account and all below it had
+            since :attr:`at`, >= 0.
+        :param capacity: (c,) capacity of the cloud, >= 0; a class without
+            capacity does not count.
+        :raises BadLedger: if an amount is negative or not finite.
         """
         _check(current)
         elapsed = now - self.at
@@ -82,19 +82,19 @@ class UseLedger:
         return dataclasses.replace(self, at=now, use=use)
 
     def kept(self, elapsed: _Seconds) -> _Seconds:
-        """Part of the use that is left after some seconds, 0 to 1."""
+        """Part of the use that still counts after some seconds, 0 to 1."""
         left: _Seconds = 0.5 ** (elapsed / self.half_life_s)
         return left
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class UseRecord:
-    """Use of an account for a while.
+    """Constant use of an account from ``start`` to ``end``.
 
-    :ivar account: name.
+    :ivar account: name of the account.
     :ivar start: seconds of the epoch.
     :ivar end: seconds of the epoch, >= ``start``.
-    :ivar part: (c,) part of the cloud's capacity then, >= 0.
+    :ivar part: (c,) part of the cloud's capacity at that time, >= 0.
     """
 
     account: str
@@ -105,15 +105,15 @@ class UseRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PeriodCharge:
-    """Amounts that all accounts are charged for a while.
+    """Amounts that all accounts are charged for a period.
 
     :ivar begins: seconds of the epoch.
     :ivar ends: seconds of the epoch, >= ``begins``.
-    :ivar current: (c,) amounts by account, with all below it; others have
-        nothing.
-    :ivar capacity: (c,) of the cloud.
-    :ivar opening: (c,) use by account at its begin; empty if it goes on where
-        the one before ends.
+    :ivar current: (c,) amounts of each account and all below it; accounts
+        without an entry have nothing.
+    :ivar capacity: (c,) capacity of the cloud.
+    :ivar opening: (c,) use by account at the start of the period; empty if
+        the period follows the one before it.
     """
 
     begins: float
@@ -124,9 +124,9 @@ class PeriodCharge:
 
 
 def replayed(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
-    """The ledger worked out again from all charges.
+    """The ledger computed again from all charges.
 
-    Only the opening of the first one counts.
+    Only the opening of the first charge counts.
 
     :param charges: in the order in which they were made.
     :param half_life_s: seconds after which use counts half, > 0.
@@ -136,7 +136,7 @@ def replayed(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
     for each in charges:
         if ledger is None:
             ledger = UseLedger(half_life_s, each.begins, each.opening)
-        # The clock went back: what is known goes on from there.
+        # The clock went back: continue from the earlier time.
         at = min(ledger.at, each.begins)
         ledger = dataclasses.replace(ledger, at=at)
         ledger = ledger.advanced(each.begins, {}, each.capacity)
@@ -145,13 +145,13 @@ def replayed(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
 
 
 class ChargeRun(NamedTuple):
-    """A time in which an account was charged the same.
+    """A time in which an account was charged constant amounts.
 
-    :ivar account: name.
+    :ivar account: name of the account.
     :ivar begins: seconds of the epoch.
     :ivar ends: seconds of the epoch.
-    :ivar amounts: (c,).
-    :ivar parts: (c,) parts of the cloud that these are.
+    :ivar amounts: (c,) charged amounts.
+    :ivar parts: (c,) the amounts as parts of the cloud.
     """
 
     account: str
@@ -162,7 +162,7 @@ class ChargeRun(NamedTuple):
 
 
 def runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
-    """Charges, in as few runs of each account as there can be.
+    """Charges of each account, joined into the fewest possible runs.
 
     :param charges: in the order in which they were made.
     """
@@ -196,16 +196,16 @@ def periods(
     count: int,
     decay: float,
 ) -> Mapping[str, Floats]:
-    """Use in whole periods back from now, each counting less (Synergy).
+    """Use in whole periods back from now; older ones count less (Synergy).
 
-    :param records: in any order.
+    :param records: records in any order.
     :param now: seconds of the epoch.
-    :param length_s: of a period, seconds, > 0; Synergy: 7 days.
+    :param length_s: length of a period, seconds, > 0; Synergy: 7 days.
     :param count: number of periods, >= 1; Synergy: 3.
-    :param decay: what a period counts beside the one after it, 0 to 1;
+    :param decay: weight of a period relative to the next newer one, 0 to 1;
         Synergy: 0.5.
     :returns: (c,) part of the cloud times seconds, by account.
-    :raises BadLedger: if one of these is out of its range.
+    :raises BadLedger: if an argument is out of its range.
     """
     if not (length_s > 0 and count >= 1 and 0 <= decay <= 1):
         raise exception.BadLedger(
@@ -225,7 +225,7 @@ def periods(
 
 
 def parts(amounts: Floats, capacity: Floats) -> Floats:
-    """Parts of the cloud, (..., c); 0 of what it has nothing of."""
+    """(..., c) Amounts as parts of the cloud; 0 without capacity."""
     none = np.zeros(np.shape(amounts))
     return np.divide(amounts, capacity, out=none, where=capacity > 0)
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether VMs that wait get less done, or the same later.
+"""Whether VMs that wait for a CPU do less work, or the same work later.
 
-A closed loop runs, waits for input, and runs again: while it has to wait for
-a part *s* of the time it uses ``1 - s`` of what it would use of a plenty. To
-an open loop work comes at a rate of its own, and as long as it has idle time
-left it uses the same however long it waits. So what a VM uses follows
-``(1 - s) ** slope``, with a slope of 1 or 0, or one in between where several
-threads wait. It is estimated by regression on what changes from one interval
-to the next, and taken to be 1 until changes clearly say otherwise.
+A closed loop runs, waits for input, and runs again: if it waits for a CPU for
+a part *s* of the time, it uses ``1 - s`` of the CPU time that it would use of
+a plenty. An open loop gets work at a rate of its own: as long as it has idle
+time left, it uses the same CPU time however long it waits. So the use of a VM
+is proportional to ``(1 - s) ** slope``, with a slope of 1 or 0, or between
+them if several threads wait. The slope is estimated by regression on the
+changes from one interval to the next. It counts as 1 until changes clearly
+show another value.
 """
 
 import dataclasses
@@ -22,45 +23,47 @@ Scalars = usage_model.Scalars
 Mask = resources.Mask
 
 MOVED = 0.05
-"""Smaller changes of the time that a VM does not wait (natural logarithm) are
-noise."""
+"""Least change of the time that a VM does not wait (natural logarithm) that
+counts; smaller changes are noise."""
 
 LARGEST = 0.02
-"""Largest square of a change that counts: one change says little, whether of
-what was used or of what was waited."""
+"""Largest square with which a change of use or of waiting counts, so that one
+change has little effect."""
 
 FEW = 2 * LARGEST
-"""... two may be chance, ..."""
+"""Sum of squares that is no evidence yet: two changes may be chance."""
 
 BELIEF = 0.02
-"""Sum of such squares that counts as much as the belief in closed loops. It is
-the evidence needed before open loops are believed."""
+"""Sum of squares that counts as much as the assumption of closed loops: the
+evidence needed before a VM counts as an open loop."""
 
 DOUBT = 4.0
-"""How much more the unexplained part of a slope counts against it: a VM that
-wants something else all the time shows no slope."""
+"""Weight of the unexplained variance against a slope: a VM whose wants change
+all the time shows no slope."""
 
 FORGETTING = 1 / 8
-"""Part of the changes that is forgotten with each new one: a program that
-changes is judged by its new behaviour within eight intervals."""
+"""Part of the changes that is forgotten with each new one: a program with a
+new behaviour is judged by it within eight intervals."""
 
 ALWAYS = 0.95
-"""A VM that runs or waits for this part of the time has work left: it lacks
-the time that it waits for, whatever its slope."""
+"""Part of the time. A VM that runs or waits for longer than this part has work
+left: it lacks all the time that it waits, whatever its slope."""
 
 NEVER = 0.999
-"""Longer stalls than this part of the time tell nothing: a VM that always
-waits has no rest to compare."""
+"""Part of the time. Longer stalls are not used: a VM that always waits has no
+other time for a comparison."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoopMemory:
-    """Memory of VMs, (n,) each.
+    """Sums for the regression of each VM, (n,) each.
 
-    :ivar used: CPUs in the interval before; NaN if unknown.
-    :ivar stall: in the interval before; NaN if unknown.
+    Changes are differences of logarithms.
+
+    :ivar used: CPUs used in the last interval; NaN if unknown.
+    :ivar stall: part of the last interval waited; NaN if unknown.
     :ivar moved: sum of the squared changes of the time not waited.
-    :ivar followed: sum of their products with the changes of use.
+    :ivar followed: sum of the products of these changes and those of use.
     :ivar varied: sum of the squared changes of use.
     """
 
@@ -72,7 +75,7 @@ class LoopMemory:
 
     @classmethod
     def unknown(cls, count: int) -> 'LoopMemory':
-        """Memory of VMs never seen before."""
+        """Sums for VMs that were never seen before."""
         never = np.full(count, np.nan)
         sums = [np.zeros(count) for _ in range(3)]
         return cls(never, never.copy(), *sums)
@@ -82,9 +85,10 @@ class LoopMemory:
     ) -> 'LoopMemory':
         """Add an interval.
 
-        :param used: (n,) CPUs, >= 0.
-        :param stall: (n,) 0..1; NaN where the kernel does not tell.
-        :param ready: (n,) whether these are known.
+        :param used: (n,) CPUs used, >= 0.
+        :param stall: (n,) part of the interval waited, 0..1; NaN if the kernel
+            does not report it.
+        :param ready: (n,) whether both are known.
         """
         told = ready & (used > 0) & (stall < NEVER)
         used = np.where(told, used, np.nan)
@@ -106,7 +110,7 @@ class LoopMemory:
         )
 
     def slope(self) -> Scalars:
-        """Estimate how what VMs use follows the time they do not wait.
+        """Estimate the slope of use over the time not waited.
 
         :returns: (n,) 0..1.
         """
@@ -118,13 +122,13 @@ class LoopMemory:
         return np.asarray(1.0 + trust * (found.clip(0.0, 1.0) - 1.0))
 
     def lacking(self, used: Scalars, stall: Scalars) -> Scalars:
-        """The part of what VMs want that they lack for waiting.
+        """Part of their wants that VMs lack because they wait.
 
-        :param used: (n,) CPUs.
-        :param stall: (n,) 0..1.
+        :param used: (n,) CPUs used.
+        :param stall: (n,) part of the interval waited, 0..1.
         :returns: (n,) 0..1, at most ``stall``.
         """
         followed = 1.0 - (1.0 - stall) ** self.slope()
-        # No power of one is to change a digit.
+        # With a slope of 1 the power must not change the last digit.
         sure = (self.moved <= FEW) | (used + stall >= ALWAYS)
         return np.where(sure, stall, np.minimum(followed, stall))

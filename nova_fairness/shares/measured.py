@@ -34,9 +34,10 @@ class Charge(enum.Enum):
 class MeasuredUse:
     """Use of all nodes that agents know.
 
-    :ivar by_project: whether it is told of projects; else of users, in all
-        their projects together.
-    :ivar parts: of what these nodes have, >= 0, by resource, by id.
+    :ivar by_project: whether use is known by project; otherwise by user, for
+        all projects of the user together.
+    :ivar parts: use as a part of the capacity of these nodes, >= 0, by id of
+        the project or user, then by resource.
     """
 
     by_project: bool
@@ -52,19 +53,19 @@ def charged(
     capacity: Mapping[str, float],
     most: Mapping[str, float] | None = None,
 ) -> dict[str, Floats]:
-    """Amounts that accounts are charged for themselves, (c,), by name.
+    """(c,) Amounts that accounts are charged for their own use, by name.
 
-    Use that is told of several accounts together, such as those of one user
-    in two projects, is divided as what they have allocated.
+    If use is known for several accounts together, such as those of one user
+    in two projects, it is divided in proportion to their allocations.
 
-    :param charge: what is charged.
-    :param own: (c,) allocated, by name of the account.
-    :param lent: (c,) the same of preemptible servers.
-    :param lent_counts: part of that which is charged, 0 to 1.
-    :param measured: ``None`` if it is not known.
-    :param capacity: of the cloud by class, in the order of the columns.
-    :param most: times of what is allocated that can be used, by class;
-        ``None`` if that is not known.
+    :param charge: kind of use that is charged.
+    :param own: (c,) allocated amounts of normal servers, by account.
+    :param lent: (c,) allocated amounts of preemptible servers, by account.
+    :param lent_counts: part of ``lent`` that is charged, 0 to 1.
+    :param measured: measured use; ``None`` if it is not known.
+    :param capacity: capacity of the cloud by class, in the order of columns.
+    :param most: largest possible use as a multiple of the allocation, by
+        class; ``None`` for no bound.
     """
     names = sorted({*own, *lent})
     none = np.zeros(len(capacity))

@@ -15,13 +15,15 @@ from nova_fairness.shares import tree as tree_module
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountStanding:
-    """Where an account stands.
+    """Share and use of an account.
 
-    :ivar account: with its name, parent and share.
-    :ivar part: of the cloud by shares if everybody wanted something, 0 to 1.
-    :ivar used: decayed part of the cloud by class, >= 0, with all below.
-    :ivar factor: ``2^(-U_E / S)``, see :func:`.factors.classic`: 0.5 for one
-        who has used exactly their share, 1 for one who used nothing.
+    :ivar account: the account, with its name, parent and share.
+    :ivar part: part of the cloud by shares if all accounts had requests, 0 to
+        1.
+    :ivar used: decayed use of the account and all below it, as parts of the
+        cloud by class, >= 0.
+    :ivar factor: ``2^(-U_E / S)``, see :func:`.factors.classic`: 0.5 if the
+        use is exactly the share, 1 without use.
     """
 
     account: cluster.Account
@@ -33,10 +35,11 @@ class AccountStanding:
 def standings(
     snapshot: cluster.ClusterSnapshot, project: str | None = None
 ) -> list[AccountStanding]:
-    """Accounts with those below each after it, siblings by name.
+    """Standings of accounts, depth first, siblings by name.
 
     :param snapshot: of the cloud.
-    :param project: only this one, with all below it; ``None`` for all.
+    :param project: project to return, with all accounts below it; ``None``
+        for all accounts.
     """
     accounts = tree_module.completed(
         snapshot.accounts, snapshot.used.keys() - {''}, _users(snapshot)
@@ -60,11 +63,11 @@ def standings(
 
 
 def _users(snapshot: cluster.ClusterSnapshot) -> set[tuple[str, str]]:
-    """Users with their projects who wait for something or used it."""
+    """Pairs of project and user with requests or past use."""
     found = {(each.project, each.user) for each in snapshot.requests}
     for name in snapshot.history:
         project, slash, user = name.partition('/')
-        # Those of a project that is gone fade unseen.
+        # Users of a project that is gone are not shown.
         if slash and project in snapshot.used:
             found.add((project, user))
     return {(project, user) for project, user in found if project}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choices that are the best there are: assignments and integer programs.
+"""Optimal choices: assignments, flows, integer programs and covers.
 
-They stand for whatever the caller says; scipy and its HiGHS solve them. A
-cover in parts says what they could cost at least.
+The caller gives rows and columns their meaning. scipy and its HiGHS solve the
+programs. A fractional cover gives a lower bound of the cost.
 """
 
 import dataclasses
@@ -18,19 +18,19 @@ Indices = npt.NDArray[np.intp]
 Marks = npt.NDArray[np.bool_]
 
 _TOLERANCE = 1e-6
-"""How far a whole number of HiGHS may be from one, and a cost from its
-bound."""
+"""Largest difference of a number of HiGHS from an integer, and of a cost from
+its bound."""
 
 
 def assign(cost: Floats, allowed: Marks | None = None) -> Indices:
-    """A column of its own for every row, so that the sum is the least.
+    """A different column for every row, with the least sum of costs.
 
     :param cost: (n, m) finite, n <= m.
-    :param allowed: (n, m) pairs that may be; all without it.
+    :param allowed: (n, m) pairs that are allowed; ``None`` for all.
     :returns: (n,) column of each row.
     :raises SolverFailed: if no assignment is allowed.
     """
-    # It takes a while to load, and only some planners need it.
+    # scipy takes long to load, and only some planners need it.
     from scipy import optimize
 
     if allowed is not None:
@@ -64,7 +64,7 @@ def transport(
     n, m = allowed.shape
     first, last = 0, n + m + 1
     kind, place = np.nonzero(allowed)
-    # More than there are of a kind need not go anywhere.
+    # The capacity of a place is cut to the number of all items.
     total = int(supply.sum())
     tail = np.concatenate([np.full(n, first), 1 + kind, 1 + n + np.arange(m)])
     head = np.concatenate([1 + np.arange(n), 1 + n + place, np.full(m, last)])
@@ -82,11 +82,11 @@ def transport(
 class ProgramRows:
     """Rows of a program: ``lower <= A x <= upper``.
 
-    :ivar row: (e,) of each entry of A.
-    :ivar column: (e,) of each entry; no pair of both stands twice.
-    :ivar value: (e,) of each entry.
-    :ivar lower: (r,), may be infinite.
-    :ivar upper: (r,), may be infinite.
+    :ivar row: (e,) row of each entry of A.
+    :ivar column: (e,) column of each entry; no pair of both occurs twice.
+    :ivar value: (e,) value of each entry.
+    :ivar lower: (r,) lower bounds, may be infinite.
+    :ivar upper: (r,) upper bounds, may be infinite.
     """
 
     row: Indices
@@ -100,9 +100,9 @@ class ProgramRows:
 class ProgramSolution:
     """A choice of numbers, and its cost.
 
-    :ivar chosen: (c,) whole numbers.
-    :ivar cost: of it.
-    :ivar bound: no choice costs less.
+    :ivar chosen: (c,) chosen integers.
+    :ivar cost: cost of the choice.
+    :ivar bound: lower bound of the cost of any choice.
     """
 
     chosen: npt.NDArray[np.int64]
@@ -117,24 +117,24 @@ def choose(
     longest_s: float | None = None,
     nodes: int | None = None,
 ) -> ProgramSolution | None:
-    """Choose whole numbers of the least cost.
+    """Choose integers with the least cost.
 
-    :param cost: (c,) of one of each column, finite.
-    :param most: (c,) of each column, >= 0; the least is 0.
-    :param rows: that must hold.
-    :param longest_s: after which the best that was found by then is given;
-        which one that is depends on the machine. Without it the search goes
-        on to the end.
-    :param nodes: of the tree of choices, after which the search ends, too,
-        on all machines alike.
-    :returns: ``None`` if it ended before anything was found.
-    :raises SolverFailed: if nothing can be chosen.
+    :param cost: (c,) cost per unit of each column, finite.
+    :param most: (c,) largest number of each column, >= 0; the least is 0.
+    :param rows: constraints that must hold.
+    :param longest_s: seconds after which the search ends with the best choice
+        so far, which depends on the speed of the machine; ``None`` for no
+        bound.
+    :param nodes: nodes of the search tree after which the search ends, with
+        the same result on all machines; ``None`` for no bound.
+    :returns: ``None`` if the search ended before a choice was found.
+    :raises SolverFailed: if no choice is possible.
     """
     from scipy import optimize
     from scipy import sparse
 
     shape = (len(rows.lower), len(cost))
-    # SciPy 1.13 solves nothing whose places are wider, and says why in C.
+    # SciPy 1.13 refuses wider indices, with an unclear error.
     places = np.asarray(rows.row, np.int32), np.asarray(rows.column, np.int32)
     matrix = sparse.csr_array((rows.value, places), shape)
     limits = {'time_limit': longest_s, 'node_limit': nodes}
@@ -158,15 +158,15 @@ def choose(
 
 
 _OUT_OF_TIME = 1
-"""Status of scipy's answer, also when all nodes are used up."""
+"""Status of scipy's answer if the time or the number of nodes is used up."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sorts:
-    """Sorts of sets, and how many sets there are of each.
+    """Sorts of sets, with the number and cost of the sets of each sort.
 
-    :ivar most: (q,) sets of each sort.
-    :ivar cost: (q,) of a set of each sort, >= 0.
+    :ivar most: (q,) number of sets of each sort.
+    :ivar cost: (q,) cost of a set of each sort, >= 0.
     """
 
     most: npt.NDArray[np.int64]
@@ -175,13 +175,13 @@ class Sorts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cover:
-    """Parts of sets that cover all, as far as they can.
+    """A fractional cover of kinds by sets, as far as possible.
 
-    :ivar parts: (s,) of each set, >= 0.
-    :ivar is_whole: whether they cover all.
-    :ivar price: (k,) of one of each kind, >= 0.
-    :ivar rent: (q,) what one more of each sort would save, >= 0: no set
-        has a higher price than its cost and its rent.
+    :ivar parts: (s,) how often each set is used, >= 0, also in part.
+    :ivar is_whole: whether the sets cover all.
+    :ivar price: (k,) dual price of one item of each kind, >= 0.
+    :ivar rent: (q,) cost that one more set of each sort would save, >= 0. The
+        price of the items of a set is at most its cost plus its rent.
     """
 
     parts: Floats
@@ -196,18 +196,19 @@ def cover(
     least: npt.NDArray[np.int64],
     sorts: Sorts,
 ) -> Cover:
-    """Cover kinds by parts of sets, by those that cost least.
+    """Cover kinds by sets, used also in part, at the least cost.
 
-    :param sets: (s, k) how many of each kind are in each set, >= 0.
-    :param of: (s,) sort of each.
-    :param least: (k,) how many of each kind are to be covered.
+    :param sets: (s, k) number of items of each kind in each set, >= 0.
+    :param of: (s,) sort of each set.
+    :param least: (k,) number of items of each kind to be covered.
+    :param sorts: number and cost of the sets of each sort.
     """
     from scipy import optimize
 
     count, kinds = sets.shape
     limit = np.zeros((len(sorts.most), count + kinds))
     limit[of, np.arange(count)] = 1.0
-    # What is missing costs more than all that there is.
+    # A missing item costs more than all sets together.
     missing = np.full(kinds, 1.0 + float(sorts.cost @ sorts.most))
     found = optimize.linprog(
         np.concatenate([sorts.cost[of], missing]),

@@ -2,13 +2,13 @@
 
 """Quotas: amounts that accounts own, lend and borrow, by resource class.
 
-An account has a nominal quota beside those of the accounts below it. The part
-that it does not lend is kept for it, used or not. It lends all else to every
-account, by way of its parent, as long as no account below it asks for it. Use
-below it beyond that comes from its parent, up to its borrowing limit. At the
-top are all amounts of the cloud that no account keeps (Kueue:
-``pkg/cache/resource_node.go`` of its scheduler; here the top never lends more
-than the cloud has).
+An account has a nominal quota in addition to those of the accounts below it.
+The part that it does not lend is kept for it, used or not. It lends the rest
+to all accounts, by way of its parent, as long as no account below it asks for
+the amounts. Further use below an account comes from its parent, up to its
+borrowing limit. At the top are all amounts of the cloud that no account keeps
+(Kueue: ``pkg/cache/resource_node.go`` of its scheduler; here the top never
+lends more than the cloud has).
 
 Amounts are int64, (c,) by resource class.
 """
@@ -31,12 +31,12 @@ UNLIMITED = np.iinfo(np.int64).max // 2
 
 
 class ExceededQuota(NamedTuple):
-    """A borrowing limit that would be passed.
+    """A borrowing limit that a start would exceed.
 
-    :ivar account: its name.
-    :ivar column: of the class.
-    :ivar asked: that would be borrowed with what is borrowed already.
-    :ivar limit: that it may borrow.
+    :ivar account: name of the account.
+    :ivar column: column of the class.
+    :ivar asked: amount that would be borrowed, including present borrowing.
+    :ivar limit: largest amount that the account may borrow.
     """
 
     account: str
@@ -46,10 +46,10 @@ class ExceededQuota(NamedTuple):
 
 
 class Later(NamedTuple):
-    """State once something was given back.
+    """State after amounts were given back.
 
-    :ivar left: (c,) of the amounts that no account keeps.
-    :ivar use: (a, c) of accounts, in the order of their tree.
+    :ivar left: (c,) free amounts at the top.
+    :ivar use: (a, c) use of accounts, in the order of their tree.
     """
 
     left: cluster.Amounts
@@ -57,10 +57,11 @@ class Later(NamedTuple):
 
 
 class _Reach(NamedTuple):
-    """How much a project may still take.
+    """Amounts that a project may still take.
 
-    :ivar owned: (k, c) within what it owns, and each account above it.
-    :ivar most: (c,) by the borrowing limits of all of them.
+    :ivar owned: (k, c) amounts within the quota of the project's account, and
+        of each account above it.
+    :ivar most: (c,) amounts within the borrowing limits of all these accounts.
     """
 
     owned: cluster.Amounts
@@ -71,15 +72,15 @@ class Quotas:
     """Amounts that accounts own and may borrow, during a plan.
 
     :param accounts: of the share tree.
-    :param kept: (c,) nominal parts of projects that are never lent, beside
-        those of their accounts.
+    :param kept: (c,) guaranteed amounts of projects that are never lent, in
+        addition to the quotas of their accounts.
     :param used: (c,) amounts that projects use.
     :param supply: (c,) amounts of the cloud.
-    :param classes: resource classes, the columns.
+    :param classes: (c,) names of the resource classes.
 
     :ivar shared: (c,) amounts that no account keeps, >= 0.
-    :ivar left: (c,) of that; below 0 if more is in use.
-    :ivar takes: number of times that a project took more.
+    :ivar left: (c,) free part of ``shared``; below 0 if more is in use.
+    :ivar takes: number of times that a project took amounts.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Quotas:
         self._limit = _table(
             (each.borrowing_limit for each in listed), classes, UNLIMITED
         )
-        # Who names none of a class neither lends it nor gets it back.
+        # A class in no nominal quota is neither lent nor given back.
         self._named = nominal.any(axis=0)
         self._part = nominal
         self._own = np.zeros_like(nominal)
@@ -129,11 +130,11 @@ class Quotas:
 
     @property
     def has_owners(self) -> bool:
-        """Whether an account owns anything that it might lend."""
+        """Whether an account has a nominal quota, which it may lend."""
         return bool(self._named.any())
 
     def changes(self, project: str) -> int:
-        """Number that is another once :meth:`excess` may be another."""
+        """Counter that increases whenever :meth:`excess` may change."""
         return sum(self._changes[row] for row in self._path(project))
 
     def excess(
@@ -142,10 +143,10 @@ class Quotas:
         asked: cluster.Amounts,
         later: Later | None = None,
     ) -> cluster.Amounts:
-        """Amounts from the top, (..., c), if a project took more.
+        """(..., c) Amounts that come from the top if a project takes more.
 
-        :param asked: (..., c).
-        :param later: from :meth:`after`; now without it.
+        :param asked: (..., c) amounts that the project takes.
+        :param later: state from :meth:`after`; ``None`` for the present state.
         """
         use = self._use if later is None else later.use
         for row in self._path(project):
@@ -154,14 +155,15 @@ class Quotas:
         return asked
 
     def steps(self, project: str, asked: cluster.Amounts) -> Counts:
-        """Number of accounts that more for a project is borrowed beyond.
+        """(n,) Number of steps up to the account that owns asked amounts.
 
-        0 if it is within the nominal part of its own account, 1 if of the one
-        above. Fewer steps come first: that amount was lent to requests with
-        more steps, or to requests for amounts that no account owns.
+        It is 0 if they are within the quota of the project's own account, and
+        1 if they are within that of the account above. If no account owns
+        them, it is the number of all accounts. Requests with fewer steps come
+        first: their amounts were lent to requests with more steps, or to
+        requests for amounts that no account owns.
 
-        :param asked: (n, c) by different ones.
-        :returns: (n,).
+        :param asked: (n, c) amounts for which different requests ask.
         """
         beyond = np.ones((len(asked), 1), dtype=bool)
         owned = self._reach(project).owned
@@ -177,9 +179,9 @@ class Quotas:
         return self._names[path[step]] if step < len(path) else None
 
     def within(self, project: str, asked: cluster.Amounts) -> Bools:
-        """Whether no borrowing limit is passed by what others ask for, (n,).
+        """(n,) Whether requests stay within all borrowing limits.
 
-        :param asked: (n, c) by different ones.
+        :param asked: (n, c) amounts for which different requests ask.
         """
         within: Bools = np.logical_and.reduce(
             asked <= self._reach(project).most, axis=1
@@ -189,7 +191,7 @@ class Quotas:
     def passed(
         self, project: str, asked: cluster.Amounts
     ) -> ExceededQuota | None:
-        """The borrowing limit that a start would pass, the lowest first."""
+        """The exceeded borrowing limit of the lowest account, if any."""
         if self.within(project, asked[np.newaxis]).all():
             return None
         for row in self._path(project):
@@ -208,9 +210,9 @@ class Quotas:
     def above(
         self, project: str, asked: cluster.Amounts
     ) -> Iterator[tuple[int, str]]:
-        """Accounts that have more in use if a project takes more.
+        """Accounts whose use increases if a project takes more.
 
-        :returns: steps up to each, and its name.
+        :returns: number of steps up to each account, and its name.
         """
         for step, row in enumerate(self._path(project)):
             if not asked.any():
@@ -219,7 +221,7 @@ class Quotas:
             asked = np.maximum(asked - self._unused(row), 0)
 
     def take(self, project: str, asked: cluster.Amounts) -> None:
-        """A project takes more."""
+        """Add amounts that a project takes."""
         for row in self._path(project):
             beyond = np.maximum(asked - self._unused(row), 0)
             self._use[row] += asked
@@ -229,9 +231,9 @@ class Quotas:
         self.left = self.left - asked
 
     def after(self, returned: Mapping[str, cluster.Amounts]) -> Later:
-        """State once projects gave something back.
+        """State after projects gave amounts back.
 
-        :param returned: (c,) by project, at most what it has.
+        :param returned: (c,) amounts by project, at most those that it has.
         """
         back = np.zeros_like(self._use)
         left, use = self.left.copy(), self._use.copy()
@@ -251,7 +253,10 @@ class Quotas:
         return Later(left, use)
 
     def _lend(self, lends: cluster.Amounts) -> None:
-        """Work out parts with what is lent from below, and what is kept."""
+        """Compute the amounts that accounts keep, and those they can use.
+
+        An account can use its own amounts and those lent from below.
+        """
         self._part += self._own
         for rows in self._levels:
             free = self._part[rows] - self._own[rows]
@@ -262,15 +267,15 @@ class Quotas:
             np.add.at(self._part, parents[below], lent[below])
 
     def _reach(self, project: str) -> _Reach:
-        """Amounts that a project may still take, worked out once."""
+        """Amounts that a project may still take, cached."""
         changes = self.changes(project)
         known = self._reaches.get(project)
         if known is None or known[0] != changes:
-            known = changes, self._worked_out(project)
+            known = changes, self._computed_reach(project)
             self._reaches[project] = known
         return known[1]
 
-    def _worked_out(self, project: str) -> _Reach:
+    def _computed_reach(self, project: str) -> _Reach:
         kept = np.zeros_like(self.shared)
         owned = []
         most = np.full_like(kept, UNLIMITED)
@@ -288,7 +293,7 @@ class Quotas:
         return () if row is None else self._paths[row]
 
     def _unused(self, row: int) -> cluster.Amounts:
-        """Part of what an account keeps that is not in use, (c,)."""
+        """(c,) Kept amounts of an account that are not in use."""
         unused: cluster.Amounts = np.maximum(
             self._own[row] - self._use[row], 0
         )
@@ -301,8 +306,8 @@ _Named = tuple[tuple[str, int], ...]
 def _table(
     amounts: Iterable[_Named], classes: tuple[str, ...], others: int
 ) -> cluster.Amounts:
-    """Amounts of accounts, (a, c); others of classes that they do not name."""
-    # Most accounts name none.
+    """(a, c) Amounts of accounts; ``others`` for classes without an entry."""
+    # Most accounts have no entries.
     usual = [others] * len(classes)
     rows = [
         _vector(dict(each), classes, others) if each else usual
@@ -326,7 +331,7 @@ def _paths(parent: tree_module.Places) -> list[tuple[int, ...]]:
 
 
 def _levels(parent: tree_module.Places) -> list[tree_module.Places]:
-    """Rows that are equally far from the top, the farthest first."""
+    """Rows of accounts by depth below the top, the deepest first."""
     depth = np.array([len(each) for each in _paths(parent)], dtype=np.intp)
     return [
         np.flatnonzero(depth == level)

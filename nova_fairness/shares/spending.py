@@ -2,9 +2,9 @@
 
 """Spending of groups of servers, and the funds that their accounts have left.
 
-All is counted in whole numbers, so that sums are exact: rates in thousandths
-of currency for a CPU-hour, use in microseconds of a CPU, and money in units of
-their product; one of the currency is :data:`UNIT` of them.
+All amounts are integers, so that sums are exact. Rates are in thousandths of
+the currency per CPU-hour, use is in microseconds of a CPU, and money is in
+units of their product: one unit of the currency is :data:`UNIT` of these.
 """
 
 import collections
@@ -27,16 +27,17 @@ def in_force(
     empty: Collection[str],
     lowest: int,
 ) -> dict[str, int]:
-    """Rates of servers, thousandths, by UUID.
+    """Rates of servers, in thousandths, by UUID.
 
-    The rate of a group is divided among as many servers as it is for, or as
-    it has if these are more. No server has less than the lowest: one that is
-    in no group, or belongs to a user without funds, has just that.
+    The rate of a group is divided by the number of servers for which it was
+    set, or by the number of its servers if this is larger. No server has less
+    than the lowest rate. A server in no group, or of a user without funds, has
+    the lowest rate.
 
-    :param groups: by project and name.
-    :param running: servers.
+    :param groups: groups by project and name.
+    :param running: the servers.
     :param empty: accounts of users without funds.
-    :param lowest: rate, >= 1.
+    :param lowest: lowest rate, thousandths, >= 1.
     """
     listed = list(running)
     members = collections.Counter(
@@ -58,7 +59,7 @@ class Funds:
     """Funds of accounts, and their spending.
 
     :param accounts: of the share tree.
-    :param spent: units by account of a user.
+    :param spent: spent units, by account of a user.
     """
 
     def __init__(
@@ -72,18 +73,18 @@ class Funds:
             for each in self._accounts.values()
             if each.funds is not None
         }
-        """Units that accounts with funds have left; below 0 if they were made
-        less than was spent."""
+        """Units that accounts with funds have left; below 0 if funds were set
+        to less than the spent amount."""
         for account, units in spent.items():
             for name in self._chain(account):
                 self.left[name] -= units
 
     def charge(self, account: str, units: int) -> int:
-        """Charge as much as is left, at most what is owed.
+        """Charge the owed units, at most as many as are left.
 
-        :param account: of a user.
-        :param units: that are owed, >= 0.
-        :returns: what was charged.
+        :param account: account of a user.
+        :param units: owed units, >= 0.
+        :returns: charged units.
         """
         names = self._chain(account)
         for name in names:
@@ -95,11 +96,11 @@ class Funds:
         return units
 
     def is_empty(self, account: str) -> bool:
-        """Whether nothing is left to a user."""
+        """Whether the account of a user has no funds left."""
         return any(self.left[name] <= 0 for name in self._chain(account))
 
     def _chain(self, account: str) -> tuple[str, ...]:
-        """Those above a user, and itself, that have funds of their own."""
+        """The user's account and those above it that have funds set."""
         if account not in self._chains:
             project, _, user = account.partition('/')
             above = tree_module.chain(self._accounts, project, user)

@@ -2,10 +2,10 @@
 
 """The share tree: the parts of the cloud that accounts have.
 
-Accounts are domains, projects, groups and users; each has a share, which
-counts beside those of its siblings. Shares count among accounts that want
-something: an account whose whole branch wants nothing takes nothing from its
-siblings, so that many small accounts dilute no other.
+Accounts are domains, projects, groups and users. Each has a share, which
+counts relative to the shares of its siblings. Only accounts with wants count:
+an account takes nothing from its siblings if no account in its branch wants
+anything. So many small accounts do not dilute the others.
 """
 
 from collections.abc import Callable
@@ -33,23 +33,23 @@ Places = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
 ROOT = -1
-"""Place of the parent of those that have none."""
+"""Stands for the row of the parent of accounts without a parent."""
 
 LARGEST_SHARE = 1e9
 LONGEST_S = 1e9
 LARGEST_BUDGET = 1e12
-"""Unit-hours."""
+"""Largest budget, unit-hours, and largest funds."""
 
 
 class AccountTree:
     """Accounts in an order in which parents come before their children.
 
-    :param accounts: in any order.
-    :raises BadShares: see :func:`faults`; all that is wrong is named.
+    :param accounts: accounts in any order.
+    :raises BadShares: see :func:`faults`; the error names all faults.
 
-    :ivar names: (a,) parents first, siblings by name.
-    :ivar parent: (a,) place of the parent, or :data:`ROOT`.
-    :ivar share: (a,) beside its siblings, >= 0.
+    :ivar names: (a,) names, parents first, siblings by name.
+    :ivar parent: (a,) row of the parent, or :data:`ROOT`.
+    :ivar share: (a,) share relative to the siblings, >= 0.
     """
 
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
@@ -76,9 +76,9 @@ class AccountTree:
         return self._place[name]
 
     def table(self, amounts: Mapping[str, Floats], width: int) -> Floats:
-        """Amounts of all accounts, (a, c); 0 for those not named.
+        """(a, c) Amounts of all accounts; 0 for accounts without an entry.
 
-        :param amounts: (c,) by name; those of no account do not count.
+        :param amounts: (c,) amounts by name; unknown names are ignored.
         :param width: number of columns.
         """
         rows = np.zeros((len(self), width))
@@ -88,7 +88,7 @@ class AccountTree:
         return rows
 
     def children(self) -> Mapping[int, Sequence[int]]:
-        """Places of the children, by place; :data:`ROOT` has the top."""
+        """Rows of the children of each row; :data:`ROOT` has the top ones."""
         found: dict[int, list[int]] = {ROOT: []}
         for at, up in enumerate(self.parent.tolist()):
             found.setdefault(up, []).append(at)
@@ -96,9 +96,9 @@ class AccountTree:
         return found
 
     def summed(self, own: Floats) -> Floats:
-        """Sums of accounts with all accounts below them, (a, ...).
+        """(a, ...) Sums over each account and all accounts below it.
 
-        :param own: (a, ...) amounts of each itself.
+        :param own: (a, ...) amounts of each account itself.
         """
         total = own.copy()
         for at in range(len(self) - 1, -1, -1):
@@ -112,12 +112,12 @@ class AccountTree:
         return _over_siblings(self.share, self.parent)
 
     def among_siblings(self, wants: Bools) -> Floats:
-        """Part of its parent's part, (a,), 0 to 1; 0 if it wants nothing.
+        """(a,) Part of each account of its parent's part, 0 to 1.
 
-        Siblings that want and have no share between them divide by number:
-        there is no other to take it.
+        It is 0 for a branch that wants nothing. If all siblings with wants
+        have a share of 0, they get equal parts.
 
-        :param wants: (a,) who wants something itself.
+        :param wants: (a,) whether each account itself wants something.
         """
         active = self.summed(wants.astype(np.float64)) > 0
         share = np.where(active, self.share, 0.0)
@@ -130,9 +130,9 @@ class AccountTree:
         )
 
     def part(self, wants: Bools) -> Floats:
-        """Part of the cloud, (a,), 0 to 1: the product from the top down.
+        """(a,) Part of the cloud, 0 to 1: the product from the top down.
 
-        :param wants: (a,) who wants something itself.
+        :param wants: (a,) whether each account itself wants something.
         """
         part = self.among_siblings(wants)
         for at, up in enumerate(self.parent.tolist()):
@@ -142,9 +142,9 @@ class AccountTree:
 
 
 def version(accounts: object) -> str:
-    """Word that is another one for other accounts.
+    """Hash of accounts: different accounts have different hashes.
 
-    :param accounts: of JSON types.
+    :param accounts: a value of JSON types.
     """
     written = json.dumps(accounts, sort_keys=True).encode()
     return hashlib.sha256(written).hexdigest()
@@ -155,13 +155,14 @@ def completed(
     projects: Iterable[str],
     users: Iterable[tuple[str, str]],
 ) -> list[cluster.Account]:
-    """Accounts with those of projects and users that are not among them.
+    """Accounts, with missing accounts of projects and users added.
 
-    They have a share of 1: a project at the top, a user below the project.
+    Added accounts have a share of 1. A project is at the top, and a user is
+    below the project.
 
-    :param accounts: that are named.
-    :param projects: that have or want something.
-    :param users: with their projects, first the project.
+    :param accounts: known accounts.
+    :param projects: projects with use or wants.
+    :param users: pairs of a project and a user.
     """
     found = {each.name: each for each in accounts}
     pairs = set(users)
@@ -179,7 +180,7 @@ def completed_tree(
     projects: Iterable[str],
     users: Iterable[tuple[str, str]],
 ) -> AccountTree:
-    """The tree of :func:`completed` accounts; the last few are kept.
+    """The tree of :func:`completed` accounts; the last few are cached.
 
     :raises BadShares: see :func:`faults`.
     """
@@ -198,9 +199,9 @@ def overlaid(
 ) -> tuple[cluster.Account, ...]:
     """Accounts with some fields replaced.
 
-    One that is not among them stands where :func:`completed` would place it.
+    A missing account is added at the place where :func:`completed` adds it.
 
-    :param given: by name of the account and of its field.
+    :param given: new values by name of the account and name of the field.
     """
     by_name = {each.name: each for each in accounts}
     for name in sorted(given):
@@ -219,11 +220,13 @@ def with_below(
     snapshot: cluster.ClusterSnapshot,
     users: Iterable[tuple[str, str]],
 ) -> dict[str, Floats]:
-    """Amounts of accounts with those of all below, (c,), if there are any.
+    """(c,) Sums of amounts over each account and all below it, by name.
 
-    :param own: (c,) what each has itself, by name.
-    :param snapshot: says which accounts there are.
-    :param users: with their projects, first the project.
+    Accounts without amounts are left out.
+
+    :param own: (c,) amounts of each account itself, by name.
+    :param snapshot: has the accounts.
+    :param users: pairs of a project and a user.
     """
     projects = snapshot.used.keys() - {''}
     tree = completed_tree(snapshot.accounts, projects, users)
@@ -236,9 +239,10 @@ def with_below(
 def preemptible_parts(
     snapshot: cluster.ClusterSnapshot,
 ) -> dict[str, Floats]:
-    """Parts of the cloud that accounts have in preemptible servers, (c,).
+    """(c,) Parts of the cloud in preemptible servers, by account.
 
-    :returns: with all below, by name; those without any are left out.
+    An account includes all accounts below it. Accounts without preemptible
+    servers are left out.
     """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     own = {
@@ -253,7 +257,7 @@ def preemptible_parts(
 def below(
     accounts: Iterable[cluster.Account], name: str | None
 ) -> frozenset[str]:
-    """Names of an account and all below it; ``None`` for everybody."""
+    """Names of an account and all below it; all names for ``None``."""
     tree = AccountTree(accounts)
     if name is None:
         return frozenset(tree.names)
@@ -270,8 +274,8 @@ def chain(
 ) -> list[cluster.Account]:
     """The accounts of a user from the lowest up to the top.
 
-    :param accounts: of a tree, by name; those of the user or the project may
-        be missing, as they have nothing of their own then.
+    :param accounts: accounts of a tree, by name; those of the user or the
+        project may be missing if they have no settings of their own.
     """
     name = request_model.account_of(project, user)
     found = []
@@ -283,10 +287,10 @@ def chain(
 
 
 class Above:
-    """Accounts above users that have something of their own.
+    """Accounts of users, and above them, that have a certain setting.
 
     :param accounts: of a tree.
-    :param has: says whether an account has it.
+    :param has: returns whether an account has the setting.
     """
 
     def __init__(
@@ -305,7 +309,7 @@ class Above:
         return bool(self._having)
 
     def of(self, project: str, user: str) -> tuple[cluster.Account, ...]:
-        """Those above a user, the lowest first."""
+        """Accounts with the setting, from a user's account up."""
         if (project, user) not in self._known:
             self._known[project, user] = tuple(
                 each
@@ -316,7 +320,7 @@ class Above:
 
 
 def _over_siblings(amount: Floats, parent: Places) -> Floats:
-    """Sum of an amount over an account and its siblings, (a,)."""
+    """(a,) Sum of an amount over an account and its siblings."""
     total = np.zeros(len(amount) + 1)
     np.add.at(total, parent, amount)
     siblings: Floats = total[parent]
@@ -335,10 +339,10 @@ def _parents_first(accounts: Sequence[cluster.Account]) -> list[str]:
 
 
 class TreeFault(NamedTuple):
-    """Something wrong with an account.
+    """A fault of an account.
 
-    :ivar account: its name.
-    :ivar what: in words, with the name.
+    :ivar account: name of the account.
+    :ivar what: text of the fault, with the name.
     """
 
     account: str
@@ -346,12 +350,12 @@ class TreeFault(NamedTuple):
 
 
 def faults(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
-    """All that is wrong with accounts.
+    """All faults of accounts.
 
-    A name comes twice, a parent is unknown, parents form a circle, a share is
-    no number from 0 to :data:`LARGEST_SHARE`, a time none above 0 to
-    :data:`LONGEST_S`, a budget or funds none from 0 to
-    :data:`LARGEST_BUDGET`, or a user owns, borrows or lends something.
+    These are: a name occurs twice; a parent is unknown; parents form a circle;
+    a share is not a number from 0 to :data:`LARGEST_SHARE`; a time is not a
+    number above 0 and at most :data:`LONGEST_S`; a budget or funds are not a
+    number from 0 to :data:`LARGEST_BUDGET`; a user has a quota.
     """
     by_name = {each.name: each for each in accounts}
     wrong = [

@@ -2,16 +2,16 @@
 
 """Waiting for a CPU: a test against the noise of the node.
 
-A VM does less than it wants as soon as it waits, idle time or not: most
-programs run, wait for something, and run again (a closed loop), and the
-longer they wait for a CPU, the less often they come round. But an idle guest
-waits, too, when it wakes up on a busy host, a lone busy one waits for QEMU's
-other threads, and a moment in which the host does something makes all VMs
-wait. So a VM counts as waiting if its stall is significant against the stalls
-of VMs of a busy node where none lacks anything, and not in one interval only.
+A VM that waits for a CPU does less than it wants, even if it has idle time:
+most programs run, wait for input, and run again (a closed loop), and the
+longer they wait for a CPU, the fewer loops they make. But other VMs wait, too:
+an idle guest when it wakes up on a busy host, a lone busy guest for QEMU's
+other threads, and all VMs while the host itself works. So a VM counts as
+waiting only if its stall is significantly longer than the stalls of VMs on a
+busy node where no VM lacks CPU time, and in more than one interval.
 
-All arithmetic takes many nodes at once. CPU time is in CPUs here: 1 is one
-CPU for the whole interval.
+All functions take many nodes at once. CPU time is in CPUs: 1 is one CPU for
+the whole interval.
 """
 
 from collections.abc import Iterator
@@ -29,79 +29,80 @@ Indices = usage_model.Indices
 Mask = resources.Mask
 
 NOISE = 0.02
-"""Stall, as part of the time, of VMs that lack nothing on a busy node where no
-noise was measured yet. It was measured on 4 CPUs."""
+"""Assumed mean stall, as a part of the time, of VMs that lack nothing on a
+busy node, before noise is measured there. It was measured on 4 CPUs."""
 
 DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
-"""... and its standard deviation. A lone busy VM waits 1-3 % for its own
-emulator thread and for the host, an idle one up to 8 % where the host is
-busy. A VM of several vCPUs counts like an idle one, because any of them that
-waits counts."""
+"""Assumed standard deviation of this stall, for a busy and an idle VM. A lone
+busy VM waits 1-3 % for its own emulator thread and for the host, and an idle
+VM waits up to 8 % if the host is busy. A VM of several vCPUs counts like an
+idle VM, because the stall counts if any of them waits."""
 
 SIGNIFICANT = 3.0
-"""Standard deviations above the mean of the noise from which a stall is none.
-One interval of 740 passes that by chance, two in a row one of 500,000."""
+"""Standard deviations above the mean of the noise from which a stall is not
+noise. By chance, one of 740 intervals exceeds this, and two in a row one of
+500,000."""
 
 LEAST = 0.03
-"""Part of the time. A VM that waits for less has nearly all it wants, however
-quiet its node is: a busy VM with a CPU of its own waits 1 to 3 % for the
-emulator."""
+"""Part of the time. A VM that waits for less has nearly all that it wants,
+however quiet its node is: a busy VM with a CPU of its own waits 1 to 3 % for
+the emulator."""
 
 NOTHING = 0.01
-"""Part of the time. A VM that waited goes on doing so until it lacks less than
-this."""
+"""Part of the time. A VM that counted as waiting still does until it lacks
+less than this."""
 
 PRIOR = 8.0
-"""Intervals of measured noise that count as much as what is known before: of
-a node against the numbers above, of a VM against its node."""
+"""Intervals of measured noise that count as much as the assumption before it:
+for a node the numbers above, for a VM the noise of its node."""
 
 FORGETTING = 1 / 32
-"""Part of what is known of the noise that is forgotten in an interval: noise
-changes with the programs on the host, in minutes."""
+"""Part of the measured noise that is forgotten in an interval: noise changes
+with the programs on the host, within minutes."""
 
 RUNNABLE = 0.7
-"""Part of an interval for which a VM ran or waited for a CPU, from which it is
-busy, and one interval is enough: it had something to do all the time. A VM
-with idle time may have been late for a moment only, so a second interval
-decides."""
+"""Part of an interval. A VM that ran or waited for longer than this part is
+busy, and one interval is enough: it had work all the time. A VM with idle time
+may have been late only for a short time, so a second interval decides."""
 
 BUSY_WITH_STALL = 0.85
-"""Part of a node's capacity from which stalls mean contention.
+"""Part of a node's capacity in use from which stalls mean contention.
 
-Below that the VMs do not wait for each other but for a quota, or for a few
+Below this part, VMs do not wait for each other but for a quota, or for a few
 CPUs to which they are pinned. The host's own use counts, because VMs that
 compete with it for the rest compete with each other.
 """
 
 BUSY_WITHOUT_STALL = 0.9
-"""The same where the kernel reports no stalls and utilisation is the only
-sign; higher, because a node can be that busy while no VM waits."""
+"""Part of a node's capacity in use that means contention if the kernel reports
+no stalls. It is higher, because a node can be so busy while no VM waits."""
 
 SHORT = 0.01
-"""Part of a node's CPUs that VMs must lack beyond what is idle: weights cannot
-divide a smaller amount."""
+"""Part of a node's CPUs that VMs must lack beyond the idle CPUs: weights
+cannot divide a smaller amount."""
 
 SHORT_CPUS = 0.05
-"""Most CPUs that VMs must lack: one vCPU that lacks more than noise counts,
-however large the node is. Half of it is enough where they lacked it before:
-what is nearly made good shall become so."""
+"""Most CPUs that VMs must lack for a node to be short: one vCPU that lacks
+more than noise counts, however large the node is. Half of the amount is enough
+on a node that was short before, so that a lack is removed completely."""
 
 CROWD = 0.04
-"""Part of a node's CPUs that its VMs lack together, beyond what is idle and
-without the one that lacks most, from which one standard deviation is enough:
-the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
-3 %."""
+"""Part of a node's CPUs. If its VMs together, without the one that lacks most,
+lack more than this part beyond the idle CPUs, then one standard deviation is
+enough: the CPUs are in use, and VMs want more. Lone busy VMs on all CPUs lack
+up to 3 %."""
 
 SATISFIED = 0.95
-"""Part of what its vCPUs could use, from which a VM has what it wants, where
-the kernel tells no stalls."""
+"""Part of the CPUs that a VM could use, from which it has all that it wants,
+if the kernel reports no stalls."""
 
 IDLE = 0.01
-"""Part of what its vCPUs could use, below which a VM wants nothing, where the
-kernel tells no stalls."""
+"""Part of the CPUs that a VM could use, below which it wants nothing more, if
+the kernel reports no stalls."""
 
 ALL = 0.999
-"""Part of the time. A VM that waits for longer may want anything."""
+"""Part of the time. A VM that waits for longer may want all CPUs that it could
+use."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,14 +110,14 @@ class Interval:
     """Use and stalls of the VMs of one or more nodes in one interval.
 
     :ivar node: (n,) index of each VM's node.
-    :ivar used: (n,) CPUs, >= 0.
-    :ivar stall: (n,) part of the interval, 0..1, in which each waited for a
-        CPU; NaN where the kernel does not report it.
-    :ivar most: (n,) CPUs that each could use.
+    :ivar used: (n,) CPUs that each VM used, >= 0.
+    :ivar stall: (n,) part of the interval, 0..1, in which each VM waited for a
+        CPU; NaN if the kernel does not report it.
+    :ivar most: (n,) CPUs that each VM could use.
     :ivar ready: (n,) whether the VM runs and its usage is known.
-    :ivar cpus: (m,) of each node, > 0.
-    :ivar busy: (m,) part of them, 0..1, in use, the host included; NaN where
-        only the VMs' own use is known.
+    :ivar cpus: (m,) CPUs of each node, > 0.
+    :ivar busy: (m,) part of these CPUs in use, 0..1, with the host's own use;
+        NaN if only the use of VMs is known.
     """
 
     node: Indices
@@ -130,15 +131,15 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WaitHistory:
-    """Memory of VMs, a row for each.
+    """Past waits of VMs, a row for each VM.
 
-    :ivar late: (n,) whether the stall was above the noise.
+    :ivar late: (n,) whether the last stall was above the noise.
     :ivar began: (n,) whether the VM has counted as waiting since its node
         became short.
     :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
-    :ivar mean: (n,) of the stall in these.
-    :ivar variance: (n,) of the stall in these.
-    :ivar changes: of their use with their stalls.
+    :ivar mean: (n,) mean stall in these intervals.
+    :ivar variance: (n,) variance of the stall in these intervals.
+    :ivar changes: sums of the changes of use and stalls.
     """
 
     late: Mask
@@ -150,7 +151,7 @@ class WaitHistory:
 
     @classmethod
     def unknown(cls, count: int) -> 'WaitHistory':
-        """Memory of VMs never seen before."""
+        """History of VMs that were never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
         return cls(
@@ -163,7 +164,7 @@ class WaitHistory:
         )
 
     def picked(self, rows: Indices) -> 'WaitHistory':
-        """Some rows; those below 0 as never seen."""
+        """A history of some rows; a row below 0 is a VM never seen before."""
         seen = rows >= 0
         blank = WaitHistory.unknown(len(rows))
         for mine, its in _pairs(self, blank):
@@ -171,22 +172,21 @@ class WaitHistory:
         return blank
 
     def put(self, rows: Indices, other: 'WaitHistory') -> None:
-        """Write other rows in the place of some."""
+        """Replace some rows with the rows of another history."""
         for mine, its in _pairs(self, other):
             mine[rows] = its
 
     def bounds(
         self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
-        """The stalls that are too long for noise.
+        """Stalls that are too long to be noise.
 
-        The noise of a VM is mixed with the noise of its node, and that with
-        the noise assumed at first. Stalls of others lower bounds and raise
-        none.
+        The noise of a VM is averaged with the noise of its node, and this with
+        the noise assumed at first. Stalls of other VMs only lower the bounds.
 
-        :param steady: (n,) whether a VM is one vCPU that was busy.
-        :returns: (n,) from which a VM begins to wait, and (n,) from which it
-            then goes on while its node is short.
+        :param steady: (n,) whether a VM has one vCPU that was busy.
+        :returns: (n,) stall from which a VM begins to count as waiting, and
+            (n,) stall from which it still counts while its node is short.
         """
 
         def summed(values: Scalars) -> Scalars:
@@ -198,7 +198,7 @@ class WaitHistory:
         spread = self.variance + (self.mean - mean) ** 2
         usual = _deviation(steady) ** 2
         variance = PRIOR * usual + summed(self.count * spread)[node]
-        # Idle VMs that wake up all the time would hide what others lack.
+        # Idle VMs that wake up all the time would hide the lack of others.
         mean = np.minimum(mean, NOISE)
         variance = np.minimum(variance / weight[node], usual)
         own = self.count / (PRIOR + self.count)
@@ -212,8 +212,8 @@ class WaitHistory:
     def learned(self, stall: Scalars, quiet: Mask) -> 'WaitHistory':
         """Add an interval to the noise.
 
-        :param stall: (n,) of that interval.
-        :param quiet: (n,) whether a VM's stall is noise.
+        :param stall: (n,) stalls in the interval.
+        :param quiet: (n,) whether the stall of a VM is noise.
         """
         kept = self.count * (1 - FORGETTING)
         count = kept + quiet
@@ -228,11 +228,11 @@ class WaitHistory:
 
 
 def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
-    """Use of VMs if they had plenty, as closed loops.
+    """Use of VMs if they never waited, for closed loops.
 
-    A VM that waits for a part *s* of the time runs and thinks in the rest of
-    it, and would do so all the time: ``used / (1 - s)``, at most the capacity
-    of its vCPUs.
+    A VM that waits for a part *s* of the time runs or waits for input in the
+    rest of the time. Without waits for a CPU it would do so all the time:
+    ``used / (1 - s)``, at most the capacity of its vCPUs.
 
     :param used: (n,) >= 0.
     :param stall: (n,) 0..1.
@@ -245,16 +245,16 @@ def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
 
 
 def guessed(used: Scalars, most: Scalars) -> Mask:
-    """Tell who may want more, where the kernel does not tell who waits."""
+    """(n,) VMs that may want more, if the kernel reports no stalls."""
     return np.asarray((used > IDLE * most) & (used < SATISFIED * most))
 
 
 def judge(
     now: Interval, past: WaitHistory
 ) -> tuple[usage_model.CpuWaits, WaitHistory]:
-    """Judge who waits for a CPU, once for each interval.
+    """Judge which VMs wait for a CPU; call this once for each interval.
 
-    :param past: of the same VMs, as this function returned it last.
+    :param past: history of the same VMs, from the last call.
     """
     nodes = len(now.cpus)
     told = np.isfinite(now.stall)
@@ -277,14 +277,14 @@ def judge(
     before[now.node[past.began & now.ready]] = True
     least = np.where(before, least / 2, least)
     _, short = _short(now, waits, blind, least)
-    # What may be a lack is not learned as noise, however long it lasts.
+    # A stall that may be a lack is not learned as noise.
     deviation = _deviation(steady)
     unusual = stall > NOISE + SIGNIFICANT * deviation
     busy, suspect = _short(now, waits | late | unusual, blind, least)
     quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
-    # A lack that lasts would hide itself and larger ones. Noise comes and
-    # goes: if all of its longer stalls were left out, the rest would stand
-    # out of what was learned.
+    # A lasting lack that is learned as noise would hide itself and larger
+    # ones. Noise varies: if all its longer stalls were left out, further ones
+    # would exceed the learned noise.
     doubt = NOISE + deviation
     lasts = (stall > doubt) & (past.changes.stall > doubt)
     _, lacks = _short(now, waits | lasts, blind, least)
@@ -297,7 +297,7 @@ def judge(
 
 
 def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
-    """The arrays of two values that remember the same."""
+    """Pairs of the arrays of two histories, field by field."""
     for field in dataclasses.fields(one):
         mine, its = getattr(one, field.name), getattr(other, field.name)
         if dataclasses.is_dataclass(mine):
@@ -311,7 +311,7 @@ def _deviation(steady: Mask) -> Scalars:
 
 
 def _crowded(now: Interval) -> Mask:
-    """Tell where VMs together lack so much that little is noise, (m,)."""
+    """(m,) Nodes whose VMs together lack so much that it is hardly noise."""
     nodes = len(now.cpus)
     lack = closed(now.used, now.stall, now.most) - now.used
     lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)
@@ -327,11 +327,13 @@ def _crowded(now: Interval) -> Mask:
 def _short(
     now: Interval, waits: Mask, blind: Mask, least: Scalars
 ) -> tuple[Mask, Mask]:
-    """Tell which nodes are busy, and which lack more than is idle: (m,).
+    """(m,) Nodes that are busy, and (m,) nodes that are short.
 
-    :param waits: (n,) VMs that want what closed loops want.
-    :param blind: (n,) VMs that may want anything.
-    :param least: (m,) part of its CPUs that a node must lack.
+    The VMs of a short node lack more CPUs than are idle.
+
+    :param waits: (n,) VMs whose wants are those of closed loops.
+    :param blind: (n,) VMs that may want all CPUs that they could use.
+    :param least: (m,) least lack of a short node, as a part of its CPUs.
     """
     nodes = len(now.cpus)
     stall = np.where(waits, now.stall, 0.0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Windows of time that come again and again, by cron lines."""
+"""Windows of time that repeat, by cron lines."""
 
 from collections.abc import Iterable
 import datetime as dt
@@ -13,10 +13,10 @@ from nova_fairness.shares import tree as tree_module
 
 
 def fault(begins: str, lasts_s: float) -> str | None:
-    """Say why a window cannot be; ``None`` if it can, at every moment.
+    """The fault of a window; ``None`` if it has none.
 
-    :param begins: cron line of its begins, see :mod:`.cron`.
-    :param lasts_s: seconds.
+    :param begins: cron line of the starts of the window; see :mod:`.cron`.
+    :param lasts_s: length of the window, seconds.
     """
     try:
         cron.read(begins)
@@ -33,11 +33,11 @@ def fault(begins: str, lasts_s: float) -> str | None:
 def begun(
     begins: str, lasts_s: float, zone: dt.tzinfo, now: float
 ) -> float | None:
-    """Begin of the current window, seconds of the epoch.
+    """Start of the current window, seconds of the epoch.
 
-    :param begins: cron line of its begins.
-    :param lasts_s: seconds, > 0.
-    :param zone: of the times in ``begins``.
+    :param begins: cron line of the starts of the window.
+    :param lasts_s: length of the window, seconds, > 0.
+    :param zone: time zone of ``begins``.
     :param now: seconds of the epoch.
     :returns: ``None`` outside of a window, or if the line has a :func:`fault`.
     """
@@ -47,12 +47,12 @@ def begun(
 
 
 def begins_next(begins: str, zone: dt.tzinfo, now: float) -> float:
-    """When a window begins next, seconds of the epoch, > ``now``.
+    """Next start of a window, seconds of the epoch, > ``now``.
 
-    :param begins: cron line of its begins.
-    :param zone: of the times in it.
+    :param begins: cron line of the starts of the window.
+    :param zone: time zone of ``begins``.
     :param now: seconds of the epoch.
-    :returns: ``inf`` if never, as of a line that has a :func:`fault`.
+    :returns: ``inf`` if there is none, also if the line has a :func:`fault`.
     """
     line = _line(begins)
     at = line.next(zone, now) if line else None
@@ -60,12 +60,12 @@ def begins_next(begins: str, zone: dt.tzinfo, now: float) -> float:
 
 
 def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
-    """When the first of some windows begins next, seconds of the epoch.
+    """Next start of the first of some windows, seconds of the epoch.
 
-    :param windows: in which something may happen.
+    :param windows: windows in which requests may start.
     :param now: seconds of the epoch.
-    :returns: ``None`` if one is going on, or if there are none: then it may
-        happen at any time; ``inf`` if none ever begins.
+    :returns: ``None`` if ``now`` is in a window, or if there are no windows:
+        then requests may start at any time; ``inf`` if no window ever starts.
     """
     given = tuple(windows)
     if not given or any(
@@ -77,7 +77,7 @@ def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
 
 
 class Openings:
-    """Says who may start at one moment.
+    """Tells which accounts may start requests at a time.
 
     :param accounts: of the share tree.
     :param now: seconds of the epoch.
@@ -92,9 +92,10 @@ class Openings:
         self._opens = functools.cache(lambda windows: opens(windows, now))
 
     def closed(self, project: str, user: str) -> tuple[str, float] | None:
-        """The account above a user that opens last, and when.
+        """The account of a user, or above it, whose window opens last.
 
-        :returns: its name and seconds of the epoch; ``None`` if all are open.
+        :returns: name of the account and time at which its window opens,
+            seconds of the epoch; ``None`` if all are open.
         """
         if not self._above:
             return None
@@ -109,7 +110,7 @@ class Openings:
         return name, at
 
     def set_aside(self, project: str, user: str) -> str | None:
-        """Name of an account above a user that has a fault."""
+        """Name of an account of a user, or above it, that has a fault."""
         if not self._above:
             return None
         above = self._above.of(project, user)
@@ -117,7 +118,7 @@ class Openings:
 
 
 def _line(begins: str) -> cron.Line | None:
-    """A line as it is evaluated; ``None`` if it has a fault."""
+    """A parsed line; ``None`` if it has a fault."""
     try:
         return cron.read(begins)
     except ValueError:

@@ -3,5 +3,5 @@
 """Contracts of plugins as tests that their authors run.
 
 Start with the contract of your kind of plugin.
-It never is imported by a program.
+Programs never import this package.
 """

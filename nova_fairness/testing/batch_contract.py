@@ -2,7 +2,7 @@
 
 """Rules of every batch system, as tests that its author can run.
 
-A subclass makes the system, and acts like users and operators of it::
+A subclass makes the system, and acts as its users and operators::
 
     class TestMyBatch(batch_contract.BatchContract):
         def make(self): ...
@@ -19,7 +19,7 @@ from nova_fairness.model import border
 from nova_fairness.model import pledge
 
 PATIENCE_S = 60.0
-"""For broken code only."""
+"""Seconds after which a test fails; only broken code reaches them."""
 
 
 class BatchContract(abc.ABC):
@@ -31,24 +31,25 @@ class BatchContract(abc.ABC):
 
     @abc.abstractmethod
     def make(self) -> system.BatchSystem:
-        """The batch system, all of whose hosts are open and empty."""
+        """The batch system, with all hosts open and empty."""
 
     @abc.abstractmethod
     def submit(self, host: str, minutes: int) -> str | None:
-        """Name of a job of one core, with a limit, that is to run on a host.
+        """Submit a job of one core with a time limit to a host.
 
-        It goes on until the test is over. ``None`` where there are no jobs,
-        as in a fake of hosts alone: what is asked of jobs is then left out,
-        and the report says so.
+        The job runs until the end of the test.
+
+        :returns: name of the job; ``None`` if the system has no jobs, such as
+            a fake with hosts alone: then tests of jobs are skipped.
         """
 
     @abc.abstractmethod
     def end(self, job: str) -> None:
-        """End a job as its user does."""
+        """End a job in the way of its user."""
 
     @abc.abstractmethod
     def close_by_hand(self, host: str, reason: str) -> None:
-        """Close a host as an operator does."""
+        """Close a host in the way of an operator."""
 
     def _submitted(self, host: str) -> str:
         job = self.submit(host, 5)
@@ -63,7 +64,7 @@ class BatchContract(abc.ABC):
             raise AssertionError(f'not one line: {text!r}')
 
     def test_an_empty_system_has_open_hosts_and_nothing_else(self) -> None:
-        """All of it is told, and nothing is invented."""
+        """The answer has all hosts, and no work and no wants."""
         seen = self.make().look()
         _assert(len(seen.places) > 1, seen)
         for place in seen.places.values():
@@ -73,7 +74,7 @@ class BatchContract(abc.ABC):
         _assert(not seen.wants, seen.wants)
 
     def test_a_closed_host_is_ours_until_it_is_opened(self) -> None:
-        """Each may come twice, and touches no other host."""
+        """Both calls may be repeated, and change no other host."""
         batch = self.make()
         host, other = _hosts(batch)[:2]
         for _ in range(2):
@@ -88,7 +89,7 @@ class BatchContract(abc.ABC):
             _assert(not batch.look().places[host].ours, host)
 
     def test_a_host_closed_by_others_stays_closed(self) -> None:
-        """Neither taken over nor opened; the reason stays."""
+        """The host is neither closed again nor opened; its reason stays."""
         batch = self.make()
         host = _hosts(batch)[0]
         self.close_by_hand(host, 'bad disk')
@@ -99,13 +100,13 @@ class BatchContract(abc.ABC):
         _assert(batch.look().places[host] == before, host)
 
     def test_a_host_that_is_not_there_is_refused(self) -> None:
-        """By name."""
+        """The error has the name of the host."""
         batch = self.make()
         _refuses(lambda: batch.close('nowhere', 'it goes'), 'nowhere')
         _refuses(lambda: batch.open('nowhere'), 'nowhere')
 
     def test_a_job_goes_on_where_its_host_is_closed(self) -> None:
-        """And is told with its cores and its end, until it is gone."""
+        """The answer has the job with its cores and end, until it is gone."""
         batch = self.make()
         host = _hosts(batch)[0]
         job = self._submitted(host)
@@ -121,14 +122,14 @@ class BatchContract(abc.ABC):
         _assert(batch.look().places[host].ours, host)
 
     def accounts(self) -> tuple[str, str] | None:
-        """Two accounts below one; jobs may be submitted to the first.
+        """Two accounts below one; jobs are submitted to the first.
 
-        ``None`` if the batch system keeps none that are known here.
+        ``None`` if the batch system has no accounts.
         """
         return None
 
     def test_shares_are_given_to_one_account_alone(self) -> None:
-        """And told again; others keep what they have."""
+        """The new share can be read; other shares stay the same."""
         batch, names = self.make(), self.accounts()
         if names is None:
             _refuses(batch.shares, 'no accounts')
@@ -144,7 +145,7 @@ class BatchContract(abc.ABC):
         _refuses(lambda: batch.give('nobody', 1), 'nobody')
 
     def test_the_allocation_of_a_job_is_told(self) -> None:
-        """While it runs, and for as long afterwards as is asked for."""
+        """The accounting has the job while it runs and after its end."""
         batch, names = self.make(), self.accounts()
         if names is None:
             return
@@ -165,7 +166,7 @@ class BatchContract(abc.ABC):
         _eventually(lambda: all(each.end for each in found()))
 
     def test_a_job_without_room_is_a_want(self) -> None:
-        """A job for hosts that are closed would run if they were not."""
+        """A job that waits for closed hosts is waiting work."""
         batch = self.make()
         for host in _hosts(batch):
             batch.close(host, 'it goes to the cloud')

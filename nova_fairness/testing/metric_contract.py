@@ -32,11 +32,11 @@ _Array = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """A cloud small enough to read, at one moment.
+    """A small cloud at one time.
 
-    :ivar name: what is special about it.
-    :ivar demands: of all its VMs.
-    :ivar owners: of the same rows.
+    :ivar name: text that says how it differs from other cases.
+    :ivar demands: demands of all its VMs.
+    :ivar owners: owners of the VMs, in the same rows.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StageResults:
-    """Results of the three stages: (n,), (u,), (n,)."""
+    """Heaviness in the three stages: (n,), (u,), (n,)."""
 
     instances: _Array
     users: _Array
@@ -56,11 +56,11 @@ class StageResults:
 def make_case(
     name: str, instances: int = 12, users: int = 3, nodes: int = 2
 ) -> Case:
-    """Build a cloud in which some use more than their endowment.
+    """Build a cloud in which some VMs use more than their endowment.
 
     :param instances: number of VMs, spread over users and nodes in turn.
-    :param users: >= 1.
-    :param nodes: >= 1.
+    :param users: number of users, >= 1.
+    :param nodes: number of nodes, >= 1.
     """
     source = np.random.default_rng(seed=7)
     width = len(resources.RESOURCES)
@@ -106,7 +106,7 @@ def cases() -> Iterator[Case]:
 
 
 def without(case: Case, column: int, name: str) -> Case:
-    """Take a resource away from a whole cloud, though VMs use it."""
+    """A case without supply and endowment of a resource that VMs use."""
     supply = case.demands.supply.copy()
     endowment = case.demands.endowment.copy()
     supply[column] = 0.0
@@ -160,7 +160,7 @@ class MetricContract:
             raise AssertionError(f'not kinds: {self.metric.suits!r}')
 
     def test_every_cloud_gets_finite_numbers_of_the_right_shape(self) -> None:
-        """Among them: zero supply, zero usage, one user, no VM."""
+        """The clouds include zero supply, zero usage, one user, no VM."""
         for case in cases():
             try:
                 run(self.metric, case)
@@ -192,7 +192,7 @@ class MetricContract:
         _assert_same(run(self.metric, case), first)
 
     def test_order_of_vms_does_not_matter(self) -> None:
-        """Rows are in order of the UUIDs, which mean nothing."""
+        """Rows are in the order of UUIDs, which must have no effect."""
         case = make_case('usual')
         order = np.random.default_rng(seed=3).permutation(
             len(case.demands.usage)
@@ -207,13 +207,13 @@ class MetricContract:
         )
 
     def test_numbering_of_nodes_does_not_matter(self) -> None:
-        """A node's index is only its place in a list."""
+        """The index of a node is only its position in a list."""
         case = make_case('usual')
         renamed = _with(case, 'other numbers', node=5 - case.demands.node)
         _assert_same(run(self.metric, renamed), run(self.metric, case))
 
     def test_order_of_users_does_not_matter(self) -> None:
-        """A user's index is only its place in a sorted list."""
+        """The index of a user is only its position in a sorted list."""
         case = make_case('usual')
         last = len(case.owners.users) - 1
         owners = dataclasses.replace(
@@ -227,7 +227,7 @@ class MetricContract:
         )
 
     def test_unit_of_a_resource_does_not_matter(self) -> None:
-        """Bytes or mebibytes, seconds or BogoMIPS: the same heaviness."""
+        """Heaviness is the same for bytes or mebibytes, for example."""
         case = make_case('usual')
         plain = run(self.metric, case)
         for column in range(len(resources.RESOURCES)):

@@ -31,10 +31,10 @@ _MORE = (1.5, 4.0, 64.0)
 
 
 def make_cloud(seed: int, requests: int = 18) -> cluster.ClusterSnapshot:
-    """Build a small cloud that is too full for all that wait.
+    """Build a small cloud that has no room for all waiting requests.
 
-    :param seed: another number is another cloud.
-    :param requests: number of those that wait.
+    :param seed: seed of the cloud: different numbers make different clouds.
+    :param requests: number of waiting requests.
     """
     source = np.random.default_rng(seed)
     sizes = np.array([10, 1024, 1], np.int64)
@@ -96,7 +96,7 @@ def clouds() -> Iterator[cluster.ClusterSnapshot]:
 def arranged(
     order: order_base.Order, snapshot: cluster.ClusterSnapshot
 ) -> list[str]:
-    """UUIDs of all that wait, the next one first."""
+    """UUIDs of all waiting requests, the next one first."""
     found = order.arrange(snapshot.requests, snapshot, NOW)
     return [each.uuid for each in found]
 
@@ -122,7 +122,7 @@ class OrderContract:
             _assert_equal(sorted(arranged(self.order, snapshot)), expected)
 
     def test_same_cloud_gets_the_same_order(self) -> None:
-        """No chance, and nothing remembered of an earlier call."""
+        """The order has no randomness, and no state from earlier calls."""
         listed = list(clouds())
         before = [arranged(self.order, each) for each in listed]
         after = [arranged(self.order, each) for each in reversed(listed)]
@@ -143,7 +143,7 @@ class OrderContract:
     def test_how_requests_and_accounts_are_listed_does_not_matter(
         self,
     ) -> None:
-        """Their places in a list mean nothing."""
+        """Positions in the lists must have no effect."""
         for snapshot in clouds():
             turned = dataclasses.replace(
                 snapshot,
@@ -155,7 +155,7 @@ class OrderContract:
             )
 
     def test_names_of_projects_and_users_do_not_matter(self) -> None:
-        """Another name makes no request wait longer or shorter."""
+        """Names must have no effect on positions."""
         projects = dict(zip(_PROJECTS, reversed(_PROJECTS), strict=True))
         users = dict(zip(_USERS, reversed(_USERS), strict=True))
         for snapshot in clouds():
@@ -165,7 +165,7 @@ class OrderContract:
             )
 
     def test_a_larger_share_is_never_served_later(self) -> None:
-        """Each place of a project stays or comes nearer."""
+        """Each request of the project keeps its position or moves up."""
         for snapshot in clouds():
             for name in _PROJECTS:
                 before = _places(self.order, snapshot, name)
@@ -179,7 +179,7 @@ class OrderContract:
                         )
 
     def test_factors_are_finite_numbers_of_requests_that_wait(self) -> None:
-        """They are shown to owners, as JSON."""
+        """Owners read them as JSON."""
         for snapshot in clouds():
             told = self.order.factors(snapshot.requests, snapshot, NOW)
             unknown = told.keys() - {each.uuid for each in snapshot.requests}
@@ -210,7 +210,7 @@ class OrderContract:
                 )
 
     def test_no_plan_fills_a_host_beyond_its_capacity(self) -> None:
-        """The planner holds, whatever request is next."""
+        """The planner works with any order of requests."""
         for snapshot in clouds():
             plan = planner.plan(snapshot, NOW, self.order)
             left = snapshot.inventory.capacity - snapshot.inventory.used

@@ -10,7 +10,7 @@ A package with a policy of its own writes::
         def make_policy(self):
             return MyPolicy()
 
-and runs it with pytest. It needs nothing but numpy and the model.
+and runs it with pytest. The suite needs only numpy and the model.
 """
 
 import abc
@@ -56,10 +56,11 @@ def situation_of(
 ) -> policy_base.Situation:
     """Build a situation in which only CPU time may be contended.
 
-    :param heaviness: (n,).
-    :param user: (n,) indices; by default one VM per user.
-    :param contended: whether CPU time is.
-    :param wanting: (n,) or one for all: who wants more CPU time.
+    :param heaviness: (n,) heaviness of VMs.
+    :param user: (n,) indices of users; by default one VM per user.
+    :param contended: whether CPU time is contended.
+    :param wanting: (n,) whether each VM wants more CPU time, or one value for
+        all VMs.
     """
     values = np.array(heaviness, dtype=np.float64).reshape(-1)
     count, controls = len(values), len(resources.CONTROLS)
@@ -80,7 +81,7 @@ def situation_of(
 
 
 def neutral(count: int) -> allocation.Weights:
-    """(n, c) weights of VMs that are not judged yet."""
+    """(n, c) Weights of VMs before the first decision."""
     return np.ones((count, len(resources.CONTROLS)))
 
 

@@ -14,6 +14,7 @@ import copy
 
 import numpy as np
 
+from nova_fairness.model import wording
 from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import victims as victims_base
 
@@ -29,10 +30,10 @@ def make_case(
 ) -> Case:
     """Make a full cloud of CPUs and memory, and needs that lack room.
 
-    :param seed: another number is another cloud.
-    :param hosts: number of them.
-    :param parties: on each host.
-    :param needs: of one or two servers each.
+    :param seed: seed of the cloud: different numbers make different clouds.
+    :param hosts: number of hosts.
+    :param parties: number of parties on each host.
+    :param needs: number of needs, of one or two servers each.
     """
     source = np.random.default_rng(seed)
     count = hosts * parties
@@ -99,17 +100,23 @@ class VictimsContract:
             pool = candidates.FreeCapacity(field)
             found = self.victims.choose(needs, field)
             if len(found) != len(needs):
-                raise AssertionError(f'{len(found)} choices')
+                raise AssertionError(
+                    'the plugin must return one choice per need:'
+                    f' {wording.counted(len(needs), "need")}, got'
+                    f' {wording.counted(len(found), "choice")}'
+                )
             for need, choice in zip(needs, found, strict=True):
                 if choice is not None:
                     _check(need, choice, pool)
 
     def test_the_same_is_chosen_again(self) -> None:
-        """Chance, too, comes from numbers that are given."""
+        """The choice depends only on the arguments: it has no randomness."""
         for needs, field in cases():
             first = self.victims.choose(needs, field)
             if self.victims.choose(needs, field) != first:
-                raise AssertionError('another choice of the same')
+                raise AssertionError(
+                    'the same needs got different choices in two calls'
+                )
 
     def test_arguments_are_not_changed(self) -> None:
         """Others read the same field afterwards."""
@@ -133,7 +140,11 @@ def _check(
         pool.leave(party)
     for piece, rows in zip(need.pieces, choice.rows, strict=True):
         if len(rows) != piece.count:
-            raise AssertionError(f'hosts: {len(rows)} for {piece.count}')
+            raise AssertionError(
+                'a piece must have one host per server:'
+                f' {wording.counted(piece.count, "server")}, got'
+                f' {wording.counted(len(rows), "host")}'
+            )
         for row in rows:
             if row not in pool.fits(piece, piece.rows):
                 raise AssertionError(f'host {row} has no room')

@@ -3,5 +3,5 @@
 """The consolidation planner as a strategy of OpenStack Watcher.
 
 Start with ``strategy``.
-It never moves a server: Watcher does.
+This package never moves a server: Watcher does.
 """

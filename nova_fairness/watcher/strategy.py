@@ -2,9 +2,9 @@
 
 """The consolidation planner as a strategy of OpenStack Watcher.
 
-Watcher loads it; nothing else here does, and nothing else imports Watcher. The
-plan does not heed facts that Watcher's model lacks, such as traits and
-aggregates: Nova's scheduler judges each migration to a named host.
+Only Watcher loads this module, and only this module imports Watcher. The plan
+does not use facts that Watcher's model lacks, such as traits and aggregates:
+Nova's scheduler checks each migration to a named host.
 """
 
 from collections.abc import Iterable
@@ -32,17 +32,17 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
     *Description*
 
     The least used hosts are emptied; smaller servers make room for larger
-    ones over up to three levels. Of the state that a plan leads to it makes
-    no other plan.
+    ones over up to three levels. The state after a plan leads to no further
+    plan.
 
     *Requirements*
 
-    None but the compute model: no datasource is asked.
+    The compute model; no datasource is needed.
 
     *Limitations*
 
-    Actions are in an order in which each finds room: let the planner
-    ``weight`` run one migration at a time (``[watcher_planners.weight]
+    Actions are in an order in which each finds room. So the planner
+    ``weight`` must run one migration at a time (``[watcher_planners.weight]
     parallelization = migrate:1``).
     """
 
@@ -58,12 +58,12 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
 
     @classmethod
     def get_translatable_display_name(cls) -> str:
-        """The same."""
+        """The name for people; it is not translated."""
         return cls.get_display_name()
 
     @classmethod
     def get_config_opts(cls) -> list[Any]:
-        """None: no datasource is asked."""
+        """An empty list: no datasource is needed."""
         return []
 
     @classmethod
@@ -72,7 +72,8 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         return {
             'properties': {
                 'rule': {
-                    'description': 'Which of the hosts with room is taken',
+                    'description': 'Rule that chooses a host among those with'
+                    ' room',
                     'type': 'string',
                     'enum': sorted(weighers.RULES),
                     'default': 'fullest',
@@ -85,8 +86,8 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
                     'default': 0,
                 },
                 'partial': {
-                    'description': 'Whether hosts that cannot be emptied give'
-                    ' what fuller ones take',
+                    'description': 'Whether servers of hosts that cannot be'
+                    ' emptied move to fuller hosts',
                     'type': 'boolean',
                     'default': False,
                 },
@@ -94,7 +95,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         }
 
     def pre_execute(self) -> None:
-        """Look whether there is a model."""
+        """Check that there is a compute model."""
         self._pre_execute()
 
     def do_execute(self, audit: Any = None) -> None:
@@ -118,7 +119,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
             )
 
     def post_execute(self) -> None:
-        """Tell the result of the plan."""
+        """Report the result of the plan to Watcher."""
         before, after = self._plan.busy
         self.solution.set_efficacy_indicators(
             compute_nodes_count=len(self._nodes),
@@ -128,7 +129,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         self.solution.model = self.compute_model
 
     def _snapshot(self) -> cluster.ClusterSnapshot:
-        """The cloud as the planner knows it."""
+        """The snapshot of the cloud for the planner."""
         nodes = sorted(self._nodes.values(), key=lambda each: each.uuid)
         capacity = np.array([_capacity(each) for each in nodes], np.int64)
         capacity = capacity.reshape(len(nodes), len(_CLASSES))

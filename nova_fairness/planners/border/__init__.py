@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many hosts the cloud and the batch system should have.
+"""Numbers of hosts that the cloud and the batch system should have.
 
-Start with ``planner``; ``demand`` says what both sides need.
-It never opens, closes or drains a host.
+Start with ``planner``; ``demand`` has the needs of both sides.
+This package never opens, closes or drains a host.
 """

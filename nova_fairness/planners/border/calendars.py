@@ -14,14 +14,14 @@ from nova_fairness.shares import windows as windows_module
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CalendarWindow:
-    """A time that comes again and again.
+    """A window of time that repeats.
 
-    :ivar begins: cron line of its begins: minute, hour, day of the month,
-        month, day of the week.
-    :ivar lasts_s: seconds, > 0.
-    :ivar hosts: that the cloud has meanwhile, >= 0.
-    :ivar zone: of the times in ``begins``.
-    :raises BadPartition: if one of these is out of its range.
+    :ivar begins: cron line of the starts of the window: minute, hour, day of
+        the month, month, day of the week.
+    :ivar lasts_s: length of the window, seconds, > 0.
+    :ivar hosts: number of hosts of the cloud during the window, >= 0.
+    :ivar zone: time zone of ``begins``.
+    :raises BadPartition: if a value is out of its range.
     """
 
     begins: str
@@ -39,10 +39,10 @@ class CalendarWindow:
             )
 
     def begun(self, now: float) -> float | None:
-        """When it began that is going on, seconds of the epoch.
+        """Start of the window that includes ``now``, seconds of the epoch.
 
         :param now: seconds of the epoch.
-        :returns: ``None`` outside of it.
+        :returns: ``None`` outside of the window.
         """
         return windows_module.begun(self.begins, self.lasts_s, self.zone, now)
 
@@ -50,9 +50,9 @@ class CalendarWindow:
 def target(
     windows: Iterable[CalendarWindow], now: float
 ) -> border.CloudTarget | None:
-    """Target of the calendar; of windows that overlap, the one begun last.
+    """Target of the calendar; of overlapping windows the latest start counts.
 
-    :param windows: the first counts of those that began at once.
+    :param windows: of windows that start at the same time the first counts.
     :param now: seconds of the epoch.
     :returns: ``None`` outside of all windows.
     """

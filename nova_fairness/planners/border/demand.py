@@ -2,12 +2,13 @@
 
 """The side that lacks hosts, and the hosts that are cheapest to give to it.
 
-A side lacks the cores that wait for longer than some patience, beside those in
-use, beyond what its hosts have; and those of a large job or request for which
-it has room enough, but not on one host. It can spare what is left when all
-that waits there has room, however short it waits. So nothing moves back and
-forth: what a side gave away it did not want, and it asks for it only when it
-does.
+A side lacks the cores in use, plus the cores of work that waits longer than
+the patience, minus the cores of its hosts. It also lacks the cores of a large
+job or request for which its hosts have enough cores together, but no host has
+enough alone. A side can spare the cores that stay free when all its waiting
+work has room, even work that began to wait just now. So hosts do not move
+back and forth: a side gives away only hosts that it does not need, and asks
+for hosts only when it needs them.
 """
 
 import bisect
@@ -24,25 +25,25 @@ from nova_fairness.planners.border import calendars
 DAY_S = 86400.0
 
 _ROUNDING = 1e-9
-"""Cores by which parts of servers may come out too large."""
+"""Rounding error of the cores of a part of a request."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderRules:
     """Bounds that an operator sets.
 
-    :ivar patience_s: seconds that something waits before hosts move for it,
+    :ivar patience_s: seconds that work waits before hosts move for it, >= 0.
+    :ivar spare_cores: cores that a side keeps free beyond its waiting demand,
         >= 0.
-    :ivar spare_cores: that a side keeps free beyond its waiting demand, >= 0.
-    :ivar stay_s: seconds that a host stays where it is at least, >= 0.
-    :ivar most_moving: hosts on their way at once, >= 0.
-    :ivar most_per_day: moves of one host within a day, >= 0.
+    :ivar stay_s: least seconds that a host stays on a side, >= 0.
+    :ivar most_moving: most hosts that move at the same time, >= 0.
+    :ivar most_per_day: most moves of one host within a day, >= 0.
     :ivar ttl_s: time to live of work on a host that is drained, seconds,
         > 0.
-    :ivar end_vms: delete VMs that are still there then. Else their host stays
-        in the cloud. Jobs are never ended.
+    :ivar end_vms: whether VMs that are still there after ``ttl_s`` are
+        deleted. Otherwise their host stays in the cloud. Jobs are never ended.
     :ivar contended: number of hosts that the cloud has while both sides lack
-        some; ``None`` to leave the border where it is.
+        hosts; ``None`` to leave the border where it is.
     :ivar windows: the calendar.
     """
 
@@ -59,14 +60,15 @@ class BorderRules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderGoal:
-    """Hosts or cores that one side is to get of the other.
+    """Hosts or cores that one side is to get from the other.
 
-    :ivar to: the side.
-    :ivar lacks: how much, > 0; cores, or hosts if ``counts_hosts``.
+    :ivar to: side that gets them.
+    :ivar lacks: amount that this side lacks, > 0; cores, or hosts if
+        ``counts_hosts``.
     :ivar spare: amount that the other side can give, in the unit of ``lacks``.
-    :ivar counts_hosts: whether a host counts 1, and not its cores.
-    :ivar cause: why.
-    :ivar text: the same for people.
+    :ivar counts_hosts: whether a host counts as 1 instead of its cores.
+    :ivar cause: cause of the goal.
+    :ivar text: the cause as a text for people.
     """
 
     to: border.BorderSide
@@ -77,7 +79,7 @@ class BorderGoal:
     text: str
 
     def worth(self, node: border.BorderHost) -> float:
-        """Amount that a host adds: 1, or its cores."""
+        """Amount that a host adds, in the unit of ``lacks``."""
         return 1.0 if self.counts_hosts else node.host.cores
 
 
@@ -85,11 +87,11 @@ class BorderGoal:
 class Balance:
     """Cores of one side.
 
-    :ivar capacity: of hosts that work for it, or will.
-    :ivar used: of what runs on them, or will be moved to them.
-    :ivar wanted: of what waits.
-    :ivar overdue: of what waits for longer than patience lasts.
-    :ivar unplaced: of that, for what finds no room on single hosts.
+    :ivar capacity: cores of hosts that work for it, or will.
+    :ivar used: cores of work that runs on them, or will be moved to them.
+    :ivar wanted: cores of all waiting work.
+    :ivar overdue: cores of work that waits longer than the patience.
+    :ivar unplaced: cores of overdue work for which no single host has room.
     """
 
     capacity: float
@@ -100,7 +102,7 @@ class Balance:
 
     @property
     def lacks(self) -> float:
-        """Cores for what waits too long; none if nothing does."""
+        """Cores that overdue work lacks; 0 if no work is overdue."""
         short = min(self.overdue, self.used + self.overdue - self.capacity)
         return max(short, self.unplaced, 0.0)
 
@@ -119,7 +121,7 @@ def balance(
 
     Hosts that others closed, or whose service is down, add no capacity. Work
     that ends on notice is not counted as use: it runs on cores that are
-    otherwise free. A want that all hosts together could not hold is not
+    otherwise free. Waiting work that all hosts together could not hold is not
     counted: no move would help it.
 
     :param now: seconds of the epoch.
@@ -160,13 +162,13 @@ def balance(
 def _unplaced(
     free: list[float], wants: list[border.PendingWork], largest: float
 ) -> float:
-    """Cores of parts for which single hosts have no room.
+    """Cores of parts of waiting work for which no single host has room.
 
-    The largest are placed first, each on the host that it fills best. Parts
-    that no host could ever hold do not count.
+    The largest parts are placed first, each on the host with the least
+    sufficient room. Parts that no host could ever hold do not count.
 
-    :param free: cores of each host; below 0 where servers have more than
-        their cores.
+    :param free: free cores of each host; below 0 where work has more cores
+        than the host.
     :param largest: cores of the largest host.
     """
     counts = collections.Counter[float]()
@@ -175,7 +177,8 @@ def _unplaced(
             counts[each.part] += round(each.cores / each.part)
     left, missing = sorted(free), 0.0
     for part in sorted(counts, reverse=True):
-        # Users say how many there are: each host takes many in one step.
+        # The number of parts comes from users and has no bound, so each host
+        # takes many in one step.
         count = counts[part]
         while count > 0:
             at = bisect.bisect_left(left, part - _ROUNDING)
@@ -195,10 +198,13 @@ def _cores(place: border.SideStatus, *ways: border.Way) -> float:
 def goal(
     snapshot: border.Snapshot, now: float, rules: BorderRules
 ) -> BorderGoal | None:
-    """The goal in force: by hand before the calendar, that before demand.
+    """The goal in force.
+
+    A target set by hand counts before the calendar, and the calendar before
+    demand.
 
     :param now: seconds of the epoch.
-    :returns: ``None`` if both sides are well.
+    :returns: ``None`` if no hosts should move.
     """
     target = snapshot.target or calendars.target(rules.windows, now)
     if target:
@@ -264,10 +270,10 @@ def _towards(
 class Drain:
     """Cost of draining a host.
 
-    :ivar lasts_s: seconds until the last of its work is gone.
+    :ivar lasts_s: seconds until all its work is gone.
     :ivar idle: core-seconds that stay unused until then.
-    :ivar moved: number of VMs to be moved or given notice.
-    :ivar sure: the end of all of its work is known.
+    :ivar moved: number of VMs that move or get notice.
+    :ivar sure: whether the end of all its work is known.
     """
 
     lasts_s: float
@@ -282,9 +288,9 @@ def drain(
     now: float,
     rules: BorderRules,
 ) -> Drain:
-    """Reckon what leaving a host costs.
+    """Compute the cost of draining a host.
 
-    :param place: what the side that it leaves says of it.
+    :param place: status of the host on the side that it leaves.
     :param now: seconds of the epoch.
     """
     at = [each.gone_at for each in place.work]
@@ -312,14 +318,14 @@ def chosen(
     now: float,
     rules: BorderRules,
 ) -> Iterator[Chosen]:
-    """Choose hosts that are to move, and hosts that are to stay after all.
+    """Choose hosts that move, and moves of hosts that are cancelled.
 
-    Hosts on their way to the other side come back first, those that have
-    longest to go before the others. Then hosts move in order of idle
-    core-seconds, time to drain, number of VMs to move, and name.
+    First, hosts that are leaving the side come back; the host with the longest
+    time to drain is the first. Then hosts of the other side move in order of
+    idle core-seconds, time to drain, number of VMs to move, and name.
 
-    :param free: nodes that take no other step now and can move.
-    :param wanted: what one side is to get.
+    :param free: hosts that take no other step now and can move.
+    :param wanted: the goal.
     :param now: seconds of the epoch.
     """
     lacks, spare = wanted.lacks, wanted.spare
@@ -360,7 +366,7 @@ def _turning(
 
 
 def _by_hand(node: border.BorderHost) -> bool:
-    """Whether an operator sent this very host on its way."""
+    """Whether an operator asked for the present move of this host."""
     asked = [
         step.cause
         for step in node.history
@@ -400,7 +406,7 @@ def _ended(wanted: BorderGoal, rules: BorderRules) -> bool:
 
 
 def moves_within(node: border.BorderHost, now: float, seconds: float) -> int:
-    """How often a host was sent to the other side of late."""
+    """Number of moves of a host that were asked for in the last seconds."""
     return sum(
         step.event is border.HostEvent.ASK and now - step.at < seconds
         for step in node.history

@@ -2,14 +2,14 @@
 
 """Hosts move between batch and cloud as both queues demand.
 
-A plan has at most one action for a host: the next step on its way, or one that
-makes its two sides agree with its state. A side is opened only when the other
-was seen closed and empty, so a host is never in both, however late a step
-takes effect, and even if it is done twice. While one side gives no answer
-nothing moves.
+A plan has at most one action for a host: the next step of its move, or an
+action that makes both sides agree with the state of the host. A host is opened
+on one side only after it was seen closed and empty on the other. So both sides
+never use a host at the same time, even if a step takes effect late or is done
+twice. While one side gives no answer, no host moves.
 
-A side that others closed is not opened here: to hand a host over, it is closed
-with a reason that begins with :data:`.partition.MARK`.
+A host that others closed on a side is not opened here. To hand a host over,
+close it with a reason that begins with :data:`.partition.MARK`.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def plan(
     now: float,
     rules: demand.BorderRules = _USUAL,
 ) -> border.BorderPlan:
-    """Say what is done next, and what keeps hosts from moving.
+    """Next actions for hosts, and the faults that keep hosts from moving.
 
     :param snapshot: of both sides.
     :param now: seconds of the epoch.
@@ -78,9 +78,9 @@ def _step(
 
 
 class _Judged:
-    """One host, and what is to be done about it.
+    """One host, and the next action for it.
 
-    :ivar action: ``None`` for nothing.
+    :ivar action: the action; ``None`` for none.
     :ivar fault: a sentence for operators, or ''.
     """
 
@@ -114,7 +114,7 @@ class _Judged:
 
     @property
     def is_free(self) -> bool:
-        """Whether demand may send it on its way or call it back."""
+        """Whether demand may start the move of the host or cancel it."""
         if self.node.state in border.MOVING:
             return self.action is None or (
                 self.action.step in (None, _E.ACCEPT)
@@ -227,7 +227,7 @@ class _Judged:
             self._clear(here)
 
     def _gives_up(self) -> bool:
-        """Stay if what stands against it will not pass by waiting."""
+        """Cancel the move if its obstacle will not pass by waiting."""
         here, there = self._here, self._there
         lasting = (
             self.node.host.fixed

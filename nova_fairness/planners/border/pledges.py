@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups have one pledge for both sides, and one account of what they used.
+"""Groups have one pledge for both sides, and one record of their use.
 
-The currency is a part of the hosts between batch and cloud, for as long: a job
-with half of their cores for an hour counts as a server with half of what is
-scarcest. Use of both sides fades with the ledger's half-life.
+Use is measured as a part of the hosts between batch and cloud, multiplied by
+time: a job with half of their cores for an hour counts as much as a server
+with half of their scarcest resource for an hour. Use of both sides fades with
+the ledger's half-life.
 
-The queue counts what a group used of the batch system as if it had used it of
-the cloud. The batch system knows its own use alone, so its shares are adjusted
-(:mod:`.shares.sides`), among the groups: together they keep what they had.
+The queue counts a group's use of the batch system as use of the cloud. The
+batch system knows its own use alone. So the shares of the groups in the batch
+system are adjusted (:mod:`.shares.batch_correction`); the sum of their shares
+stays the same.
 """
 
 from collections.abc import Iterable
@@ -28,7 +30,7 @@ from nova_fairness.shares import tree as tree_module
 Floats = npt.NDArray[np.float64]
 
 NEAR = 0.05
-"""A share that is off by at most this part is not adjusted."""
+"""A share whose relative error is at most this is not adjusted."""
 
 FINE = 100
 """Shares that groups need on average in the batch system."""
@@ -36,10 +38,11 @@ FINE = 100
 
 @dataclasses.dataclass(frozen=True)
 class BatchMemory:
-    """Memory of the batch side.
+    """Stored record of the batch side.
 
-    :ivar at: seconds of the epoch up to which use is known; 0 if none is.
-    :ivar use: decayed parts of the hosts by account of the share tree.
+    :ivar at: seconds of the epoch up to which use is known; 0 if no use is
+        known.
+    :ivar use: decayed use as parts of the hosts, by account of the share tree.
     :ivar found: shares in the batch system before this service set any, by
         account there.
     :ivar given: the last two shares that were set, by account there. The
@@ -60,9 +63,9 @@ class BatchMemory:
 class Beside:
     """Use of the batch side by groups, for the queue.
 
-    :ivar use: decayed parts of the hosts by account of the share tree.
-    :ivar lacks: parts that they have now and ``use`` lacks, by account of
-        the share tree.
+    :ivar use: decayed use as parts of the hosts, by account of the share tree.
+    :ivar lacks: parts of the hosts that groups have now, less their part that
+        ``use`` includes already, by account of the share tree.
     :ivar hosts: names of the hosts in Nova.
     """
 
@@ -75,13 +78,14 @@ class Beside:
 class PledgeStanding:
     """Use and shares of a group.
 
-    :ivar group: names.
-    :ivar pledge: part of both sides among all groups, 0 to 1.
+    :ivar group: names of the group.
+    :ivar pledge: pledge as a part of the pledges of all groups, 0 to 1.
     :ivar batch: decayed use of the batch system, as a part of the hosts.
-    :ivar cloud: the same of the cloud.
-    :ivar part: of the use of all groups, 0 to 1; 0 if no group used anything.
-    :ivar share: that it is to have in the batch system.
-    :ivar found: that it had there before.
+    :ivar cloud: decayed use of the cloud, as a part of the hosts.
+    :ivar part: part of the use of all groups, 0 to 1; 0 if no group used
+        anything.
+    :ivar share: new share in the batch system.
+    :ivar found: share in the batch system before this service set one.
     """
 
     group: pledge.PledgeGroup
@@ -97,9 +101,13 @@ def owners(
     groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
 ) -> dict[str, str]:
-    """Accounts of the share tree by all accounts of the batch system below.
+    """Account of the share tree for each batch account in a group.
 
-    :param shares: of the batch system.
+    A batch account without a group of its own belongs to the nearest account
+    above it that has one.
+
+    :param shares: shares of the accounts of the batch system.
+    :returns: accounts of the share tree by account of the batch system.
     """
     named = {each.batch: each.account for each in groups}
     found = {}
@@ -122,16 +130,16 @@ def used(
     half_life_s: float,
     cores: float,
 ) -> tuple[BatchMemory, dict[str, float]]:
-    """Charge what jobs had since it was charged last.
+    """Charge the use of jobs since the last charge.
 
-    It is exact, however seldom it is done: what is used from ``b`` to ``e``
-    counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
+    The result is exact, however seldom this function runs: use from ``b`` to
+    ``e`` counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
 
-    :param spent: what jobs had that ran since then.
+    :param spent: use of jobs that ran since the last charge.
     :param owner: see :func:`owners`.
     :param now: seconds of the epoch.
-    :param cores: of all hosts, > 0.
-    :returns: what is kept, and parts of the hosts that run now and lack.
+    :param cores: cores of all hosts, > 0.
+    :returns: the new record, and ``lacks`` of :class:`Beside`.
     """
     since = min(kept.at or now, now)
     book = ledger_module.UseLedger(half_life_s, since)
@@ -173,9 +181,9 @@ def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
 def counted(
     snapshot: cluster.ClusterSnapshot, beside: Beside
 ) -> cluster.ClusterSnapshot:
-    """The queue's snapshot with what groups used of the batch side.
+    """The queue's snapshot, with groups' use of the batch side added.
 
-    It counts for a group's account and all above it.
+    The use counts for the account of a group and all accounts above it.
     """
     of_cloud = scale(snapshot, beside.hosts)
     parents = {each.name: each.parent for each in snapshot.accounts}
@@ -208,7 +216,8 @@ def of_cloud(
 
     The scarcest class counts, by the weights of the classes.
 
-    :param use: (c,) decayed parts of the cloud, without the batch side.
+    :param use: (c,) decayed use as parts of the cloud, by account, without
+        the batch side.
     """
     of_hosts = scale(snapshot, hosts)
     counts = snapshot.counts * (of_hosts > 0)
@@ -274,9 +283,9 @@ def standings(
     kept: BatchMemory,
     cloud: Mapping[str, float],
 ) -> tuple[PledgeStanding, ...]:
-    """Use of groups, and the shares that they are to have.
+    """Use of groups, and their new shares.
 
-    :param groups: those without :func:`faults`.
+    :param groups: groups without :func:`faults`.
     :param shares: of the batch system.
     :param cloud: see :func:`of_cloud`.
     """
@@ -327,10 +336,11 @@ def _found(
 def to_give(
     stands: Iterable[PledgeStanding], shares: Mapping[str, pledge.BatchShare]
 ) -> dict[str, int]:
-    """Shares that are to be given, by account of the batch system.
+    """New shares to set, by account of the batch system.
 
-    None unless one is off by more than :data:`NEAR`; then all that differ,
-    so that together they keep what they had.
+    There are none while the relative error of every share is at most
+    :data:`NEAR`. Otherwise all shares that differ are set, so that the sum of
+    the shares stays the same.
     """
     wanted = {each.group.batch: each.share for each in stands}
     present = {name: shares[name].share for name in wanted}
@@ -370,10 +380,11 @@ def remembered(
     give: Mapping[str, int],
     shares: Mapping[str, pledge.BatchShare],
 ) -> BatchMemory:
-    """Remember shares before they are set, so that a new leader can go on.
+    """Record old shares before new ones are set, so that a leader can go on.
 
-    :param stands: of all groups; others are forgotten once they are restored.
-    :param give: see :func:`to_give` and :func:`to_restore`.
+    :param stands: standings of all groups now. Accounts of other groups are
+        forgotten when their shares are restored.
+    :param give: shares to set: see :func:`to_give` and :func:`to_restore`.
     """
     owned = {each.group.batch: each.found for each in stands}
     left = {name: kept.found[name] for name in give.keys() - owned.keys()}

@@ -2,6 +2,6 @@
 
 """Moves that empty, consolidate or balance hosts.
 
-Start with ``planner``; ``rules`` bounds what a plan may cost.
-It never looks at shares or at what users spend.
+Start with ``planner``; ``rules`` has the bounds of a plan.
+This package never reads shares or budgets.
 """

@@ -2,9 +2,10 @@
 
 """The opposite goal: servers are spread so that no host is much fuller.
 
-As VMware's DRS and Watcher's workload stabilization, in small steps: from the
-fullest host goes what lowers the sum of the squares of used parts most for
-the memory that is sent.
+This works in small steps, like VMware's DRS and Watcher's workload
+stabilization. Each step moves one server off the fullest host: the server
+whose move lowers the sum of the squares of used parts most, per MB of memory
+that the move sends.
 """
 
 import dataclasses
@@ -24,11 +25,11 @@ _NOTHING = 1e-9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BalanceTolerance:
-    """When hosts are even enough.
+    """Bound below which hosts count as balanced.
 
-    :ivar spread: a host gives if it uses this much more than all do on
-        average, as a part of the host in the class in which it exceeds that
-        most.
+    :ivar spread: a host gives servers away if its use exceeds the average of
+        all hosts by more than this, as a part of the host, in the class with
+        the largest excess.
     """
 
     spread: float = 0.1
@@ -44,7 +45,8 @@ def balance(
 ) -> rules_module.ConsolidationPlan:
     """Spread servers until no host is much fuller than others.
 
-    The rule of placement does not count here, nor what is for empty hosts.
+    The rule of placement has no effect here, and neither have the rules that
+    are for empty hosts.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     parts: list[list[waves.Step]] = []
@@ -62,7 +64,7 @@ def balance(
 def _step(
     layout: layout_module.HostLayout, tolerance: BalanceTolerance
 ) -> waves.Step | None:
-    """The best move off the fullest host that can give something."""
+    """The best move off the fullest host that can give a server away."""
     parts, over = _parts(layout), layout.over()
     rows = np.flatnonzero(over > tolerance.spread)
     for row in rows[np.argsort(-over[rows], kind='stable')]:
@@ -96,6 +98,6 @@ def _best(
 
 
 def _parts(layout: layout_module.HostLayout) -> Fractions:
-    """(c, p) What is used, as a part of what hosts have."""
+    """(c, p) Use as a part of the capacity of each host."""
     parts: Fractions = layout.used * layout.inverse
     return parts

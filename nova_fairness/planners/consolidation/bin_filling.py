@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One host after the other filled with what suits it best.
+"""Hosts are filled one after the other, each with the best items for it.
 
-The bin-centric heuristics of Panigrahy et al. (2011). Where hosts have more
-than one class they leave less over than first fit decreasing, which looks at
-one server after the other.
+These are the bin-centric heuristics of Panigrahy et al. (2011). Where hosts
+have more than one class, they leave less space unused than first fit
+decreasing, which places one server after the other.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,19 @@ Fractions = layout_module.Fractions
 Marks = layout_module.Marks
 
 Way = Callable[[Fractions, Fractions, Fractions], Fractions]
-"""Scores of kinds of items, (k,), given what they have, (k, c), what is left,
-(c,), both as parts of a host, and how scarce classes are, (c,). The kind with
-the largest is taken."""
+"""Computes scores of kinds of items, (k,), from their amounts, (k, c), the
+free amounts of the host, (c,), both as parts of the host, and the scarcity of
+classes, (c,). The kind with the largest score is taken."""
 
 
 def along(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
-    """Most of what most is left of (dot product)."""
+    """Largest dot product of the item and the free amounts."""
     total: Fractions = (have * left * scarce).sum(axis=1)
     return total
 
 
 def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
-    """Least left over, by the sum of squares (norm-based greedy)."""
+    """Least space left, by the sum of squares (norm-based greedy)."""
     total: Fractions = -(scarce * (left - have) ** 2).sum(axis=1)
     return total
 
@@ -45,10 +45,12 @@ def fill(
     rows: Sequence[int],
     way: Way = nearest,
 ) -> bool:
-    """Put items that lie nowhere on hosts.
+    """Put items that are on no host on hosts.
 
-    :param rows: hosts that may be taken, in the order in which they are.
-    :returns: whether all found a place; else some did.
+    :param rows: hosts that may be taken, in the order in which they are
+        filled.
+    :returns: whether all items found a host; otherwise some may have found
+        one.
     """
     kinds = _Kinds(layout, items)
     for row in rows:
@@ -66,7 +68,7 @@ FILLS: Sequence[Fill] = (functools.partial(fill, way=along), fill)
 
 
 class _Kinds:
-    """Items, those together that no host could tell from each other."""
+    """Items, grouped by kind: items of one kind are interchangeable."""
 
     def __init__(
         self, layout: layout_module.HostLayout, items: Iterable[int]
@@ -90,7 +92,7 @@ class _Kinds:
         self.left = np.array([len(each) for each in self._items], np.int64)
 
     def best(self, row: int, way: Way) -> int | None:
-        """Take one of the kind that suits a host best; ``None`` if none."""
+        """Take an item of the best kind for a host; ``None`` if none fits."""
         layout = self._layout
         free = layout.free[:, row]
         fits = self._fits[:, row] & (self.left > 0)

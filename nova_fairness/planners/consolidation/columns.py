@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fewest hosts for servers of few kinds, by what a host can hold.
+"""The fewest hosts for servers of few kinds, by column generation.
 
-A *pattern* says how many servers of each kind lie on one host. Patterns that
-are worth it are found one after the other (Gilmore and Gomory 1961): the
-program without whole numbers gives a bound that is hardly ever missed, and
-whole numbers of the patterns found are a packing. Hosts are of sorts; work is
-counted and bounded, so that machines of any speed find the same.
+A *pattern* is the number of servers of each kind on one host. Useful patterns
+are found one after the other (Gilmore and Gomory 1961). The linear program
+over patterns, in which a pattern may be used in part, gives a bound that is
+nearly always reached. An integer program over the patterns found gives a
+packing. Hosts are grouped into sorts. The work is counted and bounded, so that
+machines of any speed find the same packing.
 """
 
 from collections.abc import Mapping
@@ -26,22 +27,22 @@ Rows = npt.NDArray[np.intp]
 
 _SAME, _SURE = 1e-7, 1e-6
 _ROUNDS = 1000
-"""In which prices are found, and patterns that are worth more."""
+"""Most rounds; each finds prices, and patterns that are worth more."""
 _CELLS = 2_000_000_000
-"""Cells of all tables that are looked at: some seconds."""
+"""Most cells of all tables that are computed: some seconds."""
 _NODES = 200
-"""Of the tree of whole numbers."""
+"""Most nodes of the search tree of the integer program."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
     """Servers, and hosts on which they are to be packed.
 
-    :ivar sizes: (k, c) of a server of each kind, not all 0.
-    :ivar counts: (k,) servers of each kind, > 0.
-    :ivar room: (q, c) of a host of each sort.
-    :ivar most: (q, k) servers of each kind that may lie on one of each sort.
-    :ivar hosts: of each sort, and what one costs.
+    :ivar sizes: (k, c) amounts of a server of each kind, not all 0.
+    :ivar counts: (k,) number of servers of each kind, > 0.
+    :ivar room: (q, c) free amounts of a host of each sort.
+    :ivar most: (q, k) most servers of each kind on one host of each sort.
+    :ivar hosts: number and cost of the hosts of each sort.
     """
 
     sizes: Counts
@@ -53,11 +54,11 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Packed:
-    """A packing, and what it is worth.
+    """A packing, and a lower bound of its cost.
 
-    :ivar bound: hosts do not cost less.
-    :ivar sort: (h,) of each host that is taken.
-    :ivar counts: (h, k) servers of each kind on each.
+    :ivar bound: lower bound of the cost of any packing.
+    :ivar sort: (h,) sort of each host that is taken.
+    :ivar counts: (h, k) servers of each kind on each host.
     """
 
     bound: int
@@ -66,9 +67,9 @@ class Packed:
 
 
 def packed(task: Task) -> Packed | None:
-    """Pack servers on hosts that cost as little as can be.
+    """Pack servers on hosts at the lowest cost that is found.
 
-    :returns: ``None`` if nothing was found.
+    :returns: ``None`` if no packing was found.
     """
     search = _Search(task)
     parts = search.cover(task.counts, task.hosts.most)
@@ -82,15 +83,15 @@ def packed(task: Task) -> Packed | None:
 
 
 _Hosts = tuple[Rows, Counts]
-"""Sorts of hosts, (h,), and what lies on each, (h, k)."""
+"""Sorts of hosts, (h,), and the number of servers of each kind, (h, k)."""
 
 _Listed = dict[bytes, tuple[int, Counts]]
-"""Sorts of hosts and patterns, by both."""
+"""Pairs of a sort of hosts and a pattern, by the key of both."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Parts:
-    """Patterns, the sorts of their hosts, and how they cover all in parts."""
+    """Patterns, the sorts of their hosts, and the fractional cover by them."""
 
     of: Rows
     patterns: Counts
@@ -98,9 +99,9 @@ class _Parts:
 
 
 class _Search:
-    """Patterns that were found so far.
+    """Search for patterns, with all patterns found so far.
 
-    :ivar bound: of what hosts cost.
+    :ivar bound: lower bound of the cost of hosts.
     """
 
     def __init__(self, task: Task) -> None:
@@ -117,13 +118,13 @@ class _Search:
         self.bound = 0.0
 
     def cover(self, left: Counts, hosts: Counts) -> _Parts:
-        """Find patterns until no other one is worth it.
+        """Find patterns until no further one lowers the cost.
 
-        :param left: (k,) servers of each kind that lie nowhere yet.
-        :param hosts: (q,) of each sort that are not taken yet.
+        :param left: (k,) servers of each kind that are on no host yet.
+        :param hosts: (q,) hosts of each sort that are not taken yet.
         """
         self._add_alone(left)
-        # One that holds more than there is would be cut, and lose room.
+        # A pattern with more servers than are left would waste room.
         there = {
             key: each
             for key, each in self._found.items()
@@ -140,7 +141,7 @@ class _Search:
             there |= new
 
     def _add_alone(self, left: Counts) -> None:
-        """Take in patterns of one kind each."""
+        """Add patterns with servers of one kind each."""
         for k in map(int, np.flatnonzero(left)):
             holds = [int(each.most[k]) for each in self._hosts]
             alone = np.zeros(len(left), dtype=np.int64)
@@ -169,7 +170,7 @@ class _Search:
         return new
 
     def _bind(self, total: float, worth: programs.Floats) -> None:
-        """Raise the bound by prices, also cut to what hosts cost (Farley)."""
+        """Raise the bound by prices, also by scaled ones (Farley's bound)."""
         hosts = self._task.hosts
         cut = hosts.cost / np.maximum(worth, _SAME)
         for part in (1.0, *cut[cut < 1.0]):
@@ -178,7 +179,10 @@ class _Search:
             self.bound = max(self.bound, bound)
 
     def dived(self, parts: _Parts) -> _Hosts | None:
-        """Hosts filled one after the other by what is used most in parts."""
+        """Fill hosts one after the other with the pattern used most.
+
+        This is the pattern with the largest number in the fractional cover.
+        """
         left, hosts = self._task.counts, self._task.hosts.most.copy()
         taken: list[tuple[int, Counts]] = []
         while parts.cover.is_whole:
@@ -196,7 +200,10 @@ class _Search:
         return None
 
     def whole(self, known: _Hosts | None) -> _Hosts | None:
-        """The best whole numbers of all patterns, or ``known`` without any."""
+        """The best integer solution over all patterns, or ``known``.
+
+        ``known`` is returned if no better solution is found.
+        """
         task, (of, patterns) = self._task, _arrays(self._found)
         row, column = np.nonzero(patterns.T)
         kinds = len(task.counts)
@@ -230,7 +237,7 @@ def _arrays(listed: Mapping[Any, tuple[int, Counts]]) -> _Hosts:
 
 
 def _cut(counts: Counts, wanted: Counts) -> Counts:
-    """Take away what is more than wanted."""
+    """Remove servers beyond the wanted number of each kind."""
     over = counts.sum(axis=0) - wanted
     for each in counts:
         less = np.minimum(each, over)

@@ -23,7 +23,7 @@ def consolidate(
 
 
 class _Emptying:
-    """Empties hosts as long as one can be emptied."""
+    """Empties hosts until no further host can be emptied."""
 
     def __init__(
         self,
@@ -41,7 +41,10 @@ class _Emptying:
         return found or rules_module.ConsolidationPlan((), (0, 0))
 
     def _pass(self) -> bool:
-        """Try every host once; tell whether anything was changed."""
+        """Try every host once.
+
+        :returns: whether any server was moved.
+        """
         emptied = [self._empty(row) for row in self._victims()]
         if any(emptied) or not self._rules.partial:
             return any(emptied)
@@ -51,8 +54,8 @@ class _Emptying:
     def _victims(self) -> list[int]:
         """Rows of hosts that may be emptied, the least used first.
 
-        By what they use, and what a server of theirs uses on average: small
-        ones find room more easily (Baadal).
+        The key is the use of a host plus the average use of its servers:
+        small servers find room more easily (Baadal).
         """
         layout = self._layout
         count = np.bincount(layout.at, minlength=len(layout.hosts.names))
@@ -63,7 +66,10 @@ class _Emptying:
         return [int(row) for row in rows[order]]
 
     def _empty(self, row: int) -> bool:
-        """Empty a host if all that it has can go elsewhere."""
+        """Empty a host if all its servers find room on other hosts.
+
+        :returns: whether it was emptied.
+        """
         layout = self._layout
         items = layout.on(row)
         amounts = layout.amounts[items].sum(axis=0)
@@ -88,9 +94,9 @@ class _Emptying:
         return self._kept(mark, before)
 
     def _give(self, row: int) -> bool:
-        """Move what fuller hosts take off a host.
+        """Move servers off a host to fuller hosts that have room for them.
 
-        The sum of the squares of loads only grows by it, so it ends.
+        Each such move increases the sum of the squares of loads, so this ends.
         """
         layout = self._layout
         before, mark = layout.at.copy(), layout.mark()
@@ -104,7 +110,7 @@ class _Emptying:
         return self._kept(mark, before)
 
     def _kept(self, mark: int, before: layout_module.Rows) -> bool:
-        """Keep what was changed if it is worth it and can be carried out."""
+        """Keep the changes if they are cheap enough and can be carried out."""
         layout = self._layout
         steps = waves.changed(before, layout.at)
         cost = sum(int(layout.cost[n]) for n, _ in steps)

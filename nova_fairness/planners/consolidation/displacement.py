@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Places for items that have none, also where smaller ones make room.
+"""Hosts for items that are on none, also where smaller items make room.
 
 Baadal (Kumar and Dalal 2014) empties a host by first fit decreasing. An item
-that fits on no host takes the place of smaller servers, which look for one in
-turn, up to a few levels. A request that fits on no host is placed in the same
-way.
+that fits on no host takes the place of smaller servers. These look for a host
+in turn, up to a few levels. A request that fits on no host is placed in the
+same way.
 """
 
 from collections.abc import Iterable
@@ -27,14 +27,14 @@ _Displaced = tuple[int, Rows]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Depth:
-    """How far the search for a place goes.
+    """Bounds of the search for a host.
 
-    :ivar levels: of items that make room for each other, >= 0; with 1 a moved
-        item makes no other move.
+    :ivar levels: most levels of items that make room for each other, >= 0;
+        with 1 an item displaces no other item.
     :ivar breadth: ways to make room that are tried at each level, >= 1.
     :ivar repacked: most hosts that are repacked for a request; 0 for none.
     :ivar tight: most hosts that are repacked by patterns for a request that
-        finds no room else; 0 for none.
+        otherwise finds no room; 0 for none.
     """
 
     levels: int = 3
@@ -49,10 +49,11 @@ def settle(
     allowed: Marks,
     depth: Depth,
 ) -> bool:
-    """Put items that lie nowhere on hosts, the largest first.
+    """Put items that are on no host on hosts, the largest first.
 
-    :param layout: is as before if not all of them find a place.
+    :param layout: it is changed only if all items find a host.
     :param allowed: (p,) hosts that may be taken.
+    :returns: whether all items found a host.
     """
     mark = layout.mark()
     search = _Search(layout, allowed, depth)
@@ -69,12 +70,13 @@ def crowd(
     hosts: int,
     fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
 ) -> bool:
-    """Repack the hosts with most room, with items that lie on no host.
+    """Repack the hosts with most room, with items that are on no host.
 
-    :param layout: is as before if they find no place.
+    :param layout: it is changed only if all items find a host.
     :param allowed: (p,) hosts that may be taken.
     :param hosts: number of hosts that are repacked.
-    :param fills: ways to do it, the first one that can is taken.
+    :param fills: ways to fill hosts; the first that succeeds is taken.
+    :returns: whether all items found a host.
     """
     new, mark = list(items), layout.mark()
     left = np.maximum(layout.free, 0).T @ layout.worth
@@ -93,10 +95,10 @@ def crowd(
 def largest_first(
     layout: layout_module.HostLayout, items: Iterable[int], allowed: Marks
 ) -> list[int]:
-    """The order in which items look for a place.
+    """The order in which items look for a host.
 
-    Of items of equal size, the one with the least choice of hosts comes first:
-    others would take its places.
+    Of items of equal size, the one with the fewest possible hosts comes first:
+    otherwise other items would take these hosts.
 
     :param allowed: (p,) hosts that may be taken.
     """
@@ -111,7 +113,7 @@ def largest_first(
 
 
 class _Search:
-    """See :func:`settle`."""
+    """Search for hosts of items; see :func:`settle`."""
 
     def __init__(
         self, layout: layout_module.HostLayout, allowed: Marks, depth: Depth
@@ -119,7 +121,10 @@ class _Search:
         self._layout, self._allowed, self._depth = layout, allowed, depth
 
     def placed(self, n: int, level: int) -> bool:
-        """Put one item on a host, and those on hosts that make room."""
+        """Put one item on a host, and the items that it displaces on others.
+
+        :returns: whether all of them found a host.
+        """
         layout = self._layout
         row = layout.find(n, self._allowed)
         if row != layout_module.NOWHERE:
@@ -133,7 +138,7 @@ class _Search:
             for other in others:
                 layout.put(other, layout_module.NOWHERE)
             layout.put(n, where)
-            # Smaller ones alone leave, so this comes to an end.
+            # Only smaller items are displaced, so this ends.
             if all(
                 self.placed(other, level + 1)
                 for other in largest_first(layout, others, self._allowed)
@@ -143,7 +148,7 @@ class _Search:
         return False
 
     def _ways(self, n: int, shape: hosts_module.Shape) -> list[_Displaced]:
-        """Ways to make room for an item, the smallest that leave first."""
+        """Ways to make room for an item, with the smallest displaced first."""
         layout = self._layout
         rows = np.zeros(len(layout.hosts.names), dtype=bool)
         rows[shape.rows] = True
@@ -167,7 +172,7 @@ class _Search:
     def _several(
         self, shape: hosts_module.Shape, smaller: Rows
     ) -> list[_Displaced]:
-        """Ways in which several items leave the hosts that lack least."""
+        """Ways in which several items leave the hosts with the least lack."""
         layout = self._layout
         at = layout.at[smaller]
         count = len(layout.hosts.names)
@@ -189,7 +194,7 @@ class _Search:
     def _fewest(
         self, shape: hosts_module.Shape, items: Rows, row: int
     ) -> Rows:
-        """Items that leave a host: the largest ones that are needed."""
+        """Items that leave a host: few and large, none without need."""
         layout = self._layout
         asked = shape.amounts[:, 0]
         have = layout.free[shape.columns, row]
@@ -203,7 +208,7 @@ class _Search:
                 have = have + given
                 leave.append(int(n))
         needed = list(leave)
-        # The last ones may give what the first ones gave, too.
+        # Later items may make the room of earlier ones unnecessary.
         for n in leave:
             rest = have - layout.amounts[n][shape.columns]
             if (rest >= asked).all():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One host is emptied that an operator named."""
+"""A host that an operator named is emptied."""
 
 from nova_fairness.model import cluster
 from nova_fairness.planners.consolidation import displacement
@@ -13,11 +13,11 @@ def empty(
     host: str,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan:
-    """Move what may move off a host, to hosts in use if they have room.
+    """Move servers off a host, to hosts in use if these have room.
 
-    If not all of it finds room, as much as does is moved.
+    If not all servers find room, as many as possible move.
 
-    :param host: its name; something may run there that may not move.
+    :param host: name of the host; it may have servers that may not move.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     busy = int(layout.busy.sum())
@@ -46,7 +46,10 @@ def _settled(
     allowed: layout_module.Marks,
     rules: rules_module.ConsolidationRules,
 ) -> bool:
-    """Put all that may leave a host elsewhere, or nothing."""
+    """Put all items that may leave a host on other hosts, or none.
+
+    :returns: whether all found a host.
+    """
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in items:
         layout.put(n, layout_module.NOWHERE)
@@ -56,7 +59,7 @@ def _settled(
 def _give(
     layout: layout_module.HostLayout, row: int, allowed: layout_module.Marks
 ) -> None:
-    """Put what finds room elsewhere, the largest first."""
+    """Move items off a host that find room elsewhere, the largest first."""
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in displacement.largest_first(layout, items, allowed):
         target = layout.find(n, allowed)
@@ -70,7 +73,7 @@ def _crowd_out(
     allowed: layout_module.Marks,
     rules: rules_module.ConsolidationRules,
 ) -> None:
-    """Put one after the other elsewhere for which smaller ones make room."""
+    """Move items of a host one by one; smaller items elsewhere make room."""
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in displacement.largest_first(layout, items, allowed):
         mark = layout.mark()

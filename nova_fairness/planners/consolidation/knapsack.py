@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pattern that is worth most on one host: a knapsack of several classes.
+"""The pattern of most worth on one host: a knapsack of several classes.
 
-A table has a cell for each amount of all classes together. Where it would have
-too many cells, amounts are counted in coarser units and rounded up: what is
-found fits all the same, and something better may be missed.
+A table has a cell for each combination of amounts of the classes. If it would
+have too many cells, amounts are counted in coarser units and rounded up. Then
+the pattern found still fits, but a better one may be missed.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Counts = npt.NDArray[np.int64]
 Fractions = npt.NDArray[np.float64]
 
 CELLS = 40_000
-"""Cells of a table at most."""
+"""Most cells of a table."""
 
 _SAME = 1e-12
 
@@ -26,12 +26,12 @@ _SAME = 1e-12
 class KnapsackHost:
     """A host of one sort.
 
-    :param sizes: (k, c) of one of each kind.
-    :param room: (c,) of the host.
-    :param most: (k,) of each kind that may lie on it.
+    :param sizes: (k, c) amounts of one server of each kind.
+    :param room: (c,) free amounts of the host.
+    :param most: (k,) most servers of each kind that may be on the host.
 
-    :ivar is_exact: whether nothing better can be missed.
-    :ivar most: (k,) of each kind that it could hold.
+    :ivar is_exact: whether no better pattern can be missed.
+    :ivar most: (k,) most servers of each kind that the host could hold.
     """
 
     def __init__(self, sizes: Counts, room: Counts, most: Counts) -> None:
@@ -47,19 +47,22 @@ class KnapsackHost:
 
     @property
     def cells(self) -> int:
-        """Of the table."""
+        """Number of cells of the table."""
         return math.prod(int(each) + 1 for each in self._room)
 
     def work(self, counts: Counts) -> int:
-        """Cells that are looked at for a pattern of so many at most."""
+        """Number of cells that a search for a pattern computes.
+
+        :param counts: (k,) number of servers of each kind.
+        """
         most = np.minimum(self.most, counts)
         return self.cells * sum(int(each).bit_length() for each in most)
 
     def pattern(self, price: Fractions, counts: Counts) -> Counts:
-        """The one that is worth most.
+        """The pattern of most worth, (k,).
 
-        :param price: (k,) of one of each kind.
-        :param counts: (k,) of each kind that there are.
+        :param price: (k,) worth of one server of each kind.
+        :param counts: (k,) number of servers of each kind.
         """
         best = np.zeros(tuple(int(each) + 1 for each in self._room))
         taken: list[tuple[int, int, npt.NDArray[np.bool_]]] = []
@@ -79,19 +82,19 @@ class KnapsackHost:
         return pattern
 
     def _coarsen(self) -> None:
-        """Count the class with most units in units twice as large."""
+        """Double the unit of the class with most units."""
         c = int(self._room.argmax())
         self._room[c] //= 2
         self._sizes[:, c] = -(-self._sizes[:, c] // 2)
 
 
 def _scarce(sizes: Counts, room: Counts, most: Counts) -> list[int]:
-    """Classes that may be a limit for those that may lie there."""
+    """Classes that can limit the servers on a host."""
     sizes = sizes[most > 0]
-    # There may be enough for all that could come.
+    # Other classes have enough for all servers that could come.
     left = [int(c) for c in np.flatnonzero(most[most > 0] @ sizes > room)]
     for c in tuple(left):
-        # Another one may be used up sooner, whatever comes.
+        # A class is no limit if another one is always used up before it.
         if any(
             (sizes[:, c] * room[d] <= sizes[:, d] * room[c]).all()
             for d in left
@@ -110,7 +113,10 @@ def _in_units(
 
 
 def _doubled(count: int) -> Iterator[int]:
-    """Numbers whose sums are all up to a number: 1, 2, 4 and the rest."""
+    """Numbers whose subsets have all sums up to ``count``.
+
+    These are 1, 2, 4 and so on, and the rest.
+    """
     step = 1
     while count > step:
         yield step
@@ -120,8 +126,11 @@ def _doubled(count: int) -> Iterator[int]:
 
 
 def _put(best: Fractions, used: Counts, worth: float) -> npt.NDArray[np.bool_]:
-    """Put something into all cells in which it is better, and say where."""
-    # Without any class there is one cell, and with dots it is an array, too.
+    """Add servers in all cells in which that is better.
+
+    :returns: marks of these cells.
+    """
+    # Without a class there is one cell; an ellipsis makes it an array, too.
     whole: tuple[Any, ...] = (...,)
     sizes = zip(best.shape, used.tolist(), strict=True)
     rest = (*(slice(0, size - n) for size, n in sizes), *whole)

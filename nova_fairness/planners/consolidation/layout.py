@@ -2,8 +2,8 @@
 
 """Servers on hosts while a plan is made.
 
-A server is an *item* here, with its place in the arrays. One of a group that
-must lie together stays where the others are: Nova moves none of them alone.
+A server is an *item* here, with an index in the arrays. Members of a group
+that must be on one host stay there: Nova cannot move one of them alone.
 Arrays have a column per host of :class:`.hosts.Hosts`.
 """
 
@@ -35,10 +35,12 @@ _MEMORY = 'MEMORY_MB'
 class Item:
     """A server.
 
-    :ivar uuid: of it.
-    :ivar shape: what it needs; ``None`` if it may not be moved.
-    :ivar apart: server group whose rule keeps its members apart.
-    :ivar amounts: (c,) it has.
+    :ivar uuid: UUID of the server.
+    :ivar shape: amounts that it needs and its possible hosts; ``None`` if it
+        may not be moved.
+    :ivar apart: server group whose rule keeps its members apart; ``None`` if
+        the server has no such group.
+    :ivar amounts: (c,) amounts of the server.
     """
 
     uuid: str
@@ -53,7 +55,7 @@ def item_of(
     apart: request.Group | None,
     classes: tuple[str, ...],
 ) -> Item:
-    """An item for a future server; there is one for all of a group."""
+    """An item for a future server, or for all servers that stay together."""
     amounts = np.zeros(len(classes), dtype=np.int64)
     amounts[shape.columns] = shape.amounts[:, 0]
     return Item(uuid, shape, apart, amounts)
@@ -66,10 +68,10 @@ class HostLayout(free_amounts.FreeAmounts):
     :param rule: says which of the hosts with room an item is put on.
 
     :ivar hosts: the hosts.
-    :ivar items: (n,) in the order of their UUIDs.
-    :ivar at: (n,) row of the host of each, or :data:`NOWHERE`.
-    :ivar size: (n,) of items, by how much of what is scarce they have.
-    :ivar cost: (n,) MB of memory that a move sends, at least 1.
+    :ivar items: (n,) items in the order of their UUIDs.
+    :ivar at: (n,) row of the host of each item, or :data:`NOWHERE`.
+    :ivar size: (n,) size of each item; amounts of scarce classes count more.
+    :ivar cost: (n,) MB of memory that a move of each item sends, at least 1.
     """
 
     def __init__(
@@ -109,25 +111,26 @@ class HostLayout(free_amounts.FreeAmounts):
 
     @property
     def used(self) -> cluster.Amounts:
-        """(c, p) what is in use."""
+        """(c, p) Amounts in use."""
         found: cluster.Amounts = self.hosts.capacity - self.free
         return found
 
     @property
     def busy(self) -> Marks:
-        """(p,) Hosts on which something is in use."""
+        """(p,) Whether any amount of each host is in use."""
         return np.asarray((self.used > 0).any(axis=0))
 
     @property
     def targets(self) -> Marks:
-        """(p,) Hosts in use on which something may start."""
+        """(p,) Whether each host is in use and servers may start there."""
         return self.busy & self.hosts.takes
 
     @functools.cached_property
     def worth(self) -> Fractions:
-        """(c,) Of one unit of each class: the part that is in use.
+        """(c,) Weight of one unit of each class in the size of an item.
 
-        Of what is used up most, an item that has much of it is large.
+        It is 1 / capacity of the cloud, multiplied by the part of the class
+        that is in use: amounts of scarce classes count more.
         """
         total = self.hosts.capacity.sum(axis=1)
         used = np.minimum(self.hosts.used.sum(axis=1), total)
@@ -143,7 +146,7 @@ class HostLayout(free_amounts.FreeAmounts):
 
     @property
     def stay(self) -> cluster.Amounts:
-        """(c, p) what is in use by all that may not be moved."""
+        """(c, p) Amounts in use, without those of items that may move."""
         stay = self.used
         for n in np.flatnonzero(self.may_move & (self.at != NOWHERE)):
             stay[:, self.at[n]] -= self.amounts[n]
@@ -154,7 +157,7 @@ class HostLayout(free_amounts.FreeAmounts):
         return np.flatnonzero(self.at == row)
 
     def alike(self, items: Iterable[int]) -> list[list[int]]:
-        """Items, those together that no host could tell from each other."""
+        """Items in groups; items of one group are interchangeable."""
         found: dict[tuple[int, str], list[int]] = {}
         for n in items:
             item = self.items[n]
@@ -163,14 +166,14 @@ class HostLayout(free_amounts.FreeAmounts):
         return list(found.values())
 
     def load(self) -> Fractions:
-        """(p,) How much of what is scarce hosts use."""
+        """(p,) Use of each host; amounts of scarce classes count more."""
         load: Fractions = self.used.T @ self.worth
         return load
 
     def over(self) -> Fractions:
-        """(p,) How much more hosts use than all do on average.
+        """(p,) Use of each host beyond the average of all hosts.
 
-        As a part of the host, in the class in which it exceeds that most.
+        This is a part of the host, in the class with the largest excess.
         """
         parts = self.used * self.inverse
         if not parts.size:
@@ -179,7 +182,7 @@ class HostLayout(free_amounts.FreeAmounts):
         return np.asarray(over.max(axis=0))
 
     def fitting(self, n: int, allowed: Marks) -> Rows:
-        """Rows of those of the allowed hosts that have room for an item."""
+        """Rows of the allowed hosts that have room for an item."""
         shape = self.items[n].shape
         if shape is None:
             return np.zeros(0, dtype=np.intp)
@@ -187,7 +190,7 @@ class HostLayout(free_amounts.FreeAmounts):
         return shape.rows[hosts_module.fitting(self.free, shape, allowed)]
 
     def find(self, n: int, allowed: Marks) -> int:
-        """The row of the host that the rule takes, or :data:`NOWHERE`.
+        """The row of the host that the rule chooses, or :data:`NOWHERE`.
 
         :param allowed: (p,) hosts that may be taken.
         """
@@ -205,23 +208,23 @@ class HostLayout(free_amounts.FreeAmounts):
         return int(found[0]) if len(found) else NOWHERE
 
     def permitted(self, n: int, allowed: Marks) -> Marks:
-        """(p,) Those of the allowed hosts that its group does not forbid."""
+        """(p,) The allowed hosts that the group of an item permits."""
         group = self.items[n].apart
         if group is None or group.uuid not in self._apart:
             return allowed
         return allowed & (self._apart[group.uuid] < group.per_host)
 
     def choice(self, n: int, allowed: Marks) -> int:
-        """How many of the allowed hosts could ever take an item."""
+        """Number of allowed hosts that could hold an item when empty."""
         shape = self.items[n].shape
         if shape is None:
             return 0
         return int(np.count_nonzero(self.permitted(n, allowed)[shape.rows]))
 
     def keeps_apart(self, n: int, row: int, more: int = 0) -> bool:
-        """Whether the group of an item allows it on a host.
+        """Whether the group of an item permits it on a host.
 
-        :param more: of its group that are on their way there.
+        :param more: number of group members that are moving to the host.
         """
         group = self.items[n].apart
         if group is None or group.uuid not in self._apart:
@@ -229,7 +232,7 @@ class HostLayout(free_amounts.FreeAmounts):
         return bool(self._apart[group.uuid][row] + more < group.per_host)
 
     def holds(self, n: int) -> cluster.Amounts:
-        """(p,) How many like an item each host may get, room or not."""
+        """(p,) Most items like this one per host, whatever room there is."""
         item = self.items[n]
         most = np.full(len(self.hosts.names), len(self.items))
         if item.apart is not None:
@@ -239,36 +242,40 @@ class HostLayout(free_amounts.FreeAmounts):
         return np.where(np.isin(np.arange(len(most)), rows), most, 0)
 
     def know(self, group: request.Group, rows: Rows) -> None:
-        """Say on which hosts members of a group are, one row for each."""
+        """Record the hosts of members of a group, one row for each member."""
         count = len(self.hosts.names)
         self._apart[group.uuid] = np.bincount(rows, minlength=count)
 
     def put(self, n: int, row: int) -> None:
-        """Put an item on a host, or nowhere."""
+        """Put an item on a host, or on no host with :data:`NOWHERE`."""
         before = int(self.at[n])
         self._changes.append((n, before))
         self._set(n, before, row)
 
     def expect(self, n: int, row: int) -> None:
-        """Count an item for a host, too, that it is on its way to.
+        """Count an item also on the host to which it is moving.
 
-        It has room on both until it arrives. It cannot be undone.
+        It takes room on both hosts until it arrives. :meth:`back` does not
+        undo this.
         """
         self.take(row, self.amounts[n])
         self._count(n, row, 1)
 
     def mark(self) -> int:
-        """A moment to which :meth:`back` leads."""
+        """A mark of the present layout, to which :meth:`back` can return."""
         return len(self._changes)
 
     def back(self, mark: int) -> None:
-        """Undo everything since a moment."""
+        """Undo all moves since a mark."""
         while len(self._changes) > mark:
             n, before = self._changes.pop()
             self._set(n, int(self.at[n]), before)
 
     def add(self, item: Item) -> int:
-        """Take in an item that lies nowhere yet."""
+        """Add an item that is on no host yet.
+
+        :returns: its index.
+        """
         self.items.append(item)
         self.at = np.append(self.at, NOWHERE)
         self.amounts = np.vstack([self.amounts, item.amounts])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fewest hosts that there can be, by an integer program.
+"""The fewest possible hosts in use, by an integer program.
 
-Vector bin packing is hard: it is for clouds of a few dozen servers, to judge
-what planners do.
+Vector bin packing is hard. This is for clouds of a few dozen servers, to judge
+the plans of other planners.
 """
 
 import dataclasses
@@ -23,10 +23,11 @@ Rows = layout_module.Rows
 class Fewest:
     """The fewest hosts in use, as far as they are known.
 
-    :ivar found: so many are enough; ``None`` if nothing was found in time.
-    :ivar bound: fewer are not enough.
-    :ivar at: (n,) row of the host of each item then, as in
-        :class:`.layout.Layout`; ``None`` if nothing was found.
+    :ivar found: number of hosts that is enough; ``None`` if no packing was
+        found in time.
+    :ivar bound: lower bound: fewer hosts are not enough.
+    :ivar at: (n,) row of the host of each item in the packing found, as in
+        :class:`.layout.HostLayout`; ``None`` if no packing was found.
     """
 
     found: int | None
@@ -37,10 +38,10 @@ class Fewest:
 def fewest(
     snapshot: cluster.ClusterSnapshot, longest_s: float | None = None
 ) -> Fewest:
-    """Find the fewest hosts for what is in use.
+    """Find the fewest hosts for all servers.
 
-    :param longest_s: after which the search ends with what it has; without
-        it it goes on until it is done.
+    :param longest_s: seconds after which the search ends with the best packing
+        so far; ``None`` for no bound.
     """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     program = _Program(layout)
@@ -55,9 +56,10 @@ def fewest(
 
 
 def bound(layout: layout_module.HostLayout) -> int:
-    """Fewer hosts than this cannot hold what is in use.
+    """A lower bound of the number of hosts that can hold all servers.
 
-    The fewest of the largest hosts whose room is enough, class by class.
+    For each class, hosts are counted from the largest down until their
+    capacity is enough. The class with the largest count decides.
     """
     stay = layout.stay
     most = -np.sort(-layout.hosts.capacity, axis=1)
@@ -68,7 +70,11 @@ def bound(layout: layout_module.HostLayout) -> int:
 
 
 class _Program:
-    """Columns: whether each host is in use, then each item on each host."""
+    """The integer program.
+
+    Its columns say whether each host is in use, then whether each item is on
+    each host.
+    """
 
     def __init__(self, layout: layout_module.HostLayout) -> None:
         self._layout = layout
@@ -92,7 +98,7 @@ class _Program:
         )
 
     def at(self, chosen: Rows) -> Rows:
-        """(n,) The row of each item's host, of what was chosen."""
+        """(n,) The row of each item's host in a solution."""
         at = self._layout.at.copy()
         for (n, row), is_there in zip(
             self._listed, chosen[self._count :], strict=True
@@ -116,7 +122,7 @@ class _Program:
             shape = layout.items[n].shape
             at = int(layout.at[n])
             rows = set() if shape is None else {*shape.rows[takes[shape.rows]]}
-            # Whoever lies where nothing may start can stay there.
+            # An item on a host where no server may start can stay there.
             first = len(pairs)
             pairs += [(int(n), int(row)) for row in sorted(rows | {at})]
             columns = range(first, len(pairs))
@@ -153,7 +159,7 @@ class _Program:
             self._row(entries, 0, limits[uuid])
 
     def _alike(self) -> None:
-        """Of empty hosts that are alike the first are used first."""
+        """Require that of empty hosts of one kind the first is used first."""
         kinds, empty = self._layout.hosts.kinds, ~self._layout.stay.any(axis=0)
         for kind in np.unique(kinds):
             rows = np.flatnonzero((kinds == kind) & empty)

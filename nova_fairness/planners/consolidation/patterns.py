@@ -3,8 +3,9 @@
 """Servers packed by patterns: sets of servers that a host of each sort holds.
 
 Hosts are of one sort if they have the same room for the same servers, beside
-those that stay on them. There may be few sorts of hosts and kinds of servers;
-servers and hosts beyond these are packed by filling one host after the other.
+the servers that stay on them. Only the most important sorts of hosts and kinds
+of servers have patterns. The other servers and hosts are packed by filling one
+host after the other.
 """
 
 import collections
@@ -27,11 +28,12 @@ _KINDS, _SORTS = 100, 8
 def fill(
     layout: layout_module.HostLayout, items: Iterable[int], rows: Sequence[int]
 ) -> bool:
-    """Put items that lie nowhere on as few hosts as can be.
+    """Put items that are on no host on as few hosts as possible.
 
     :param rows: hosts that may be taken; items without a pattern take them in
         this order.
-    :returns: whether all found a place; else some did.
+    :returns: whether all items found a host; otherwise some may have found
+        one.
     """
     listed = list(items)
     kinds = _kinds(layout, listed)
@@ -47,9 +49,10 @@ def fill(
 def _kinds(
     layout: layout_module.HostLayout, items: list[int]
 ) -> list[list[int]]:
-    """Items that are alike; those kinds that need most of all.
+    """Items by kind, for the kinds with most size in total.
 
-    A group that keeps its members apart is one kind, or it has no patterns.
+    If the members of a group that keeps them apart are of several kinds, none
+    of these is included: such items have no patterns.
     """
     found = layout.alike(items)
     groups = collections.Counter(
@@ -71,7 +74,7 @@ def _kinds(
 def _left(
     layout: layout_module.HostLayout, kinds: list[list[int]]
 ) -> list[list[int]]:
-    """Those of each kind that lie nowhere."""
+    """Items of each kind that are on no host."""
     return [
         [n for n in each if layout.at[n] == layout_module.NOWHERE]
         for each in kinds
@@ -81,7 +84,7 @@ def _left(
 def _sorts(
     layout: layout_module.HostLayout, kinds: list[list[int]], rows: Rows
 ) -> tuple[list[Rows], Rows]:
-    """Rows of hosts of each sort, and of those of rare sorts."""
+    """Rows of the hosts of each frequent sort, and rows of all other hosts."""
     if not kinds or not len(rows):
         return [], rows
     most = np.array([layout.holds(each[0])[rows] for each in kinds])
@@ -96,7 +99,7 @@ def _sorts(
 def _pack(
     layout: layout_module.HostLayout, kinds: list[list[int]], sorts: list[Rows]
 ) -> None:
-    """Pack what fits on hosts of these sorts, or nothing."""
+    """Pack all items that fit on hosts of these sorts, or none."""
     first = np.array([rows[0] for rows in sorts], dtype=np.intp)
     room = np.maximum(layout.free[:, first].T, 0)
     fits = [

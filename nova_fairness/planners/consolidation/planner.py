@@ -2,10 +2,10 @@
 
 """Servers move so that fewer hosts are needed, or a request fits.
 
-A plan is made of the snapshot alone, and of the state that it leads to it
-makes none: nothing goes to and fro. Servers are moved where capacity, units,
-traits, zones, aggregates and server groups let them; those that may not be
-moved stay, with whatever else hosts hold.
+A plan depends on the snapshot alone. The state after a plan leads to no
+further plan, so servers do not move back and forth. Servers move only where
+capacity, units, traits, zones, aggregates and server groups allow it. Servers
+that may not move stay, and so does all other use of hosts.
 """
 
 from collections.abc import Iterator
@@ -38,11 +38,11 @@ def rescue(
     asked: request_model.Request,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan | None:
-    """Make room for a request that fits nowhere.
+    """Make room for a request that fits on no host.
 
-    :param asked: that waits.
-    :returns: moves after which it fits; ``None`` if there are none, or they
-        are too dear.
+    :param asked: the waiting request.
+    :returns: moves after which the request fits; ``None`` if no moves were
+        found, or they send too much memory.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     allowed = layout.hosts.takes
@@ -85,7 +85,7 @@ def _cheaper(
     rules: rules_module.ConsolidationRules,
     best: rules_module.ConsolidationPlan | None,
 ) -> rules_module.ConsolidationPlan | None:
-    """A plan that sends less than another one, if one is found."""
+    """A plan that sends less memory than ``best``, or ``best``."""
     layout.back(0)
     levels = rules.depth.levels - 1
     if len(new) > 1 or levels < 1:
@@ -106,10 +106,14 @@ def _settling(
     allowed: layout_module.Marks,
     depth: displacement.Depth,
 ) -> Iterator[bool]:
-    """Ways to find places, the one with the fewest moves first."""
+    """Try ways to find hosts, the one with the fewest moves first.
+
+    :returns: for each way, whether it found hosts for all items.
+    """
     yield displacement.settle(layout, new, allowed, depth)
     for hosts in range(2, depth.repacked + 1):
         yield displacement.crowd(layout, new, allowed, hosts)
-    # Who must lie beside others cannot lie anywhere that is like their host.
+    # Patterns exchange hosts that are alike. An item that must be beside other
+    # servers cannot be exchanged to another host.
     if depth.tight and (allowed == layout.hosts.takes).all():
         yield repack.tighten(layout, new, allowed, depth.tight)

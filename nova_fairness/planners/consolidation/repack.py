@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All servers repacked, and hosts chosen so that few have to move.
+"""All servers are repacked, and hosts are chosen so that few servers move.
 
-First fit decreasing, one host filled after the other, and patterns of servers
-that fill a host; emptying one host after the other is one more way. Of those
-that need the fewest hosts, and have an order, the one that sends least is
-taken: not always the cheapest that there is. It is a rare thing to do, as once
-a week (Baadal), since nearly everything may move.
+Several ways are tried: first fit decreasing, filling one host after the other,
+patterns of servers that fill a host, and emptying one host after the other. Of
+the packings with the fewest hosts for which an order of moves exists, the one
+that sends the least memory is taken. It is not always the cheapest possible
+one. Do this rarely, for example once a week (Baadal), since nearly all servers
+may move.
 """
 
 import collections
@@ -43,12 +44,12 @@ def repack(
 ) -> rules_module.ConsolidationPlan:
     """Repack all servers if that needs fewer hosts.
 
-    Nothing is moved if there is no order in which each finds room.
+    No server moves if there is no order in which each finds room.
 
-    :param search_s: for which an integer program looks for fewer hosts, if
-        there may be; for clouds of a few dozen servers. If its time is over
-        before it is sure, the best that was found counts, and the plan is
-        not whole.
+    :param search_s: seconds for which an integer program looks for fewer
+        hosts, if fewer may be possible; for clouds of a few dozen servers. If
+        the time is over before the search is complete, the best packing so
+        far counts, and the plan is not whole.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     before, least = int(layout.busy.sum()), optimum.bound(layout)
@@ -79,12 +80,13 @@ def repack(
 
 
 def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
-    """A packing on the same hosts in which servers stay that can.
+    """A packing on the same hosts in which more servers stay where they are.
 
-    The dearest come first; no other server makes room for them.
+    The servers whose move sends most memory come first; no other server makes
+    room for them.
 
-    :param layout: as it is now.
-    :param at: (n,) rows of the hosts of items.
+    :param layout: the present layout; it is not changed.
+    :param at: (n,) rows of the hosts of items in the packing.
     """
     mark, home = layout.mark(), layout.at.copy()
     _put(layout, at)
@@ -105,9 +107,12 @@ def _emptied(
     rules: rules_module.ConsolidationRules,
     fewest: int,
 ) -> list[tuple[int, Rows]]:
-    """Result of emptying one host after the other, if it is as good.
+    """Packing that results from emptying one host after the other.
 
-    It moves less than packing all servers where it needs as few hosts.
+    It moves less than a packing of all servers with as few hosts.
+
+    :returns: number of hosts and rows of the hosts of items; an empty list if
+        more hosts than ``fewest`` are in use.
     """
     rules = dataclasses.replace(rules, partial=False)
     found = consolidate.consolidate(snapshot, rules)
@@ -125,7 +130,7 @@ def _emptied(
 def _joined(
     first: rules_module.ConsolidationPlan, then: rules_module.ConsolidationPlan
 ) -> rules_module.ConsolidationPlan:
-    """One plan after the other; servers may go twice."""
+    """A plan of one plan after the other; a server may move twice."""
     waves = first.moves[-1].wave
     moves = [
         dataclasses.replace(each, wave=waves + each.wave)
@@ -144,10 +149,10 @@ def _cheapest(
     rules: rules_module.ConsolidationRules,
     packed: list[tuple[int, Rows]],
 ) -> rules_module.ConsolidationPlan | None:
-    """Of plans with the fewest hosts that one which sends least.
+    """The plan that sends the least memory, of plans with the fewest hosts.
 
-    An order of moves adds to what is sent and takes nothing away: a packing
-    that sends more by itself than a plan needs no order.
+    The moves to a packing send at least the memory of all servers that change
+    hosts. A packing with more memory than the best plan is not tried.
     """
     home = layout.at.copy()
     for fewest in sorted({count for count, _ in packed}):
@@ -177,11 +182,12 @@ def tighten(
 ) -> bool:
     """Repack the hosts with most room by patterns, with new items.
 
-    :param layout: unchanged yet but for these items; it is as before if they
-        find no place.
-    :param new: items that lie on no host, and may lie on any.
+    :param layout: the present layout with the new items; it is changed only
+        if all items find a host.
+    :param new: items that are on no host, and may be on any.
     :param allowed: (p,) hosts that may be taken.
     :param hosts: number of hosts that are repacked.
+    :returns: whether all items found a host.
     """
     if not displacement.crowd(layout, new, allowed, hosts, [patterns.fill]):
         return False
@@ -191,7 +197,10 @@ def tighten(
 
 
 def _put(layout: layout_module.HostLayout, at: Rows) -> None:
-    """Put items where they are to lie, (n,) rows of hosts."""
+    """Put items on their hosts.
+
+    :param at: (n,) rows of the hosts.
+    """
     moving = np.flatnonzero(at != layout.at)
     for n in moving:
         layout.put(int(n), layout_module.NOWHERE)
@@ -202,21 +211,21 @@ def _put(layout: layout_module.HostLayout, at: Rows) -> None:
 def _packings(
     snapshot: cluster.ClusterSnapshot, rules: rules_module.ConsolidationRules
 ) -> Iterator[tuple[int, Rows]]:
-    """Numbers of hosts, and the row of each item's host.
+    """Packings: the number of hosts, and the row of each item's host.
 
-    They do not depend on where items lie now, so that what was packed is not
-    packed again.
+    Packings do not depend on the present hosts of items, so that a packed
+    cloud is not packed again.
     """
     for rule in dict.fromkeys((rules.rule, *_RULES)):
         layout = layout_module.HostLayout(snapshot, rule)
         total = np.maximum(layout.hosts.capacity.sum(axis=1), 1)
         largest = (layout.amounts / total).max(axis=1, initial=0.0)
         for size in (layout.size, largest):
-            if _pack(layout, _lifted(layout), size):
+            if _pack(layout, _taken_off_hosts(layout), size):
                 yield _named(layout)
             layout.back(0)
     for fill in _FILLS:
-        if fill(layout, _lifted(layout), _opening(layout)):
+        if fill(layout, _taken_off_hosts(layout), _opening(layout)):
             yield _named(layout)
         layout.back(0)
 
@@ -224,7 +233,7 @@ def _packings(
 def _searched(
     snapshot: cluster.ClusterSnapshot, longest_s: float
 ) -> tuple[list[tuple[int, Rows]], bool]:
-    """Packings by an integer program, and whether nothing is better."""
+    """Packings by an integer program, and whether they are optimal."""
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     try:
         found = optimum.fewest(snapshot, longest_s)
@@ -236,8 +245,11 @@ def _searched(
     return [_named(layout)], found.found == found.bound
 
 
-def _lifted(layout: layout_module.HostLayout) -> list[int]:
-    """All that may move, taken off their hosts."""
+def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
+    """Remove all items that may move from their hosts.
+
+    :returns: these items.
+    """
     items = [int(n) for n in np.flatnonzero(layout.may_move)]
     for n in items:
         layout.put(n, layout_module.NOWHERE)
@@ -245,7 +257,7 @@ def _lifted(layout: layout_module.HostLayout) -> list[int]:
 
 
 def _opening(layout: layout_module.HostLayout) -> list[int]:
-    """Rows of hosts: those that are in use anyway, then the largest."""
+    """Rows of hosts: hosts in use first, then the largest first."""
     takes = np.flatnonzero(layout.hosts.takes)
     worth = layout.worth @ layout.hosts.capacity
     order = np.lexsort((-worth[takes], ~layout.busy[takes]))
@@ -255,7 +267,10 @@ def _opening(layout: layout_module.HostLayout) -> list[int]:
 def _pack(
     layout: layout_module.HostLayout, items: list[int], size: Fractions
 ) -> bool:
-    """Put items that lie nowhere on hosts, the largest first."""
+    """Put items that are on no host on hosts, the largest first.
+
+    :returns: whether all found a host.
+    """
     worth = layout.worth @ layout.hosts.capacity
     for n in sorted(items, key=lambda n: (-size[n], n)):
         row = layout.find(n, layout.targets)
@@ -276,8 +291,8 @@ def _opened(layout: layout_module.HostLayout, n: int, worth: Fractions) -> int:
 def _named(layout: layout_module.HostLayout) -> tuple[int, Rows]:
     """Number of hosts of a packing, and the row of each item's host.
 
-    Of hosts that are alike each gets the part of the packing with which the
-    least memory is sent, and so do servers that are alike.
+    Hosts of one kind are exchanged in the packing so that moves send the least
+    memory; then servers that are alike are exchanged for the same reason.
     """
     packed = layout.at.copy()
     layout.back(0)
@@ -297,10 +312,10 @@ def _exchanged(
     packed: Rows,
     is_empty: Marks,
 ) -> Rows:
-    """(p,) For the row of each host that of the host which gets its part.
+    """(p,) For each host, the row of the host that gets its servers instead.
 
     :param packed: (n,) rows of the hosts of items.
-    :param is_empty: (p,) hosts on which nothing stays.
+    :param is_empty: (p,) whether all servers of each host may move.
     """
     kinds = layout.hosts.kinds
     kept = np.zeros((len(kinds), len(kinds)))
@@ -322,7 +337,7 @@ def _exchanged(
 def _bound(
     layout: layout_module.HostLayout, alike: list[list[int]], packed: Rows
 ) -> Marks:
-    """(p,) Hosts with an item that may not lie on all hosts of their kind."""
+    """(p,) Hosts with an item that may not be on all hosts of their kind."""
     kinds = layout.hosts.kinds
     bound = np.zeros(len(kinds), dtype=bool)
     for items in alike:
@@ -335,10 +350,10 @@ def _bound(
 
 
 def _staying(at: Rows, new: Rows) -> Rows:
-    """New rows of items that are alike; as many as can stay where they are.
+    """New rows of items that are alike; as many as possible keep their host.
 
-    :param at: (k,) rows of their hosts.
-    :param new: (k,) where they go, in any order.
+    :param at: (k,) rows of their present hosts.
+    :param new: (k,) rows of their new hosts, in any order.
     """
     left = collections.Counter(new.tolist())
     found = np.full(len(at), layout_module.NOWHERE)

@@ -22,12 +22,12 @@ class ConsolidationRules:
     """Bounds that operators choose.
 
     :ivar rule: chooses the host of a server among those with room.
-    :ivar depth: how far room is made.
-    :ivar at_once: how many moves run at the same time.
+    :ivar depth: bounds of the search for a host.
+    :ivar at_once: most moves that run at the same time.
     :ivar dearest_mb: most memory that is sent to empty one host, or for one
-        request, MB; ``None`` for any.
+        request, MB; ``None`` for no bound.
     :ivar partial: whether servers of a host that cannot be emptied move to
-        fuller hosts as far as these take them.
+        fuller hosts that have room for them.
     :ivar spare: hosts that are kept empty and ready, >= 0.
     """
 
@@ -39,7 +39,7 @@ class ConsolidationRules:
     spare: int = 0
 
     def is_dear(self, cost_mb: int) -> bool:
-        """Whether that is more memory than may be sent."""
+        """Whether moves send more memory than may be sent."""
         return self.dearest_mb is not None and cost_mb > self.dearest_mb
 
 
@@ -50,12 +50,12 @@ USUAL = ConsolidationRules()
 class ConsolidationPlan:
     """Moves, and their results.
 
-    :ivar moves: in the order in which they are to be done.
-    :ivar busy: number of hosts in use before and after.
-    :ivar off: names of empty hosts that are not needed afterwards, beside
-        those that are kept ready.
-    :ivar is_whole: whether everything was tried; not if a search ended for
-        want of time: then heuristics may have made the plan.
+    :ivar moves: moves in the order in which they are to be done.
+    :ivar busy: number of hosts in use before and after the moves.
+    :ivar off: names of empty hosts that are not needed after the moves,
+        without the spare hosts.
+    :ivar is_whole: whether the search was complete; ``False`` if its time was
+        over: then heuristics may have made the plan.
     """
 
     moves: tuple[plans.Move, ...]
@@ -75,13 +75,13 @@ def made(
     parts: Sequence[Sequence[waves_module.Step]] = (),
     detours: bool = False,
 ) -> ConsolidationPlan | None:
-    """The plan that leads to a layout from what it was at first.
+    """The plan that leads from the first state of a layout to its present one.
 
-    :param layout: is as at first afterwards.
+    :param layout: it is in its first state afterwards.
     :param parts: the same moves in an order in which there is room for each;
-        then a server may go twice.
+        a server may move twice in it.
     :param detours: see :func:`.waves.waves`.
-    :returns: ``None`` if there is no order.
+    :returns: ``None`` if no order of the moves is found.
     """
     after, busy_after = layout.at.copy(), int(layout.busy.sum())
     off = _off(layout, rules.spare)
@@ -113,13 +113,13 @@ def _in_parts(
     layout.back(0)
     if not is_whole:
         return None
-    # What was best step by step may lead a server back to where it was.
+    # The best steps, one by one, may move a server back to its first host.
     return waves_module.straight(layout, found, rules.at_once)
 
 
 def _off(layout: layout_module.HostLayout, spare: int) -> tuple[str, ...]:
     empty = np.flatnonzero(~layout.busy & layout.hosts.takes)
-    # The largest are kept: they suit most requests.
+    # The largest hosts are kept ready: most requests fit on them.
     size = layout.hosts.capacity[:, empty].sum(axis=0)
     order = np.argsort(-size, kind='stable')
     return tuple(layout.hosts.names[row] for row in empty[order][spare:])

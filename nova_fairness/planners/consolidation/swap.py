@@ -2,9 +2,9 @@
 
 """A few servers leave one host, so that a request finds room there.
 
-The cheapest few of a host that leave enough are tried first, on the hosts that
-lack least. So little memory is sent where a search that takes the largest
-servers first would send much.
+The cheapest sets of servers of a host that leave enough room are tried first,
+on the hosts with the least lack. So little memory is sent where a search that
+moves the largest servers first would send much.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from nova_fairness.planners.consolidation import layout as layout_module
 Marks = layout_module.Marks
 
 _HOSTS, _SETS, _LEAVE = 8, 16, 3
-"""Hosts that are tried, sets of servers of each, and servers of a set."""
+"""Most hosts that are tried, sets of servers per host, servers per set."""
 
 _MOST = 16
-"""Servers of a host that sets are made of, the cheapest."""
+"""Most servers of a host from which sets are made, the cheapest ones."""
 
 
 def ways(
@@ -30,14 +30,14 @@ def ways(
     allowed: Marks,
     depth: displacement.Depth,
 ) -> Iterator[int]:
-    """Put an item that lies nowhere on one host after the other.
+    """Put an item that is on no host on one host after the other.
 
-    Each time it lies there, its place is yielded; servers that leave the host
-    lie elsewhere then. The layout is as before after each.
+    When a value is yielded, the item is on a host, and the servers that left
+    this host are on other hosts. Before the next value the layout is restored.
 
     :param new: the item.
-    :param allowed: (p,) hosts that it may be put on.
-    :returns: memory that servers which leave the host send, MB.
+    :param allowed: (p,) hosts on which it may be put.
+    :returns: memory that the servers which leave the host send, MB.
     """
     mark = layout.mark()
     for row in _nearest(layout, new, allowed):
@@ -57,7 +57,7 @@ def ways(
 def _nearest(
     layout: layout_module.HostLayout, new: int, allowed: Marks
 ) -> list[int]:
-    """Rows of hosts that could hold an item, those that lack least first."""
+    """Rows of hosts that could hold an item, the least lack first."""
     shape = layout.items[new].shape
     if shape is None:
         return []
@@ -71,9 +71,12 @@ def _nearest(
 def _sets(
     layout: layout_module.HostLayout, new: int, row: int
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Servers that leave enough together if they go, the cheapest first."""
+    """Sets of servers whose moves make enough room, and their cost in MB.
+
+    The cheapest set is the first.
+    """
     on = [int(n) for n in layout.on(row) if layout.may_move[n]]
-    # With more servers than this sets of the cheapest are tried.
+    # Of many servers only the cheapest are tried.
     on.sort(key=lambda n: (layout.cost[n], n))
     lack = layout.amounts[new] - layout.free[:, row]
     asked = lack[layout.amounts[new] > 0]

@@ -17,10 +17,10 @@ from nova_fairness.planners.consolidation import layout as layout_module
 class Figures:
     """A cloud in a few numbers.
 
-    :ivar busy: names of hosts on which something is in use.
-    :ivar spread: how much more the fullest host uses than all do on average,
-        as a part of the host in the class in which it exceeds that most; 0
-        without hosts.
+    :ivar busy: names of hosts in use.
+    :ivar spread: largest use of a host beyond the average of all hosts, as a
+        part of the host, in the class with the largest excess; 0 without
+        hosts.
     """
 
     busy: frozenset[str]
@@ -28,7 +28,7 @@ class Figures:
 
 
 def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
-    """Hosts in use, and how much fuller than all one is."""
+    """Hosts in use, and how much the fullest host exceeds the average."""
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     names = layout.hosts.names
     busy = [names[row] for row in np.flatnonzero(layout.busy)]
@@ -41,7 +41,7 @@ def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
 def after(
     snapshot: cluster.ClusterSnapshot, moves: Iterable[plans.Move]
 ) -> cluster.ClusterSnapshot:
-    """The cloud once servers have moved, in the order of the moves."""
+    """The snapshot after moves, made in their order."""
     rows = {each.name: row for row, each in enumerate(snapshot.providers)}
     at = {each.uuid: each for each in snapshot.running}
     used = snapshot.inventory.used.copy()

@@ -2,10 +2,10 @@
 
 """Moves in an order in which every one of them finds room.
 
-While a server moves it has room on both hosts. Moves that run at the same
-time are a *wave*; room that they leave on a host is free for those of the next
-wave. Where moves keep each other from beginning, as where two would change
-places, one server can make a detour: it waits on a third host.
+While a server moves, it takes room on both hosts. Moves that run at the same
+time are a *wave*; the room that they leave on a host is free for moves of the
+next wave. Where moves wait for each other, for example if two servers exchange
+their hosts, one server can make a detour: it waits on a third host.
 """
 
 import collections
@@ -23,15 +23,15 @@ Rows = layout_module.Rows
 Marks = layout_module.Marks
 
 _DETOURS, _IN_ALL = 2, 2000
-"""Of a server, and of a plan, at most."""
+"""Most detours of a server, and of a plan."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AtOnce:
-    """How many moves may run at the same time.
+    """Most moves that may run at the same time.
 
-    :ivar cloud: in the whole cloud, >= 1.
-    :ivar host: that go to or leave one host, >= 1.
+    :ivar cloud: most moves in the whole cloud, >= 1.
+    :ivar host: most moves to or from one host, >= 1.
     """
 
     cloud: int = 10
@@ -43,10 +43,10 @@ Step = tuple[int, int]
 
 
 def changed(before: Rows, after: Rows) -> list[Step]:
-    """Items that lie elsewhere afterwards; new ones are left out.
+    """Items with another host afterwards; new items are left out.
 
-    :param before: (n,) rows of their hosts.
-    :param after: (n,) rows of their hosts.
+    :param before: (n,) rows of the hosts of items before.
+    :param after: (n,) rows of the hosts of items afterwards.
     """
     moved = (after != before) & (before != layout_module.NOWHERE)
     return [(int(n), int(after[n])) for n in np.flatnonzero(moved)]
@@ -60,9 +60,9 @@ def waves(
 ) -> list[list[Step]] | None:
     """Put moves in an order in which each finds room.
 
-    :param layout: before them; it is left as it is.
+    :param layout: the layout before the moves; it is not changed.
     :param detours: whether servers may wait on a third host.
-    :returns: ``None`` if there is no such order.
+    :returns: waves; ``None`` if no such order is found.
     """
     mark = layout.mark()
     found: list[list[Step]] = []
@@ -94,9 +94,10 @@ def straight(
     found: list[list[Step]],
     at_once: AtOnce,
 ) -> list[list[Step]]:
-    """The same waves, in which servers go twice only if others need that.
+    """Waves without detours and double moves that no other move needs.
 
-    A server that a detour made room for may have gone another way since.
+    A detour is not needed if the server for which it made room has found room
+    elsewhere since.
     """
     legs: dict[int, list[int]] = {}
     for number, wave in enumerate(found):
@@ -122,7 +123,7 @@ def _can_be_made(
     found: Sequence[Sequence[Step]],
     at_once: AtOnce,
 ) -> bool:
-    """Whether every move of every wave can be made in it."""
+    """Whether all moves of every wave can run together."""
     mark, can = layout.mark(), True
     for wave in found:
         pending = np.array(wave, dtype=np.intp).reshape(len(wave), 2)
@@ -138,12 +139,12 @@ def _can_be_made(
 def _detour(
     layout: layout_module.HostLayout, pending: Rows, left: Rows
 ) -> Step | None:
-    """The cheapest move of a server out of the way of another.
+    """The cheapest move of a server that makes room for another.
 
-    Of one that is to move anyway, if it is one of these; at best of one after
-    which another finds room.
+    Servers whose room is enough for another move are preferred, then servers
+    that are to move anyway.
 
-    :param left: (n,) detours that each may make yet.
+    :param left: (n,) detours that each item may still make.
     """
     moves = np.isin(np.arange(len(left)), pending[:, 0])
     frees = _frees(layout, pending)
@@ -158,12 +159,15 @@ def _detour(
 
 
 def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
-    """(n,) Items with all that the smallest one bound for their host lacks."""
+    """(n,) Whether the room of each item is enough for a pending move.
+
+    The pending move is that of the smallest item bound for the same host.
+    """
     lacks = np.full_like(layout.free, hosts_module.MOST)
     smallest_last = np.argsort(-layout.size[pending[:, 0]], kind='stable')
     items, rows = pending[smallest_last].T
     amounts = layout.amounts[items].T
-    # What a host lacks of a class that nothing bound for it needs is no bar.
+    # A lack of a class does not matter if the item does not need the class.
     lacks[:, rows] = np.where(amounts > 0, amounts - layout.free[:, rows], 0)
     frees = (layout.amounts >= lacks[:, layout.at].T).all(axis=1)
     return np.asarray(frees & (layout.at != layout_module.NOWHERE))
@@ -172,7 +176,7 @@ def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
 def _wave(
     layout: layout_module.HostLayout, pending: Rows, at_once: AtOnce
 ) -> list[int]:
-    """Places in a list of moves of those that can run now."""
+    """Indices of the pending moves that can run now."""
     items, rows = pending.T
     at = layout.at[items]
     left = free_amounts.FreeAmounts(layout.free)

@@ -2,16 +2,17 @@
 
 """Errors of earlier estimates of starts, and corrections of the next ones.
 
-The first estimate that the owner of a request is told is a promise. Once the
-request starts, or gives up, its wait is known. Events that are not foreseen
-(:mod:`.estimates`) make starts later than was estimated, in one cloud more
-than in another: waits are corrected by these errors. The error of a start
-counts as a part of the estimated wait, of a short one as a part of
-:data:`_SHORT_S`, as the error of a short wait does not grow with it. The
-correction of ``p90`` is the ninth decile of these parts, with one more that is
-larger than all, so that the next is within it nine times of ten if it is like
-those before it (split conformal prediction: Lei et al., Distribution-free
-predictive inference for regression, sections 2.2 and 5.2).
+The first estimate that is shown to the owner of a request is a promise. When
+the request starts or gives up, its wait is known. Events that are not foreseen
+(:mod:`.estimates`) make starts later than estimated, in some clouds more than
+in others. So the next estimates are corrected by past errors. The error of a
+start is a part of the estimated wait. For a short wait it is a part of
+:data:`_SHORT_S`, since the error of a short wait does not grow with the wait.
+The correction of ``p90`` is the ninth decile of these errors and one more that
+is larger than all. So the next error is within it nine times of ten, if it has
+the distribution of the errors before it (split conformal prediction: Lei et
+al., Distribution-free predictive inference for regression, sections 2.2 and
+5.2).
 """
 
 from collections.abc import Mapping
@@ -24,23 +25,23 @@ from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import expected_ends
 
 LEAST = 20
-"""Promises that must be known before the next are told by them."""
+"""Least number of known outcomes for which estimates are corrected."""
 
 REMEMBERED = 500
-"""Promises whose outcome is known, the newest."""
+"""Most outcomes that are stored, the newest ones."""
 
 _SHORT_S = 60.0
-"""Cycles and builds take as long, however short the wait is."""
+"""Time of cycles and builds, seconds; it is part of every wait."""
 
 
 class Promise(NamedTuple):
-    """First estimate that the owner of a request was told.
+    """First estimate that was shown to the owner of a request.
 
-    :ivar made_at: seconds of the epoch.
-    :ivar raw_p50_s: estimated wait from then on, before it was corrected.
-    :ivar raw_p90_s: the same by which it would start nine times of ten.
-    :ivar p50_s: ``raw_p50_s`` corrected, as it was told.
-    :ivar p90_s: ``raw_p90_s`` corrected, as it was told.
+    :ivar made_at: time of the estimate, seconds of the epoch.
+    :ivar raw_p50_s: median of the wait after ``made_at``, not corrected.
+    :ivar raw_p90_s: ninth decile of this wait, not corrected.
+    :ivar p50_s: ``raw_p50_s`` with the correction, as shown.
+    :ivar p90_s: ``raw_p90_s`` with the correction, as shown.
     """
 
     made_at: float
@@ -53,8 +54,8 @@ class Promise(NamedTuple):
 class PromiseOutcome(NamedTuple):
     """Outcome of a promise.
 
-    :ivar took_s: wait from the promise on; at least that of a request which
-        gave up.
+    :ivar took_s: wait after the promise; for a request that gave up this is a
+        lower bound.
     """
 
     raw_p50_s: float
@@ -68,8 +69,8 @@ class PromiseOutcome(NamedTuple):
 class Calibration:
     """Promises and their outcomes.
 
-    :ivar promises: by UUID of requests that wait.
-    :ivar past: the oldest first.
+    :ivar promises: promises to waiting requests, by UUID of the request.
+    :ivar past: outcomes of past promises, the oldest first.
     """
 
     promises: Mapping[str, Promise] = dataclasses.field(default_factory=dict)
@@ -78,9 +79,9 @@ class Calibration:
     def told(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> dict[str, cluster.Estimate]:
-        """Estimates corrected by what was seen.
+        """Estimates, corrected by the errors of past promises.
 
-        :param now: seconds of the epoch at which they were made.
+        :param now: time of the estimates, seconds of the epoch.
         """
         if len(self.past) < LEAST:
             return dict(estimates)
@@ -95,10 +96,10 @@ class Calibration:
     def promised(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> 'Calibration':
-        """With promises to requests that have none yet.
+        """A copy with promises to requests that have none yet.
 
-        :param estimates: as they were made; they are corrected here.
-        :param now: seconds of the epoch at which they were made.
+        :param estimates: estimates before correction.
+        :param now: time of the estimates, seconds of the epoch.
         """
         told = self.told(estimates, now)
         new = {
@@ -121,11 +122,14 @@ class Calibration:
         started: Mapping[str, float],
         gave_up: Mapping[str, float],
     ) -> 'Calibration':
-        """With the outcomes of some promises; other UUIDs are left out.
+        """A copy with the outcomes of some promises.
 
-        :param started: when requests started, seconds of the epoch, by UUID.
-        :param gave_up: when others stopped waiting. One that did so before the
-            promised time is no outcome: it might have started in time.
+        UUIDs of requests without a promise are ignored.
+
+        :param started: start times of requests, seconds of the epoch, by UUID.
+        :param gave_up: times at which other requests stopped waiting, in the
+            same form. A request that stopped before its promised time gives
+            no outcome: it might have started in time.
         """
         left, past = dict(self.promises), list(self.past)
         for uuid, at in [*started.items(), *gave_up.items()]:
@@ -140,9 +144,9 @@ class Calibration:
         return Calibration(left, tuple(past[-REMEMBERED:]))
 
     def corrections(self) -> tuple[float, float]:
-        """Parts of waits that ``p50`` and ``p90`` are moved by, any sign.
+        """Corrections of ``p50`` and ``p90``, as parts of waits, any sign.
 
-        0 while fewer than :data:`LEAST` outcomes are known.
+        They are 0 while fewer than :data:`LEAST` outcomes are known.
         """
         if len(self.past) < LEAST:
             return 0.0, 0.0
@@ -158,7 +162,7 @@ class Calibration:
         )
 
     def judged(self) -> cluster.EstimateQuality | None:
-        """How good past promises were; ``None`` if nothing is known."""
+        """Quality of past promises; ``None`` if no outcome is known."""
         if not self.past:
             return None
         count = len(self.past)
@@ -174,19 +178,22 @@ class Calibration:
 
 
 def _off(took_s: float, wait_s: float) -> float:
-    """How much longer it took than was estimated, as a part of that."""
+    """Error of an estimated wait, as a part of this wait."""
     return (took_s - wait_s) / max(wait_s, _SHORT_S)
 
 
 def _corrected(wait_s: float, off: float) -> float:
-    """The wait that is off by such a part of what was estimated."""
+    """An estimated wait with an error, a part of the wait, added."""
     return max(wait_s + off * max(wait_s, _SHORT_S), 0.0)
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
-    """Smallest value that the next is within by this chance, or the largest.
+    """Smallest value that the next value does not exceed with a probability.
 
-    :param values: not sorted, at least one.
+    If no value is large enough, this is the largest.
+
+    :param values: values in any order, at least one.
+    :param part: the probability, 0 to 1.
     """
     ordered = sorted(values)
     place = math.ceil(part * (len(ordered) + 1))

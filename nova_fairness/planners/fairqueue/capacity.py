@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Room that hosts have left while a plan is made, and which units fit.
+"""Free room of hosts while a plan is made, and the units that fit.
 
-A server goes to the host that a rule of :mod:`.weighers` chooses; by default
-the one on which least is left over, so that large requests find large room.
-Where room is kept for the first unit that does not fit, others get the amounts
-that they give back in time, and of the rest the amounts that will be left
-beside it. Room may be kept twice, for two moments: :data:`FIRM` and
-:data:`LOOSE`. Servers of groups are placed by :mod:`.groups`. Arrays have a
-column per host of :class:`hosts.SimulatedHosts`.
+A server goes to the host that a rule of :mod:`.weighers` chooses. By default
+this is the fullest host, so that large requests find large room. Room may be
+kept for the first unit that does not fit. Other units may take kept room if
+they end in time, or if the room is enough for both. Room may be kept until two
+different times: :data:`FIRM` and :data:`LOOSE`. Servers of groups are placed
+by :mod:`.groups`. Arrays have a column per host of :class:`.hosts.Hosts`.
 """
 
 import collections
@@ -31,29 +30,29 @@ _UNLIMITED = np.iinfo(np.int64).max // 2
 _MOST = np.iinfo(np.int32).max
 
 FIRM = 1
-"""Room that is kept until a moment that is known."""
+"""Bit of room that is kept until a known time."""
 
 LOOSE = 2
-"""Room that is kept until one that is guessed, or until there is enough."""
+"""Bit of room that is kept until an expected time, or until it is enough."""
 
 BOTH = FIRM | LOOSE
 
 _SOLVED_OF_PROJECT = 2_000
-"""Pairs of a job and a host in all integer programs of a plan for one project.
-The time that a program takes grows with them: about 0.4 ms each."""
+"""Most pairs of a job and a host in all integer programs of a plan for one
+project. The time of a program grows with its pairs: about 0.4 ms each."""
 
 _SOLVED = 10_000
-"""The same for all."""
+"""Most pairs of a job and a host in all integer programs of a plan."""
 
 Placement = tuple[hosts_module.Rows, ...]
 """Rows of hosts, one per server, for every request of a unit."""
 
 
 class FreeRoom:
-    """The room that is left.
+    """Free room of hosts while units take it.
 
     :param snapshot: of the cloud.
-    :param rule: says which of the hosts with room a server is put on.
+    :param rule: chooses the host of a server among the hosts with room.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class FreeRoom:
         self._hosts = hosts_module.Hosts(snapshot)
         self._free = self._hosts.free
         self._capacity = self._free + self._hosts.used
-        # What may be taken by whom: less than is free where room is kept.
+        # Amounts that units may take: less than is free where room is kept.
         self._spare: dict[int, cluster.Amounts] = {}
         self._open: dict[int, cluster.Amounts] = {}
         self._kept = 0
@@ -88,7 +87,7 @@ class FreeRoom:
         return self._hosts
 
     def never(self, unit: order.Unit) -> reason.Why | None:
-        """Say why a unit could not start if the cloud were empty."""
+        """Why a unit could not start in an empty cloud; ``None``: it could."""
         for each in unit.requests:
             why = self._hosts.shape(each.demand).never
             if why:
@@ -101,9 +100,10 @@ class FreeRoom:
         return too_many(unit, found.fit)
 
     def full_group(self, unit: order.Unit) -> reason.Why | None:
-        """Say why a unit could not start if only members of its group ran.
+        """Why a unit could not start if only members of its group ran.
 
-        :returns: ``None`` if no member runs, and if it is not known.
+        :returns: ``None`` if it could, if no member runs, or if the answer is
+            not known.
         """
         if unit.group is None or not self._present(unit.group).any():
             return None
@@ -113,10 +113,10 @@ class FreeRoom:
         return group_is_full(unit, found.fit)
 
     def may_hold(self, unit: order.Unit) -> bool:
-        """Tell whether a unit fits once all but members of its group left.
+        """Whether a unit fits if only members of its group run.
 
-        Members of its server group bind it as long as they run. A unit that is
-        too large to be tried as a whole counts as one without room.
+        Members of its server group limit its hosts as long as they run. A unit
+        that is too large to be tried as a whole counts as one without room.
         """
         if unit.group is None:
             return True
@@ -125,16 +125,16 @@ class FreeRoom:
         return self._emptied(unit) is not None
 
     def is_blocked_by_own_project(self, unit: order.Unit) -> bool:
-        """Tell whether servers of its own project leave no room for a unit.
+        """Whether servers of its own project leave no room for a unit.
 
-        Only servers without an end count: they leave only if their owner ends
-        them.
+        Only servers without a known end count: they leave only if their owner
+        ends them.
         """
         empty = self._capacity - self._beside(unit.group) - self._own(unit)
         return self._placed(unit, empty, self._limit(unit)).rows is None
 
     def _in_empty(self, unit: order.Unit) -> groups.FoundHosts:
-        """Look for room in an empty cloud, without members of its group.
+        """Look for room in an empty cloud, also without group members.
 
         For a single job the result tells only whether it fits, not where.
         """
@@ -143,7 +143,7 @@ class FreeRoom:
         if len(jobs) > 1:
             return self._placed(unit, self._capacity, limit)
         shape, count = jobs[0].shape, jobs[0].count
-        whole = np.minimum(shape.whole, limit[shape.rows])
+        whole = np.minimum(shape.count_when_empty, limit[shape.rows])
         fit = min(int(np.minimum(whole, count).sum()), count)
         if fit == count:
             return groups.FoundHosts((), unit.count)
@@ -152,21 +152,21 @@ class FreeRoom:
     def _emptied(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> Placement | None:
-        """Hosts for a unit if only members of its group ran."""
+        """Hosts for a unit if only members of its group run."""
         return self._spread(unit, self._among_members(unit, prefer))
 
     def _among_members(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> groups.FoundHosts:
-        """Look for room in a cloud that has only members of its group."""
+        """Look for room in a cloud with only members of the unit's group."""
         empty = self._capacity - self._beside(unit.group)
         return self._placed(unit, empty, self._limit(unit), prefer)
 
     def find(self, unit: order.Unit, binds: int = BOTH) -> Placement | None:
         """Find hosts for all servers of a unit.
 
-        :param binds: what is kept that it may not take, as it does not end
-            before that is needed.
+        :param binds: bits of kept room that the unit may not take, because it
+            does not end before this room is needed.
         """
         demand, binds = _plain(unit), binds & self._kept
         if demand in self._too_small or (demand, binds) in self._behind:
@@ -179,21 +179,21 @@ class FreeRoom:
         returned: cluster.Amounts,
         gone: cluster.Amounts | None = None,
     ) -> Placement | None:
-        """Find hosts for a unit once others gave their room back.
+        """Find hosts for a unit after other servers have ended.
 
-        :param returned: (c, p).
-        :param gone: (p,) members of its group that ended by then.
+        :param returned: (c, p) amounts of these servers.
+        :param gone: (p,) number of members of its group among them.
         """
         return self._search(unit, self._later(returned), gone)[0]
 
     def lacking(
         self, unit: order.Unit, binds: int = BOTH
     ) -> reason.Lazy | None:
-        """Tell the lack of a unit even if no room were kept for others.
+        """The lack of a unit even if no room were kept for others.
 
         :param binds: see :meth:`find`.
-        :returns: makes the reason when called, valid until more is taken;
-            ``None`` if the unit lacks only room kept for others.
+        :returns: a function that makes the reason; it is valid until more room
+            is taken. ``None`` if the unit lacks only room kept for others.
         """
         demand, binds = _plain(unit), binds & self._kept
         if demand and (demand, binds) in self._behind:
@@ -211,18 +211,18 @@ class FreeRoom:
                 asked=float(unit.count),
                 fit=float(fit),
             )
-        # Room only gets less, so nobody needs to look again.
+        # Room only gets less, so later units need not search again.
         self._too_small.add(demand)
         return functools.partial(self._closest, demand)
 
     def take(
         self, unit: order.Unit, placement: Placement, binds: int = BOTH
     ) -> None:
-        """Hosts' room to a unit that starts; see :meth:`find`."""
+        """Take room of hosts for a unit that starts; see :meth:`find`."""
         self._change(unit, placement, binds, 1)
 
     def give_back(self, unit: order.Unit, placement: Placement) -> None:
-        """Free what a unit took, and does not need any more."""
+        """Free the room that a unit took and no longer needs."""
         self._change(unit, placement, BOTH, -1)
         self._too_small.clear()
         self._behind.clear()
@@ -234,7 +234,7 @@ class FreeRoom:
         binds: int,
         times: int,
     ) -> None:
-        """Take what a unit asks for so many times from what is left."""
+        """Subtract ``times`` the amounts of a unit from the free amounts."""
         self._reasons.clear()
         self._begun.append((unit, placement, times))
         those = [self._free]
@@ -255,7 +255,7 @@ class FreeRoom:
         placement: Placement,
         times: int,
     ) -> None:
-        """Servers of a unit are members of their group from now on."""
+        """Count the servers of a unit as members of their group."""
         beside = self._beside(group).copy()
         for each, rows in zip(unit.requests, placement, strict=True):
             shape = self._hosts.shape(each.demand)
@@ -266,7 +266,7 @@ class FreeRoom:
         ) + times * self._counted(np.concatenate(placement))
 
     def _left(self, binds: int) -> cluster.Amounts:
-        """Free amounts for units that some of the reservations bind."""
+        """Free amounts for units that may not take some kept room."""
         if not binds:
             return self._free
         if binds not in self._open:
@@ -282,9 +282,9 @@ class FreeRoom:
         self._open[binds][:, rows] = left
 
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
-        """Tell whether reserved hosts have room for a unit now.
+        """Whether reserved hosts have room for a unit now.
 
-        A host may take no servers for a while.
+        They have none while no servers may start on one of the hosts.
         """
         left = self._free.copy()
         for each, rows in zip(unit.requests, placement, strict=True):
@@ -300,7 +300,7 @@ class FreeRoom:
         )
 
     def _may_lie(self, unit: order.Unit, rows: hosts_module.Rows) -> bool:
-        """Tell whether the rule of a group lets its servers lie there."""
+        """Whether the rule of the unit's group allows these hosts."""
         if unit.group is None or not len(rows):
             return True
         limit = self._limit(unit)
@@ -315,11 +315,11 @@ class FreeRoom:
         returned: cluster.Amounts,
         kind: int,
     ) -> hosts_module.Rows:
-        """Keep room for a unit that starts once others gave theirs back.
+        """Keep room for a unit that starts after other servers have ended.
 
-        :param returned: (c, p) by then.
+        :param returned: (c, p) amounts of these servers.
         :param kind: :data:`FIRM` or :data:`LOOSE`.
-        :returns: rows of its hosts.
+        :returns: rows of the hosts of the unit.
         """
         later = self._later(returned)
         for each, rows in zip(unit.requests, placement, strict=True):
@@ -331,12 +331,12 @@ class FreeRoom:
     def keep(
         self, unit: order.Unit, returned: cluster.Amounts | None = None
     ) -> hosts_module.Rows:
-        """Keep the hosts that come closest to a unit for it alone.
+        """Keep the hosts with the least lack for a unit alone.
 
-        They are as many as would hold it when they are empty.
+        Their number is that of hosts that would hold the unit when empty.
 
-        :param returned: (c, p) amounts that hosts are known to get back.
-        :returns: their rows; none if no hosts would hold it.
+        :param returned: (c, p) amounts of servers with known ends.
+        :returns: rows of the hosts; empty if no hosts would hold the unit.
         """
         first = functools.partial(self._nearness, returned)
         demand = _plain(unit)
@@ -372,9 +372,9 @@ class FreeRoom:
     ) -> hosts_module.Fractions:
         """Rank hosts: first by their lasting lack, then by their lack now.
 
-        Amounts that are known to be given back are no lasting lack.
+        The lasting lack is the lack after servers with known ends have ended.
 
-        :param index: of the hosts in the rows of the job's shape.
+        :param index: indices of the hosts in the rows of the job's shape.
         """
         shape = job.shape
         lack = self._missing(shape)[:, index].max(axis=0, initial=-np.inf)
@@ -389,7 +389,7 @@ class FreeRoom:
         return ranks
 
     def forget(self) -> None:
-        """Keep no hosts for any unit."""
+        """End all reservations: no room is kept for any unit."""
         self._spare.clear()
         self._kept = 0
         self._open.clear()
@@ -400,7 +400,7 @@ class FreeRoom:
         return tuple(self._hosts.names[row] for row in rows)
 
     def _jobs(self, unit: order.Unit) -> list[groups.AlikeServers]:
-        """Say what is to be placed, the largest first."""
+        """Jobs of a unit, the largest first."""
         if _together(unit):
             shape = self._hosts.together(_counts(unit).items())
             return [groups.AlikeServers(shape, 1)]
@@ -413,10 +413,10 @@ class FreeRoom:
     def _limit(
         self, unit: order.Unit, present: cluster.Amounts | None = None
     ) -> cluster.Amounts:
-        """(p,) how often every host may still take a shape of a unit.
+        """(p,) Most shapes of a unit that each host may still take.
 
-        :param present: (p,) members of its group that are there; those of now
-            if they are not given.
+        :param present: (p,) number of members of its group on each host;
+            ``None`` for the present number.
         """
         if not unit.group:
             return np.full(len(self._hosts.names), unit.count)
@@ -437,7 +437,7 @@ class FreeRoom:
     ) -> tuple[Placement | None, int]:
         """Find hosts for a unit, and count servers that fit.
 
-        :param free: (c, p) what hosts have left.
+        :param free: (c, p) free amounts of hosts.
         :param gone: see :meth:`find_later`.
         """
         demand = _plain(unit)
@@ -489,7 +489,7 @@ class FreeRoom:
         return prefer
 
     def _may_solve(self, project: str, pairs: int) -> bool:
-        """Tell whether a program may be solved, and count its pairs."""
+        """Whether a program may be solved; if so, count its pairs."""
         is_left = (
             self._solved[project] + pairs <= _SOLVED_OF_PROJECT
             and self._solved.total() + pairs <= _SOLVED
@@ -500,7 +500,7 @@ class FreeRoom:
     def _spread(
         self, unit: order.Unit, found: groups.FoundHosts
     ) -> Placement | None:
-        """Hosts of jobs as hosts of requests."""
+        """Convert hosts of jobs to hosts of requests."""
         if found.rows is None:
             return None
         if _together(unit):
@@ -518,7 +518,7 @@ class FreeRoom:
         return tuple(placement)
 
     def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
-        """(k, m) what is missing, as a part of the host; < 0 for plenty."""
+        """(k, m) Lack of each host, as a part of the host; < 0 for plenty."""
         have = self._free[shape.columns][:, shape.rows]
         missing: hosts_module.Fractions = (
             shape.amounts - have
@@ -549,14 +549,15 @@ class FreeRoom:
         )
 
     def _beside(self, group: request.Group | None) -> cluster.Amounts:
-        """(c, p) What members of a group have."""
+        """(c, p) Amounts of the members of a group on each host."""
         found = self._used_by.get(group.uuid) if group else None
         return np.zeros_like(self._free) if found is None else found
 
     def _own(self, unit: order.Unit) -> cluster.Amounts:
-        """(c, p) What a unit's project has without an end, but for members.
+        """(c, p) Amounts of servers of a unit's project without a known end.
 
-        Preemptible servers can be evicted.
+        Members of the unit's group are left out, and so are preemptible
+        servers, which can be evicted.
         """
         group = unit.group.uuid if unit.group else None
         found = self._had(
@@ -580,7 +581,7 @@ class FreeRoom:
         placement: Placement,
         times: int,
     ) -> None:
-        """Add what a unit took in this plan, if it has no end."""
+        """Add amounts that a unit took in this plan, without known end."""
         for each, rows in zip(unit.requests, placement, strict=True):
             if each.time_limit_s is None and not unit.is_preemptible:
                 shape = self._hosts.shape(each.demand)
@@ -588,7 +589,7 @@ class FreeRoom:
 
     @functools.cached_property
     def _used_by(self) -> dict[str, cluster.Amounts]:
-        """(c, p) Amounts that members have, by group."""
+        """(c, p) Amounts of members on each host, by UUID of the group."""
         members: dict[str, list[cluster.Running]] = {}
         for each in self._running:
             group = self._group_of(each)
@@ -597,11 +598,11 @@ class FreeRoom:
         return {group: self._had(those) for group, those in members.items()}
 
     def _group_of(self, server: cluster.Running) -> str:
-        """UUID of its server group; '' without."""
+        """UUID of the server group of a server; '' without one."""
         return server.group or self._groups.get(server.uuid, '')
 
     def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
-        """(c, p) Amounts that servers have on these hosts."""
+        """(c, p) Amounts of servers on each host."""
         row = {name: at for at, name in enumerate(self._hosts.names)}
         found = np.zeros_like(self._free)
         for each in servers:
@@ -611,7 +612,7 @@ class FreeRoom:
         return found
 
     def _later(self, returned: cluster.Amounts) -> cluster.Amounts:
-        # Flavors say more than is allocated of a server that has a volume.
+        # The flavor of a server with a volume has more disk than is allocated.
         later: cluster.Amounts = np.minimum(
             self._free + returned, self._capacity
         )
@@ -622,7 +623,7 @@ class FreeRoom:
 
 
 def too_many(unit: order.Unit, most: int) -> reason.Why:
-    """Say that an empty cloud does not take all servers of a unit."""
+    """The reason that an empty cloud has no room for all servers of a unit."""
     return reason.why(
         reason.Reason.GROUP_TOO_LARGE,
         _where(unit),
@@ -632,7 +633,7 @@ def too_many(unit: order.Unit, most: int) -> reason.Why:
 
 
 def group_is_full(unit: order.Unit, most: int) -> reason.Why:
-    """Say that not all of a unit fit beside running members of its group."""
+    """The reason that a unit does not fit beside members of its group."""
     return reason.why(
         reason.Reason.GROUP_IS_FULL,
         asked=float(unit.count),
@@ -641,7 +642,7 @@ def group_is_full(unit: order.Unit, most: int) -> reason.Why:
 
 
 def _counts(unit: order.Unit) -> dict[request.Demand, int]:
-    """Number of servers by what they need."""
+    """Number of servers of a unit, by demand."""
     found: dict[request.Demand, int] = {}
     for each in unit.requests:
         found[each.demand] = found.get(each.demand, 0) + len(each.servers)
@@ -653,7 +654,7 @@ def _salt(unit: order.Unit) -> int:
 
 
 def _where(unit: order.Unit) -> str:
-    """Say in words where the servers of a unit must lie."""
+    """A text that says on which hosts the servers of a unit must be."""
     if not unit.group:
         return 'on any hosts'
     return 'on one host' if _together(unit) else 'on different hosts'

@@ -2,13 +2,14 @@
 
 """Units that could start, and requests that are left out of them.
 
-Requests of one server group start together. If an empty cloud does not hold
-all of them, or together they are above a ceiling, the oldest that it holds
-start without the others, which wait for as long as they are too many.
+Requests of one server group start together. If an empty cloud has no room for
+all of them, or together they exceed a ceiling, the oldest requests for which
+it has room start without the others. The others wait as long as they are too
+many.
 
-Members of a group that run may stay for ever. So the oldest that fit beside
-them start without the others, too. If none fits, all that an empty cloud holds
-wait together for members to end.
+Running members of a group may stay for ever. So the oldest requests that fit
+beside these members start without the others, too. If none fits, all requests
+for which an empty cloud has room wait together until members end.
 """
 
 from collections.abc import Callable
@@ -21,10 +22,10 @@ from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
 
 Never = Callable[[order.Unit], reason.Why | None]
-"""Says why a unit could not start if nothing else ran."""
+"""Returns why a unit could not start if no other server ran."""
 
 _Reasons = dict[str, reason.Why]
-"""By UUID of the request."""
+"""Reasons by UUID of the request."""
 
 _Requests = list[request_model.Request]
 
@@ -32,11 +33,12 @@ _Requests = list[request_model.Request]
 def divided(
     units: Iterable[order.Unit], never: Never, beside: Never
 ) -> tuple[list[order.Unit], _Reasons]:
-    """Units that could start, each request that is left out after its unit.
+    """Units that could start, each followed by its requests that are left out.
 
-    :param beside: says why a unit could not start if only running members of
-        its group ran.
-    :returns: units, and why a request is left out.
+    :param never: returns why a unit could not start in an empty cloud.
+    :param beside: returns why a unit could not start if only running members
+        of its group ran.
+    :returns: units, and the reasons of requests that are left out.
     """
     found: list[order.Unit] = []
     out: _Reasons = {}
@@ -52,7 +54,7 @@ def divided(
 
 
 def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
-    """Requests that are left out of a unit, and why."""
+    """Reasons of requests that are left out of a unit."""
     alone = _left_out(unit, never) if never(unit) else {}
     if beside(unit) is None:
         return alone
@@ -65,7 +67,7 @@ def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
 
 
 def _left_out(unit: order.Unit, never: Never) -> _Reasons:
-    """Requests of a unit that is too large, and why."""
+    """Reasons of requests that are left out of a unit that is too large."""
     known: dict[tuple[object, ...], reason.Why | None] = {}
     for each in unit.requests:
         kind = each.user, each.demand, len(each.servers)
@@ -89,9 +91,10 @@ def _left_out(unit: order.Unit, never: Never) -> _Reasons:
 
 
 def _held(there: _Requests, never: Never) -> _Requests:
-    """The oldest that an empty cloud holds beside each other.
+    """The oldest requests for which an empty cloud has room together.
 
-    Where one more is too many, all that are as large are.
+    If one request does not fit, all requests with the same demand and at least
+    as many servers are left out, too.
     """
     stay: _Requests = []
     while there:
@@ -112,7 +115,7 @@ def _held(there: _Requests, never: Never) -> _Requests:
 def _longest(
     stay: Sequence[request_model.Request], there: _Requests, never: Never
 ) -> int:
-    """How many more there may be, the first of them first."""
+    """Most requests, from the first one on, that fit beside ``stay``."""
     least, most = 0, len(there)
     while least < most:
         middle = (least + most + 1) // 2

@@ -4,11 +4,12 @@
 
 A project's guaranteed part is its own, used or not. Amounts of the cloud
 beyond all guaranteed parts are shared. A project's use beyond its guaranteed
-part is taken from them (the private and the shared quota of Synergy). Amounts
-that accounts own and do not lend are guaranteed to all below them.
+part is taken from the shared part (the private and the shared quota of
+Synergy). Amounts that accounts own and do not lend are guaranteed to all
+projects below them.
 
 Use of preemptible servers counts for neither part: they run in amounts that
-others leave, up to a limit of their own.
+other servers leave free, up to a limit of their own.
 """
 
 from collections.abc import Iterable
@@ -31,14 +32,16 @@ UNLIMITED = np.iinfo(np.int64).max
 
 
 _EVERY = -1
-"""All that is kept binds."""
+"""All bits: no kept room may be taken."""
 
 
 class _Kept(NamedTuple):
-    """Amounts that are kept for the first that does not fit, (c,) both.
+    """Amounts that units may take beside the first that does not fit.
 
-    :ivar slack: that others may take of the shared part.
-    :ivar room: that others of its project may take below its ceiling.
+    :ivar slack: (c,) amounts of the shared part that other units may take.
+    :ivar project: project of the first unit that does not fit.
+    :ivar room: (c,) amounts below the ceiling of this project that its other
+        units may take.
     """
 
     slack: cluster.Amounts
@@ -46,23 +49,24 @@ class _Kept(NamedTuple):
     room: cluster.Amounts
 
 
-class _Asking:
-    """Amounts that units of a project ask for, and facts about all at once.
+class _ProjectRequests:
+    """Amounts that units of a project ask for, and cached results about them.
 
-    All but the first two is forgotten once something was taken.
+    All attributes but ``rows`` and ``asked`` are cached, and are cleared when
+    amounts are taken.
 
     :param none: (c,) zeros.
 
-    :ivar rows: of units, by UUID of their first request.
-    :ivar asked: (n, c).
-    :ivar excess: (n, c) that would come from the shared part.
-    :ivar beyond: (n,) which of them need any of that.
+    :ivar rows: rows of units, by UUID of their first request.
+    :ivar asked: (n, c) amounts that units ask for.
+    :ivar excess: (n, c) amounts that would come from the shared part.
+    :ivar beyond: (n,) whether a unit needs amounts of the shared part.
     :ivar steps: (n,) see :meth:`.Quotas.steps`.
-    :ivar over: (n, 2c + 1) limits that they are over.
-    :ivar passes: (n,) whether there is any.
-    :ivar why: the first of these, by row.
-    :ivar looked: how often anything was taken when this was worked out;
-        ``None`` if the project took something since.
+    :ivar over: (n, 2c + 1) whether a unit exceeds each limit.
+    :ivar passes: (n,) whether a unit exceeds any limit.
+    :ivar why: reason for the first exceeded limit, by row.
+    :ivar looked: :attr:`.Quotas.takes` when results were computed; ``None``
+        if the project took amounts since.
     :ivar changes: see :meth:`.Quotas.changes`.
     """
 
@@ -74,7 +78,7 @@ class _Asking:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all results; only the requested amounts stay."""
+        """Clear all results; only the requested amounts stay."""
         self.excess: cluster.Amounts | None = None
         self.beyond: list[bool] | None = None
         self.steps: list[int] | None = None
@@ -102,7 +106,7 @@ class Entitlements:
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
         self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
-        self._asking: dict[str, _Asking] = {}
+        self._asking: dict[str, _ProjectRequests] = {}
         self._owed: dict[str, int] = {}
         self._kept: dict[int, _Kept] = {}
         self._lent: dict[str, cluster.Amounts] = {}
@@ -120,24 +124,27 @@ class Entitlements:
         )
 
     def expect(self, units: Iterable[order.Unit]) -> None:
-        """Work out what is asked about units for all of a project at once.
+        """Add units, so that results are computed for many units at once.
 
-        Of thousands, one by one takes several times as long.
+        For thousands of units this is several times faster than one by one.
         """
         asked: dict[str, dict[str, list[int]]] = {}
         for each in units:
             key = each.requests[0].uuid
             asked.setdefault(each.project, {})[key] = self._sum_up(each)
         for project, rows in asked.items():
-            known = self._asking.setdefault(project, _Asking(self._none()))
+            known = self._asking.setdefault(
+                project, _ProjectRequests(self._none())
+            )
             known.add(rows)
 
     def owners_first(
         self, units: Sequence[order.Unit]
     ) -> Iterator[order.Unit]:
-        """Units in turn, those that ask for amounts that they own first.
+        """Units in turn; units that ask for amounts that they own come first.
 
-        Takes in between count: a later unit may own less by then.
+        Amounts that are taken during the iteration count: after them, a later
+        unit may own less.
 
         :param units: preemptible ones last.
         """
@@ -168,13 +175,13 @@ class Entitlements:
         return known.steps[row]
 
     def owe(self, unit: order.Unit) -> bool:
-        """Forbid others to borrow before a unit that may not start.
+        """Forbid other units to borrow before a unit that may not start.
 
-        That holds where an account has reached its borrowing limit, and the
-        amount that the unit asks for is owned below it: others there have
-        borrowed it.
+        This holds where an account has reached its borrowing limit, and the
+        amount for which the unit asks is owned below this account: others
+        there have borrowed it.
 
-        :returns: whether others may owe more now.
+        :returns: whether more units are forbidden to borrow now.
         """
         if unit.is_preemptible or not self._quotas.has_owners:
             return False
@@ -189,7 +196,7 @@ class Entitlements:
         return self._owed != before
 
     def owes(self, unit: order.Unit) -> bool:
-        """Tell whether a unit would borrow what is owed to one before it."""
+        """Whether a unit would borrow amounts owed to a unit before it."""
         if unit.is_preemptible or not self._owed:
             return False
         steps = self._steps(unit)
@@ -199,7 +206,7 @@ class Entitlements:
         )
 
     def guaranteed(self, unit: order.Unit) -> bool:
-        """Tell whether a unit fits into what its project is guaranteed."""
+        """Whether a unit fits into the guaranteed part of its project."""
         if unit.is_preemptible:
             return False
         known, row = self._known(unit)
@@ -209,7 +216,7 @@ class Entitlements:
         return not known.beyond[row]
 
     def never(self, unit: order.Unit) -> reason.Why | None:
-        """Say which limit a unit is over, whatever others have."""
+        """The limit that a unit exceeds, whatever other projects use."""
         known, row = self._known(unit)
         if unit.is_preemptible:
             over = self._over_ceiling(*_kind(unit), self._sum(unit))
@@ -227,18 +234,20 @@ class Entitlements:
         return known.why[row]
 
     def too_large(self, unit: order.Unit) -> reason.Why | None:
-        """Say which ceiling of its project a unit alone is over."""
+        """The ceiling of its project that a unit alone exceeds."""
         asked, top = np.array(self._sum_up(unit)), self._top(*_kind(unit))
         over = np.flatnonzero((asked > 0) & (asked > top))
         if not len(over):
             return None
         return self._ceiling_passed(unit, int(over[0]), asked)
 
-    def _over(self, project: str, known: _Asking) -> hosts_module.Marks:
-        """Limits that units of a project are over, (n, 2c + 1).
+    def _over(
+        self, project: str, known: _ProjectRequests
+    ) -> hosts_module.Marks:
+        """Whether units of a project exceed each limit, (n, 2c + 1).
 
-        The ceiling and the shared part in each class, and whether an account
-        above has reached its borrowing limit.
+        The limits are the ceiling in each class, the shared part in each
+        class, and the borrowing limits of the accounts above.
         """
         asked, excess = known.asked, self._excess_of(project, known)
         within = self._quotas.within(project, asked)
@@ -261,7 +270,7 @@ class Entitlements:
         return over
 
     def _limit(self, unit: order.Unit, column: int) -> reason.Why | None:
-        """Name a limit that a unit is over, by its column of :meth:`_over`."""
+        """The reason for a limit, by its column of :meth:`_over`."""
         asked, (which, c) = self._sum(unit), divmod(column, len(self._classes))
         if which == 0:
             return self._ceiling_passed(unit, c, asked)
@@ -292,9 +301,10 @@ class Entitlements:
         )
 
     def lacking(self, unit: order.Unit) -> reason.Lazy | None:
-        """Say what a unit lacks of the shared part, others aside.
+        """The lack of a unit in the shared part, even without kept amounts.
 
-        :returns: says it when it is called, as long as nothing more is taken.
+        :returns: a function that makes the reason; it is valid until more is
+            taken. ``None`` if the unit lacks nothing.
         """
         excess, left = self._excess(unit), self._quotas.left
         over = excess > left
@@ -323,7 +333,7 @@ class Entitlements:
         )
 
     def behind(self, unit: order.Unit, binds: int) -> bool:
-        """Tell whether a unit would take kept room beyond its time.
+        """Whether a unit would take kept amounts for too long.
 
         :param binds: see :meth:`.FreeRoom.find`.
         """
@@ -344,7 +354,7 @@ class Entitlements:
         )
 
     def take(self, unit: order.Unit, binds: int = _EVERY) -> None:
-        """A unit what it asks for.
+        """Take the amounts for which a unit asks.
 
         :param binds: see :meth:`.FreeRoom.find`.
         """
@@ -366,9 +376,9 @@ class Entitlements:
     def fits_later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
     ) -> bool:
-        """Tell whether a unit may start once others gave theirs back.
+        """Whether a unit may start after other servers have ended.
 
-        :param returned: (c,) by project.
+        :param returned: (c,) amounts of these servers, by project.
         """
         left, room = self._later(unit, returned)
         return bool((left >= 0).all() and (room >= 0).all())
@@ -379,32 +389,33 @@ class Entitlements:
         returned: Mapping[str, cluster.Amounts],
         kind: int,
     ) -> None:
-        """Keep what a unit waits for from those behind it.
+        """Reserve the amounts for which a unit waits; later units leave them.
 
-        :param returned: (c,) by project, before it is needed.
+        :param returned: (c,) amounts of servers that end before the unit
+            starts, by project.
         :param kind: see :meth:`.FreeRoom.reserve`.
         """
         slack, room = self._later(unit, returned)
         self._kept[kind] = _Kept(slack, unit.project, room)
 
     def forget(self) -> None:
-        """Keep nothing for anybody any more."""
+        """Remove all reservations."""
         self._kept = {}
         self._owed = {}
 
     def _later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
     ) -> tuple[cluster.Amounts, cluster.Amounts]:
-        """Amounts left beside a unit that starts later, (c,) twice.
+        """Amounts that stay free beside a unit that starts later.
 
-        :returns: of the shared part, and below its project's ceiling; missing
-            amounts are negative.
+        :returns: (c,) of the shared part, and (c,) below the ceiling of its
+            project; missing amounts are negative.
         """
         later = self._quotas.after(
             {
                 name: np.minimum(back, self._use(name))
                 for name, back in returned.items()
-                # What is preemptible comes back to no project's part.
+                # Amounts of preemptible servers belong to no project's part.
                 if name
             }
         )
@@ -415,14 +426,14 @@ class Entitlements:
             own = np.maximum(own - back, 0)
             excess = self._quotas.excess(unit.project, asked, later)
         room = self._top(*_kind(unit)) - own - asked
-        # What others have too much of does not stop who asks for none of it.
+        # Classes that others overuse do not stop a unit that needs none.
         return (
             np.where(excess > 0, left - excess, np.maximum(left, 0)),
             np.where(asked > 0, room, np.maximum(room, 0)),
         )
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
-        """(c,) asked amounts of a unit, without classes that no host has."""
+        """(c,) Amounts of a unit, without classes that no host has."""
         known, row = self._known(unit)
         one: cluster.Amounts = known.asked[row]
         return one
@@ -436,21 +447,23 @@ class Entitlements:
         return total
 
     def _excess(self, unit: order.Unit) -> cluster.Amounts:
-        """Amounts that the shared part loses if a unit starts."""
+        """(c,) Amounts that the shared part loses if a unit starts."""
         if unit.is_preemptible:
             return self._none()
         known, row = self._known(unit)
         one: cluster.Amounts = self._excess_of(unit.project, known)[row]
         return one
 
-    def _excess_of(self, project: str, known: _Asking) -> cluster.Amounts:
-        """(n, c) The same of all units of a project."""
+    def _excess_of(
+        self, project: str, known: _ProjectRequests
+    ) -> cluster.Amounts:
+        """(n, c) Amounts that the shared part loses, by unit of a project."""
         if known.excess is None:
             known.excess = self._quotas.excess(project, known.asked)
         return known.excess
 
-    def _known(self, unit: order.Unit) -> tuple[_Asking, int]:
-        """Units of a unit's project with what is known by now, and its row."""
+    def _known(self, unit: order.Unit) -> tuple[_ProjectRequests, int]:
+        """Cached results for the project of a unit, and the unit's row."""
         key = unit.requests[0].uuid
         known = self._asking.get(unit.project)
         if known is None or key not in known.rows:
@@ -470,13 +483,13 @@ class Entitlements:
         return self._used[project]
 
     def _own(self, project: str, is_preemptible: bool) -> cluster.Amounts:
-        """Use of a project by servers of one kind, (c,)."""
+        """(c,) Use of a project by preemptible servers, or by all others."""
         if is_preemptible:
             return self._lent.get(project, self._none())
         return self._use(project)
 
     def _top(self, project: str, is_preemptible: bool) -> cluster.Amounts:
-        """Most that a project may have of a kind, (c,)."""
+        """(c,) Ceiling of a project for preemptible servers, or all others."""
         key = project, is_preemptible
         if key not in self._ceiling:
             limits = self._limits.get(project, cluster.NO_LIMITS)
@@ -495,7 +508,7 @@ class Entitlements:
 
 
 def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
-    """Sum up the cloud; a host that takes no servers counts by its use."""
+    """(c,) Sum of the cloud; a host that takes no servers adds its use."""
     takes = np.array([each.takes for each in snapshot.providers], dtype=bool)
     there = np.where(
         takes[:, np.newaxis],

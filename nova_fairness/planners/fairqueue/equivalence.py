@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Units that are alike: a reason that keeps one keeps all of them.
+"""Kinds of units that are alike: a reason to wait holds for a whole kind.
 
-Of thousands that wait most are alike, and a plan need not look for the reason
-of each again. In a round everything only gets less, so a unit that could not
-start once cannot later. Its reason may be another one then, but a round in
-which something starts reports no reasons: another one follows.
+Of thousands of waiting units most are alike, so a plan looks for the reason of
+each kind only once. In a round free amounts only get less, so a unit that
+could not start once cannot start later. Its reason may be different later, but
+a round that starts units reports no reasons: a further round follows.
 """
 
 from collections.abc import Iterable
@@ -18,20 +18,20 @@ from nova_fairness.planners.fairqueue import order
 BEHIND: Literal[reason.Reason.BEHIND_OTHERS] = reason.Reason.BEHIND_OTHERS
 
 Failed = reason.Why | reason.Lazy | Literal[reason.Reason.BEHIND_OTHERS]
-"""Why a unit does not start. How many are before it differs for each."""
+"""Why a unit does not start. The number of requests before it is not part of
+the reason, as it differs for each unit."""
 
 
 class Alike:
     """Kinds of units, and why units of a kind do not start.
 
-    :param units: that wait.
+    :param units: waiting units.
     :param accounts: of the share tree.
 
-    :ivar held_back: what keeps units from being tried.
-    :ivar failed: why units that were tried did not start.
-    :ivar sharing: kinds that need more than what is guaranteed.
-    :ivar tried: kinds that nothing keeps from being tried, as long as nothing
-        starts.
+    :ivar held_back: reasons for which units are not tried, by kind.
+    :ivar failed: reasons for which tried units did not start, by kind.
+    :ivar sharing: kinds that need more than the guaranteed part.
+    :ivar tried: kinds that may be tried, as long as no unit starts.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Alike:
         self.tried: set[int] = set()
 
     def forget(self) -> None:
-        """Let a round begin, or what is kept change."""
+        """Clear all reasons, for a new round or after a reservation."""
         self.tried.clear()
         self.held_back.clear()
         self.failed.clear()
@@ -60,8 +60,11 @@ class Alike:
 def _kinds(
     units: Iterable[order.Unit], accounts: Iterable[cluster.Account]
 ) -> dict[str, int]:
-    """Number of the kind by UUID; units of server groups are like no other."""
-    # Who asks counts only where users have limits of their own.
+    """Number of the kind of each unit, by UUID of its first request.
+
+    Units of server groups are kinds of their own.
+    """
+    # The user counts only if users have limits of their own.
     bound = any(
         '/' in each.name
         and (

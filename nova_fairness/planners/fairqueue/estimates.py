@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""When requests are expected to start: the planner run forward.
+"""Estimated starts of requests, by a simulation with the planner.
 
-Every sample is one way in which the cloud may go on. The remaining time of its
-servers, and of those that it starts, is drawn from the lifetimes of their kind
-that are longer than their age (:mod:`.expected_ends`); servers without an
-expectation stay. Whenever servers end, the planner plans starts. A request has
-an estimate if it started in nine of ten samples.
+Every sample simulates one possible future of the cloud. The remaining time of
+running and started servers is drawn from the lifetimes of their kind that are
+longer than their age (:mod:`.expected_ends`); servers without an expectation
+stay. Whenever servers end, the planner plans starts. A request has an estimate
+if it started in nine of ten samples.
 
 Later events are not foreseen: new requests, and changes of limits. A start
-counts as use at once, and its use goes on counting once it ended; earlier use
+counts as use at once, and its use still counts after it ended; earlier use
 does not fade, as half-lives are longer than most waits.
 """
 
@@ -32,28 +32,28 @@ from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
 
 SAMPLES = 20
-"""Ways in which the cloud may go on."""
+"""Number of simulated futures of the cloud."""
 
 FOLLOWED = 50
-"""Requests at most, those that are next; others have no estimate."""
+"""Most requests with estimates, from the front of the queue."""
 
 PLANS = 100
-"""Plans at most in one sample; a request that no plan started by then did not
-start in it.
+"""Most plans in one sample; a request that none of them starts counts as not
+started in this sample.
 """
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 Kept = Callable[[float], float]
-"""Part of use that counts after so many seconds, 0 to 1."""
+"""Part of use that still counts after a number of seconds, 0 to 1."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delays:
-    """Time between a server's end and the next one's start.
+    """Time between the end of a server and the start of the next one.
 
-    :ivar seen_s: seconds until a plan knows of an end, >= 0.
-    :ivar build_s: seconds until a planned start runs, >= 0.
+    :ivar seen_s: seconds from an end to the next plan that knows it, >= 0.
+    :ivar build_s: seconds from a plan until the new server runs, >= 0.
     """
 
     seen_s: float = 0.0
@@ -63,10 +63,10 @@ class Delays:
 _NONE = Delays()
 
 Steps = Generator[None, None, Mapping[str, cluster.Estimate]]
-"""A step for every plan; returns estimates by UUID of the request."""
+"""Yields after every plan; returns estimates by UUID of the request."""
 
 _EXPIRY = -1
-"""In the place of a server that ends."""
+"""Stands for the number of a server if a request expires."""
 
 _HOPELESS = frozenset(
     {
@@ -82,8 +82,9 @@ _HOPELESS = frozenset(
     }
 )
 """Reasons that the end of a server does not change. It may change a budget,
-which gets back the rest of the charge of a server that ends early, but that is
-not foreseen. Windows tell themselves when they open."""
+which gets back the rest of the charge of a server that ends early, but the
+simulation does not model this. The reason of a closed window says itself when
+the window opens."""
 
 
 def forward(
@@ -96,17 +97,17 @@ def forward(
     delays: Delays = _NONE,
     samples: int = SAMPLES,
 ) -> Steps:
-    """Estimates of starts, made in steps that may be apart.
+    """Estimate starts, in steps between which other work may run.
 
     :param snapshot: of the cloud.
-    :param plan: what the planner made of it.
+    :param plan: the plan of the planner for the snapshot.
     :param now: seconds of the epoch.
     :param planner: makes the plans that follow.
-    :param kept: how use fades.
-    :param chance: where lifetimes are drawn; all else is without chance.
-    :param delays: what passes beside lifetimes.
-    :param samples: number of ways in which the cloud may go on, >= 1.
-    :raises PluginMisbehaved: as the planner does.
+    :param kept: decay of use.
+    :param chance: random generator of lifetimes; all else is deterministic.
+    :param delays: delays beside lifetimes.
+    :param samples: number of simulated futures, >= 1.
+    :raises PluginMisbehaved: if the planner raises it.
     """
     followed = _followed(snapshot, plan)
     began: dict[str, list[float]] = {each.uuid: [] for each in followed}
@@ -131,7 +132,10 @@ def forward(
 def _followed(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> list[request_model.Request]:
-    """Those that are next; of a server group all that wait, or none."""
+    """Requests at the front of the queue.
+
+    They have either all waiting requests of a server group, or none.
+    """
     known = {each.uuid: each for each in snapshot.requests}
     waiting = [
         known[uuid]
@@ -149,22 +153,22 @@ def _followed(
 
 
 def _quantile(times: Sequence[float], part: float) -> float:
-    """The first moment by which this part of samples had begun."""
+    """Time by which the request had started in this part of samples."""
     return sorted(times)[math.ceil(part * len(times)) - 1]
 
 
 class _Course:
-    """One way in which the cloud goes on.
+    """One simulated future of the cloud.
 
     :param snapshot: of the cloud.
-    :param followed: requests that wait.
+    :param followed: waiting requests that get estimates.
     :param now: seconds of the epoch.
-    :param kept: how use fades.
-    :param chance: where lifetimes are drawn.
-    :param delays: what passes beside lifetimes.
+    :param kept: decay of use.
+    :param chance: random generator of lifetimes.
+    :param delays: delays beside lifetimes.
 
-    :ivar began: seconds of the epoch by UUID of those that are followed;
-        infinite of those that did not.
+    :ivar began: start times of followed requests, seconds of the epoch, by
+        UUID; infinite for requests that did not start.
     """
 
     def __init__(
@@ -212,7 +216,7 @@ class _Course:
             self._run(each, now)
 
     def run(self, planner: Planner) -> Generator[None, None, None]:
-        """Go on until all have started, nothing ends, or :data:`PLANS`."""
+        """Simulate at most :data:`PLANS` plans, until all have started."""
         for _ in range(PLANS):
             at = self._next()
             if at is None:
@@ -221,10 +225,10 @@ class _Course:
             yield
 
     def carry_out(self, plan: cluster.Plan, at: float) -> None:
-        """Do at once what a plan wants."""
+        """Carry out the actions of a plan at once."""
         for action in plan.actions:
             if action.verb is cluster.Verb.MAKE_ROOM:
-                # Who leaves for it is known to end by then.
+                # Its victims have known ends in the snapshot.
                 continue
             request = self._known[action.request]
             if self._held.pop(request.uuid, None) and action.hosts:
@@ -234,21 +238,25 @@ class _Course:
                 self._start(request, host, at)
 
     def _next(self) -> float | None:
-        """Let servers end until a moment at which a request may start."""
+        """Let servers end until a request may start.
+
+        :returns: seconds of the epoch; ``None`` if no further server ends.
+        """
         while self._held and self._ends:
             at = self._ends[0][0]
             while self._ends and self._ends[0][0] == at:
                 _, number = heapq.heappop(self._ends)
                 if number != _EXPIRY:
                     ended = self._running.pop(number)
-                    # The rest of what it was granted is history by then.
+                    # Only the part of its charge that has not become history
+                    # is given back.
                     self._change(ended, -1, self._kept(at - ended.since))
             if self._has_room():
                 return at
         return None
 
     def _has_room(self) -> bool:
-        """Tell whether a host has room for a server of those that wait."""
+        """Whether a host has room for a server of a waiting request."""
         free = np.maximum(self._snapshot.inventory.capacity - self._used, 0)
         wanted = {each.demand.amounts for each in self._held.values()}
         return any(
@@ -281,7 +289,7 @@ class _Course:
             self._members[group] = (*self._members.get(group, ()), host)
 
     def _run(self, each: cluster.Running, now: float) -> None:
-        """Take a server up, and draw when it ends."""
+        """Add a running server, and draw its end."""
         number, self._count = self._count, self._count + 1
         self._running[number] = each
         quantile = 1.0 - self._chance.random()
@@ -290,14 +298,14 @@ class _Course:
             heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 
     def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
-        """Take a server's amounts, or give them back.
+        """Take the amounts of a server, or give them back.
 
         :param sign: 1 or -1.
-        :param counts: part of it that changes the use of its accounts.
+        :param counts: part of the amounts that changes the use of accounts.
         """
         amounts = sign * self._vector(each.amounts)
         row = self._rows[each.host]
-        # Flavors say more than is allocated of a server that has a volume.
+        # The flavor of a server with a volume has more disk than is allocated.
         self._used[row] = np.maximum(self._used[row] + amounts, 0)
         if each.band is request_model.Band.PREEMPTIBLE:
             return

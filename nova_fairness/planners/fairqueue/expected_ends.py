@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""When servers are expected to end, by how long others like them lasted.
+"""Expected ends of servers, from the lifetimes of past servers like them.
 
 Servers of one project with as many CPUs and as much memory are alike. The
-expectation is a quantile of the lifetimes of those that got older than this
-one is now. A kind with fewer than :data:`LEAST` ended servers has none, and
-neither has a server that is older than all before it: it never ends in the
-plan. Where it is known when a server is ended, it ends by then. Ends that are
-known so are *firm*; others are guessed.
+expectation is a quantile of the lifetimes of past servers that got older than
+the server is now. A kind with fewer than :data:`LEAST` ended servers has no
+expectation. Neither has a server that is older than all past servers of its
+kind: it never ends in the plan. A server with a known latest end ends no later
+than that. Known ends are *firm*; others are expected.
 """
 
 import bisect
@@ -32,23 +32,25 @@ _Placed = tuple[cluster.Running, int]
 """A server and the row of its host."""
 
 LEAST = 5
-"""Lifetimes of a kind that must be known."""
+"""Least number of lifetimes of a kind for an expectation."""
 
 OVERDUE_S = 3600.0
-"""After which a server that should have ended is not known to end any more."""
+"""Seconds after its known end after which a server has no known end."""
 
 MEDIAN = 0.5
 LATE = 0.9
-"""Nine of ten ended by then."""
+"""Quantile by which nine of ten servers ended."""
 
 
 def expected(
     lifetimes: Sequence[float], age_s: float, quantile: float
 ) -> float | None:
-    """Seconds that a server of some age lasts in all; ``None``: not known.
+    """Expected lifetime of a server of some age, seconds.
 
-    :param lifetimes: of servers like it, seconds, the shortest first.
-    :param quantile: of those that got older, above 0 to 1.
+    :param lifetimes: lifetimes of past servers like it, seconds, the shortest
+        first.
+    :param quantile: quantile of the lifetimes above the age, above 0 to 1.
+    :returns: ``None`` if it is not known.
     """
     if len(lifetimes) < LEAST:
         return None
@@ -65,13 +67,14 @@ def end(
     now: float,
     quantile: float,
 ) -> float | None:
-    """When a server ends, seconds of the epoch; ``None``: not known.
+    """Firm or expected end of a server, seconds of the epoch.
 
-    One that should have ended ends now.
+    A server after its known end ends now.
 
     :param lifetimes: seconds by kind, the shortest first.
     :param now: seconds of the epoch.
-    :param quantile: as of :func:`expected`.
+    :param quantile: see :func:`expected`.
+    :returns: ``None`` if it is not known.
     """
     kind = cluster.kind_of(each.project, each.amounts)
     lasted = lifetimes.get(kind, ())
@@ -84,11 +87,12 @@ def end(
 
 
 def firm(each: cluster.Running, now: float) -> float | None:
-    """By when a server is known to end; ``None``: it is not.
+    """Firm end of a server, seconds of the epoch.
 
-    One that should have ended ends now, unless it is :data:`OVERDUE_S`.
+    A server after its known end ends now, for up to :data:`OVERDUE_S`.
 
     :param now: seconds of the epoch.
+    :returns: ``None`` if it is not known.
     """
     if each.ends_at is None or each.ends_at < now - OVERDUE_S:
         return None
@@ -112,7 +116,13 @@ def started(
 
 
 class _Table(NamedTuple):
-    """Ends: when, where, whose and what."""
+    """Ends of servers.
+
+    :ivar at: (n,) times, seconds of the epoch.
+    :ivar rows: (n,) rows of the hosts.
+    :ivar owners: (n,) indices of the projects.
+    :ivar amounts: (n, c) amounts of the servers.
+    """
 
     at: npt.NDArray[np.float64]
     rows: hosts_module.Rows
@@ -128,7 +138,7 @@ def _nothing(classes: int) -> _Table:
 
 
 def _joined(tables: Sequence[_Table]) -> _Table:
-    """All ends, the next one first."""
+    """The ends of several tables in one, the next end first."""
     at = np.concatenate([each.at for each in tables])
     first = np.argsort(at, kind='stable')
     return _Table(
@@ -148,7 +158,7 @@ class _Alike(NamedTuple):
 
 
 class ExpectedEnds:
-    """Ends of servers, those that a plan starts with them.
+    """Ends of running servers and of servers that a plan starts.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
@@ -169,16 +179,18 @@ class ExpectedEnds:
         self._sorted: dict[bool, _Table] = {}
         none = _nothing(len(snapshot.classes))
         self._tables = {True: [none], False: [none]}
-        # Ends are worked out when a plan needs them: most need none or few.
+        # Ends are computed when a plan needs them: most plans need few.
         self._new: dict[bool, list[_Placed]] = {True: [], False: []}
         self._left = {True, False}
         self._running = snapshot.running
         self._members = members_module.GroupMembers(snapshot, hosts)
 
     def last(self, unit: order.Unit, *, is_firm: bool) -> float | None:
-        """Latest end of a unit that starts now; of those guessed nine of ten.
+        """Latest end of a unit that starts now.
 
-        :param is_firm: whether only what is known counts.
+        An expected end is the time by which nine of ten such servers end.
+
+        :param is_firm: whether only firm ends count.
         :returns: seconds of the epoch; ``None`` if it is not known.
         """
         latest = self._now
@@ -196,7 +208,7 @@ class ExpectedEnds:
     def start(
         self, unit: order.Unit, placement: Sequence[hosts_module.Rows]
     ) -> None:
-        """Servers of a unit run from now on."""
+        """Add the servers of a unit that starts now."""
         self._sorted = {}
         for each, rows in zip(unit.requests, placement, strict=True):
             new = [
@@ -207,20 +219,20 @@ class ExpectedEnds:
             self._members.add(new)
 
     def times(self, *, is_firm: bool) -> npt.NDArray[np.float64]:
-        """Moments of ends, seconds of the epoch, the next one first.
+        """Times of ends, seconds of the epoch, the next one first.
 
-        :param is_firm: of those that are known, or of all.
+        :param is_firm: whether only firm ends count.
         """
         return np.unique(self._table(is_firm).at)
 
     def until(
         self, at: float, *, is_firm: bool
     ) -> tuple[cluster.Amounts, dict[str, cluster.Amounts]]:
-        """Amounts that are given back until then.
+        """Amounts of servers that end until a time.
 
-        :param at: seconds of the epoch.
+        :param at: the time, seconds of the epoch.
         :param is_firm: see :meth:`times`.
-        :returns: (c, p) of hosts, and (c,) by project.
+        :returns: (c, p) amounts by host, and (c,) amounts by project.
         """
         table = self._table(is_firm)
         ended = int(np.searchsorted(table.at, at, side='right'))
@@ -237,9 +249,9 @@ class ExpectedEnds:
     def gone(
         self, unit: order.Unit, at: float, *, is_firm: bool
     ) -> cluster.Amounts | None:
-        """(p,) Members of a unit's group that ended by then.
+        """(p,) Number of members of a unit's group that end until a time.
 
-        :param at: seconds of the epoch.
+        :param at: the time, seconds of the epoch.
         :param is_firm: see :meth:`times`.
         :returns: ``None`` if there are no members.
         """
@@ -269,16 +281,16 @@ class ExpectedEnds:
         return self._sorted[is_firm]
 
     def _placed(self, is_firm: bool) -> Iterator[_Placed]:
-        """Running servers and rows; if firm, only those with a known end."""
+        """Running servers and their rows; if firm, only with a known end."""
         rows = {name: row for row, name in enumerate(self._names)}
         for each in self._running:
             if each.host in rows and not (is_firm and each.ends_at is None):
                 yield each, rows[each.host]
 
     def _add(self, servers: Iterable[_Placed], is_firm: bool) -> None:
-        """Add ends of servers to a table, all of a kind at once."""
+        """Add ends of servers to a table, one kind after the other."""
         found: dict[_Alike, list[tuple[float, float, int]]] = {}
-        # Most have their amounts from few objects, which are quick to compare.
+        # Most servers share few amounts objects; comparing ids is fast.
         known: dict[tuple[str, int, bool], list[tuple[float, float, int]]] = {}
         for each, row in servers:
             is_preemptible = each.band is _PREEMPTIBLE
@@ -305,9 +317,9 @@ class ExpectedEnds:
         at: npt.NDArray[np.float64],
         rows: npt.NDArray[np.float64],
     ) -> _Table:
-        """Ends of servers that are alike; those that are infinite are none."""
+        """Ends of servers that are alike; infinite ends are left out."""
         ends = np.isfinite(at)
-        # What is preemptible comes back to no project's part.
+        # Amounts of preemptible servers belong to no project's part.
         project = '' if alike.is_preemptible else alike.project
         owner = self._owners.setdefault(project, len(self._owners))
         one = cluster.vector(dict(alike.amounts), self._classes)
@@ -323,7 +335,7 @@ class ExpectedEnds:
 def _medians(
     lifetimes: Sequence[float], since: npt.NDArray[np.float64], now: float
 ) -> npt.NDArray[np.float64]:
-    """When servers end as :func:`expected`, (n,); infinite: not known."""
+    """(n,) Ends by the median of :func:`expected`; infinite if not known."""
     if len(lifetimes) < LEAST:
         return np.full(len(since), math.inf)
     lasted = np.array([*lifetimes, math.inf])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where one request fits now, whatever its turn is.
+"""Hosts on which one request fits now, whatever its position in the queue.
 
-Room that is promised to other requests, or reserved for them, is theirs.
-Limits, shares and the order are not asked: an operator has decided.
+Room that is promised to other requests, or reserved for them, is not used.
+Limits, shares and the order do not count: an operator has decided.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,11 @@ def fit(
     request: request_model.Request,
     kept: Mapping[str, Iterable[str]],
 ) -> Fit:
-    """Find hosts for one request among what is free and not promised.
+    """Find hosts for one request in room that is free and not promised.
 
     :param snapshot: of the cloud, with the request.
-    :param request: that waits.
-    :param kept: names of hosts that are reserved for requests, by UUID.
+    :param request: the waiting request.
+    :param kept: names of reserved hosts, by UUID of their request.
     """
     unit = order.Unit((request,))
     free = capacity.FreeRoom(snapshot)
@@ -59,7 +59,7 @@ def fit(
 def _others(
     kept: Mapping[str, Iterable[str]], request: request_model.Request
 ) -> frozenset[str]:
-    """Hosts that are kept for others; some may be kept for the request."""
+    """Hosts that are kept for other requests, and not for this one."""
     own = frozenset(kept.get(request.uuid, ()))
     return frozenset(h for hosts in kept.values() for h in hosts) - own
 
@@ -67,7 +67,7 @@ def _others(
 def _closed(
     snapshot: cluster.ClusterSnapshot, names: frozenset[str]
 ) -> cluster.ClusterSnapshot:
-    """The cloud in which nothing starts on some hosts."""
+    """A snapshot in which no servers start on some hosts."""
     return dataclasses.replace(
         snapshot,
         providers=tuple(
@@ -84,7 +84,7 @@ def _take_promised(
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
 ) -> None:
-    """Take what others were promised, wherever hosts are known."""
+    """Take the room promised to other requests, if all its hosts exist."""
     for each in snapshot.requests:
         rows = room.hosts.rows(snapshot.promised.get(each.uuid, ()))
         if each.uuid != request.uuid and len(rows) == len(each.servers):

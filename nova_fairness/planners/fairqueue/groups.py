@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts for servers that bind each other: all of them, or none.
+"""Hosts for servers that start together: for all of them, or for none.
 
-Servers that are alike are one *job*. One job alone is simple. With several,
-each takes room that another one could need:
+Servers that are alike are one *job*. One job alone is simple. With several
+jobs, each takes room that another one could need:
 
-* the rule of placement is followed, the largest job first; most have room;
-* if not, and one server of the unit at most goes to a host, a flow says
-  exactly who has room: hosts are sources of one, whatever they have;
-* if hosts may take several, an integer program does, as long as there are at
-  most :data:`PAIRS` pairs of a job and a host; of hosts that are alike as many
-  are looked at as there are servers. With more pairs only the hosts that could
-  take most are looked at, and the search ends after :data:`NODES`: a placement
-  that is found then is right, and if none is, nothing is known.
+* First the rule of placement is followed, the largest job first. Most units
+  find room in this way.
+* Otherwise, if each host may take at most one server of the unit, a network
+  flow from servers to hosts gives the exact answer: each host takes one
+  server.
+* If hosts may take several servers, an integer program gives the answer. It is
+  exact if there are at most :data:`PAIRS` pairs of a job and a host; of hosts
+  that are alike it has only as many as there are servers. With more pairs,
+  only the hosts that could take most servers are included. The search ends
+  after :data:`NODES`. A placement that it finds is right; if it finds none,
+  the answer is not known.
 """
 
 from collections.abc import Callable
@@ -27,10 +30,10 @@ from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.shares import programs
 
 PAIRS = 600
-"""Of jobs and hosts that the integer program may have."""
+"""Most pairs of a job and a host in the integer program."""
 
 NODES = 100
-"""Of the tree of choices of the integer program."""
+"""Most nodes of the search tree of the integer program."""
 
 Rows = hosts_module.Rows
 
@@ -39,7 +42,8 @@ Rows = hosts_module.Rows
 class AlikeServers:
     """Servers that are alike.
 
-    :ivar shape: of one server, or of all that must lie on one host.
+    :ivar shape: shape of one server, or of all servers that must be on one
+        host.
     :ivar count: how often the shape is placed, >= 1.
     """
 
@@ -48,17 +52,18 @@ class AlikeServers:
 
 
 Preference = Callable[[AlikeServers, Rows], hosts_module.Fractions]
-"""Scores of the hosts of a job, given where they stand in the rows of its
-shape: the one with the least is taken."""
+"""Scores hosts for a job. The hosts are indices in the rows of its shape. The
+host with the lowest score is taken first."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundHosts:
     """Hosts that were found.
 
-    :ivar rows: of hosts for every job; ``None`` if not all have one.
+    :ivar rows: rows of hosts for every job; ``None`` if not all servers have
+        a host.
     :ivar fit: number of servers that have a host.
-    :ivar is_known: whether more is not possible.
+    :ivar is_known: whether ``fit`` is certainly the largest possible number.
     """
 
     rows: tuple[Rows, ...] | None
@@ -72,11 +77,11 @@ def fill(
     limit: cluster.Amounts,
     prefer: Preference,
 ) -> Rows:
-    """Rows of hosts for as many of one job as fit.
+    """Rows of hosts for as many servers of one job as fit.
 
-    :param free: (c, p) what hosts have left.
-    :param limit: (p,) how many each may take.
-    :param prefer: says which hosts come first.
+    :param free: (c, p) free amounts of hosts.
+    :param limit: (p,) most servers that each host may take.
+    :param prefer: scores hosts; the lowest score comes first.
     """
     shape = job.shape
     limit = np.minimum(limit[shape.rows], job.count)
@@ -94,10 +99,11 @@ def fill(
     if job.count == 1 and len(chosen):
         best = int(after.argmin())
         return shape.rows[chosen[best : best + 1]]
-    # One after the other: a host that takes one takes as many as it can.
+    # Hosts are filled one after the other, each as far as possible.
     first = np.argsort(after, kind='stable')
     fit = fit[first]
-    # A host may be able to take more than there is memory for their rows.
+    # A host may hold so many servers that their rows would need too much
+    # memory, so the number is cut to that of the job.
     fit = np.clip(job.count - (np.cumsum(fit) - fit), 0, fit)
     rows: Rows = np.repeat(shape.rows[chosen[first]], fit)
     return rows
@@ -109,11 +115,11 @@ def in_turn(
     limit: cluster.Amounts,
     prefer: Preference,
 ) -> FoundHosts:
-    """Fill in one job after the other, until one lacks room.
+    """Place one job after the other, until one lacks room.
 
     :param free: see :func:`fill`.
     :param jobs: the largest first.
-    :param limit: (p,) how many of all jobs each host may take.
+    :param limit: (p,) most servers of all jobs that each host may take.
     :param prefer: see :func:`fill`.
     """
     free = free if len(jobs) == 1 else free.copy()
@@ -137,7 +143,7 @@ def subtract(
     rows: Rows,
     times: int = 1,
 ) -> None:
-    """Take what servers on hosts have from what these have left."""
+    """Subtract ``times`` the amounts of servers from the free amounts."""
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
         np.subtract.at(free[column], rows, amount * times)
 
@@ -149,18 +155,18 @@ def exactly(
     prefer: Preference,
     may_solve: Callable[[int], bool],
 ) -> FoundHosts:
-    """Find hosts for all jobs if there are any; see the module.
+    """Find hosts for all jobs by a flow or an integer program.
 
     :param free: see :func:`fill`.
-    :param jobs: several.
+    :param jobs: several jobs.
     :param limit: see :func:`in_turn`.
     :param prefer: see :func:`fill`.
-    :param may_solve: says whether an integer program of so many pairs may
-        be solved.
+    :param may_solve: returns whether an integer program with this number of
+        pairs may be solved.
     """
     total = sum(job.count for job in jobs)
     limit = np.minimum(np.maximum(limit, 0), total)
-    whole = np.array([_whole(free, job, limit) for job in jobs])
+    whole = np.array([_fit_per_host(free, job, limit) for job in jobs])
     counts = np.array([job.count for job in jobs])
     each = whole.sum(axis=1)
     upper = int(np.minimum(limit, whole.sum(axis=0)).sum())
@@ -175,10 +181,10 @@ def exactly(
     )
 
 
-def _whole(
+def _fit_per_host(
     free: cluster.Amounts, job: AlikeServers, limit: cluster.Amounts
 ) -> cluster.Amounts:
-    """(p,) How many of one job each host takes, without the others."""
+    """(p,) Number of servers of one job that each host takes alone."""
     shape, found = job.shape, np.zeros_like(limit)
     have = np.maximum(free[shape.columns][:, shape.rows], 0)
     most = hosts_module.smallest(have // shape.amounts, len(shape.rows))
@@ -191,9 +197,9 @@ def _whole(
 def _one_each(
     fits: hosts_module.Marks, jobs: Sequence[AlikeServers], prefer: Preference
 ) -> FoundHosts:
-    """A host of its own for every server, as far as there are any.
+    """A different host for every server, by a flow.
 
-    :param fits: (j, p) hosts that have room for one of each job.
+    :param fits: (j, p) whether each host has room for a server of each job.
     """
     patterns, kind = np.unique(fits.T, axis=0, return_inverse=True)
     kind = kind.reshape(-1)
@@ -228,10 +234,12 @@ def _solved(
     whole: cluster.Amounts,
     may_solve: Callable[[int], bool],
 ) -> FoundHosts | None:
-    """Ask the integer program; ``None`` if it may not be, or does not know.
+    """Hosts by the integer program.
 
-    :param whole: (j, p) how many of each job each host takes alone.
+    :param whole: (j, p) number of servers of each job that each host takes
+        alone.
     :param may_solve: see :func:`exactly`.
+    :returns: ``None`` if the program may not be solved, or gives no answer.
     """
     counts = np.array([job.count for job in jobs])
     hosts = _few_of_each(free, jobs, limit, whole)
@@ -239,7 +247,7 @@ def _solved(
     if len(jobs) > PAIRS:
         return None
     if not is_all:
-        # The hosts that take most, and of these the first.
+        # Take the hosts that hold most servers; of equal ones the first.
         most = -np.minimum(whole, counts[:, np.newaxis]).sum(axis=0)[hosts]
         hosts = np.sort(
             hosts[np.argsort(most, kind='stable')[: PAIRS // len(jobs)]]
@@ -248,7 +256,7 @@ def _solved(
     row = hosts[at]
     if not may_solve(len(row)):
         return None
-    lines = _lines(free, jobs, limit, job, row)
+    lines = _constraints(free, jobs, limit, job, row)
     try:
         choice = programs.choose(
             np.zeros(len(job)),
@@ -268,20 +276,22 @@ def _solved(
     return _checked(found, free, jobs, limit)
 
 
-def _lines(
+def _constraints(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
     job: Rows,
     row: Rows,
 ) -> programs.ProgramRows:
-    """Constraints on servers of a job on a host.
+    """Constraints of the integer program.
 
-    :param job: (e,) of each pair.
-    :param row: (e,) of its host.
+    A variable is the number of servers of a job on a host: a pair.
+
+    :param job: (e,) index of the job of each pair.
+    :param row: (e,) row of the host of each pair.
     """
     counts = np.array([each.count for each in jobs])
-    lines = _Lines()
+    lines = _ConstraintRows()
     lines.add(job, np.arange(len(job)), np.ones(len(job)), counts, counts)
     lines.add(row, np.arange(len(job)), np.ones(len(job)), None, limit)
     needs = np.zeros((len(jobs), len(free)), dtype=np.int64)
@@ -289,7 +299,7 @@ def _lines(
         needs[number, each.shape.columns] = each.shape.amounts[:, 0]
     for c in range(len(free)):
         asks = np.flatnonzero(needs[job, c] > 0)
-        # Parts of hosts: the solver knows no large numbers.
+        # Amounts are parts of hosts: the solver is not exact for large ones.
         part = needs[job[asks], c] / free[c, row[asks]]
         lines.add(row[asks], asks, part, None, np.ones(len(limit)))
     return lines.rows()
@@ -301,7 +311,7 @@ def _checked(
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
 ) -> FoundHosts | None:
-    """Choice of the solver, in whole numbers; ``None`` if it is wrong."""
+    """Check the choice of the solver with integers; ``None``: it is wrong."""
     left = free.copy()
     taken = np.zeros_like(left)
     for job, rows in zip(jobs, found, strict=True):
@@ -321,7 +331,7 @@ def _few_of_each(
     limit: cluster.Amounts,
     whole: cluster.Amounts,
 ) -> Rows:
-    """Of hosts that are alike as many as there are servers."""
+    """Rows of hosts, of each kind at most as many as there are servers."""
     columns = np.unique(np.concatenate([job.shape.columns for job in jobs]))
     hosts = np.flatnonzero(whole.any(axis=0))
     seen = np.vstack([free[columns], limit[np.newaxis], whole])[:, hosts]
@@ -332,8 +342,8 @@ def _few_of_each(
     return few
 
 
-class _Lines:
-    """Rows of an integer program, block after block."""
+class _ConstraintRows:
+    """Rows of an integer program, added in blocks."""
 
     def __init__(self) -> None:
         self._row: list[Rows] = []
@@ -351,11 +361,14 @@ class _Lines:
         lower: cluster.Amounts | None,
         upper: cluster.Amounts | hosts_module.Fractions,
     ) -> None:
-        """Add entries, and the bounds of their rows.
+        """Add a block of entries, and the bounds of their rows.
 
-        :param row: (e,) that entries stand in, numbered in the block.
-        :param lower: of all rows of the block; ``None`` for no bound.
-        :param upper: of all rows of the block.
+        :param row: (e,) rows of entries, numbered in the block.
+        :param column: (e,) columns of entries.
+        :param value: (e,) values of entries.
+        :param lower: lower bounds of all rows of the block; ``None`` for no
+            bound.
+        :param upper: upper bounds of all rows of the block.
         """
         which, place = np.unique(row, return_inverse=True)
         self._row.append(self._count + place.reshape(-1))
@@ -369,7 +382,7 @@ class _Lines:
         self._count += len(which)
 
     def rows(self) -> programs.ProgramRows:
-        """All that were added."""
+        """All rows that were added."""
         return programs.ProgramRows(
             np.concatenate(self._row),
             np.concatenate(self._column),

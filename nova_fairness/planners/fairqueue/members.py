@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running servers of server groups, and which of them end.
+"""Running servers of server groups, and members that end.
 
-Of a group is known on which hosts its members are. Which servers these are is
-not always known: then one of them has ended once all servers of the project
-there have that could be it.
+The hosts of the members of a group are known. The servers that are the members
+are not always known. An unknown member counts as ended only when all servers
+of the project on its host that could be this member have ended.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _Servers = list[tuple[cluster.Running, int]]
 
 
 class GroupMembers:
-    """Members of groups, those that a plan starts with them.
+    """Members of server groups, including servers that a plan starts.
 
     :param snapshot: of the cloud.
     :param hosts: of the cloud.
@@ -38,7 +38,7 @@ class GroupMembers:
         self._known: dict[str, tuple[_Servers, dict[int, int]]] = {}
 
     def add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
-        """Servers run from now on; those of groups are told by them."""
+        """Add servers that a plan starts; they name their groups."""
         for each, row in servers:
             if each.group:
                 self._added.setdefault(each.group, []).append((each, row))
@@ -46,11 +46,11 @@ class GroupMembers:
     def gone(
         self, group: str, project: str, ended: Ended
     ) -> cluster.Amounts | None:
-        """(p,) Members that ended; ``None`` if there are no members.
+        """(p,) Number of ended members; ``None`` if there are no members.
 
-        :param group: UUID.
-        :param project: whose group it is.
-        :param ended: tells whether a server has by then.
+        :param group: UUID of the group.
+        :param project: project of the group.
+        :param ended: returns whether a server has ended.
         """
         added = self._added.get(group, [])
         if not added and not self._snapshot.members.get(group):
@@ -66,7 +66,7 @@ class GroupMembers:
         return found
 
     def _of(self, group: str) -> tuple[_Servers, dict[int, int]]:
-        """Members that are known, and by host how many are not."""
+        """Known members, and the number of unknown members by row of host."""
         if group not in self._known:
             names = self._snapshot.members.get(group, ())
             rows = self._hosts.rows(names)
@@ -74,7 +74,7 @@ class GroupMembers:
             servers = []
             for each in self._index.get((group, ''), ()):
                 for row in self._hosts.rows([each.host]).tolist():
-                    # What is counted twice would be gone twice.
+                    # A member must not be counted twice as ended.
                     if left.get(row, 0) > 0:
                         servers.append((each, row))
                         left[row] -= 1
@@ -82,13 +82,13 @@ class GroupMembers:
         return self._known[group]
 
     def _may_be(self, row: int, project: str) -> list[cluster.Running]:
-        """Servers of no known group that could be members on a host."""
+        """Servers on a host without a known group: they may be members."""
         there = self._index.get(('', self._hosts.names[row]), ())
         return [each for each in there if each.project == project]
 
     @functools.cached_property
     def _index(self) -> dict[tuple[str, str], list[cluster.Running]]:
-        """Servers by group; those without one by host."""
+        """Servers by group, or by host if their group is not known."""
         found: dict[tuple[str, str], list[cluster.Running]] = {}
         for each in self._snapshot.running:
             group = self._group(each)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that start together, and who of them is next."""
+"""Requests that start together, and the order of the queue."""
 
 import abc
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from nova_fairness.model import wording
 class Unit:
     """Requests that start together or not at all.
 
-    :ivar requests: one, or all that wait of one server group.
+    :ivar requests: one request, or all waiting requests of one server group.
     """
 
     requests: tuple[request_model.Request, ...]
@@ -33,17 +33,17 @@ class Unit:
 
     @property
     def group(self) -> request_model.Group | None:
-        """The rule that binds all of its servers."""
+        """The server group of all servers of the unit."""
         return self.requests[0].group
 
     @functools.cached_property
     def is_preemptible(self) -> bool:
-        """Whether its servers make room for others."""
+        """Whether the servers of the unit can be evicted for others."""
         return self.requests[0].is_preemptible
 
     @functools.cached_property
     def is_first(self) -> bool:
-        """Whether an operator put it before all others of its band."""
+        """Whether an operator put a request before others of its class."""
         return any(each.first is not None for each in self.requests)
 
     @property
@@ -53,7 +53,7 @@ class Unit:
 
 
 def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
-    """Put what waits of one server group where the first of it stands.
+    """Units of requests; a group has the position of its first request.
 
     :param arranged: waiting requests, the next one first.
     """
@@ -67,9 +67,9 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
 def first(
     arranged: Iterable[request_model.Request],
 ) -> list[request_model.Request]:
-    """Put those before all others that operators want to be next.
+    """Move requests that operators put first to the front.
 
-    :param arranged: by an order.
+    :param arranged: requests as an order arranged them.
     """
 
     def turn(each: request_model.Request) -> float:
@@ -86,10 +86,11 @@ def key_of(each: request_model.Request) -> tuple[str, ...]:
 
 
 class Order(abc.ABC):
-    """Says who is next; subclasses are loaded by stevedore.
+    """Order of the queue; subclasses are loaded by stevedore.
 
     Arguments of the constructor are numbers that operators may set, each with
-    a default; it raises ``ValueError`` for one that is out of its range.
+    a default. The constructor raises ``ValueError`` for a number that is out
+    of its range.
     """
 
     description: ClassVar[str]
@@ -120,11 +121,11 @@ class Order(abc.ABC):
     ) -> Mapping[str, cluster.Factors]:
         """Numbers that explain the places of requests in a queue (``sprio``).
 
-        Owners read those of their own requests: a factor tells of the
-        request, its user and its project, never of another project.
+        Owners read the factors of their own requests. So a factor is about
+        the request, its user or its project, never about another project.
 
         :returns: finite numbers by name, by UUID of the request; a request
-            that is not named has none.
+            without an entry has no factors.
         """
         return {}
 
@@ -132,7 +133,7 @@ class Order(abc.ABC):
 def oldest_first(
     requests: Iterable[request_model.Request],
 ) -> list[request_model.Request]:
-    """Requests by the time of asking; by UUID if that is the same."""
+    """Requests by the time of the request; of equal times by UUID."""
     return sorted(requests, key=lambda each: (each.asked_at, each.uuid))
 
 
@@ -147,7 +148,7 @@ class OldestFirst(Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Sequence[request_model.Request]:
-        """Order by the time of asking; see :func:`oldest_first`."""
+        """Order by the time of the request; see :func:`oldest_first`."""
         return oldest_first(waiting)
 
     def factors(
@@ -169,9 +170,10 @@ def factors(
     now: float,
     order: Order,
 ) -> Mapping[str, cluster.Factors]:
-    """Factors of requests by an order, checked: :meth:`Order.factors`.
+    """Call :meth:`Order.factors`, and check the result.
 
-    :raises PluginMisbehaved: if it failed, or returned anything but numbers.
+    :raises PluginMisbehaved: if the order failed, or a factor is not a finite
+        number.
     """
     name = type(order).__name__
     try:
@@ -201,9 +203,9 @@ def arranged(
     now: float,
     order: Order,
 ) -> list[request_model.Request]:
-    """Requests as an order puts them, checked: :meth:`Order.arrange`.
+    """Call :meth:`Order.arrange`, and check the result.
 
-    :raises PluginMisbehaved: if it failed, lost or doubled a request.
+    :raises PluginMisbehaved: if the order failed, lost or doubled a request.
     """
     name = type(order).__name__
     try:

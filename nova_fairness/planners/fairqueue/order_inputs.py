@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where those who wait stand beside their shares, as orders need it."""
+"""Use and shares of accounts with waiting requests, for orders."""
 
 from collections.abc import Sequence
 
@@ -17,19 +17,20 @@ Requests = Sequence[request_model.Request]
 
 
 class WaitingAccounts:
-    """Accounts of those who wait, and what they used.
+    """Accounts of waiting requests, and their use.
 
     :param waiting: requests.
     :param snapshot: of the cloud.
-    :param charge: part of what was granted that counts as used, 0 to 1.
+    :param charge: part of granted amounts that counts as used, 0 to 1.
 
-    :ivar classes: the columns.
-    :ivar tree: with the project and the user of every request.
-    :ivar history: (a, c) decayed part of the cloud, with all below, and what
-        of it was granted since, by the weights of the classes.
-    :ivar wants: (a,) who has a request that waits.
-    :ivar part: (a,) of the cloud by shares, among those who want.
-    :ivar capacity: (c,) of the cloud.
+    :ivar classes: (c,) names of the classes.
+    :ivar tree: share tree with the project and the user of every request.
+    :ivar history: (a, c) decayed use of each account and all below it, as a
+        part of the cloud, with granted amounts, times the class weights.
+    :ivar wants: (a,) whether each account has a waiting request.
+    :ivar part: (a,) part of the cloud of each account, by the shares of the
+        accounts with waiting requests.
+    :ivar capacity: (c,) capacity of the cloud.
     """
 
     def __init__(
@@ -63,17 +64,17 @@ class WaitingAccounts:
         self._told: dict[str, cluster.Factors] = {}
 
     def asked(self, request: request_model.Request) -> Floats:
-        """Amounts that a request asks for, (c,), of all its servers."""
+        """(c,) Amounts of all servers of a request."""
         each = cluster.vector(dict(request.demand.amounts), self.classes)
         return each.astype(np.float64) * len(request.servers)
 
     def asked_part(self, request: request_model.Request) -> Floats:
-        """The same as a part of the cloud by the weights of classes, (c,)."""
+        """(c,) Amounts of a request as weighted parts of the cloud."""
         asked = ledger.parts(self.asked(request), self.capacity)
         return asked * self._counts
 
     def uses(self, request: request_model.Request) -> cluster.Factors:
-        """Use by a request's project and its user, in times of their shares.
+        """Use of a request's project and of its user, divided by their shares.
 
         Accounts without a share are left out.
         """

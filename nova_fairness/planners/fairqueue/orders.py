@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders by shares: those of the field beside each other.
+"""Orders by shares: the known ones of other schedulers.
 
-An order in turns takes one request after the other and charges it in thought
-before it takes the next, so that a user who is far below their share does not
-start everything they asked for before anybody else starts one server.
+An order in turns takes one request after the other. It charges each request
+before it takes the next. So a user who is far below their share does not start
+all their requests before another user starts one server.
 """
 
 import abc
@@ -36,17 +36,17 @@ _LARGEST_WEIGHT = 1e9
 
 @dataclasses.dataclass(frozen=True)
 class FairTree(order_module.Order):
-    """From the top down, first the account that has least of its share.
+    """Slurm's fair tree in turns: least use per share first, level by level.
 
-    Slurm's fair tree in turns: on each level the account with the least
-    ``use / share`` comes first, and below it again. A start is added to the
-    account's use in thought, and stays there: present use counts as if the
-    account had always had it, so that with a long half-life one user is not
-    first for many cycles (Kueue's entry penalty). Nothing below one account
-    comes before anything below another that has less of its share.
+    On each level of the share tree the account with the least ``use / share``
+    comes first; the same holds among the accounts below it. A start is added
+    to the use of its account for ordering: present use counts as if the
+    account had always had it. So with a long half-life one user is not first
+    for many cycles (Kueue's entry penalty). All requests below an account come
+    before those below a sibling with a larger ``use / share``.
 
-    :ivar charge: part of the cloud that a start adds, of the amount that the
-        request asks for, 0 to 1; 0 orders by past use alone, as Slurm does.
+    :ivar charge: part of the amounts of a request that a start adds to the use
+        of its account, 0 to 1; 0 orders by past use alone, as Slurm does.
     """
 
     description = (
@@ -75,7 +75,7 @@ class FairTree(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Uses, and Slurm's rank; see :func:`.factors.fair_tree`."""
+        """Use per share, and Slurm's rank; see :func:`.factors.fair_tree`."""
         standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
@@ -90,25 +90,24 @@ class FairTree(order_module.Order):
 
 
 _Key = tuple[float, ...]
-"""How much of its share each branch has beside its siblings, from the top down
-to the user that comes first, :data:`_USER` and where their next request stands
-by age: among those that tie users come first, as Slurm ranks them."""
+"""Sort key of a branch of the tree. It has the ``use / share`` of each account
+from the top down to the first user, then :data:`_USER`, then the rank of the
+user's next request by age. Of equal entries users come first, as in Slurm."""
 
 _USER = -1.0
 
 _Entry = tuple[float, _Key, int]
-"""How much of its share a branch has, the key of what comes first below it,
-and its place."""
+"""``use / share`` of a branch, the key of its first child, and its index."""
 
 
 class _TreeOfTurns:
     """Takes requests from a share tree, one after the other.
 
-    Each node has a heap of the branches below it that have requests left. A
-    start changes the branches above it only, and each of these is the first
-    of its heap. Accounts that tie are one account with the children of both,
-    which keep the level below their own parent: so the key of an account ends
-    with that of the first of its children.
+    Each node has a heap of the branches below it that still have requests. A
+    start changes only the branches above it, and each of these is the first
+    of its heap. Accounts with equal ``use / share`` are treated as one account
+    with the children of both; children keep their value below their own
+    parent. So the key of an account ends with the key of its first child.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class _TreeOfTurns:
         self._parent: list[int] = tree.parent.tolist()
         self._share: list[float] = tree.share.tolist()
         self._among: list[float] = tree.share_of_siblings().tolist()
-        # A start changes a few numbers: plain ones are quicker than arrays.
+        # A start changes few numbers: lists are faster than arrays for that.
         self._use: list[list[float]] = standing.history.tolist()
         self._asked: dict[tuple[object, int], list[float]] = {}
         self._queues: dict[int, list[request_model.Request]] = {}
@@ -153,7 +152,7 @@ class _TreeOfTurns:
         return taken
 
     def _part(self, taken: request_model.Request) -> list[float]:
-        """Charge of a start, (c,) as parts of the cloud."""
+        """(c,) Charge of a start, as parts of the cloud."""
         key = taken.demand.amounts, len(taken.servers)
         if key not in self._asked:
             part = self._charge * self._standing.asked_part(taken)
@@ -161,7 +160,7 @@ class _TreeOfTurns:
         return self._asked[key]
 
     def _push(self, at: int) -> None:
-        """Put a branch into the heap above it, if it has requests left."""
+        """Put a branch into the heap above it, if it still has requests."""
         key = self._key_below(at)
         if key is None:
             return
@@ -174,14 +173,15 @@ class _TreeOfTurns:
         return max(0.0, *self._use[at])
 
     def _key_below(self, at: int) -> _Key | None:
-        """Key of what comes first of a branch; ``None`` without a request."""
+        """Key of the first request of a branch; ``None`` without a request."""
         if self._queues.get(at):
             return _USER, self._age[self._queues[at][-1].uuid]
         heap = self._heaps.get(at)
         if not heap:
             return None
         level, below, child = heap[0]
-        # Beside children of other accounts only parts of their own count.
+        # Compared with children of other accounts, a child counts by its part
+        # of the use of its own parent.
         used = self._used(at)
         if math.isfinite(level):
             level *= self._among[child] / used if used else 0.0
@@ -189,7 +189,7 @@ class _TreeOfTurns:
 
 
 def _rounded(level: float) -> float:
-    """A level without the errors of rounding, which would break ties."""
+    """A level without rounding errors, so that equal levels stay equal."""
     return float(f'{level:.12g}')
 
 
@@ -218,7 +218,7 @@ class _ByPriority(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Uses, what the number is the sum of, and the sum."""
+        """Use per share, the summands of the number, and the number."""
         standing = order_inputs.WaitingAccounts(waiting, snapshot)
         summands = self._summands(standing, waiting, now)
         return {
@@ -247,9 +247,10 @@ class Multifactor(_ByPriority):
     :ivar fair_share: weight of ``2^(-U_E / S)``, see
         :func:`.factors.classic`; >= 0.
     :ivar age: weight of the time waited, 1 after ``longest_s``; >= 0.
-    :ivar size: weight of the largest part of the cloud that is asked for;
-        >= 0.
-    :ivar longest_s: seconds, at least 1; Slurm's ``PriorityMaxAge``.
+    :ivar size: weight of the largest part of the cloud for which the request
+        asks; >= 0.
+    :ivar longest_s: seconds after which the age factor is 1, at least 1;
+        Slurm's ``PriorityMaxAge``.
     """
 
     description = (
@@ -351,7 +352,7 @@ class _ByProject(order_module.Order):
         taken: list[request_model.Request] = []
         while turns.left.any():
             ahead = self._ahead(turns)
-            # Of those that are level whoever asked first.
+            # Of equal projects, the one with the oldest request comes first.
             first = np.lexsort((turns.age, ahead, ~turns.left))[0]
             taken.append(turns.take(int(first)))
         return taken
@@ -362,9 +363,10 @@ class _ByProject(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Uses, and how far its project is ahead before the first turn.
+        """Use per share, and how far each project is ahead of its share.
 
-        A project without a share is not told how far.
+        These are the numbers before the first turn. Requests of a project
+        without a share have no number.
         """
         standing = order_inputs.WaitingAccounts(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
@@ -379,7 +381,7 @@ class _ByProject(order_module.Order):
         }
 
     factor: ClassVar[str]
-    """Name of how far a project is ahead."""
+    """Name of the factor that says how far a project is ahead."""
 
     @abc.abstractmethod
     def _ahead(self, turns: '_Projects') -> Floats:
@@ -389,16 +391,17 @@ class _ByProject(order_module.Order):
 class _Projects:
     """Amounts that projects have and ask for while requests are taken.
 
-    :ivar names: (p,) of projects that wait.
-    :ivar classes: the columns.
-    :ivar used: (p, c) with what was taken.
-    :ivar guaranteed: (p, c).
-    :ivar next: (p, c) what the next request of each asks for.
-    :ivar age: (p,) where that stands among all by age.
-    :ivar left: (p,) who has requests left.
-    :ivar part: (p,) of the cloud by shares, among those who want.
-    :ivar weight: (p,) share.
-    :ivar capacity: (c,).
+    :ivar names: (p,) names of projects with waiting requests.
+    :ivar classes: (c,) names of the classes.
+    :ivar used: (p, c) use, with the amounts of requests taken so far.
+    :ivar guaranteed: (p, c) guaranteed amounts and nominal quotas.
+    :ivar next: (p, c) amounts of the next request of each project.
+    :ivar age: (p,) rank of this request by age among all requests.
+    :ivar left: (p,) whether a project still has requests.
+    :ivar part: (p,) part of the cloud of each project, by the shares of the
+        accounts with waiting requests.
+    :ivar weight: (p,) share of each project.
+    :ivar capacity: (c,) capacity of the cloud.
     """
 
     def __init__(
@@ -446,16 +449,16 @@ class _Projects:
         self.age = np.zeros(len(self.names))
         self.left = np.zeros(len(self.names), dtype=bool)
         for p in range(len(self.names)):
-            self._look(p)
+            self._load_next(p)
 
     def take(self, p: int) -> request_model.Request:
         """Take the next request of a project."""
         taken = self._queues[p].pop()
         self.used[p] += self.next[p]
-        self._look(p)
+        self._load_next(p)
         return taken
 
-    def _look(self, p: int) -> None:
+    def _load_next(self, p: int) -> None:
         self.left[p] = bool(self._queues[p])
         if self._queues[p]:
             coming = self._queues[p][-1]
@@ -464,7 +467,7 @@ class _Projects:
 
 
 class DominantShare(_ByProject):
-    """First the project that borrowed least, with this request (Kueue)."""
+    """First the project that would borrow least with its request (Kueue)."""
 
     description = (
         'First those who have borrowed least beyond their nominal quota, as '
@@ -490,9 +493,9 @@ class Distribution(_ByProject):
     The use of a project is ``VCPUs^vcpus x MEMORY_MB^memory x DISK_GB^disk``;
     a class that the cloud does not have does not count.
 
-    :ivar vcpus: power, 0 to 3; 0: they do not count.
-    :ivar memory: power, 0 to 3; 0: it does not count.
-    :ivar disk: power, 0 to 3; 0: it does not count.
+    :ivar vcpus: power of VCPUs, 0 to 3; with 0 they do not count.
+    :ivar memory: power of memory, 0 to 3; with 0 it does not count.
+    :ivar disk: power of disk, 0 to 3; with 0 it does not count.
     """
 
     description = (
@@ -523,7 +526,7 @@ class Distribution(_ByProject):
 
 
 def _check(order: order_module.Order, **ranges: tuple[float, float]) -> None:
-    """Refuse numbers that are out of their range, ``ValueError``."""
+    """Raise ``ValueError`` for numbers that are out of their range."""
     for name, (least, most) in ranges.items():
         given = getattr(order, name)
         if not least <= given <= most:

@@ -1,46 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Guaranteed parts start at once; all beyond waits for its turn.
+"""Requests within guaranteed parts start at once; others start in order.
 
-Preemptible requests come after all others, and have parts of their own.
+Preemptible requests come after all others, and have limits of their own.
 
 A plan is made in rounds. In a round, every unit that fits into its project's
 guaranteed part starts if there is room for it. All others are tried in order.
-A unit that fits starts. The first unit that only present use keeps from
-fitting gets a reservation: its part of the shared amounts, room below its
+A unit that fits starts. The first unit that does not fit only because of
+present use gets a reservation: its part of the shared amounts, room below its
 project's ceiling, and hosts. Units behind it use the rest. Rounds follow until
-one starts nothing, so a plan for the state that results would start nothing
+a round starts no unit. So a plan for the resulting state would start no unit
 either.
 
-Units that ask for amounts that their accounts own and others borrow now come
-before units that borrow, and get the reservation: lenders get their own back
-first.
+Units that ask for amounts that their accounts own, and that others borrow now,
+come before units that borrow. They get the reservation: lenders get their own
+amounts back first.
 
-A request that is held takes part in nothing: it has no reservation and keeps
-no other back. Requests that operators put first are before all others of their
-priority class, also before guaranteed parts and before lenders.
+A request that is held is ignored: it has no reservation and does not delay
+other requests. Requests that operators put first come before all others of
+their priority class, also before guaranteed parts and before lenders.
 
 A preemptor has a reservation of its own. It starts on its hosts as soon as
-they are free, and no other unit does. It may start on other hosts if they have
-room that no other unit takes.
+they are free, and no other unit starts there. It may start on other hosts if
+they have room that no other unit takes.
 
-If enough servers are known to end, a reservation is for the first moment at
-which they leave room for it. Other units start on the reserved hosts if they
-are known to end before, or leave enough beside it (EASY backfill). Only
-guaranteed parts may delay it. If not enough servers are known to end, or only
-after long, expected ends count in the same way. Where no end is expected, and
-once a request has waited for long for expected ends, the hosts that come
-closest to its need are kept for it alone. These lack least once all servers
-with known ends have left. Only guaranteed parts start there, so the lack on
-the closest host can only fall. If servers end, the request starts, however
-wrong the expected ends were.
+If enough servers have known ends, a reservation is for the first time at which
+these ends leave enough room. Other units start on the reserved hosts if their
+known ends are before this time, or if there is enough room for both (EASY
+backfill). Only guaranteed parts may delay the reserved unit. If not enough
+servers have known ends, or these are far in the future, expected ends count in
+the same way. If no end is expected, or if a request has waited long for
+expected ends, the hosts closest to its need are kept for it alone. These are
+the hosts with the least lack after all servers with known ends have left. Only
+guaranteed parts start there, so the lack on the closest host can only fall.
+When servers end, the request starts, however wrong the expected ends were.
 
-A unit that an empty cloud does not hold gets no reservation, and keeps no
-other back. If the cloud does not hold a server group as a whole, the part that
-it does hold, the oldest first, is a unit of its own; see :mod:`.divisions`. A
-unit that running members of its own group block has a reservation only if the
-ends of these are known, or for a while expected: they belong to the same
-owner.
+A unit that does not fit into an empty cloud gets no reservation, and does not
+delay other units. If a server group does not fit as a whole, its oldest
+requests that fit are a unit of their own; see :mod:`.divisions`. A unit that
+is blocked by running members of its own group has a reservation only if the
+ends of these members are known, or for a limited time if they are expected:
+the members belong to the same owner.
 """
 
 import collections
@@ -77,11 +77,11 @@ _OLDEST_FIRST = order_module.OldestFirst()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backfill:
-    """Limits of starts before the first that does not fit.
+    """Limits of starts before the first unit that does not fit.
 
-    :ivar depth: number of units that are tried behind it, >= 0.
-    :ivar patience_s: seconds that it may have waited for which others start
-        on hosts that are reserved for it, >= 0.
+    :ivar depth: most units that are tried behind this unit, >= 0.
+    :ivar patience_s: wait of this unit, seconds, >= 0, up to which others may
+        start on its reserved hosts because of expected ends.
     """
 
     depth: int = 1000
@@ -91,20 +91,21 @@ class Backfill:
 _USUAL = Backfill()
 
 _FAR_S = 86400.0
-"""After which a known end is far: what is expected before counts, too."""
+"""Seconds after which a known end is far, so that expected ends count, too."""
 
 _OWN_MEMBERS = 5
-"""Units of a project, in a round, that members of their groups are in the way
-of, for which ends are looked through."""
+"""Most units of a project per round that are blocked by members of their
+groups and for which ends are searched."""
 
 _Told = tuple[order_module.Unit, reason.Why]
-"""A unit that waits, and what for."""
+"""A waiting unit, and the reason."""
 
 _Judged = tuple[order_module.Unit, reason.Why | reason.Lazy]
-"""The same while rounds go on."""
+"""A waiting unit, and the reason or a function that makes it."""
 
 _Kept = tuple[hosts_module.Rows, float | None]
-"""Rows of hosts where room is kept, and until when."""
+"""Rows of hosts where room is kept, and the time until which it is kept,
+seconds of the epoch."""
 
 
 def plan(
@@ -116,16 +117,16 @@ def plan(
     *,
     tells: bool = True,
 ) -> cluster.Plan:
-    """Say which requests start now and where, and why the others wait.
+    """Plan the requests that start now and their hosts; others get reasons.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
-    :param order: who is next of those beyond their guaranteed part.
-    :param backfill: who may start before the first that does not fit.
-    :param rule: says which of the hosts with room a server is put on.
-    :param tells: whether factors of the order are told.
+    :param order: order of units beyond guaranteed parts.
+    :param backfill: limits of starts before the first unit that does not fit.
+    :param rule: chooses the host of a server among the hosts with room.
+    :param tells: whether the plan includes factors of the order.
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
-        or told a factor that is no number.
+        or returned a factor that is not a finite number.
     """
     snapshot = alternatives.chosen(snapshot)
     held = [
@@ -134,14 +135,14 @@ def plan(
         if each.state is request_model.State.WAITING
     ]
     late = sorted(
-        (each for each in held if _late(each, now)),
+        (each for each in held if _is_expired(each, now)),
         key=lambda each: each.uuid,
     )
-    waiting = [each for each in held if not _late(each, now)]
+    waiting = [each for each in held if not _is_expired(each, now)]
     stopped = [each for each in waiting if each.hold]
     if stopped:
         waiting = [each for each in waiting if not each.hold]
-        snapshot = _without(snapshot, stopped)
+        snapshot = _without_held(snapshot, stopped)
     arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
@@ -153,11 +154,11 @@ def plan(
     return cluster.Plan((*expired, *passed, *started), places)
 
 
-def _without(
+def _without_held(
     snapshot: cluster.ClusterSnapshot,
     stopped: Sequence[request_model.Request],
 ) -> cluster.ClusterSnapshot:
-    """The cloud without requests that are held."""
+    """The snapshot without requests that are held."""
     names = {each.uuid for each in stopped}
     return dataclasses.replace(
         snapshot,
@@ -168,7 +169,7 @@ def _without(
 def _held(
     stopped: Iterable[request_model.Request], before: int
 ) -> dict[str, cluster.Waiting]:
-    """Those that are held stand behind all others, the oldest first."""
+    """Positions of held requests: behind all others, the oldest first."""
     return {
         each.uuid: cluster.Waiting(place, each.hold.why)
         for place, each in enumerate(
@@ -185,7 +186,7 @@ def _by_bands(
     order: order_module.Order,
     tells: bool,
 ) -> tuple[list[request_model.Request], dict[str, cluster.Factors]]:
-    """Those of the first band, then those of the next, and factors of all."""
+    """Requests in order, one priority class after the other, and factors."""
     arranged: list[request_model.Request] = []
     factors: dict[str, cluster.Factors] = {}
     for band in request_model.Band:
@@ -205,7 +206,7 @@ def _by_bands(
 def _with_preemptible(
     snapshot: cluster.ClusterSnapshot,
 ) -> cluster.ClusterSnapshot:
-    """The cloud in which what preemptible servers have counts as granted."""
+    """The snapshot with amounts of preemptible servers counted as granted."""
     granted = dict(snapshot.granted)
     for name, part in tree_module.preemptible_parts(snapshot).items():
         granted[name] = granted.get(name, 0.0) + part
@@ -213,14 +214,14 @@ def _with_preemptible(
 
 
 class _Rounds:
-    """Rounds until nothing more starts.
+    """Rounds until no further unit starts.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
-    :param backfill: who may start before the first that does not fit.
-    :param rule: says which of the hosts with room a server is put on.
+    :param backfill: limits of starts before the first unit that does not fit.
+    :param rule: chooses the host of a server among the hosts with room.
 
-    :ivar reserved: by UUID of the requests that room is reserved for.
+    :ivar reserved: reservations, by UUID of the request.
     """
 
     def __init__(
@@ -277,7 +278,7 @@ class _Rounds:
             waiting = self._round(units)
             if len(self._actions) == self._begun:
                 told = [
-                    (each, self._last_word(each, why, left_out))
+                    (each, self._final_reason(each, why, left_out))
                     for each, why in waiting
                 ]
                 self.reserved.update(self._promises.reserved())
@@ -292,13 +293,16 @@ class _Rounds:
         """Units that could start; see :mod:`.divisions`."""
         return divisions.divided(units, self._too_large, self._room.full_group)
 
-    def _last_word(
+    def _final_reason(
         self,
         unit: order_module.Unit,
         why: reason.Why | reason.Lazy,
         left_out: Mapping[str, reason.Why],
     ) -> reason.Why:
-        """The reason of a unit; one left out at first keeps that reason."""
+        """The final reason of a unit.
+
+        A request that was left out of its unit at first keeps that reason.
+        """
         first = unit.requests[0].uuid
         if first in left_out and first not in self.reserved:
             return left_out[first]
@@ -307,9 +311,9 @@ class _Rounds:
     def _regrouped(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Units as another plan finds them, once members of groups started.
+        """Units as the next plan would form them, after starts in groups.
 
-        Those that wait of these groups are divided again.
+        The waiting requests of these groups are divided again.
         """
         begun = {each.request for each in self._actions[self._begun :]}
         groups = {
@@ -336,7 +340,7 @@ class _Rounds:
     def _in_order(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Put units that were made of others where another plan finds them."""
+        """Sort units that were divided, as the next plan would do."""
         if not self._left_out and not self._snapshot.promised:
             return units
         return self._sorted(units)
@@ -344,7 +348,7 @@ class _Rounds:
     def _sorted(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Units by the place of their first request."""
+        """Units by the position of their first request."""
         return sorted(
             units, key=lambda unit: self._place[unit.requests[0].uuid]
         )
@@ -356,7 +360,7 @@ class _Rounds:
 
         The hosts of a preemptor that waits stay reserved for it alone.
 
-        :returns: units without a preemptor's reservation.
+        :returns: all units that are not preemptors with a reservation.
         """
         if not self._snapshot.promised:
             return units
@@ -374,7 +378,7 @@ class _Rounds:
         return others
 
     def _start_elsewhere(self, *, is_preemptible: bool) -> None:
-        """Start those with a promise that others leave room for by now."""
+        """Start preemptors that find room on other hosts now."""
         for unit, rows in self._promises.elsewhere(
             is_preemptible=is_preemptible
         ):
@@ -402,7 +406,7 @@ class _Rounds:
             each
             for each in units
             if (not each.is_first or each.is_preemptible)
-            and not self._at_once(each)
+            and not self._start_within_guarantee(each)
         ]
         is_normal = True
         for unit in self._parts.owners_first(left):
@@ -417,27 +421,27 @@ class _Rounds:
             self._start_elsewhere(is_preemptible=is_preemptible)
         return waiting
 
-    def _at_once(self, unit: order_module.Unit) -> bool:
+    def _start_within_guarantee(self, unit: order_module.Unit) -> bool:
         """Start a unit within its project's guaranteed part, if it fits."""
         kind = self._alike.of(unit)
         if kind in self._alike.sharing:
             return False
         if self._parts.guaranteed(unit):
-            return not self._hopeless(unit) and self._started(unit)
+            return not self._lasting_reason(unit) and self._started(unit)
         self._alike.sharing.add(kind)
         return False
 
     def _in_turn(
         self, unit: order_module.Unit, before: int
     ) -> reason.Why | reason.Lazy | None:
-        """Start a unit, or say why it waits."""
+        """Start a unit, or return why it waits."""
         depth = self._backfill.depth
         is_beyond = self._reservation is not None and self._tried >= depth
         beyond = functools.partial(
             reason.why, _R.BEYOND_DEPTH, before=before, depth=depth
         )
         if is_beyond and len(self._actions) > self._begun:
-            # Nobody behind starts, and what is told of another round is.
+            # No later unit starts, and only the last round reports reasons.
             return beyond
         why = self._held_back(unit)
         if why is None and is_beyond:
@@ -445,17 +449,17 @@ class _Rounds:
         if why is None and self._reservation:
             self._tried += 1
         if why is None:
-            why = self._tried_out(unit)
+            why = self._start_or_lack(unit)
         if why is equivalence.BEHIND:
             return functools.partial(reason.why, why, before=before)
         return why
 
     def _held_back(self, unit: order_module.Unit) -> equivalence.Failed | None:
-        """Say what keeps a unit from being tried at all."""
+        """Why a unit is not tried at all; ``None`` if it is."""
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
             return known.get(kind)
-        never = self._hopeless(unit)
+        never = self._lasting_reason(unit)
         borrows = never and never.reason is _R.OVER_BORROWING_LIMIT
         if borrows and self._parts.owe(unit):
             self._alike.forget()
@@ -467,8 +471,10 @@ class _Rounds:
             self._alike.tried.add(kind)
         return why
 
-    def _tried_out(self, unit: order_module.Unit) -> equivalence.Failed | None:
-        """Start a unit if there is room, or say what it lacks."""
+    def _start_or_lack(
+        self, unit: order_module.Unit
+    ) -> equivalence.Failed | None:
+        """Start a unit if there is room, or return its lack."""
         kind, known = self._alike.of(unit), self._alike.failed
         if kind in known:
             return known[kind]
@@ -488,7 +494,10 @@ class _Rounds:
         return why
 
     def _binding(self, unit: order_module.Unit) -> int:
-        """Kinds of kept room that a unit does not end in time for."""
+        """Bits of kept room that a unit may not take.
+
+        These are the kinds of room that are needed before the unit ends.
+        """
         binds = 0
         for kind, until in self._kept_until.items():
             is_firm = kind == capacity.FIRM
@@ -504,10 +513,10 @@ class _Rounds:
         return binds
 
     def _is_behind(self, unit: order_module.Unit, binds: int) -> bool:
-        """Tell whether a unit would take kept room beyond its time.
+        """Whether a unit would take kept room for too long.
 
-        That is so, too, for another unit of the server group that room is
-        kept for: its servers would limit the hosts of that group.
+        This also holds for another unit of the server group for which room is
+        kept: its servers would limit the hosts of this group.
         """
         kept = self._kept_group
         if binds and kept and unit.group and unit.group.uuid == kept.uuid:
@@ -515,7 +524,7 @@ class _Rounds:
         return self._parts.behind(unit, binds)
 
     def _reserved(self, unit: order_module.Unit) -> cluster.Reservation | None:
-        """Reserve room for a unit; ``None`` if there will be none for it."""
+        """Reserve room for a unit; ``None`` if it will find none."""
         may_be = self._room.may_hold(unit)
         if not may_be:
             self._looked[unit.project] += 1
@@ -534,18 +543,20 @@ class _Rounds:
         return reserved
 
     def _kept_firmly(self, unit: order_module.Unit) -> list[_Kept]:
-        """Reserve room for when it is known to be free."""
+        """Reserve room until the time at which known ends make it free."""
         found = self._first_fit(unit, is_firm=True)
         return [self._keep(unit, found, capacity.FIRM)] if found else []
 
     def _kept_loosely(
         self, unit: order_module.Unit, known: float | None
     ) -> list[_Kept]:
-        """Reserve room for when it is expected to be free, before it is known.
+        """Reserve room until the time at which expected ends make it free.
 
-        A unit that waited for long for expected ends gets hosts for itself.
+        This is done only if that time is before the known time. A unit that
+        waited long for expected ends gets hosts for itself alone.
 
-        :param known: when room is known to be free, seconds of the epoch.
+        :param known: time at which known ends make enough room free, seconds
+            of the epoch; ``None`` if they do not.
         """
         is_patient = self._waited_s(unit) < self._backfill.patience_s
         if known is None and not is_patient:
@@ -570,7 +581,7 @@ class _Rounds:
         found: tuple[float, capacity.Placement],
         kind: int,
     ) -> _Kept:
-        """Keep room until a moment at which there is enough."""
+        """Keep room until the time at which there is enough."""
         at, placement = found
         is_firm = kind == capacity.FIRM
         hosts, projects = self._ends.until(at, is_firm=is_firm)
@@ -581,7 +592,7 @@ class _Rounds:
     def _kept_alone(self, unit: order_module.Unit, *, is_known: bool) -> _Kept:
         """Keep hosts for a unit alone.
 
-        :param is_known: whether what is known to end counts as gone.
+        :param is_known: whether servers with known ends count as gone.
         """
         if self._room.is_blocked_by_own_project(unit):
             self._kept_within = unit.project
@@ -596,11 +607,12 @@ class _Rounds:
     def _first_fit(
         self, unit: order_module.Unit, *, is_firm: bool
     ) -> tuple[float, capacity.Placement] | None:
-        """The first moment and hosts for a unit if servers end.
+        """The first time at which a unit fits, and its hosts at this time.
 
-        Halves the ends: what fits at one of them fits later, too.
+        This is a binary search: a unit that fits after an end fits after all
+        later ends, too.
 
-        :param is_firm: whether only ends that are known count.
+        :param is_firm: whether only known ends count.
         """
         times = self._ends.times(is_firm=is_firm)
         if not len(times):
@@ -623,22 +635,22 @@ class _Rounds:
     def _placed_at(
         self, unit: order_module.Unit, at: float, *, is_firm: bool
     ) -> capacity.Placement | None:
-        """Hosts that have room for a unit at a moment."""
+        """Hosts that have room for a unit at a time."""
         hosts, projects = self._ends.until(at, is_firm=is_firm)
         if not self._parts.fits_later(unit, projects):
             return None
         gone = self._ends.gone(unit, at, is_firm=is_firm)
         return self._room.find_later(unit, hosts, gone)
 
-    def _hopeless(self, unit: order_module.Unit) -> reason.Why | None:
-        """Say what keeps a unit from starting whatever others have."""
+    def _lasting_reason(self, unit: order_module.Unit) -> reason.Why | None:
+        """Why a unit cannot start, whatever other units do."""
         kind = self._alike.of(unit)
         if kind not in self._never:
-            # These two stay as they are while a plan is made.
+            # These reasons do not change while a plan is made.
             self._never[kind] = _first(
                 self._left_out.get(unit.requests[0].uuid),
                 self._room.never(unit),
-                self._outside(unit),
+                self._closed_window(unit),
             )
         return _first(
             self._never[kind],
@@ -648,15 +660,15 @@ class _Rounds:
         )
 
     def _too_large(self, unit: order_module.Unit) -> reason.Why | None:
-        """Say why a unit could not start if nothing else ran."""
+        """Why a unit could not start if no other server ran."""
         return _first(
             self._room.never(unit),
             self._parts.too_large(unit),
             self._over_ceiling(unit, is_alone=True),
         )
 
-    def _outside(self, unit: order_module.Unit) -> reason.Why | None:
-        """Say whose window is closed that opens last."""
+    def _closed_window(self, unit: order_module.Unit) -> reason.Why | None:
+        """The closed window that opens last, as a reason."""
         for each in unit.requests:
             aside = self._openings.set_aside(each.project, each.user)
             if aside is not None:
@@ -671,7 +683,7 @@ class _Rounds:
         name, at = max(found, key=lambda closed: (closed[1], closed[0]))
         if at == math.inf:
             return reason.why(reason.Reason.ACCOUNT_SET_ASIDE, name)
-        # Finer is another number in every cycle.
+        # A finer number would change in every cycle.
         hours = math.ceil((at - self._now) / 360.0) / 10
         return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)
 
@@ -746,7 +758,7 @@ def _first(*found: reason.Why | None) -> reason.Why | None:
     return reason.first(reasons) if reasons else None
 
 
-def _late(request: request_model.Request, now: float) -> bool:
+def _is_expired(request: request_model.Request, now: float) -> bool:
     by = request.hold and request.hold.by
     return (
         request.expires_at is not None

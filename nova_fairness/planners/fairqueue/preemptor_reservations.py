@@ -2,10 +2,10 @@
 
 """Preemptors and their reservations, while a plan is made.
 
-A preemptor's reservation is for it alone. Later requests of its server group
-have no part in it, and take none of it away. Where other hosts have room that
-no waiting unit may use before it, a preemptor starts there instead: then no
-victim need leave for it.
+A preemptor's reservation is for the preemptor alone. Later requests of its
+server group have no part in it, and take none of it away. If other hosts have
+room that no waiting unit may use before it, a preemptor starts there instead:
+then no victim has to leave for it.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Promises:
     """Reservations of preemptors.
 
     :param snapshot: of the cloud.
-    :param room: that is left.
+    :param room: the free room.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class Promises:
         self._left: list[tuple[order.Unit, capacity.Placement]] = []
 
     def divided(self, units: list[order.Unit]) -> list[order.Unit]:
-        """Units with those apart that have a promise.
+        """Units, with preemptors that have a reservation separated.
 
-        :returns: those that have one are before the others of their group.
+        :returns: units of such preemptors are before the rest of their group.
         """
         if not self._promised:
             return units
@@ -56,13 +56,13 @@ class Promises:
         return found
 
     def _has(self, each: request_model.Request) -> bool:
-        """Tell whether the hosts that a request was promised are there."""
+        """Whether all hosts that were promised to a request exist."""
         rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
         return len(rows) == len(each.servers)
 
     def of(self, unit: order.Unit) -> capacity.Placement | None:
-        """Rows of the hosts that a unit was promised; ``None`` without."""
-        # A host that is gone keeps no promise.
+        """Rows of the hosts that were promised to a unit; ``None`` if none."""
+        # If one of the hosts is gone, the promise is void.
         if not all(self._has(each) for each in unit.requests):
             return None
         return tuple(
@@ -78,12 +78,12 @@ class Promises:
     def elsewhere(
         self, *, is_preemptible: bool
     ) -> Iterator[tuple[order.Unit, capacity.Placement]]:
-        """Yield units that start after all, with the hosts they are given.
+        """Units that start after all, with their hosts.
 
-        On other hosts, or on their own where another one that was promised
-        room there starts elsewhere.
+        They start on other hosts, or on their own ones if another preemptor
+        that was promised room there starts elsewhere.
 
-        :param is_preemptible: whether those that are, or all others.
+        :param is_preemptible: whether to return preemptible units, or others.
         """
         for unit, placement in list(self._left):
             if unit.is_preemptible is not is_preemptible:
@@ -100,14 +100,14 @@ class Promises:
             yield unit, found
 
     def waiting(self) -> list[tuple[order.Unit, reason.Why]]:
-        """Units that wait for what they were promised, and why."""
+        """Units that wait for their promised hosts, and the reason."""
         why = reason.why(
             reason.Reason.ROOM_IS_MADE, servers=float(self._leaving)
         )
         return [(unit, why) for unit, _ in self._left]
 
     def reserved(self) -> dict[str, cluster.Reservation]:
-        """Hosts that are kept for those, by UUID of the request."""
+        """Hosts kept for waiting preemptors, by UUID of the request."""
         return {
             each.uuid: cluster.Reservation(
                 self._room.names(np.concatenate(placement))

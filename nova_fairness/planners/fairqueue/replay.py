@@ -2,15 +2,15 @@
 
 """Waits of past requests, replayed with other shares or another order.
 
-Room is given again as it was: whenever a request was sent, the part of the
-cloud that its servers have becomes free for those that wait at that moment.
-The order says which of them is first. One that needs more than is free keeps
-the rest, and no other request passes it.
+Room becomes free as it did in the past: at each time at which a request was
+sent, its part of the cloud becomes free for the requests that wait then. The
+order chooses the first of them. If the first request needs more room than is
+free, it keeps the free room, and no other request passes it.
 
-So the same requests start on the same room, in another sequence. Hosts, server
+So the same requests start in the same room, in another sequence. Hosts, server
 groups, ceilings, budgets and guaranteed parts do not count, and the ledger is
-empty at the begin. That makes waits that are good for a comparison of two
-replays only.
+empty at the beginning. So the waits are only good for a comparison of two
+replays.
 """
 
 from collections.abc import Generator
@@ -29,22 +29,22 @@ from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
 
 _ROUNDING = 1e-9
-"""Part of the cloud by which sums of parts may be off."""
+"""Rounding error of sums of parts of the cloud."""
 
 Waits = Mapping[str, float]
-"""Seconds by UUID of the request."""
+"""Wait in seconds, by UUID of the request."""
 
 Steps = Generator[None, None, Waits]
-"""A step for every request."""
+"""Yields after every started request; returns waits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PastRequest:
     """A request that was sent to Nova.
 
-    :ivar request: as it was asked for.
-    :ivar sent_at: seconds of the epoch.
-    :ivar lasted_s: seconds from then to its end, or until now; >= 0.
+    :ivar request: the request.
+    :ivar sent_at: time at which it was sent, seconds of the epoch.
+    :ivar lasted_s: seconds from ``sent_at`` to its end, or until now; >= 0.
     """
 
     request: request_model.Request
@@ -58,13 +58,13 @@ def waits(
     order: order_module.Order,
     kept: estimates.Kept,
 ) -> Steps:
-    """Replay requests; each priority class has the room of its own.
+    """Replay requests; each priority class has room of its own.
 
     :param past: requests, in any sequence.
     :param snapshot: has the accounts and the capacity.
-    :param order: says which request is next.
-    :param kept: how use fades.
-    :returns: seconds that each waits in the replay.
+    :param order: order of the queue.
+    :param kept: decay of use.
+    :returns: wait of each request in the replay.
     :raises PluginMisbehaved: if the order fails.
     """
     found: dict[str, float] = {}
@@ -91,7 +91,7 @@ class _Replay:
         above = {
             name for each in past for name in self._above(each.request.account)
         }
-        # Accounts that want nothing change no part, and cost time.
+        # Accounts without requests change no result, and cost time.
         self._cloud = dataclasses.replace(
             snapshot,
             requests=(),
@@ -117,7 +117,7 @@ class _Replay:
         self._waiting: dict[str, PastRequest] = {}
 
     def run(self) -> Steps:
-        """Free room as it was freed, and let the first requests start."""
+        """Free room at the times of the past, and start the first requests."""
         arrivals = sorted(
             self._past,
             key=lambda e: (e.request.asked_at, e.request.uuid),
@@ -142,7 +142,7 @@ class _Replay:
         return found
 
     def _size(self, uuid: str) -> float:
-        """Part of the cloud that it asks for, in its largest class."""
+        """Part of the cloud for which a request asks, in its largest class."""
         return float(self._parts[uuid].max(initial=0.0))
 
     def _next(self, now: float) -> str | None:
@@ -163,7 +163,7 @@ class _Replay:
         self._faded_at = now
 
     def _charge(self, started: PastRequest) -> None:
-        """Count at once all that its servers used until their end."""
+        """Charge all use of a request, until its end, at its start."""
         part = 1.0 - self._kept(started.lasted_s)
         use = part * self._parts[started.request.uuid]
         for name in self._above(started.request.account):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves by which servers get what their owners spend for.
+"""Moves by which servers get resources in proportion to their owners' rates.
 
 Start with ``planner``.
-It never charges an account: ``cluster.usage`` does.
+This package never charges an account: ``cluster.usage`` does.
 """

@@ -2,10 +2,10 @@
 
 """Servers and hosts of a market as arrays.
 
-Servers that are alike, in what they need and what is spent for them, are one
-*type*: which of them lies where is all the same to everybody. A *group* is
-what is to lie together on one host, as a count of each type. There are as
-many groups as hosts, and each is made for one of them, its *home*.
+Servers with the same needs and the same rate are one *type*: they are
+interchangeable. A *group* has the servers that are to be together on one host,
+as a count of each type. There are as many groups as hosts, and each is made
+for one host, its *home*.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ Marks = hosts_module.Marks
 class Type:
     """Servers that are alike.
 
-    :ivar rate: of each.
-    :ivar shape: what each needs.
-    :ivar amounts: (c,) each has.
-    :ivar buys: (k,) whether it has anything of each class that is sold.
-    :ivar servers: of the type, as places in :attr:`MarketArrays.running`.
+    :ivar rate: rate of each server.
+    :ivar shape: amounts that each server needs, and its possible hosts.
+    :ivar amounts: (c,) amounts of each server.
+    :ivar buys: (k,) whether a server has an amount of each class that is sold.
+    :ivar servers: indices of the servers in :attr:`MarketArrays.running`.
     """
 
     rate: float
@@ -46,18 +46,19 @@ class MarketArrays:
 
     :param given: the market.
     :param now: seconds of the epoch.
-    :param hold_s: seconds for which a server stays once it was moved.
+    :param hold_s: seconds for which a server stays after a move.
 
     :ivar hosts: the hosts.
     :ivar sold: (k,) columns of the classes that are sold.
     :ivar running: (n,) servers on known hosts, in the order of UUIDs.
-    :ivar rate: (n,).
-    :ivar cost: (n,) of a move.
-    :ivar amounts: (n, c).
-    :ivar at: (n,) rows of their hosts.
-    :ivar types: of those that may move, the dearest and largest first.
-    :ivar room: (c, p) room of hosts for them.
-    :ivar staying: (k, p) sum of the rates of the others.
+    :ivar rate: (n,) rates of servers.
+    :ivar cost: (n,) cost of a move of each server.
+    :ivar amounts: (n, c) amounts of servers.
+    :ivar at: (n,) rows of the hosts of servers.
+    :ivar types: types of servers that may move, those with the highest rate
+        and the largest size first.
+    :ivar room: (c, p) room of hosts for these servers.
+    :ivar staying: (k, p) sum of the rates of all other servers.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class MarketArrays:
 
     @functools.cached_property
     def supply(self) -> Floats:
-        """(k, p) of each host of what is sold; 1 is the mean host."""
+        """(k, p) Supply of each host in sold classes; 1 is the mean host."""
         capacity = self.hosts.capacity[self.sold].astype(np.float64)
         mean = capacity.mean(axis=1, keepdims=True)
         found: Floats = capacity / np.where(mean > 0, mean, 1.0)
@@ -106,17 +107,17 @@ class MarketArrays:
 
     @functools.cached_property
     def index(self) -> Rows:
-        """(n,) type of each server, -1 of those that stay."""
+        """(n,) Type of each server, -1 for servers that stay."""
         found = np.full(len(self.running), -1, dtype=np.intp)
         for t, each in enumerate(self.types):
             found[each.servers] = t
         return found
 
     def prices(self, at: Rows, which: Marks | None = None) -> Floats:
-        """(k, p) sums of the rates on every host, of each class.
+        """(k, p) Sums of the rates on every host, for each class.
 
-        :param at: (n,) rows of hosts.
-        :param which: (n,) servers that count; all without it.
+        :param at: (n,) rows of the hosts of servers.
+        :param which: (n,) servers that count; ``None`` for all.
         """
         rate = self.rate if which is None else self.rate * which
         found = [
@@ -126,16 +127,16 @@ class MarketArrays:
         return np.array(found)
 
     def levels(self, prices: Floats) -> Floats:
-        """(p,) prices beside what hosts have, of the dearest class.
+        """(p,) Price per supply of hosts, in the dearest class.
 
         :param prices: (k, p).
         """
         return level(prices, self.supply)
 
     def mean_level(self, at: Rows) -> float:
-        """Mean of the levels at which currency is spent, times hosts / sum.
+        """Mean level over all rates, times number of hosts / sum of rates.
 
-        :param at: (n,) rows of hosts.
+        :param at: (n,) rows of the hosts of servers.
         """
         total = float(self.rate.sum())
         if not total:
@@ -150,7 +151,7 @@ class MarketArrays:
         each, bid = self.running[n], self.bids[n]
         if (
             bid.demand is None
-            # Nobody here knows the rule of its server group.
+            # The rule of its server group is not known here.
             or each.group
             or now - bid.moved_at < hold_s
             or not known >= {name for name, _ in each.amounts}
@@ -192,9 +193,10 @@ class MarketArrays:
 
 
 def level(prices: Floats, supply: Floats) -> Floats:
-    """Prices beside the supply, of the dearest class.
+    """Price per supply, in the dearest class.
 
-    A host without supply has no level: no server can be put there.
+    Classes without supply do not count: no server that needs them can be put
+    there.
 
     :param prices: (k, ...).
     :param supply: (k, ...).

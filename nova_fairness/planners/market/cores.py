@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 2: which cores of its host the VCPUs of a server run on.
+"""Phase 2: the cores of the host on which the VCPUs of a server run.
 
-As published (Rajagopalan 2012, figure 2) every VCPU goes to the cheapest core,
-and two of one server can meet while other cores are free of it. Here they
-meet only if the server has more VCPUs than its host has cores. A server's
-rate is divided among its VCPUs, so that it pays once.
+In the published algorithm (Rajagopalan 2012, figure 2) every VCPU goes to the
+cheapest core, and two VCPUs of one server can be on one core while other cores
+have none. Here this happens only if the server has more VCPUs than its host
+has cores. The rate of a server is divided among its VCPUs, so that it pays
+once.
 """
 
 from collections.abc import Iterable
@@ -16,10 +17,10 @@ import numpy as np
 def assigned(
     servers: Iterable[tuple[str, float, int]], cores: int
 ) -> dict[str, tuple[int, ...]]:
-    """Say on which core each VCPU runs.
+    """Assign a core to each VCPU.
 
-    :param servers: of one host: UUID, rate > 0 and VCPUs >= 1 of each.
-    :param cores: of the host, >= 1.
+    :param servers: servers of one host: UUID, rate > 0 and VCPUs >= 1 of each.
+    :param cores: number of cores of the host, >= 1.
     :returns: cores from 0 up, one per VCPU, by UUID.
     """
     price = np.zeros(cores)

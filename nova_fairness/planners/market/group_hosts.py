@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 3: which host each group goes to, so that moves cost the least.
+"""Phase 3: the host of each group, so that moves cost the least.
 
 The published search (Rajagopalan 2012, figure 3) is greedy. Here the choice is
-the best there is, as an assignment; and as servers of one type can stand for
-each other, it is the best also over who of them goes.
+optimal, as an assignment problem. Servers of one type are interchangeable, and
+the choice is also optimal over the servers of a type that move.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ Marks = arrays.Marks
 Rows = arrays.Rows
 
 _SAME = 1e-9
-"""Levels that are sums in another order differ by less, as a part."""
+"""Largest relative difference of levels by rounding."""
 
 
 def placed(
@@ -26,11 +26,11 @@ def placed(
 ) -> Rows:
     """Put groups on hosts.
 
-    :param counts: (g, t) of each group, as :func:`.grouping.grouped` made
-        them.
-    :param slack: part by which the level of a group may be above that at its
+    :param counts: (g, t) servers of each type in each group, from
+        :func:`.server_groups.grouped`.
+    :param slack: part by which the level of a group may exceed its level at
         home, >= 0.
-    :returns: (n,) rows of the hosts where servers lie then.
+    :returns: (n,) rows of the new hosts of servers.
     """
     hosts = programs.assign(
         costs(field, counts).T, permitted(field, counts, slack)
@@ -44,11 +44,11 @@ def placed(
 
 
 def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
-    """Cost of the servers that leave each host for a group.
+    """Cost of the servers that leave each host if it gets each group.
 
-    If the host has more of a type than the group, the cheapest leave.
+    If the host has more servers of a type than the group, the cheapest leave.
 
-    :param counts: (g, t).
+    :param counts: (g, t) servers of each type in each group.
     :returns: (p, g) sums of the costs of moves.
     """
     size = len(field.hosts.names)
@@ -56,7 +56,7 @@ def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
     for t, kind in enumerate(field.types):
         groups = np.flatnonzero(counts[:, t])
         for row, servers in _by_host(field, kind.servers):
-            # What stays is the dearest: sums of 0, 1, 2 ... of them.
+            # The dearest servers stay: sums of the first 0, 1, 2 ... of them.
             kept = np.concatenate(
                 [[0.0], np.cumsum(np.sort(field.cost[servers])[::-1])]
             )
@@ -69,7 +69,7 @@ def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
 def permitted(
     field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
 ) -> Marks:
-    """(g, p) hosts where a group has room, and rates buy no less."""
+    """(g, p) Whether a group fits on each host and its level is low enough."""
     amounts = np.array([each.amounts for each in field.types], np.int64)
     amounts = amounts.reshape(len(field.types), field.room.shape[0])
     needs = counts @ amounts
@@ -93,7 +93,7 @@ def permitted(
 
 
 def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
-    """Types by the hosts that could hold them."""
+    """Types, grouped by the hosts that could hold them."""
     found: dict[bytes, tuple[Rows, list[int]]] = {}
     for t, kind in enumerate(field.types):
         rows = kind.shape.rows
@@ -104,7 +104,7 @@ def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
 def _by_host(
     field: arrays.MarketArrays, servers: Rows
 ) -> list[tuple[int, Rows]]:
-    """Those of the servers that each host has."""
+    """Hosts and the given servers on each."""
     at = field.at[servers]
     order = np.argsort(at, kind='stable')
     rows, first = np.unique(at[order], return_index=True)
@@ -115,15 +115,15 @@ def _by_host(
 def _settled(
     field: arrays.MarketArrays, servers: Rows, there: server_groups.Counts
 ) -> Rows:
-    """Rows of the servers of one type, as few of them changed as can be.
+    """New rows of the servers of one type, with as few moves as possible.
 
-    :param there: (p,) how many each host is to have.
+    :param there: (p,) number of servers of the type that each host gets.
     """
     found = field.at[servers].copy()
     place = {n: index for index, n in enumerate(servers.tolist())}
     leaving, lacks = [], there.copy()
     for row, here in _by_host(field, servers):
-        # The dearest stay; of those as dear the first.
+        # The servers with the dearest moves stay; of equal ones the first.
         order = np.lexsort((here, -field.cost[here]))
         stay = min(len(here), int(there[row]))
         leaving += here[order[stay:]].tolist()

@@ -2,10 +2,11 @@
 
 """Moves in an order in which each finds room.
 
-While a server moves it has room on both hosts. Moves that have room at the
-same time are a wave. Where all that are left wait for each other, one of them
-goes to a third host first: one that lets another move, if there is one. Where
-no order leads to what is wanted, moves end where the market stands best.
+While a server moves, it takes room on both hosts. Moves that have room at the
+same time are a wave. If all remaining moves wait for each other, one server
+goes to a third host first; a server whose move makes room for another one is
+preferred. If no order leads to the wanted hosts, moves end where the mean
+level is lowest.
 """
 
 from collections.abc import Iterable
@@ -25,15 +26,15 @@ Wave = list[_Step]
 """Moves that have room at the same time."""
 
 _SAME = 1e-9
-"""Levels that are sums in another order differ by less, as a part."""
+"""Largest relative difference of levels by rounding."""
 
 
 def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
-    """Put the moves to what is to be in order.
+    """Put moves to new hosts in an order in which each finds room.
 
-    :param after: (n,) rows of the hosts where servers are to lie.
-    :returns: waves that lead there; elsewhere if some find no room on the
-        way.
+    :param after: (n,) rows of the wanted hosts of servers.
+    :returns: waves that lead to these hosts; if some moves find no room, waves
+        that lead to other hosts.
     """
     waves = _waves(field, after)
     if not (reached(field, waves) == after).all():
@@ -42,7 +43,7 @@ def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
 
 
 def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
-    """Waves that lead to what is wanted, as far as moves find room."""
+    """Waves that lead to the wanted hosts, as far as moves find room."""
     at = field.at.copy()
     free = free_amounts.FreeAmounts(field.hosts.free)
     pending = [
@@ -69,7 +70,7 @@ def _make(
     free: free_amounts.FreeAmounts,
     wave: Iterable[_Step],
 ) -> None:
-    """Let servers lie where a wave leads."""
+    """Apply the moves of a wave."""
     for n, row in wave:
         free.give_back(at[n], field.amounts[n])
         free.take(row, field.amounts[n])
@@ -77,7 +78,7 @@ def _make(
 
 
 def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
-    """(n,) rows of the hosts where waves lead."""
+    """(n,) Rows of the hosts of servers after waves."""
     at = field.at.copy()
     for wave in waves:
         for n, row in wave:
@@ -86,7 +87,7 @@ def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
 
 
 def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
-    """The first waves, up to where the mean level is lowest."""
+    """The first waves, up to the one with the lowest mean level."""
     at, least, count = field.at.copy(), field.mean_level(field.at), 0
     for number, wave in enumerate(waves, 1):
         for n, row in wave:
@@ -101,7 +102,7 @@ def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
 def _needed(
     field: arrays.MarketArrays, waves: list[Wave], after: Rows
 ) -> list[Wave]:
-    """Waves without moves to third hosts that bring nothing."""
+    """Waves without detours that do not lower the mean level."""
     stranded = np.flatnonzero(
         (reached(field, waves) != after) & (after != field.at)
     )
@@ -118,7 +119,7 @@ def _needed(
 
 
 def straight(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
-    """Waves in which a server goes twice only if others need that."""
+    """Waves in which a server moves twice only if other moves need that."""
     legs: dict[int, list[int]] = {}
     for number, wave in enumerate(waves):
         for n, _ in wave:
@@ -182,10 +183,10 @@ def _aside(
     pending: Sequence[_Step],
     detoured: set[int],
 ) -> _Step | None:
-    """The best of those that wait to make way, and a host with room for it.
+    """The best waiting server for a detour, and a host with room for it.
 
-    One that lets another move comes first, then the cheapest. It goes to a
-    host that none of the others waits for, if one has room.
+    A server whose move makes room for another one comes first, then the
+    cheapest. It goes to a host for which no move waits, if one has room.
     """
     wanted = {row for _, row in pending}
     waiting = [n for n, _ in pending if n not in detoured]
@@ -196,7 +197,7 @@ def _aside(
     for n in sorted(waiting, key=rank):
         rows = field.types[field.index[n]].shape.rows
         fits = free.having(rows, field.amounts[n][:, np.newaxis])
-        # Where it lies it has room, too: that is no move.
+        # Its own host has room, too, but that is no move.
         found = [int(row) for row in rows[fits] if row != at[n]]
         if found:
             return n, min(found, key=lambda row: (row in wanted, row))
@@ -210,7 +211,7 @@ def _frees(
     pending: Sequence[_Step],
     n: int,
 ) -> bool:
-    """Whether another finds room as soon as a server has left its host."""
+    """Whether another move finds room when a server has left its host."""
     room = free.free[:, at[n]] + field.amounts[n]
     return any(
         row == at[n]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Places of servers at which spending of owners buys as much everywhere.
+"""Servers move so that a rate buys as much on every host.
 
-The proportional-share market of Rajagopalan (2012), for hosts of different
-size and several resources. A plan is made of the market alone: groups do not
-depend on the present hosts of servers, so for the state that a plan leads to
-the next plan has no moves. Where moves cannot lead all the way, the state that
-they reach is judged: every plan lowers the mean level by the margin at least,
-so moves end at last.
+This is the proportional-share market of Rajagopalan (2012), for hosts of
+different size and several resources. A plan depends on the market alone.
+Groups do not depend on the present hosts of servers, so the next plan for the
+state after a plan has no moves. If moves cannot reach the wanted state, the
+state that they do reach is judged: every plan lowers the mean level at least
+by the margin, so moves end at last.
 """
 
 import dataclasses
@@ -27,13 +27,12 @@ from nova_fairness.planners.market import server_groups
 class MarketRules:
     """Bounds that operators choose.
 
-    :ivar margin: part by which the mean level must fall before anything is
-        moved, 0 to 1. Each plan makes new groups: the smaller it is, the more
-        is moved for little.
-    :ivar slack: part by which a rate may buy less on the host where a group
-        goes than on the one that it was made for, >= 0; the larger, the
-        fewer moves.
-    :ivar hold_s: seconds for which a server stays once it was moved, >= 0.
+    :ivar margin: part by which a plan must lower the mean level, 0 to 1;
+        otherwise no server moves. Each plan makes new groups: with a small
+        margin many servers move for a small gain.
+    :ivar slack: part by which a rate may buy less on the new host of a group
+        than on its home, >= 0; the larger, the fewer moves.
+    :ivar hold_s: seconds for which a server stays after a move, >= 0.
     """
 
     margin: float = 0.02
@@ -44,17 +43,17 @@ class MarketRules:
 USUAL = MarketRules()
 
 _PARTS = 20
-"""Times that a plan goes on from where it could not go on."""
+"""Most times that a plan starts again from a state that moves reached."""
 
 
 def plan(
     given: market.MarketState, now: float, rules: MarketRules = USUAL
 ) -> market.MarketPlan:
-    """Say which servers move, and what everybody gets then.
+    """Plan moves, and compute what all servers get after them.
 
     :param given: the market.
     :param now: seconds of the epoch.
-    :param rules: what operators choose.
+    :param rules: bounds of operators.
     """
     field = part = arrays.MarketArrays(given, now, rules.hold_s)
     waves: list[move_order.Wave] = []
@@ -64,7 +63,8 @@ def plan(
         found = move_order.ordered(part, wanted)
         reached = move_order.reached(part, found)
         if not _is_better(part, reached, rules.margin):
-            # What is wanted cannot be reached, and the way is worth less.
+            # The wanted state cannot be reached, and the reachable state is
+            # not better enough.
             break
         waves, at = move_order.straight(field, [*waves, *found]), reached
         if (reached == wanted).all():
@@ -76,15 +76,15 @@ def plan(
         field.running[n].uuid for n in np.flatnonzero(at != wanted)
     )
     moves = move_order.named(field, waves)
-    return _told(field, given, at, moves, blocked, homeless)
+    return _market_plan(field, given, at, moves, blocked, homeless)
 
 
 def _wanted(
     field: arrays.MarketArrays, rules: MarketRules
 ) -> tuple[arrays.Rows, str]:
-    """Where servers are to lie, and one that found no room in thought.
+    """New hosts of servers, and the UUID of a server without room, or ''.
 
-    :returns: (n,) rows of hosts: those of now if others are not worth it.
+    :returns: (n,) rows of hosts; the present ones if a change is not worth it.
     """
     counts, homeless = server_groups.grouped(field)
     if homeless >= 0:
@@ -98,9 +98,9 @@ def _wanted(
 def _after(
     given: market.MarketState, field: arrays.MarketArrays, at: arrays.Rows
 ) -> market.MarketState:
-    """The market once servers lie elsewhere.
+    """The market after servers have moved.
 
-    :param at: (n,) rows of their hosts.
+    :param at: (n,) rows of the new hosts of servers.
     """
     cloud, names = given.cloud, field.hosts.names
     row = {each.name: n for n, each in enumerate(cloud.providers)}
@@ -128,7 +128,7 @@ def _is_better(
     return field.mean_level(after) < before * (1.0 - max(margin, 1e-9))
 
 
-def _told(
+def _market_plan(
     field: arrays.MarketArrays,
     given: market.MarketState,
     at: arrays.Rows,
@@ -156,7 +156,7 @@ def _stands(
     at: arrays.Rows,
     prices: arrays.Floats,
 ) -> dict[str, market.Stand]:
-    """Result for all servers, by UUID."""
+    """Host, amounts and cores of each server, by UUID."""
     paid = field.buys * field.rate[:, np.newaxis]
     part = paid / np.where(paid > 0, prices[:, at].T, 1.0)
     shares = part * field.hosts.capacity[field.sold][:, at].T

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 1: which servers lie together, so that rates buy as much everywhere.
+"""Phase 1: groups of servers, such that a rate buys as much in every group.
 
-The dearest server goes first, to where it finds the lowest level (Rajagopalan
-2012, figure 1; Nisan et al. 2007, theorem 20.6). Here hosts may differ: levels
-are prices beside what a host has, and a server goes only where it has room.
+The server with the highest rate goes first, to the host with the lowest level
+(Rajagopalan 2012, figure 1; Nisan et al. 2007, theorem 20.6). Here hosts may
+differ: levels are prices per supply, and a server goes only to a host with
+room.
 """
 
 import numpy as np
@@ -21,11 +22,11 @@ _TRIES = 16
 def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
     """Make groups.
 
-    A type that finds no room because others went first is put before them,
-    and all groups are made again, a few times.
+    A type that finds no room because other types went first is put before
+    them, and all groups are made again, a few times.
 
     :returns: (p, t) servers of each type in the group of each host, and the
-        type of one that found no room to the end, or -1.
+        type that found no room in the end, or -1.
     """
     order = list(range(len(field.types)))
     for _ in range(_TRIES):
@@ -40,7 +41,10 @@ def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
 
 
 def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
-    """Deal servers out, type by type, and tell which did not fit."""
+    """Deal servers out, type by type.
+
+    :returns: (p, t) counts, and the type that did not fit, or -1.
+    """
     room = free_amounts.FreeAmounts(field.room)
     prices = field.staying.copy()
     counts = np.zeros((field.room.shape[1], len(field.types)), dtype=np.int64)

@@ -12,11 +12,17 @@ import numpy as np
 from nova_fairness.planners.preemption import candidates
 
 _NODES = 2000
-"""Of branch and bound on one host; the best that was found by then counts."""
+"""Most nodes of branch and bound on one host; then the best so far counts."""
 
 
 class OnHost(NamedTuple):
-    """Parties on one host, those that help most for their price first."""
+    """Parties on one host, the best ratio of use to price first.
+
+    :ivar lack: (k,) lack of the host in each asked class.
+    :ivar party: (e,) numbers of the parties.
+    :ivar price: (e,) prices of the parties.
+    :ivar amounts: (e, k) amounts of the parties on the host.
+    """
 
     lack: list[int]
     party: list[int]
@@ -25,7 +31,16 @@ class OnHost(NamedTuple):
 
 
 class HostEntries(NamedTuple):
-    """Hosts on which parties could make room, and a bound of its price."""
+    """Hosts on which parties could make room, with a bound of the price.
+
+    :ivar rows: (h,) rows of the hosts.
+    :ivar bound: (h,) lower bound of the price of room on each host.
+    :ivar first: (h + 1,) index of the first entry of each host.
+    :ivar party: (e,) party of each entry.
+    :ivar price: (e,) price of this party.
+    :ivar amounts: (e, k) amounts of the entry in the asked classes.
+    :ivar lack: (e, k) lack of the host of the entry.
+    """
 
     rows: candidates.Rows
     bound: candidates.Floats
@@ -36,7 +51,7 @@ class HostEntries(NamedTuple):
     lack: candidates.Rows
 
     def of(self, host: int) -> OnHost:
-        """Entries and lacks of one of the hosts."""
+        """Entries and lack of one host, by its index in ``rows``."""
         some = slice(int(self.first[host]), int(self.first[host + 1]))
         return OnHost(
             self.lack[some.start].tolist(),
@@ -54,8 +69,10 @@ def entries(
 ) -> HostEntries | None:
     """Entries by host; the bound is that of the fractional knapsack.
 
-    A candidate brings a part of every missing class, at most all of it; the
-    victims together bring at least all of each.
+    A candidate covers a part of the lack in every class, at most all of it.
+    The victims together cover at least all of each lack.
+
+    :returns: ``None`` if no candidate covers anything.
     """
     field, asked = pool.field, np.flatnonzero(piece.amounts > 0)
     found = pool.entries(piece, rows, may)
@@ -92,7 +109,7 @@ def _bounds(
     wanted: candidates.Rows,
     first: candidates.Rows,
 ) -> candidates.Floats:
-    """Least price for each host, (h,), if parts of parties could leave."""
+    """(h,) Least price for each host if parts of parties could leave."""
     sizes = np.diff(np.append(first, len(use)))
 
     def within(values: candidates.Floats) -> candidates.Floats:
@@ -138,7 +155,7 @@ class BranchAndBound:
         self._unit.reverse()
 
     def run(self) -> tuple[float, list[int]] | None:
-        """Price and parties; ``None`` if nothing is as cheap as is known."""
+        """Price and parties; ``None`` if none are as cheap as ``most``."""
         self._go(0, self._here.lack, 0.0, [])
         if self._found is None:
             return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that could leave, what that costs, and who would have the room.
+"""Servers that could leave, their prices, and the needs for their room.
 
-A *party* is what leaves together: one server, or all of a server group. Rows
-of hosts are those of :class:`.hosts.Hosts`. Everything is put in an order that
-does not depend on how it was listed.
+A *party* leaves together: it is one server, or all servers of a server group.
+Rows of hosts are those of :class:`.hosts.Hosts`. The order of all items does
+not depend on the order in which they were listed.
 """
 
 from collections.abc import Iterable
@@ -31,14 +31,15 @@ class VictimCandidates:
 
     :ivar free: (c, p) free amounts of hosts, negative where too much is used.
     :ivar party: (e,) candidate of each entry.
-    :ivar row: (e,) of its host.
-    :ivar amounts: (e, c) that become free there once it leaves.
-    :ivar servers: (v,) UUIDs of each candidate.
-    :ivar owner: (v,) number of the account that it belongs to.
-    :ivar since: (v,) when the oldest server of each began, seconds.
+    :ivar row: (e,) row of the host of each entry.
+    :ivar amounts: (e, c) amounts that become free on this host when the
+        candidate leaves.
+    :ivar servers: (v,) UUIDs of the servers of each candidate.
+    :ivar owner: (v,) number of the account of each candidate.
+    :ivar since: (v,) start of the oldest server of each, seconds of the epoch.
     :ivar price: (v,) cost if it leaves, > 0; prices add up.
-    :ivar level: (o,) how much owners use, in times of their share.
-    :ivar step: (v,) by how much its owner's level falls if it leaves.
+    :ivar level: (o,) use of each owner divided by its share.
+    :ivar step: (v,) decrease of its owner's level if the candidate leaves.
     :ivar now: seconds of the epoch.
     """
 
@@ -57,11 +58,11 @@ class VictimCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-    """Servers that are alike, or one that stands for all on one host.
+    """Servers that are alike, or one item for all servers on one host.
 
-    :ivar amounts: (c,) of each.
-    :ivar rows: (p,) hosts that could hold one if they were empty.
-    :ivar count: how many there are, >= 1.
+    :ivar amounts: (c,) amounts of each server.
+    :ivar rows: (p,) whether each host could hold a server when empty.
+    :ivar count: number of servers, >= 1.
     """
 
     amounts: cluster.Amounts
@@ -73,9 +74,9 @@ class Piece:
 class Need:
     """Pieces that start together or not at all, if there is room.
 
-    :ivar pieces: the largest first.
-    :ivar limit: (p,) most of all pieces on each host.
-    :ivar may: (v,) candidates that may leave for it.
+    :ivar pieces: the pieces, the largest first.
+    :ivar limit: (p,) most servers of all pieces on each host.
+    :ivar may: (v,) whether each candidate may leave for this need.
     """
 
     pieces: tuple[Piece, ...]
@@ -87,8 +88,8 @@ class Need:
 class VictimChoice:
     """Hosts for a need, and the parties that leave for it.
 
-    :ivar rows: of hosts, for every piece.
-    :ivar parties: numbers of those that leave, none twice.
+    :ivar rows: rows of hosts, for every piece.
+    :ivar parties: numbers of the parties that leave, none twice.
     """
 
     rows: tuple[tuple[int, ...], ...]
@@ -96,11 +97,11 @@ class VictimChoice:
 
 
 class FreeCapacity(free_amounts.FreeAmounts):
-    """Room and parties that are left while choices are made.
+    """Free room and remaining parties while choices are made.
 
-    :param field: as it is before the first.
+    :param field: hosts and candidates before the first choice.
 
-    :ivar here: (v,) parties that did not leave.
+    :ivar here: (v,) whether each party remains.
     """
 
     def __init__(self, field: VictimCandidates) -> None:
@@ -109,22 +110,22 @@ class FreeCapacity(free_amounts.FreeAmounts):
         self.here: Marks = np.ones(len(field.servers), dtype=bool)
 
     def copy(self) -> 'FreeCapacity':
-        """The same, to be changed in thought."""
+        """A copy that can be changed independently."""
         other = FreeCapacity.__new__(FreeCapacity)
         other.field = self.field
         other.free, other.here = self.free.copy(), self.here.copy()
         return other
 
     def leave(self, party: int) -> None:
-        """One party is gone: its room is free."""
+        """Remove a party, and free its room."""
         for entry in np.flatnonzero(self.field.party == party):
             self.give_back(self.field.row[entry], self.field.amounts[entry])
         self.here[party] = False
 
     def put_back(self, party: int) -> bool:
-        """Keep one victim after all, if its room was not taken.
+        """Keep a victim after all, if its room was not taken.
 
-        :returns: whether it stays.
+        :returns: whether the victim stays.
         """
         entries = np.flatnonzero(self.field.party == party)
         rows, amounts = self.field.row[entries], self.field.amounts[entries]
@@ -136,7 +137,7 @@ class FreeCapacity(free_amounts.FreeAmounts):
         return True
 
     def place(self, piece: Piece, row: int) -> None:
-        """One server of a piece has its room on a host."""
+        """Take room on a host for one server of a piece."""
         self.take(row, piece.amounts)
 
     def carry_out(self, need: Need, choice: VictimChoice) -> None:
@@ -149,15 +150,15 @@ class FreeCapacity(free_amounts.FreeAmounts):
                 self.place(piece, row)
 
     def fits(self, piece: Piece, rows: Marks) -> Rows:
-        """Hosts among some that have room for one server."""
+        """Rows of the marked hosts that have room for one server."""
         found = np.flatnonzero(rows)
         return found[self.having(found, piece.amounts[:, np.newaxis])]
 
     def entries(self, piece: Piece, rows: Marks, may: Marks) -> Rows:
-        """Entries on hosts that have room for one server without them.
+        """Entries on hosts that have room for one server without all of them.
 
-        :param piece: that it is of.
-        :param rows: (p,) hosts on which it may lie.
+        :param piece: the piece of the server.
+        :param rows: (p,) hosts on which the server may be.
         :param may: (v,) parties that may leave.
         """
         field, asked = self.field, np.flatnonzero(piece.amounts > 0)
@@ -172,7 +173,7 @@ class FreeCapacity(free_amounts.FreeAmounts):
 def price(
     field: VictimCandidates, choices: Sequence[VictimChoice | None]
 ) -> float:
-    """Cost of all choices together."""
+    """Sum of the prices of all victims of choices."""
     left = sorted({v for each in choices if each for v in each.parties})
     return float(field.price[left].sum())
 
@@ -184,8 +185,8 @@ def assigned(
 ) -> list[VictimChoice]:
     """Choices in which each victim leaves for the first need on its host.
 
-    :param rows: of hosts, for every piece of every need.
-    :param parties: that leave for all together.
+    :param rows: rows of hosts, for every piece of every need.
+    :param parties: parties that leave for all needs together.
     """
     left, choices = set(parties), []
     for hosts in rows:

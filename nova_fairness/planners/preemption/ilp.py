@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The least price of all needs at once, as an integer program.
+"""The least price for all needs at once, by an integer program.
 
-Variables are candidates that leave (0 or 1) and servers of each piece on each
-host. Rows: every server has a host; no host holds more than its free room and
-that of its victims; a need has at most its limit on a host.
+The variables are candidates that leave (0 or 1) and the number of servers of
+each piece on each host. The constraints are: every server has a host; no host
+holds more than its free room and the room of its victims; a need has at most
+its limit of servers on a host.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,11 @@ Needs = Sequence[candidates.Need]
 
 _Entry = tuple[int, float]
 _Row = tuple[list[_Entry], float, float]
-"""Entries, and what their sum is between."""
+"""Entries, and the lower and upper bound of their sum."""
 
 
 def size(needs: Needs, field: candidates.VictimCandidates) -> int:
-    """Number of variables."""
+    """Number of variables of the program."""
     spots = sum(
         int(piece.rows.sum()) for need in needs for piece in need.pieces
     )
@@ -34,11 +35,11 @@ def size(needs: Needs, field: candidates.VictimCandidates) -> int:
 def best(
     needs: Needs, field: candidates.VictimCandidates
 ) -> list[candidates.VictimChoice] | None:
-    """Choices for all needs of the least price there is.
+    """Choices for all needs with the least possible price.
 
-    :returns: ``None`` if not all can have room, or if different candidates
-        may leave for different needs: then the preemptor of each victim
-        matters.
+    :returns: ``None`` if not all needs can have room, or if different
+        candidates may leave for different needs: then the preemptor of each
+        victim matters.
     """
     if not needs or any((each.may != needs[0].may).any() for each in needs):
         return None
@@ -97,7 +98,7 @@ def _rows(
             ]
             if not sums:
                 continue
-            # Whatever is short already gets no shorter by what leaves.
+            # Victims only reduce a lack that exists already.
             sums += [
                 (int(field.party[e]), -float(field.amounts[e, c]))
                 for e in entries

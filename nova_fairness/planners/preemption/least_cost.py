@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The victims of this product: those that cost least.
+"""The default choice of victims: those with the least price.
 
-A price depends on the excess of its account over its share, on lost work, and
+A price depends on the excess of the account over its share, on lost work, and
 on the number of servers; see :mod:`.pricing`. A small problem is solved
 exactly, by an integer program over all needs at once. A large one is solved
-one server after the other: the best host is found by bounds, the best victims
-on it by branch and bound; at the end victims that are not needed stay. The
-same is done from the last need to the first. Both are improved by
-:mod:`.local_search`, and the cheaper one counts.
+one server after the other: bounds find the best host, and branch and bound
+finds the best victims on it. At the end, victims that are not needed stay.
+This is done from the first need to the last, and from the last to the first.
+Both results are improved by :mod:`.local_search`, and the cheaper one counts.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ from nova_fairness.planners.preemption import local_search
 from nova_fairness.planners.preemption import victims
 
 _EQUAL_HOSTS = 20
-"""Hosts that are tried though their bound is no better than what is known."""
+"""Most hosts that are tried although their bound equals the best price."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Least(victims.OneByOne):
-    """The victims that cost least.
+    """Chooses the victims with the least price.
 
-    :ivar exact: largest number of variables of the integer program, >= 0; 0
-        never asks it.
+    :ivar exact: largest number of variables of the integer program, 0 to
+        10,000; 0 never uses the program.
     """
 
     description = (
@@ -52,9 +52,10 @@ class Least(victims.OneByOne):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> Sequence[candidates.VictimChoice | None]:
-        """Choose for all at once if they are few; see the module."""
+        """Choose for all needs at once if they are few; see the module."""
         first = _without_needless(super().choose(needs, field), needs, field)
-        # Different parties for different needs: who leaves for whom counts.
+        # If different parties may leave for different needs, the need of each
+        # victim matters.
         if (
             not needs
             or None in first
@@ -80,7 +81,10 @@ class Least(victims.OneByOne):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> list[list[candidates.VictimChoice]]:
-        """Choices that are made from the last need on; empty without."""
+        """Choices made from the last need to the first.
+
+        :returns: a list with them, or an empty list if one is missing.
+        """
         back = needs[::-1]
         last = _without_needless(super().choose(back, field), back, field)
         found = [each for each in reversed(last) if each]
@@ -97,7 +101,7 @@ class Least(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Look at hosts, those with the lowest bound first."""
+        """Choose by trying hosts, the lowest bound first."""
         found = bounds.entries(piece, rows, may, pool)
         if found is None:
             return None
@@ -128,7 +132,10 @@ def _left_over(
     parties: Sequence[int],
     pool: candidates.FreeCapacity,
 ) -> float:
-    """Room that is left on a host, of all its classes, without a unit."""
+    """Room left on a host beside a server, relative to the server.
+
+    This is the sum over the classes for which the server asks.
+    """
     field = pool.field
     entries = np.isin(field.party, parties) & (field.row == row)
     left = pool.free[:, row] + field.amounts[entries].sum(axis=0)
@@ -141,9 +148,9 @@ def _without_needless(
     needs: Sequence[candidates.Need],
     field: candidates.VictimCandidates,
 ) -> list[candidates.VictimChoice | None]:
-    """The same choices without the victims whose room is not used.
+    """Choices without the victims whose room is not used.
 
-    The dearest are put back first.
+    The victims with the highest price are put back first.
     """
     pool = candidates.FreeCapacity(field)
     for need, choice in zip(needs, choices, strict=True):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptors change hosts as long as that costs less.
+"""Preemptors change hosts as long as that lowers the price (local search).
 
-The victims on one host for all servers that are put there are found exactly,
-as in :mod:`.bounds`. A step puts one server on another host, or two on each
-other's; it is taken if all hosts together then cost less (local search). The
-number of looks is bounded: a large problem stays as it is found.
+The victims on one host, for all servers that are put there, are found exactly
+as in :mod:`.bounds`. A step puts one server on another host, or exchanges the
+hosts of two. A step is taken if it lowers the price of all hosts together. The
+number of evaluations is bounded; a large problem is not changed.
 """
 
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ from nova_fairness.planners.preemption import bounds
 from nova_fairness.planners.preemption import candidates
 
 LOOKS = 600
-"""Hosts that are looked at, each with other servers on it, in one search."""
+"""Most evaluations of a host with some servers in one search."""
 
 _NEAR = 8
-"""Hosts that a server may change to beside those in use: the cheapest."""
+"""Most further hosts that are tried for a server, the cheapest ones."""
 
 _MOST = 12
-"""Servers beyond which nothing is exchanged: the looks would not be enough."""
+"""Most servers for which the search runs: more need too many evaluations."""
 
 _PAIRS = 6
-"""Servers up to which any two may change hosts at once."""
+"""Most servers for which any two may move to any hosts in one step."""
 
 _Layout = tuple[int, ...]
 """Row of the host of each server."""
 
 _LEAST_GAIN = 1e-9
-"""Part of the price; less is an error of rounding."""
+"""Least gain, as a part of the price; less is a rounding error."""
 
 
 def improved(
@@ -44,8 +44,8 @@ def improved(
 ) -> list[candidates.VictimChoice]:
     """Choices that cost the same or less.
 
-    :param needs: all with the same candidates.
-    :param choices: with room for all needs.
+    :param needs: needs with the same candidates.
+    :param choices: choices that make room for all needs.
     """
     search = _Search(needs, field)
     if not 0 < len(search.servers) <= _MOST:
@@ -64,7 +64,7 @@ def improved(
 
 
 class _Search:
-    """Looks at layouts next to the best that is known."""
+    """Evaluates layouts that differ by one step from the best so far."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class _Search:
         self._near: dict[tuple[int, int], list[int]] = {}
 
     def run(self, layout: _Layout) -> tuple[_Layout, list[int]] | None:
-        """The best layout that steps lead to, and who leaves for it."""
+        """The best layout that steps reach, and the parties that leave."""
         paid = self._price(layout)
         if paid is None:
             return None
@@ -106,7 +106,7 @@ class _Search:
         return layout, sorted(left)
 
     def shaped(self, layout: _Layout) -> list[tuple[tuple[int, ...], ...]]:
-        """Hosts for every piece of every need."""
+        """A layout as rows of hosts for every piece of every need."""
         rows = iter(layout)
         return [
             tuple(
@@ -137,7 +137,7 @@ class _Search:
                     yield _moved(layout, {i: row, j: other})
 
     def _cheapest(self, n: int, k: int) -> list[int]:
-        """Hosts on which one server alone may cost least, by its bound."""
+        """Hosts with the lowest bound of the price for one server alone."""
         if (n, k) not in self._near:
             need, piece = self._needs[n], self._needs[n].pieces[k]
             rows = piece.rows & (need.limit > 0)
@@ -159,7 +159,7 @@ class _Search:
         return {row: tuple(those) for row, those in found.items()}
 
     def _price(self, layout: _Layout) -> float | None:
-        """Cost of a layout; ``None`` if it cannot be."""
+        """Price of a layout; ``None`` if it is not possible."""
         total = 0.0
         for row, those in self._by_row(layout).items():
             found = self._at(row, those)
@@ -171,13 +171,13 @@ class _Search:
     def _at(
         self, row: int, those: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
-        """Parties that leave one host for some servers, and their price."""
+        """Price of room for some servers on one host, and the parties."""
         key = row, those
         if key not in self._known:
-            self._known[key] = self._looked(row, those)
+            self._known[key] = self._evaluated(row, those)
         return self._known[key]
 
-    def _looked(
+    def _evaluated(
         self, row: int, those: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
         placed = [self.servers[i] for i in those]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far accounts are over their shares, and evictions that follow.
+"""Excess of accounts over their shares, and evictions that it permits.
 
 The use of an account is its ledger, its grants since, and the present amounts
-of its preemptible servers. Its level is that beside its part of the cloud by
-shares, in the class that it uses most by the weights of the classes
-(:func:`counts`): 1 is exactly its share.
+of its preemptible servers. Its level is this use divided by its part of the
+cloud by shares, in the class with the largest weighted use (:func:`counts`). A
+level of 1 is exactly its share.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ Marks = npt.NDArray[np.bool_]
 Places = tree_module.Places
 
 _HIGHEST = 7
-"""Of a grade: 64 times the share and more."""
+"""Highest grade of a level: 64 times the share and more."""
 
 
 def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
-    """Weights of parts of the cloud, by class, (c,), 0 to 1.
+    """(c,) Weights of the classes, 0 to 1.
 
-    They are the weights by which use is charged, divided by the largest: the
-    class of largest weight counts as it is. 0 for all if none has a weight.
+    They are the weights by which use is charged, divided by the largest
+    weight. They are 0 if no class has a weight.
     """
     weights = snapshot.counts
     largest = weights.max(initial=0.0)
@@ -38,7 +38,7 @@ def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
 
 
 class Levels:
-    """Levels of all accounts that have or want something.
+    """Levels of all accounts with servers or requests.
 
     :param snapshot: of the cloud.
     """
@@ -71,15 +71,16 @@ class Levels:
         return self._tree.place(request_model.account_of(project, user))
 
     def part(self, place: int) -> float:
-        """Part of the cloud of an account, 0 to 1."""
+        """Part of the cloud of an account by shares, 0 to 1."""
         return float(self._part[place])
 
     def grades(self) -> Floats:
-        """How far accounts are over their shares, (a,), for a comparison.
+        """(a,) Excess of accounts over their shares, for a comparison.
 
-        From the top of the tree down, as Slurm's fair tree goes: an account in
-        a branch that is further over its share is so, too. A whole number is
-        a level twice as high at the top; below it counts an eighth each.
+        As in Slurm's fair tree, levels count from the top of the tree down:
+        all accounts in a branch with a larger excess have a larger grade. At
+        the top, a grade one higher is a level twice as high. On each level
+        below, a grade counts an eighth of one on the level above.
         """
         with np.errstate(divide='ignore'):
             steps = np.floor(np.log2(self.level)) + 1
@@ -99,19 +100,22 @@ class Levels:
         lost: Floats,
         margin: float = 1.0,
     ) -> Marks:
-        """Tell which preemptible servers may leave for a preemptible request.
+        """(v,) Whether preemptible servers may leave for a preemptible one.
 
-        Where the paths of the two accounts part, the branch of the preemptor
-        with its request must be lower than the branch of the victim's account
-        without the victim, so many times as the margin says. So two never take
-        each other's room in turns: for the way back the levels would have to
-        be the other way round (Kueue's rule of the final share, KEP-1714).
+        Two branches are compared below the last common account: the branch of
+        the preemptor with its request, and the branch of the victim's account
+        without the victim. The level of the first, times the margin, must be
+        lower than the level of the second. So two accounts never take each
+        other's room in turns: the way back would need the opposite order of
+        levels (Kueue's rule of the final share, KEP-1714).
 
-        :param place: of the account that asks.
-        :param asked: (c,) part of the cloud, as :func:`counts` says.
-        :param owners: (v,) places of the victims' accounts.
-        :param lost: (v, c) part that each would lose, as :func:`counts` says.
-        :param margin: >= 1.
+        :param place: row of the account of the request.
+        :param asked: (c,) weighted part of the cloud of the request; see
+            :func:`counts`.
+        :param owners: (v,) rows of the accounts of the victims.
+        :param lost: (v, c) weighted part of the cloud that each victim's
+            account would lose.
+        :param margin: factor of the preemptor's level, >= 1.
         """
         mine, theirs = self._branches(place, owners)
         after = self._over(self._use[mine] + asked, self._part[mine])
@@ -121,7 +125,7 @@ class Levels:
         return may
 
     def _branches(self, place: int, owners: Places) -> tuple[Places, Places]:
-        """Places below the last account that both paths go through."""
+        """Rows of the accounts just below the last common account."""
         path = self._path(place)
         found = {}
         for other in np.unique(owners).tolist():
@@ -134,7 +138,7 @@ class Levels:
         return pairs[:, 0], pairs[:, 1]
 
     def _path(self, place: int) -> Sequence[int]:
-        """From the top down to an account."""
+        """Rows of the accounts from the top down to an account."""
         path = []
         while place != tree_module.ROOT:
             path.append(place)
@@ -143,7 +147,7 @@ class Levels:
 
     @staticmethod
     def _over(use: Floats, part: Floats) -> Floats:
-        """Largest use in times of its part; infinite without a part."""
+        """Largest use divided by the part; infinite without a part."""
         most = use.max(axis=-1, initial=0.0)
         none = np.where(most > 0, np.inf, 0.0)
         level: Floats = np.divide(most, part, out=none, where=part > 0)

@@ -2,14 +2,14 @@
 
 """The queue's plan, and evictions for requests that it cannot start.
 
-First the queue plans. Then all candidates are removed in thought, and the
-queue plans again: the requests that start only now can be preemptors. For
-these the fewest victims leave, by price; all other servers stay where they
-are. A preemptor has a reservation: its hosts are kept until it runs, so that
-no other request, and no victim that waits again, takes them.
+First the queue plans. Then the queue plans again for a cloud without all
+candidates: the requests that start only now can be preemptors. The victims
+with the least price leave for these; all other servers stay where they are. A
+preemptor has a reservation: its hosts are kept until it runs, so that no other
+request, and no victim that waits again, takes them.
 
-A preemptible request may have the room of another only by shares; see
-:meth:`.over_share.Levels.may_leave_for`.
+A preemptible request may take the room of a preemptible server only by shares;
+see :meth:`.over_share.Levels.may_leave_for`.
 """
 
 from collections.abc import Callable
@@ -38,11 +38,12 @@ from nova_fairness.shares import ledger
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 LEAST = least_cost.Least()
-"""The choice of this product."""
+"""The default choice of victims."""
 
 _FAILED, _TRIES = 5, 4
-"""Units of one project in vain, and times of those that may be made, that are
-tried in one plan: who asks for what cannot be takes no turns from others."""
+"""Bounds of attempts in one plan, so that impossible requests do not delay
+others: failed units of one project, and attempts as a multiple of
+``at_once``."""
 
 _LEAST_OF_RULES = {
     **dict.fromkeys(('patience_s', 'least_run_s', 'per_hour', 'step_s'), 0),
@@ -52,19 +53,20 @@ _LEAST_OF_RULES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreemptionRules:
-    """When servers may have to leave.
+    """Conditions and limits of evictions.
 
-    :ivar patience_s: seconds that a request waits before others leave for it,
-        >= 0.
-    :ivar least_run_s: seconds that a server runs before it leaves, >= 0.
+    :ivar patience_s: seconds that a request waits before servers leave for
+        it, >= 0.
+    :ivar least_run_s: seconds that a server runs before it may leave, >= 0.
     :ivar per_hour: most servers that leave in an hour, >= 0.
-    :ivar step_s: seconds of lost work that a step of over-share outweighs, >=
-        0; see :meth:`.over_share.Levels.grades`.
+    :ivar step_s: seconds of lost work that count as much as one grade of
+        over-share, >= 0; see :meth:`.over_share.Levels.grades`.
     :ivar by_shares: whether preemptible servers leave for preemptible ones.
-    :ivar margin: how many times further over its share the account must be
-        whose server leaves for a preemptible one, >= 1.
+    :ivar margin: factor by which the level of an account must exceed that of
+        the preemptor for its server to leave for a preemptible one, >= 1.
     :ivar at_once: most requests for which room is made in one plan, >= 1.
-    :raises ValueError: if one is out of its range, no number or infinite.
+    :raises ValueError: if a value is out of its range, not a number or
+        infinite.
     """
 
     patience_s: float = 60.0
@@ -101,9 +103,9 @@ def plan(
     :param now: seconds of the epoch.
     :param queue: the queue's planner.
     :param victims: chooses victims.
-    :param rules: when.
-    :raises PluginMisbehaved: as the queue does, or if the plugin failed or
-        chose victims that make no room.
+    :param rules: conditions and limits of evictions.
+    :raises PluginMisbehaved: if the queue raises it, if the plugin failed, or
+        if it chose victims that make no room.
     """
     snapshot = alternatives.chosen(snapshot)
     first = queue(snapshot, now)
@@ -111,7 +113,7 @@ def plan(
         return first
     after = _after(snapshot, first, now)
     runs = frozenset(each.uuid for each in snapshot.running)
-    making = _Making(after, runs, now, victims, rules)
+    making = _RoomMaker(after, runs, now, victims, rules)
     making.normal(_gained(after, now, queue, making.parties))
     if rules.by_shares:
         making.by_shares(first)
@@ -120,14 +122,14 @@ def plan(
     return cluster.Plan((*first.actions, *making.actions), waiting)
 
 
-class _Making:
+class _RoomMaker:
     """Makes room, for one request after the other.
 
-    :param snapshot: of the cloud, with what the queue starts.
-    :param runs: UUIDs of servers that run before; the others stay.
+    :param snapshot: of the cloud, with the requests that the queue starts.
+    :param runs: UUIDs of servers that run already; only these may leave.
 
-    :ivar parties: what may leave.
-    :ivar actions: what is to be done.
+    :ivar parties: parties that may leave.
+    :ivar actions: actions that make room.
     :ivar told: why room is not made yet, by UUID of the request.
     """
 
@@ -155,8 +157,8 @@ class _Making:
     def normal(self, requests: Iterable[request_model.Request]) -> None:
         """Make room for normal requests, all at once.
 
-        Behind one for which more would leave than may, one after the other:
-        others may have counted on room that it would have left.
+        After a unit for which too many servers would leave, units are treated
+        one after the other: their choices may use room of its victims.
         """
         units = [e for e in order_module.units(requests) if self._is_due(e)]
         first, others = units[: self._units], units[self._units :]
@@ -168,10 +170,11 @@ class _Making:
                 self._make([unit])
 
     def large(self) -> None:
-        """After a quiet hour, let more victims leave than may in an hour.
+        """After a quiet hour, let more victims leave than the hourly limit.
 
-        So the first unit that needs that many starts, too. No server leaves
-        for another unit until as much time passed as these would have taken.
+        So the first unit that needs so many victims starts, too. No server
+        leaves for another unit until the time has passed in which so many
+        victims may leave.
         """
         quiet = self._left == self._rules.per_hour and not self.actions
         for unit in self._large if quiet else ():
@@ -188,7 +191,7 @@ class _Making:
             known[uuid]
             for uuid, each in first.waiting.items()
             if each.why.reason in reason.LACKS_ROOM
-            # Who has a promise of a host that cannot be read waits, too.
+            # A request promised a host that cannot be read waits, too.
             and uuid in known
             and known[uuid].is_preemptible
         ]
@@ -218,7 +221,7 @@ class _Making:
 
     @property
     def _is_tried_out(self) -> bool:
-        """Whether this plan has tried enough."""
+        """Whether this plan has reached its bound of attempts."""
         tried = self._made + sum(self._failed.values())
         return self._made >= self._units or tried >= _TRIES * self._units
 
@@ -226,13 +229,13 @@ class _Making:
         self._failed[unit.project] = self._failed.get(unit.project, 0) + 1
 
     def _is_due(self, unit: order_module.Unit) -> bool:
-        """Whether room may be made for a unit; its owner is told if not."""
+        """Whether room may be made for a unit now; if not, set its reason."""
         if not self._waited(unit):
             return False
         until = self._snapshot.in_vain.get(unit.project, 0.0)
         if self._now >= until:
             return True
-        # Finer is another number in every cycle.
+        # A finer number would change in every cycle.
         hours = math.ceil((until - self._now) / 360.0) / 10
         self._say(unit, reason.why(reason.Reason.ROOM_IN_VAIN, again_h=hours))
         return False
@@ -243,8 +246,8 @@ class _Making:
     def _make(self, units: Sequence[order_module.Unit]) -> int:
         """Make room for normal units together.
 
-        :returns: how many were seen to: those behind one for which too many
-            would leave were not.
+        :returns: number of units done; units after one for which too many
+            servers would leave are not done.
         """
         field = self._field()
         may = np.ones(len(self.parties), dtype=bool)
@@ -292,7 +295,7 @@ class _Making:
         return self._levels.place(unit.project, unit.requests[0].user)
 
     def _asked(self, unit: order_module.Unit) -> candidates.Floats:
-        """Part of the cloud that a unit asks for, (c,), as it counts."""
+        """(c,) Weighted part of the cloud for which a unit asks."""
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
@@ -309,9 +312,10 @@ class _Making:
         lost: candidates.Floats,
         choice: candidates.VictimChoice,
     ) -> bool:
-        """Tell whether all victims may leave, also all of one branch together.
+        """Whether all victims may leave, also all of one branch together.
 
-        The loss of a branch is at most the loss of all.
+        Each branch is tested with the loss of all victims, an upper bound of
+        its own loss.
         """
         parties = list(choice.parties)
         total = np.tile(lost[parties].sum(axis=0), (len(parties), 1))
@@ -378,9 +382,9 @@ class _Making:
         choices: Sequence[candidates.VictimChoice | None],
         field: candidates.VictimCandidates,
     ) -> int:
-        """Make actions of choices, up to one for which too many would leave.
+        """Turn choices into actions, up to one with too many victims.
 
-        :returns: how many units were seen to, with that one.
+        :returns: number of units done, including that one.
         """
         pool, gone, done = candidates.FreeCapacity(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
@@ -392,7 +396,7 @@ class _Making:
                 uuid for v in choice.parties for uuid in field.servers[v]
             )
             if len(servers) > self._left:
-                # Others may count on room that these would have left.
+                # Later choices may use room of these victims.
                 self._limit(unit, len(servers))
                 break
             self._made += 1
@@ -407,7 +411,7 @@ class _Making:
         return done
 
     def _limit(self, unit: order_module.Unit, servers: int) -> None:
-        """Set a unit aside for which more would leave than may."""
+        """Set a unit aside because it needs more victims than may leave."""
         self._count_failed(unit)
         most = self._rules.per_hour
         self._say(
@@ -453,7 +457,7 @@ class _Making:
     def _without(
         self, gone: set[int], pool: candidates.FreeCapacity
     ) -> cluster.ClusterSnapshot:
-        """The cloud once all that was chosen is so."""
+        """The snapshot after all choices are carried out."""
         snapshot = self._snapshot
         left = {s.uuid for v in gone for s in self.parties[v].servers}
         row = {name: at for at, name in enumerate(self._hosts.names)}
@@ -477,7 +481,7 @@ def _gained(
     queue: Planner,
     parties: Sequence[pricing.Party],
 ) -> list[request_model.Request]:
-    """Normal requests that start if whatever may leave is gone."""
+    """Normal requests that start if all parties are gone."""
     if not parties and not after.leaving:
         return []
     gone = {each.uuid for party in parties for each in party.servers}
@@ -504,11 +508,11 @@ def _gained(
 def left_by(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> cluster.Amounts:
-    """Room of providers that is left once some servers are gone, (p, c).
+    """(p, c) Free amounts of providers after some servers are gone.
 
-    Negative where more is used than there is.
+    They are negative where more is used than there is.
 
-    :param gone: UUIDs.
+    :param gone: UUIDs of these servers.
     """
     return snapshot.inventory.capacity - _freed(snapshot, gone).used
 
@@ -529,7 +533,7 @@ def _freed(
 def _leaving(
     snapshot: cluster.ClusterSnapshot, given: Mapping[str, tuple[str, ...]]
 ) -> frozenset[str]:
-    """Servers that leave, but where that was for who starts elsewhere now."""
+    """Servers that leave, without victims whose preemptor starts elsewhere."""
     kept, vain = set[str](), set[str]()
     for uuid, hosts in snapshot.promised.items():
         (kept if given.get(uuid, hosts) == hosts else vain).update(hosts)
@@ -542,7 +546,7 @@ def _leaving(
 def _after(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
-    """The cloud once the queue's plan is run and reservations are used.
+    """The snapshot after the queue's plan, with reservations used.
 
     Preemptors run, and the victims that leave for them are gone.
     """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of preemptible servers: their value to the cloud.
+"""Prices of preemptible servers: the cost of their eviction.
 
-The cost of a victim is the work that is lost: its part of the cloud, of the
-class that counts most, times the seconds since it began. To take from an
-account that is less over its share than the one furthest over it costs as much
-as a stretch of lost work for each step between the two, and each server a
-minute of one host.
+The price of a victim is a sum. The first summand is the lost work: the
+victim's part of the cloud, in the class with the largest weighted part, times
+the seconds since it began. The second is for the account: for each grade by
+which its excess is below the largest excess of all accounts, it is the part of
+the victim times a number of seconds. The third is a minute of one host for
+each server.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ _EACH_S = 60.0
 class Party:
     """Servers that leave together.
 
-    :ivar servers: by UUID.
-    :ivar place: of the account that they belong to.
+    :ivar servers: the servers, in the order of their UUIDs.
+    :ivar place: row of their account in the share tree.
     """
 
     servers: tuple[cluster.Running, ...]
@@ -43,11 +44,11 @@ def parties(
     now: float,
     least_s: float,
 ) -> list[Party]:
-    """All candidates, in an order of its own.
+    """All candidates, in an order that depends on UUIDs alone.
 
     All servers of a group may leave, or none.
 
-    :param least_s: seconds that each must have run.
+    :param least_s: least seconds that each server must have run.
     """
     hosts = {each.name for each in snapshot.providers}
     together: dict[tuple[str, str], list[cluster.Running]] = {}
@@ -75,12 +76,12 @@ def field(
     now: float,
     step_s: float,
 ) -> candidates.VictimCandidates:
-    """The hosts with what is left of them, and what each party costs.
+    """The hosts with their free amounts, and the price of each party.
 
     :param hosts: of the cloud.
-    :param listed: what may leave.
+    :param listed: parties that may leave.
     :param now: seconds of the epoch.
-    :param step_s: seconds of lost work that a step costs; see
+    :param step_s: seconds of lost work that a grade costs; see
         :meth:`.over_share.Levels.grades`.
     """
     owners = sorted({each.place for each in listed})
@@ -118,9 +119,9 @@ def field(
 def lost(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> candidates.Floats:
-    """Parts of the cloud that owners lose with parties, (v, c).
+    """(v, c) Weighted parts of the cloud that owners lose with parties.
 
-    As :func:`.over_share.counts` says.
+    The weights are those of :func:`.over_share.counts`.
     """
     party, parts = _parts(snapshot, listed)
     return (
@@ -138,9 +139,9 @@ def lost(
 def _parts(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> tuple[candidates.Rows, candidates.Floats]:
-    """Candidate of each server, (s,), and its part of the cloud, (s, c).
+    """(s,) Party of each server, and (s, c) its weighted part of the cloud.
 
-    As :func:`.over_share.counts` says.
+    The weights are those of :func:`.over_share.counts`.
     """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     column = {name: c for c, name in enumerate(snapshot.classes)}

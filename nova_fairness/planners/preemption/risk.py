@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that would be the next victims, if a request asked for more.
+"""Servers at risk: those that would be the next victims.
 
-They are those that cost least for the room that they free, of owners that are
-over their shares, and only while requests wait for room: the same prices as of
-victims, see :mod:`.pricing`.
+They are the servers with the lowest price for the room that they free, of
+owners over their shares. There are some only while requests wait for room. The
+prices are those of :mod:`.pricing`.
 """
 
 from collections.abc import Iterator
@@ -25,17 +25,17 @@ _R = reason.Reason
 _NEEDS_ROOM = frozenset({_R.NO_ROOM, _R.GROUP_HAS_NO_ROOM, _R.ROOM_IS_MADE})
 
 _MOST_TIMES = 1000.0
-"""Times of their share that are told of an owner who has none."""
+"""Largest use, in times of the share, that a reason shows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Next:
-    """A server that is among the next.
+    """A server that is among the next victims.
 
-    :ivar server: UUID.
-    :ivar times: how much its owner uses, in times of their share; infinite
-        of one without a share.
-    :ivar waiting: requests that wait for room.
+    :ivar server: UUID of the server.
+    :ivar times: use of its owner divided by the owner's share; infinite
+        without a share.
+    :ivar waiting: number of requests that wait for room.
     """
 
     server: str
@@ -58,15 +58,15 @@ def servers(
     rules: planner.PreemptionRules,
     most: int,
 ) -> list[Next]:
-    """Those that would make room next, the cheapest first.
+    """Servers that would be evicted next, the cheapest first.
 
-    All servers of a group, or none.
+    All servers of a group are included, or none.
 
     :param snapshot: of the cloud.
-    :param plan: that was made of it.
+    :param plan: the plan for this snapshot.
     :param now: seconds of the epoch.
-    :param rules: when servers may have to leave.
-    :param most: of them, >= 0.
+    :param rules: conditions and limits of evictions.
+    :param most: most servers to return, >= 0.
     """
     waiting = list(_waiting(snapshot, plan))
     if not most or not waiting:
@@ -108,10 +108,10 @@ def _least_level(
     levels: over_share.Levels,
     rules: planner.PreemptionRules,
 ) -> float:
-    """Level above which owners are at risk, at least their share.
+    """Level above which owners are at risk, at least 1.
 
-    For preemptible requests only servers of owners leave that are further over
-    by the margin than the owner of the request.
+    For preemptible requests, only servers leave whose owner's level exceeds
+    that of the request's owner by the margin.
     """
     if not all(each.is_preemptible for each in waiting):
         return 1.0

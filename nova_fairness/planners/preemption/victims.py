@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choosing the servers that leave: the contract of the plugins."""
+"""The choice of victims: the contract of the plugins."""
 
 import abc
 from collections.abc import Sequence
@@ -13,14 +13,15 @@ from nova_fairness.model import wording
 from nova_fairness.planners.preemption import candidates
 
 Found = tuple[int, Sequence[int]]
-"""Row of a host, and the parties that leave so that there is room on it."""
+"""Row of a host, and the parties that leave to make room on it."""
 
 
 class Victims(abc.ABC):
-    """Chooses who leaves; subclasses are loaded by stevedore.
+    """Chooses victims; subclasses are loaded by stevedore.
 
     Arguments of the constructor are numbers that operators may set, each with
-    a default; it raises ``ValueError`` for one that is out of its range.
+    a default. The constructor raises ``ValueError`` for a number that is out
+    of its range.
     """
 
     description: ClassVar[str]
@@ -34,10 +35,11 @@ class Victims(abc.ABC):
     ) -> Sequence[candidates.VictimChoice | None]:
         """Choose hosts and victims for needs, the next one first.
 
-        The victims of a need have left, and the need has room, before the next
-        one. The result depends on the arguments only.
+        Each choice assumes that the victims of earlier needs have left, and
+        that earlier needs have taken their room. The result depends on the
+        arguments only.
 
-        :returns: one per need; ``None`` where there can be no room.
+        :returns: one choice per need; ``None`` if the need can have no room.
         """
 
 
@@ -70,10 +72,10 @@ class OneByOne(Victims):
     ) -> Found | None:
         """Choose for one server for which no host has room.
 
-        :param piece: that it is of.
-        :param rows: (p,) hosts on which it may lie.
-        :param may: (v,) parties that may leave, and are still there.
-        :param pool: what is left; it is not changed.
+        :param piece: the piece of the server.
+        :param rows: (p,) hosts on which the server may be.
+        :param may: (v,) remaining parties that may leave.
+        :param pool: free room and remaining parties; it is not changed.
         """
 
     def _of_need(
@@ -118,9 +120,10 @@ def chosen(
     field: candidates.VictimCandidates,
     victims: Victims,
 ) -> Sequence[candidates.VictimChoice | None]:
-    """Choices of a plugin, checked: :meth:`Victims.choose`.
+    """Call :meth:`Victims.choose` of a plugin, and check the choices.
 
-    :raises PluginMisbehaved: if it failed, or chose what makes no room.
+    :raises PluginMisbehaved: if the plugin failed, or its choices make no
+        room.
     """
     name = type(victims).__name__
     try:
@@ -142,7 +145,7 @@ def wrong(
     field: candidates.VictimCandidates,
     found: Sequence[candidates.VictimChoice | None],
 ) -> str:
-    """Say what is wrong with choices that were made; '' if nothing is."""
+    """The fault of choices, as a part of a sentence; '' if there is none."""
     if len(found) != len(needs):
         wanted = wording.counted(len(needs), 'need')
         return f'must choose for {wanted}, and did for {len(found)}'

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A part of the cloud stays free, before any request asks for it.
+"""A part of the cloud is kept free before requests ask for it.
 
-Preemptible requests start only as long as so much is free without them (the
-upper mark). If others use it up, preemptible servers leave until a smaller
-part is free again (the lower mark). In between nothing is done, so that no
-server starts and leaves in turns. Cloud Scheduler and Aardvark have one mark.
+Preemptible requests start only if a part of the cloud stays free (the upper
+mark). If other requests use this part, preemptible servers leave until a
+smaller part is free (the lower mark). Between the marks, none starts and none
+leaves, so that servers do not start and leave in turns. Cloud Scheduler and
+Aardvark have one mark.
 
 Amounts are those of the whole cloud, in each resource class.
 """
@@ -32,9 +33,10 @@ _START = cluster.Verb.START
 class Marks:
     """Parts of the cloud that are to be free.
 
-    :ivar upper: up to which preemptible requests start, 0 to 1.
-    :ivar lower: below which preemptible servers leave, 0 to ``upper``.
-    :raises ValueError: if one is out of its range.
+    :ivar upper: free part down to which preemptible requests start, 0 to 1.
+    :ivar lower: free part below which preemptible servers leave, 0 to
+        ``upper``.
+    :raises ValueError: if a part is out of its range.
     """
 
     upper: float = 0.0
@@ -57,10 +59,10 @@ def plan(
     queue: planner.Planner,
     upper: float,
 ) -> cluster.Plan:
-    """The queue's plan, but for preemptible requests beyond the mark.
+    """The queue's plan, without starts of preemptible requests below the mark.
 
-    The first that would go beyond it waits, and all preemptible ones that the
-    queue has after it.
+    The first preemptible request whose start would leave too little free
+    waits, and so do all preemptible requests after it.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
@@ -79,7 +81,7 @@ def plan(
         return made
     spare = _spare(snapshot, made, upper)
     names: set[str] = set()
-    # What starts together waits together.
+    # Requests that start together wait together.
     for unit in reversed(order_module.units(starts)):
         if (spare >= 0).all():
             break
@@ -101,9 +103,9 @@ def leaving(
     Victims that leave already count as gone, and planned starts as running.
 
     :param snapshot: of the cloud.
-    :param made: the plan of the moment.
+    :param made: the present plan.
     :param now: seconds of the epoch.
-    :param rules: when servers may have to leave.
+    :param rules: conditions and limits of evictions.
     :param lower: see :attr:`Marks.lower`.
     """
     lack = np.maximum(-_spare(snapshot, made, lower), 0.0)
@@ -140,10 +142,10 @@ def needless(
     told: list[str],
     lower: float,
 ) -> list[str]:
-    """Those of some that were told which may stay: so much is free without.
+    """Servers that got notice and may stay: enough is free without them.
 
-    :param told: servers that leave for the mark alone; the last ones are put
-        back first, all of a group or none.
+    :param told: servers that leave only because of the mark; the last ones
+        are put back first, all servers of a group or none.
     """
     spare = _spare(snapshot, made, lower)
     running = {each.uuid: each for each in snapshot.running}
@@ -189,9 +191,9 @@ def _cheapest(
     frees: cluster.Amounts,
     lack: candidates.Floats,
 ) -> list[int]:
-    """Parties that free what is lacking, those that cost least for it.
+    """Parties that cover a lack at a low price.
 
-    The dearest that are not needed for it stay.
+    Parties that are not needed stay; the dearest are tested first.
     """
     asked = np.flatnonzero(lack > 0)
     use = (np.minimum(frees[:, asked], lack[asked]) / lack[asked]).sum(axis=1)
@@ -214,7 +216,7 @@ def _cheapest(
 def _spare(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> candidates.Floats:
-    """Amounts that are free beyond a part, (c,), once a plan is so."""
+    """(c,) Amounts that are free beyond a part, after a plan."""
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
         if each.uuid in snapshot.leaving:
@@ -241,7 +243,7 @@ def _capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
 def _amounts(
     request: request_model.Request, snapshot: cluster.ClusterSnapshot
 ) -> candidates.Floats:
-    """Amounts that one server of a request needs, (c,)."""
+    """(c,) Amounts that one server of a request needs."""
     amounts = dict(request.demand.amounts)
     one = cluster.vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)
@@ -254,7 +256,7 @@ def _without(
     names: set[str],
     upper: float,
 ) -> cluster.Plan:
-    """A plan in which some of those that would start wait, behind all."""
+    """A plan in which some requests wait behind all others, not start."""
     actions = tuple(each for each in made.actions if each.request not in names)
     kept = cluster.Plan(actions, made.waiting)
     said, first = why(snapshot, kept, upper), len(made.waiting) + 1

@@ -11,7 +11,7 @@ from nova_fairness.planners.preemption import victims
 
 
 class Youngest(victims.OneByOne):
-    """The youngest of the cloud, until some host has room."""
+    """Chooses the youngest servers of the cloud, until a host has room."""
 
     description = 'The youngest servers, until there is room on some host.'
 
@@ -22,7 +22,7 @@ class Youngest(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Take them out one after the other; those on other hosts stay."""
+        """Remove servers one after the other; those on other hosts stay."""
         since = pool.field.since
         order = sorted(
             np.flatnonzero(may).tolist(), key=lambda v: (-since[v], v)

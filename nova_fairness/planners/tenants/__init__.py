@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves that give users with less than their share of CPU time more of it.
+"""Moves that give more CPU time to owners with less than their share.
 
 Start with ``planner``.
-It never weights running servers: agents do.
+This package never sets weights of running servers: agents do.
 """

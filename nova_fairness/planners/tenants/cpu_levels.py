@@ -4,8 +4,8 @@
 
 The *level* of an owner is the CPU time of all its servers, as a part of the
 time that they would get if the whole cloud were one host that is divided by
-shares; at most 1. The division on hosts is foreseen by the weights that their
-kernels hold.
+shares; it is at most 1. The CPU time on each host is predicted from the
+weights that its kernel has.
 """
 
 import dataclasses
@@ -23,20 +23,20 @@ Rows = hosts_module.Rows
 
 _NOTHING = 1e-9
 _LEAST_PART = 0.5
-"""Of its CPUs that a host gives at least, whatever was seen of it."""
+"""Least part of its CPUs that a host is assumed to give."""
 
 BREADTH = 32
-"""Hosts that are tried for a server: those with most to give."""
+"""Most hosts that are tried for a server, those with most spare CPUs."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Results of moves of one server to several hosts.
+    """Results of a move of one server to each of several hosts.
 
-    :ivar rows: (j,) of the hosts.
-    :ivar level: (j,) of the owner who is to be helped, afterwards.
-    :ivar lowest: (j,) level of the worst-off of the owners who get less than
-        before; 1 where there is none.
+    :ivar rows: (j,) rows of the hosts.
+    :ivar level: (j,) level of the helped owner after the move.
+    :ivar lowest: (j,) lowest level of the owners who get less than before; 1
+        if there are none.
     """
 
     rows: Rows
@@ -45,18 +45,18 @@ class Outcomes:
 
 
 class CpuLevels:
-    """The cloud while a plan is made; rows are items of a layout.
+    """CPU time of all servers while a plan is made.
 
-    :param given: the cloud and what is wanted.
-    :param layout: of it; changes with :meth:`move`.
+    :param given: the cloud and the CPU time that servers want.
+    :param layout: layout of the cloud; :meth:`move` changes it.
 
-    :ivar owners: names, in the order of their first items.
-    :ivar owner: (n,) index of each item's owner; -1 where nothing is known.
-    :ivar wanted: (n,) CPUs.
-    :ivar capacity: (p,) CPUs that hosts give; 0 of those that did not tell.
-    :ivar got: (n,) CPUs, as foreseen.
-    :ivar ideal: (u,) CPUs that owners would get of one host; of who wants
-        nothing 0.
+    :ivar owners: (u,) names of owners, in the order of their first items.
+    :ivar owner: (n,) index of each item's owner; -1 if nothing is known.
+    :ivar wanted: (n,) CPUs that each item wants.
+    :ivar capacity: (p,) CPUs that each host gives; 0 if it did not report.
+    :ivar got: (n,) predicted CPUs of each item.
+    :ivar ideal: (u,) CPUs that each owner would get if the cloud were one
+        host; 0 for an owner who wants none.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CpuLevels:
     ) -> None:
         self.layout = layout
         wants = [given.wants.get(each.uuid) for each in layout.items]
-        # In the order of their servers, so that names decide nothing.
+        # The order is that of servers, so that names have no effect.
         self.owners = list(dict.fromkeys(each.owner for each in wants if each))
         index = {name: u for u, name in enumerate(self.owners)}
         self.owner = np.array(
@@ -90,16 +90,16 @@ class CpuLevels:
 
     @property
     def levels(self) -> Floats:
-        """(u,) of all owners, 0 to 1."""
+        """(u,) Levels of all owners, 0 to 1."""
         return self._level(self._sums, np.arange(len(self.owners)))
 
     def lacking(self, owner: int) -> Rows:
-        """Rows of the hosts on which servers of an owner lack something."""
+        """Rows of the hosts on which servers of an owner lack CPU time."""
         lacks = self.got < self.wanted * (1 - _NOTHING) - _NOTHING
         return np.unique(self.layout.at[(self.owner == owner) & lacks])
 
     def most(self, n: int, owner: int) -> float:
-        """The most by which a level can rise if an item moves."""
+        """Upper bound of the rise of an owner's level if an item moves."""
         gives = self.got[n]
         if self.owner[n] == owner:
             gives = self.wanted[n]
@@ -108,7 +108,7 @@ class CpuLevels:
     def outcomes(self, n: int, owner: int, allowed: Rows) -> Outcomes:
         """Results of moves of an item, for an owner.
 
-        :param allowed: rows of hosts that have room for it.
+        :param allowed: rows of hosts that have room for the item.
         """
         rows = self._best(allowed)
         left = self._left(n)
@@ -117,7 +117,7 @@ class CpuLevels:
             self.capacity[rows], place, self.wanted[items], self._weight[items]
         )
         change = new - self.got[items]
-        # What the others on its host get more counts with every target.
+        # The gain of the other items on its host counts for every target.
         items = np.concatenate([items, np.tile(left[0], len(rows))])
         place = np.concatenate(
             [place, np.repeat(np.arange(len(rows)), len(left[0]))]
@@ -127,27 +127,27 @@ class CpuLevels:
         return Outcomes(rows, level, lowest)
 
     def move(self, n: int, row: int) -> None:
-        """Move an item, and foresee what all get then."""
+        """Move an item, and predict the CPU time of all items."""
         self.layout.put(n, row)
         self.foresee()
 
     def back(self, mark: int) -> None:
-        """Undo moves since a moment of the layout."""
+        """Undo moves since a mark of the layout."""
         self.layout.back(mark)
         self.foresee()
 
     def foresee(self) -> None:
-        """Work out again what CPU time servers get."""
+        """Predict the CPU time of all items."""
         self.got, _ = filling.fill(
             self.capacity, self.layout.at, self.wanted, self._weight
         )
         self._sums = self._summed(self.got)
 
     def _given(self, used: Floats) -> Floats:
-        """(p,) What hosts give: their CPUs, or what was seen if it is less.
+        """(p,) CPUs that hosts give: all, or less if less was seen.
 
-        Where more was wanted than there was, all that servers used is all
-        that there was: the host itself and quiet hours take the rest.
+        If servers wanted more than they used, their use is all that the host
+        had for them: the host itself and quiet hours take the rest.
         """
         count = len(self._cpus)
         at = self.layout.at
@@ -168,7 +168,7 @@ class CpuLevels:
         return found
 
     def _summed(self, amounts: Floats) -> Floats:
-        """(u,) By owner."""
+        """(u,) Sums of amounts by owner."""
         known = self.owner >= 0
         found = np.bincount(
             self.owner[known], amounts[known], len(self.owners)
@@ -190,14 +190,17 @@ class CpuLevels:
         return np.sort(allowed[first])
 
     def _left(self, n: int) -> tuple[Rows, Floats]:
-        """The others on an item's host, and what each gets more."""
+        """Other items on an item's host, and their gain if the item leaves."""
         row = int(self.layout.at[n])
         on = self.layout.on(row)
         others = on[on != n]
         return others, self._fill(others, row) - self.got[others]
 
     def _there(self, n: int, rows: Rows) -> tuple[Rows, Rows]:
-        """Items on hosts with the one that comes, and their places."""
+        """Items on hosts, with the arriving item on each, and their places.
+
+        A place is an index in ``rows``.
+        """
         order = np.full(len(self.capacity), -1, dtype=np.intp)
         order[rows] = np.arange(len(rows))
         place = order[self.layout.at]
@@ -217,10 +220,10 @@ class CpuLevels:
     def _judged(
         self, owner: int, items: Rows, place: Rows, change: Floats, count: int
     ) -> tuple[Floats, Floats]:
-        """(j,) Level of an owner, and the lowest of those who get less.
+        """(j,) Level of an owner, and lowest level of owners who get less.
 
-        :param place: target of each of the changes.
-        :param count: of targets.
+        :param place: index of the target of each change.
+        :param count: number of targets.
         """
         known = self.owner[items] >= 0
         key = place[known] * len(self.owners) + self.owner[items[known]]

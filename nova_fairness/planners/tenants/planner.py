@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers move so that the owner who gets least of its entitlement gets more.
+"""Servers move so that the owner with the lowest level gets more CPU time.
 
-Weights divide a host; they do not help an owner who shares a host with too
-many while others have room. So one server after the other moves, of any owner:
-the one by which the worst-off owner gains most, beside the cost of the move.
-No owner who gets less by it ends as low as that owner was, so that levels of
-all, in their order, only grow, and nothing goes to and fro.
+Weights divide a host; they do not help an owner on a crowded host while other
+hosts have room. So servers of any owner move one after the other: each time
+the server whose move gives the owner with the lowest level the largest gain,
+less the cost of the move. No owner who gets less by a move ends as low as the
+helped owner was. So the sorted levels of all owners only grow, and servers do
+not move back and forth.
 """
 
 import dataclasses
@@ -31,17 +32,17 @@ _AT_ONCE = waves.AtOnce()
 class TenantRules:
     """Bounds that operators choose.
 
-    :ivar margin: by which the level of an owner must rise, by all moves for
-        it together, 0 to 1.
-    :ivar price: by which it must rise besides for each GiB of memory that is
-        sent, >= 0.
-    :ivar hold_s: seconds for which a server stays once it was moved.
+    :ivar margin: least rise of an owner's level by all moves for this owner
+        together, 0 to 1.
+    :ivar price: additional rise that each move must bring per GiB of memory
+        that it sends, >= 0.
+    :ivar hold_s: seconds for which a server stays after a move.
     :ivar seen_s: seconds for which an agent must have seen a server before it
-        is moved.
-    :ivar most: moves of a plan; ``None`` for any number.
-    :ivar effort: servers that are tried at most; the plan has the moves found
-        until then.
-    :ivar at_once: how many moves run at the same time.
+        moves.
+    :ivar most: most moves of a plan; ``None`` for any number.
+    :ivar effort: most servers that are tried; then the plan has the moves
+        found so far.
+    :ivar at_once: most moves that run at the same time.
     """
 
     margin: float = 0.05
@@ -58,11 +59,11 @@ USUAL = TenantRules()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Help:
-    """An owner who gets more.
+    """An owner who gets more CPU time.
 
-    :ivar owner: who.
-    :ivar servers: that move for it, of anybody.
-    :ivar level: before and after.
+    :ivar owner: name of the owner.
+    :ivar servers: UUIDs of servers that move for this owner, of any owner.
+    :ivar level: level of the owner before and after the moves.
     """
 
     owner: str
@@ -76,9 +77,9 @@ class TenantPlan:
 
     :ivar plan: the moves.
     :ivar helped: owners, in the order in which they were helped.
-    :ivar worst: level of the worst-off owner before and after; 1 if no owner
-        lacks anything.
-    :ivar is_whole: whether everything was tried.
+    :ivar worst: lowest level of an owner before and after; 1 if no owner
+        lacks CPU time.
+    :ivar is_whole: whether the search was complete.
     """
 
     plan: rules_module.ConsolidationPlan
@@ -90,11 +91,11 @@ class TenantPlan:
 def plan(
     given: tenants.Tenants, now: float, rules: TenantRules = USUAL
 ) -> TenantPlan:
-    """Say which servers move so that the worst-off get more.
+    """Plan moves that help the owners with the lowest levels.
 
-    :param given: the cloud and what is wanted there.
+    :param given: the cloud and the CPU time that servers want.
     :param now: seconds of the epoch.
-    :param rules: what operators choose.
+    :param rules: bounds of operators.
     """
     layout = layout_module.HostLayout(given.cloud, weighers.emptiest)
     return _Helping(given, layout, now, rules).plan()
@@ -125,7 +126,7 @@ class _Helping:
         self._helped: list[Help] = []
 
     def plan(self) -> TenantPlan:
-        """Help as long as a move helps an owner."""
+        """Help owners until no move helps any more."""
         before = self._worst()
         while self._pass():
             pass
@@ -149,7 +150,10 @@ class _Helping:
         return float(self._field.levels.min(initial=1.0))
 
     def _pass(self) -> bool:
-        """Try every owner once, the worst-off first; tell of any change."""
+        """Try every owner once, the lowest level first.
+
+        :returns: whether any server was moved.
+        """
         tried: set[int] = set()
         is_changed = False
         while self._has_room() and self._left > 0:
@@ -175,7 +179,10 @@ class _Helping:
         return most is None or sum(map(len, self._parts)) < most
 
     def _help(self, owner: int) -> bool:
-        """Move servers for an owner; undo it if it gains too little."""
+        """Move servers for an owner; undo the moves if they gain too little.
+
+        :returns: whether the moves are kept.
+        """
         field, layout = self._field, self._field.layout
         begun, mark = float(field.levels[owner]), layout.mark()
         first = len(self._parts)
@@ -197,7 +204,7 @@ class _Helping:
         return False
 
     def _step(self, owner: int) -> waves.Step | None:
-        """The move by which an owner gains most beside its cost."""
+        """The move with the largest gain of an owner, less its cost."""
         field = self._field
         best, most = None, 0.0
         hosts = field.lacking(owner)
@@ -213,14 +220,15 @@ class _Helping:
         return best
 
     def _least(self, n: int) -> float:
-        """Least rise of a level that moving an item must bring."""
+        """Least rise of a level that a move of an item must bring."""
         cost = float(self._field.layout.cost[n]) / _MB
         return _LEAST + self._rules.price * cost
 
     def _gained(self, n: int, owner: int) -> tuple[int, float]:
-        """The best host for an item, and by how much the lowest rises.
+        """The best host for an item, and the gain of the move.
 
-        The lowest is the owner, or one who gets less by it and ends lower.
+        The gain is the rise from the owner's level to its new level, or to the
+        new level of an owner who gets less and ends lower.
         """
         field = self._field
         allowed = self._takes.copy()

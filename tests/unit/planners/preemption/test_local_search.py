@@ -85,11 +85,11 @@ def test_looks_have_an_end(monkeypatch):
     needs, field = victims_contract.make_case(12, hosts=8, needs=3)
     chosen = published_victims.Chance().choose(needs, field)
     looked = []
-    kept = local_search._Search._looked
+    kept = local_search._Search._evaluated
     monkeypatch.setattr(local_search, 'LOOKS', 20)
     monkeypatch.setattr(
         local_search._Search,
-        '_looked',
+        '_evaluated',
         lambda self, *key: looked.append(key) or kept(self, *key),
     )
     found = local_search.improved(needs, field, chosen)
