@@ -152,7 +152,7 @@ class Election:
         self._renewed_at_s = now_s
 
     def resign(self) -> None:
-        """Give up the lease, so that the next process can lead at once.
+        """End leading, so that the next process can lead at once.
 
         All later writes of this process are refused.
         """

@@ -251,7 +251,7 @@ class Service:
         return True
 
     def resign(self) -> None:
-        """Give up the lease, so that the next process can lead at once."""
+        """End leading, so that the next process can lead at once."""
         # A stuck cycle does not block this: the store refuses its writes.
         is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
         try:
