@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers that are not what was asked for, in the form that Nova gives."""
+"""Error answers, in Nova's form."""
 
 from collections.abc import Mapping
 
 LONGEST = 1000
-"""Characters of a message."""
+"""Largest length of a message, characters."""
 
 RETRY_AFTER_S = 5
 
 
 class Fault(Exception):
-    """Something that ends a request.
+    """An error that ends a request.
 
-    :param message: what was wrong and what was expected; the caller reads it.
-    :param headers: of the answer.
+    :param message: text for the caller: the error, and the expected value.
+    :param headers: headers of the answer.
     """
 
     code = 500
@@ -27,7 +27,7 @@ class Fault(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> Mapping[str, Mapping[str, object]]:
-        """Answer's body."""
+        """Body of the answer."""
         return {self.key: {'code': self.code, 'message': str(self)}}
 
 
@@ -111,4 +111,4 @@ KINDS: Mapping[int, type[Fault]] = {
         Unavailable,
     )
 }
-"""Every fault there is, by its code."""
+"""Every class of faults, by code."""

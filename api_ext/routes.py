@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every URL: who may ask, what is judged, who answers.
+"""The table of routes: permissions, schemas and handlers.
 
-The application serves this table, and the OpenAPI document is made of it.
+The application serves this table, and the OpenAPI document is built from it.
 """
 
 from collections.abc import Callable
@@ -69,15 +69,15 @@ _ALWAYS = (400, 401, 403, 503)
 
 @dataclasses.dataclass(frozen=True)
 class Route:
-    """One URL and method.
+    """One path and method.
 
-    :ivar path: with places for names, such as ``/fairness/hosts/{host}``.
-    :ivar answers: makes the answer.
-    :ivar answer: its schema.
-    :ivar rules: one of these must allow it; without one, the handler asks when
-        it knows the request.
-    :ivar rule_of: gives, of a body, the one rule that is meant.
-    :ivar faults: their codes.
+    :ivar path: path with placeholders, such as ``/fairness/hosts/{host}``.
+    :ivar answers: handler that makes the answer.
+    :ivar answer: schema of the answer.
+    :ivar rules: one of these rules must allow the request; without any, the
+        handler checks the policy.
+    :ivar rule_of: returns the rule for a body.
+    :ivar faults: codes of faults.
     """
 
     name: str
@@ -495,8 +495,8 @@ ROUTES: Sequence[Route] = (
 class PathRoutes:
     """The routes of a path.
 
-    :ivar by_method: routes.
-    :ivar names: values in the places of each route, by its name.
+    :ivar by_method: routes by method.
+    :ivar names: values of the placeholders of each route, by its name.
     """
 
     by_method: Mapping[str, Route]
@@ -506,7 +506,7 @@ class PathRoutes:
 def find(path: str) -> PathRoutes:
     """Find the routes of a path.
 
-    :param path: from ``/fairness`` on, decoded; one slash at its end is
+    :param path: decoded path from ``/fairness`` on; one slash at its end is
         ignored.
     """
     segments = path.removesuffix('/').split('/')

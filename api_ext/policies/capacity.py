@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How full the cloud is."""
+"""Policy rule of the cloud's capacity and use."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with spending rates."""
+"""Policy rules of groups with spending rates."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts with an agent."""
+"""Policy rules of hosts with an agent."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Instances."""
+"""Policy rule of instances."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of accounts."""
+"""Policy rules of limits of accounts."""
 
 from api_ext.policies import base
 

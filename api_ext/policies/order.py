@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders of the queue."""
+"""Policy rule of orders of the queue."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud."""
+"""Policy rules of hosts between batch system and cloud."""
 
 from api_ext.policies import base
 

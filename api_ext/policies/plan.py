@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves."""
+"""Policy rules of migration plans."""
 
 from api_ext.policies import base
 

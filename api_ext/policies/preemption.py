@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that had to make room."""
+"""Policy rules of preemptions."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts."""
+"""Policy rules of prices of hosts."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Projects."""
+"""Policy rules of projects."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readers of reasons, with names and without."""
+"""Policy rules of reasons: which names a reader sees."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait."""
+"""Policy rules of requests."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of accounts."""
+"""Policy rules of shares of accounts."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Users."""
+"""Policy rules of users."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How full the cloud is."""
+"""Schemas of the cloud's capacity and use."""
 
 from api_ext.schemas import parts
 

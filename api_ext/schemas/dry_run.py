@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The effect of a change of shares, limits or of the order."""
+"""Schemas of dry runs of shares, limits and orders."""
 
 from api_ext.schemas import parts
 from nova_fairness.model import waits
@@ -123,4 +123,4 @@ ASKED: parts.Schema = {
     'description': 'Change nothing, and answer ``dry_run``: who would start'
     ' next',
 }
-"""Field of the body of a change."""
+"""Field of the body of a change that requests a dry run."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with spending rates."""
+"""Schemas of groups with spending rates."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns

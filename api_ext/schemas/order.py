@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders of the queue."""
+"""Schema of queries about orders of the queue."""
 
 from api_ext.schemas import parts
 

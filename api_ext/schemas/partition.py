@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud."""
+"""Schemas of hosts between batch system and cloud."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns

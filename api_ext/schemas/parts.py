@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common parts of answers."""
+"""Common parts of schemas."""
 
 from collections.abc import Mapping
 import types
@@ -28,7 +28,7 @@ NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 
 def describe(schema: Schema, text: str) -> Schema:
-    """Say what a value is, in the document and in the manual."""
+    """A schema with a description, for the OpenAPI document and the manual."""
     return {**schema, 'description': text}
 
 
@@ -37,12 +37,12 @@ def record(
     optional: tuple[str, ...] = (),
     since: Mapping[str, str] = NOTHING,
 ) -> Schema:
-    """Describe an object with these keys and no others.
+    """Schema of an object with these keys and no others.
 
     :param optional: keys that may be missing.
-    :param since: keys that answers of other processes have since a version of
-        the calls, such as ``{'until': '1.8'}``: they may be missing as long as
-        processes of the release before may answer.
+    :param since: keys that other processes send since a version of the calls,
+        such as ``{'until': '1.8'}``: they may be missing as long as processes
+        of the release before may answer.
     """
     return {
         'type': 'object',
@@ -59,15 +59,15 @@ def record(
 def records(
     properties: Mapping[str, Any], since: Mapping[str, str] = NOTHING
 ) -> Schema:
-    """Describe an array of such objects."""
+    """Schema of an array of such objects."""
     return {'type': 'array', 'items': record(properties, since=since)}
 
 
 WHY_NOT: Schema = records({'host': TEXT, 'reason': TEXT})
-"""Hosts and reasons."""
+"""Hosts without an answer, and reasons."""
 
 PARTIAL: Mapping[str, Any] = {'partial': TRUTH, 'not_reached': WHY_NOT}
-"""Whether something is missing, and for some callers what."""
+"""Whether hosts are missing; which ones, if the caller may see hosts."""
 
 LINKS: Schema = records({'rel': TEXT, 'href': TEXT})
 
@@ -105,4 +105,4 @@ LEAVE: Schema = {
     'subject': TEXT,
     'numbers': NUMBERS,
 }
-"""Keys of a server that leaves."""
+"""Fields of an eviction in answers."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves."""
+"""Schemas of migration plans."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that had to make room."""
+"""Schemas of preemptions."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import url

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts."""
+"""Schemas of prices of hosts."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import url

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait."""
+"""Schemas of requests."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -8,7 +8,7 @@ from api_ext.schemas import url
 from nova_fairness.model import request
 
 MOST = 1000
-"""Requests of one page, whatever is asked for."""
+"""Largest number of requests of one page."""
 
 _ESTIMATE: parts.Schema = {
     **parts.record(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of accounts."""
+"""Schemas of shares of accounts."""
 
 from api_ext.schemas import dry_run
 from api_ext.schemas import parts

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of the cluster service."""
+"""Schema of the state of the cluster service."""
 
 from api_ext.schemas import parts
 
