@@ -32,14 +32,14 @@ class Fault(Exception):
 
 
 class BadRequest(Fault):
-    """Body, query or a name is not as described."""
+    """Body, query or a name is not valid."""
 
     code = 400
     key = 'badRequest'
 
 
 class Unauthorized(Fault):
-    """The caller is not known."""
+    """The request has no valid token."""
 
     code = 401
     key = 'unauthorized'
@@ -53,21 +53,21 @@ class Forbidden(Fault):
 
 
 class NotFound(Fault):
-    """There is no such thing, or the caller may not know of it."""
+    """The object does not exist, or the caller may not see it."""
 
     code = 404
     key = 'itemNotFound'
 
 
 class BadMethod(Fault):
-    """Not with this method."""
+    """The method is not allowed for this path."""
 
     code = 405
     key = 'badMethod'
 
 
 class Conflict(Fault):
-    """No agent that answered does it."""
+    """The state does not allow the action, or no agent accepted it."""
 
     code = 409
     key = 'conflictingRequest'
@@ -88,7 +88,7 @@ class BadMediaType(Fault):
 
 
 class Unavailable(Fault):
-    """Agents do not answer."""
+    """Agents or the cluster service do not answer."""
 
     code = 503
     key = 'serviceUnavailable'

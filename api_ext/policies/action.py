@@ -11,9 +11,9 @@ from api_ext.schemas import action
 _WHAT = {
     'set-metric': 'Choose the metric of the domain.',
     'set-policy': 'Choose the policy of the domain.',
-    'pause': 'Give the controls of a host what they had, and leave them.',
+    'pause': 'Restore the former controls of a host, and stop steering it.',
     'resume': 'Steer a host again.',
-    'reset': 'Let a host begin again with neutral weights.',
+    'reset': 'Restart a host with neutral weights.',
 }
 _URL = 'POST /fairness/{host}/action'
 

@@ -11,8 +11,8 @@ RULES = (
         SHOW,
         base.EVERYBODY,
         'Show how full the cloud is, and how many servers of each flavor '
-        'start now. Flavors that are not public are told to the projects '
-        'that may use them.',
+        'could start now. Only projects that may use a flavor that is not '
+        'public see it.',
         'GET /fairness/capacity',
     ),
 )

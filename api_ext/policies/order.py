@@ -10,7 +10,7 @@ RULES = (
     base.rule(
         PREVIEW,
         base.OPERATOR,
-        'Show who would start next by another order of the queue.',
+        'Show which requests would start next by another order of the queue.',
         'GET /fairness/orders/{order}/preview',
     ),
 )

@@ -12,14 +12,14 @@ RULES = (
     base.rule(
         LIST,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        "List when servers of the caller's own project had to make room, and "
-        'when others made room for it.',
+        "List preemptions with victims or preemptors of the caller's own "
+        "project.",
         'GET /fairness/preemptions',
     ),
     base.rule(
         LIST_ALL,
         base.OPERATOR,
-        'List when servers of all projects had to make room.',
+        'List preemptions of all projects.',
         'GET /fairness/preemptions (all_projects)',
     ),
     base.rule(

@@ -10,8 +10,8 @@ RULES = (
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show who leads, what waits and leaves, open plans, hosts between '
-        'batch and cloud, and warnings.',
+        'Show the leader, waiting requests, evictions, open plans, hosts '
+        'between batch and cloud, and warnings.',
         'GET /fairness/status',
     ),
 )

@@ -75,31 +75,30 @@ ACCOUNT: Schema = {
     'type': 'string',
     'maxLength': 255,
     'pattern': patterns.ACCOUNT,
-    'description': 'A project, PROJECT/USER, or a name of the file',
+    'description': 'A project, PROJECT/USER, or an account of the shares file',
 }
 
 LEAVE: Schema = {
     'server': TEXT,
     'state': describe(
         TEXT,
-        '``chosen``, ``told``, ``acting`` or ``asked``; '
-        '``undoing``: it need not leave, and is let run again; '
-        '``gone``: its room is free; ``returned``: it runs again; '
-        '``stays``: its room is not free, whatever was done; '
-        '``spared``: it need not leave',
+        '``chosen``, ``told``, ``acting`` or ``asked``: under way; '
+        '``undoing``: it need not leave, and is started again; ``gone``: its '
+        'room is free; ``returned``: it runs again; ``stays``: its room is '
+        'not free in spite of all actions; ``spared``: it need not leave',
     ),
     'cause': describe(
         TEXT,
-        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` '
-        '(a part of the cloud is to be free) or ``retires``',
+        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` (a part of '
+        'the cloud is kept free) or ``retires``',
     ),
     'for_request': describe(
         MAYBE_TEXT,
-        'UUID of the request that it makes room for; null without '
-        'one, and for those who may not see it',
+        'UUID of the preemptor; null without one, and for callers who may not '
+        'see it',
     ),
-    'action': describe(TEXT, 'The one that was done last, or comes first'),
-    'leaves_at': describe(TEXT, 'Before that nothing is done'),
+    'action': describe(TEXT, 'Last action, or the first one if none was done'),
+    'leaves_at': describe(TEXT, 'No action is done before this time'),
     'reason': TEXT,
     'explanation': TEXT,
     'subject': TEXT,

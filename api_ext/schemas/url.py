@@ -17,7 +17,7 @@ FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
 TIME: parts.Schema = {
     'type': 'string',
     'maxLength': 40,
-    'description': 'ISO 8601; UTC where no zone is given',
+    'description': 'ISO 8601; UTC by default',
 }
 
 LARGEST_LIMIT = 2**31 - 1

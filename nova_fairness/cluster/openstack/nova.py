@@ -74,7 +74,7 @@ _LOOKED_AT_ONCE = 20
 """Largest number of servers missing in a full list that one look reads."""
 
 _SILENT = 3
-"""After so many servers without an answer, a look asks for no more."""
+"""Servers without an answer after which a look asks for no more."""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)
