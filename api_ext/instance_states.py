@@ -32,7 +32,7 @@ def runs(owner: http_request.Owner) -> bool:
 
 def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
     """Answer with a sentence on the state of an instance, without numbers."""
-    return _in_words(uuid, owner, _summary(owner))
+    return _sentence_item(uuid, owner, _summary(owner))
 
 
 def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,10 +65,10 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
         f'{request["uuid"]} {ends}.'
     )
     known = {'request_id': request['uuid'], 'standing': 'ended'}
-    return {**_in_words(uuid, owner, said), **known}
+    return {**_sentence_item(uuid, owner, said), **known}
 
 
-def _in_words(
+def _sentence_item(
     uuid: str, owner: http_request.Owner, said: str
 ) -> dict[str, Any]:
     return {

@@ -513,14 +513,14 @@ def find(path: str) -> PathRoutes:
     by_method: dict[str, Route] = {}
     names: dict[str, Mapping[str, str]] = {}
     for route in ROUTES:
-        taken = _taken(route.path.split('/'), segments)
+        taken = _placeholder_values(route.path.split('/'), segments)
         if taken is not None and route.method not in by_method:
             by_method[route.method] = route
             names[route.name] = taken
     return PathRoutes(by_method, names)
 
 
-def _taken(
+def _placeholder_values(
     pattern: Sequence[str], segments: Sequence[str]
 ) -> dict[str, str] | None:
     if len(pattern) != len(segments):

@@ -20,8 +20,10 @@ Schema = Mapping[str, Any]
 
 _LONGEST_SHOWN = 300
 _MOST_PARAMETERS = 20
-_HALF = re.compile('[\ud800-\udfff]')
-_IS_HALF = 'holds half of a character (a lone surrogate), expected a whole one'
+_SURROGATE = re.compile('[\ud800-\udfff]')
+_HAS_SURROGATE = (
+    'holds half of a character (a lone surrogate), expected a whole one'
+)
 
 
 class SchemaValidator:
@@ -48,13 +50,13 @@ class SchemaValidator:
             if error is None:
                 return
             place = '.'.join(map(str, error.absolute_path)) or what
-            message = f'{place}: {_told(error)[:_LONGEST_SHOWN]}'
+            message = f'{place}: {_error_text(error)[:_LONGEST_SHOWN]}'
         except RecursionError:
             message = f'{what} is nested too deeply'
         raise faults.BadRequest(message)
 
 
-def _told(error: jsonschema.exceptions.ValidationError) -> str:
+def _error_text(error: jsonschema.exceptions.ValidationError) -> str:
     """Text of an error with the expected value, without a pattern."""
     expected = patterns.MEANINGS.get(str(error.validator_value))
     if error.validator == 'pattern' and expected:
@@ -134,7 +136,7 @@ def _pruned(value: Any, schema: Schema) -> Any:
         return [_pruned(each, items) for each in value]
     if not isinstance(value, dict):
         return value
-    named, others = schema.get('properties', {}), _others(schema)
+    named, others = schema.get('properties', {}), _unnamed_schema(schema)
     return {
         key: _pruned(each, named.get(key, others or {}))
         for key, each in value.items()
@@ -142,7 +144,7 @@ def _pruned(value: Any, schema: Schema) -> Any:
     }
 
 
-def _others(schema: Schema) -> Schema | None:
+def _unnamed_schema(schema: Schema) -> Schema | None:
     """Schema of unnamed properties; ``None`` if they are not allowed."""
     others = schema.get('additionalProperties', 'properties' not in schema)
     if others is False:
@@ -182,13 +184,15 @@ def _check_texts(value: Any) -> None:
     left = [('body', value)]
     while left:
         place, each = left.pop()
-        if isinstance(each, str) and _HALF.search(each):
-            raise faults.BadRequest(f'{place}: {_IS_HALF}')
+        if isinstance(each, str) and _SURROGATE.search(each):
+            raise faults.BadRequest(f'{place}: {_HAS_SURROGATE}')
         if isinstance(each, list):
             left += [(f'{place}.{n}', one) for n, one in enumerate(each)]
         if isinstance(each, dict):
-            if any(map(_HALF.search, each)):
-                raise faults.BadRequest(f'{place}: a name in it {_IS_HALF}')
+            if any(map(_SURROGATE.search, each)):
+                raise faults.BadRequest(
+                    f'{place}: a name in it {_HAS_SURROGATE}'
+                )
             left += [(f'{place}.{key}', one) for key, one in each.items()]
 
 

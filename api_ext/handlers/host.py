@@ -19,8 +19,8 @@ from nova_fairness import exception
 
 _METHOD = 'get_status'
 
-_Told = agents_module.AgentAnswers[paging.Item]
-_Chosen = tuple[_Told, list[paging.Item], str | None]
+_Statuses = agents_module.AgentAnswers[paging.Item]
+_Chosen = tuple[_Statuses, list[paging.Item], str | None]
 """Answers, items of the page, and name of the last item if a page follows."""
 
 
@@ -64,7 +64,7 @@ def _by_value(
 
 def _statuses(
     asked: http_request.CallerRequest, names: Iterable[str]
-) -> _Told:
+) -> _Statuses:
     answers = asked.agents.look(names, _METHOD)
     return agents_module.understood(
         answers, functools.partial(summary, now_s=asked.now_s)
@@ -73,15 +73,17 @@ def _statuses(
 
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one host."""
-    return {'host': _told(asked, _METHOD)}
+    return {'host': _host_answer(asked, _METHOD)}
 
 
 def preview(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show how enforcement would change the VMs of one host."""
-    return {'preview': _told(asked, 'get_preview')}
+    return {'preview': _host_answer(asked, 'get_preview')}
 
 
-def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
+def _host_answer(
+    asked: http_request.CallerRequest, method: str
+) -> Mapping[str, Any]:
     """The whole answer of a host."""
     host = asked.names['host']
     agents = asked.agents

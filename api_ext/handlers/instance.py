@@ -91,9 +91,9 @@ def _item(
     :param owner: owner of the instance, by Nova; ``None`` without Nova.
     :raises NotFound: if it does not exist, or the caller may not see it.
     """
-    told = _told(asked, uuid, None if owner is None else owner.host)
+    told = _ask_agents(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
-        if told.missing and not _may(asked, item):
+        if told.missing and not _may_see(asked, item):
             # The same answer as for an unknown instance: it does not reveal
             # this one.
             raise faults.Unavailable(_SILENT.format(uuid))
@@ -130,16 +130,18 @@ def _require(
 
     :raises NotFound: otherwise, as if it did not exist.
     """
-    if not _may(asked, {'user_id': user_id, 'project_id': project_id}):
+    if not _may_see(asked, {'user_id': user_id, 'project_id': project_id}):
         raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
-def _may(asked: http_request.CallerRequest, item: Mapping[str, Any]) -> bool:
+def _may_see(
+    asked: http_request.CallerRequest, item: Mapping[str, Any]
+) -> bool:
     owner = {key: item[key] for key in ('user_id', 'project_id')}
     return asked.caller.may(policies.SHOW, **owner)
 
 
-def _told(
+def _ask_agents(
     asked: http_request.CallerRequest, uuid: str, host: str | None
 ) -> agents_module.AgentAnswers[dict[str, Any]]:
     """Ask the given host, or all; hosts without the instance are left out."""

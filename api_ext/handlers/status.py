@@ -47,7 +47,7 @@ def _agents(
 ) -> tuple[dict[str, int], list[str]]:
     """Number of agents by activity, and warnings about silent agents."""
     try:
-        told = asked.agents.told('get_status', _does)
+        told = asked.agents.told('get_status', _activity)
     except faults.Unavailable as error:
         return {}, [f'agents: {error}']
     counts = collections.Counter(told.by_host.values())
@@ -56,7 +56,7 @@ def _agents(
     return dict(sorted(counts.items())), _silent(told)
 
 
-def _does(status: Mapping[str, Any]) -> str:
+def _activity(status: Mapping[str, Any]) -> str:
     if status['paused']:
         return 'paused'
     return 'steering' if status['enforce'] else 'observing'

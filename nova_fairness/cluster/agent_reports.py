@@ -40,7 +40,7 @@ NEEDED = 3
 ASKED = 5
 """Agents that are asked: some may not answer, or share one host."""
 
-_FAR, _TIMES = 0.05, 1.5
+_FAR_PART, _FAR_FACTOR = 0.05, 1.5
 """An answer is far from the median if it differs by more than this part of the
 cloud, and by this factor: agents measure at different times.
 """
@@ -105,7 +105,7 @@ class ReportedUse:
                 wrong[host] = str(error)
                 continue
             other = said.setdefault(host, one)
-            if far := _far(one, other) or _far(other, one):
+            if far := _far_number(one, other) or _far_number(other, one):
                 # One of two agents uses the host name of the other.
                 disputed[host] = f'two answers have its name: {far}'
         wrong |= disputed
@@ -127,7 +127,7 @@ class ReportedUse:
         found = measured_module.MeasuredUse(usual, _medians(alike.values()))
         if len(alike) >= NEEDED:
             for host, each in alike.items():
-                if far := _far(each, found):
+                if far := _far_number(each, found):
                     wrong[host] = far
         self._note(wrong if len(answers) > 1 else {})
         if len(alike) < needed:
@@ -171,7 +171,7 @@ def _medians(
     return found
 
 
-def _far(
+def _far_number(
     one: measured_module.MeasuredUse, median: measured_module.MeasuredUse
 ) -> str | None:
     """The first number by which an answer is far from the median, in words."""
@@ -179,7 +179,7 @@ def _far(
         for resource, part in parts.items():
             usual = median.parts.get(owner, {}).get(resource, 0.0)
             less, more = sorted((part, usual))
-            if more - less > _FAR and more > _TIMES * less:
+            if more - less > _FAR_PART and more > _FAR_FACTOR * less:
                 return (
                     f'{resource} of {owner:.80} is {part:.3g} of the cloud,'
                     f' others say {usual:.3g}'
@@ -242,7 +242,7 @@ _T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Heard(Generic[_T]):
+class _TimedAnswer(Generic[_T]):
     """Answer of an agent.
 
     :ivar at_s: time of the answer, on a clock that never goes back.
@@ -253,7 +253,7 @@ class _Heard(Generic[_T]):
     told: _T
 
 
-class _Asked(Generic[_T]):
+class _HostAnswers(Generic[_T]):
     """Answers of agents about their own hosts.
 
     A daemon thread asks them; it starts with the first caller.
@@ -299,7 +299,7 @@ class _Asked(Generic[_T]):
             if now_s - heard.at_s <= self._fresh_s
         }
 
-    def _look(self, host: str) -> _Heard[_T] | None:
+    def _look(self, host: str) -> _TimedAnswer[_T] | None:
         try:
             told = self._believed(host, self._ask(host))
         except Exception as error:  # noqa: BLE001 - whatever others raise
@@ -311,10 +311,10 @@ class _Asked(Generic[_T]):
                 )
             return self._lookup.known([host]).get(host)
         self._silent.discard(host)
-        return _Heard(self._clock(), told)
+        return _TimedAnswer(self._clock(), told)
 
 
-class Idle(_Asked[Mapping[str, float]]):
+class Idle(_HostAnswers[Mapping[str, float]]):
     """Servers that are idle, as the agents of their hosts measured.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -367,7 +367,7 @@ class _Host:
     wants: Mapping[str, tenants.ServerWant]
 
 
-class ServerShortfall(_Asked[_Host]):
+class ServerShortfall(_HostAnswers[_Host]):
     """CPU that servers want and get, as the agents of their hosts say.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -437,7 +437,7 @@ def _lacking(host: str, told: Any) -> _Host:
         )
     wants = {}
     for uuid, each in found.items():
-        want = _want(each)
+        want = _checked_want(each)
         if want is not None:
             wants[str(uuid)] = want
     cpus = told.get('cpus_count')
@@ -453,7 +453,7 @@ def _cpus(server: cluster.Running) -> int:
     return amounts.get('VCPU', 0) + amounts.get('PCPU', 0)
 
 
-def _want(told: Any) -> tenants.ServerWant | None:
+def _checked_want(told: Any) -> tenants.ServerWant | None:
     """Want of one server; ``None`` if the answer about it is not usable."""
     if not isinstance(told, dict) or not isinstance(told.get('owner'), str):
         return None

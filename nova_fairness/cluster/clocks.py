@@ -72,13 +72,13 @@ class Clocks:
     def now(self) -> float:
         """Seconds of the epoch, counted from the last agreement."""
         with self._lock:
-            return self._judged()
+            return self._judged_time()
 
     @property
     def fault(self) -> str:
         """Why nothing irreversible may be done; '' if clocks agree."""
         with self._lock:
-            self._judged()
+            self._judged_time()
             return self._fault
 
     def look(self) -> str:
@@ -93,11 +93,11 @@ class Clocks:
             # The answer may take long: its time lies between both readings.
             middle_s = (before_s + self._steady()) / 2
             self._ahead = None if told is None else told - middle_s
-            self._judged()
+            self._judged_time()
             self._agreed = self._agreed or not self._fault
             return self._fault
 
-    def _judged(self) -> float:
+    def _judged_time(self) -> float:
         """The time that counts; records whether clocks agree."""
         wall, steady_s = self._wall(), self._steady()
         if not self._agreed and self._ahead is not None:
@@ -130,13 +130,16 @@ class Clocks:
             self._off, self._since_s = off, steady_s
         if is_apart:
             return (
-                f'the clock of this host is {_told(apart)} of that of the'
-                ' database'
+                f'the clock of this host is {_offset_text(apart)} of that of'
+                ' the database'
             )
         if steady_s - self._since_s >= self._settles_s:
             return ''
-        return f'the clock of this host stepped: it is {_told(off)} of before'
+        return (
+            'the clock of this host stepped: it is'
+            f' {_offset_text(off)} of before'
+        )
 
 
-def _told(off_s: float) -> str:
+def _offset_text(off_s: float) -> str:
     return f'{abs(off_s):.0f} s {"ahead" if off_s > 0 else "behind"}'

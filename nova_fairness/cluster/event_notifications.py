@@ -115,7 +115,7 @@ class PlanWatch:
         self._entered = collections.Counter()
         self._moves: collections.Counter[tuple[str, str]]
         self._moves = collections.Counter()
-        store.plans.listen(self._changed)
+        store.plans.listen(self._object_changed)
 
     def plans(self) -> plans_observe.PlansStatus:
         """Plans and hosts, as the last look found them."""
@@ -139,7 +139,7 @@ class PlanWatch:
             sum(map(host_power.is_resting, looked.services.values())),
         )
 
-    def _changed(
+    def _object_changed(
         self,
         before: plans_model.MigrationPlan | None,
         after: plans_model.MigrationPlan,
@@ -187,9 +187,9 @@ class RequestWatch:
         )
         self._preempted = queue.PreemptionOutcomes()
         self._needed: dict[str, float] = {}
-        store.listen(self._changed)
-        store.leaves.listen(self._leaves)
-        store.risks.listen(self._warned)
+        store.listen(self._object_changed)
+        store.leaves.listen(self._eviction_changed)
+        store.risks.listen(self._warning_changed)
 
     def queue(self) -> queue.Queue:
         """The requests, as the last cycle found them."""
@@ -235,19 +235,19 @@ class RequestWatch:
             delayed=len(last.snapshot.in_vain) if last else 0,
         )
 
-    def _leaves(self, leave: eviction.Eviction) -> None:
+    def _eviction_changed(self, leave: eviction.Eviction) -> None:
         self._left[leave.state.value] += 1
         if leave.request:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in eviction.PREEMPTIONS:
-            self._count(leave)
+            self._count_ended(leave)
         self._channels.tell(leave)
 
-    def _warned(self, known: risk.Risk) -> None:
+    def _warning_changed(self, known: risk.Risk) -> None:
         self._warnings[known.state.value] += 1
         self._channels.warn(known)
 
-    def _count(self, leave: eviction.Eviction) -> None:
+    def _count_ended(self, leave: eviction.Eviction) -> None:
         if (
             leave.outcome is None
             or leave.state is eviction.EvictionState.RETURNED
@@ -263,7 +263,9 @@ class RequestWatch:
             lost_vcpu_s=before.lost_vcpu_s + leave.lost_vcpu_s,
         )
 
-    def _serve(self, request: request_model.Request, now: float) -> None:
+    def _count_served(
+        self, request: request_model.Request, now: float
+    ) -> None:
         """Count a request whose servers run, if evictions made room for it."""
         if request.state is not _S.ACTIVE and (
             request.state not in request_model.FINAL
@@ -278,10 +280,10 @@ class RequestWatch:
                 served_s=before.served_s + max(now - since, 0.0),
             )
 
-    def _changed(
+    def _object_changed(
         self, request: request_model.Request, why: reason.Why, now: float
     ) -> None:
-        self._serve(request, now)
+        self._count_served(request, now)
         told = queue_observe.notice(
             request, why, now, self._host, self._audience
         )

@@ -309,7 +309,7 @@ class Service:
         :raises ClusterError: if it cannot be cancelled now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             request = record.request
             if request.origin is not request_model.Origin.BUILD:
                 raise exception.IllegalStep(
@@ -329,7 +329,7 @@ class Service:
         :raises ClusterError: if it cannot start now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             interventions.check_unsent(record.request, _RELEASED)
             if record.request.state is _S.SENDING:
                 # The caller knows that Nova does not have it.
@@ -339,7 +339,7 @@ class Service:
             if not without_room:
                 self._start_where_room_is(uuid)
                 return
-            record, epoch = self._let_go(uuid)
+            record, epoch = self._end_hold(uuid)
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
@@ -354,11 +354,11 @@ class Service:
             ends = self._ends.known(known, leaves)
             view = self._view(found, now, ends, is_whole=True)
             view = self._making.seen(view, found, leaves, now)
-        record, _ = self._asked_about(uuid)
+        record, _ = self._record_and_epoch(uuid)
         waiting = dict(last.plan.waiting) if last else {}
         hosts = interventions.room(record, view.snapshot, waiting, found)
         waiting.pop(uuid, None)
-        record, epoch = self._let_go(uuid)
+        record, epoch = self._end_hold(uuid)
         action = interventions.start(record.request, hosts)
         planned = cluster.Plan((action,), waiting)
         others = self._executor.apart(planned, found, view)(action)
@@ -370,14 +370,14 @@ class Service:
                 ' meanwhile; it waits, try again'
             )
 
-    def _let_go(self, uuid: str) -> tuple[records.RequestRecord, int]:
+    def _end_hold(self, uuid: str) -> tuple[records.RequestRecord, int]:
         """End the hold of a request that starts now."""
-        record, epoch = self._asked_about(uuid)
+        record, epoch = self._record_and_epoch(uuid)
         if record.request.hold is None:
             return record, epoch
         end = interventions.unhold(request_model.Holder.OPERATOR)
-        end(self._given(record, epoch))
-        return self._asked_about(uuid)
+        end(self._intervention_state(record, epoch))
+        return self._record_and_epoch(uuid)
 
     def order(self, uuid: str, order: interventions.Order) -> None:
         """Apply an order of an operator or an owner to a request that waits.
@@ -387,14 +387,14 @@ class Service:
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             if record.request.state is _S.RESERVED:
                 self._executor.put_back(record, epoch)
-                record, epoch = self._asked_about(uuid)
-            order(self._given(record, epoch))
+                record, epoch = self._record_and_epoch(uuid)
+            order(self._intervention_state(record, epoch))
         self.hint()
 
-    def _given(
+    def _intervention_state(
         self, record: records.RequestRecord, epoch: int
     ) -> interventions.InterventionState:
         now = self._clock()
@@ -411,7 +411,7 @@ class Service:
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             last, now = self.last(), self._clock()
             leaves = self._store.leaves.of(record.request.servers).values()
             left = self._ends.extended(
@@ -450,7 +450,9 @@ class Service:
                 )
         return self._store.requests({_S.SENDING, *request_model.UNSENT})
 
-    def _asked_about(self, uuid: str) -> tuple[records.RequestRecord, int]:
+    def _record_and_epoch(
+        self, uuid: str
+    ) -> tuple[records.RequestRecord, int]:
         epoch = self._election.lead()
         record = self._store.request(uuid)
         if epoch is None or record is None:
@@ -463,7 +465,7 @@ class Service:
         return exception.NotLeading(host or protocol.NOBODY)
 
     def _act(self, epoch: int) -> None:
-        holds = self._holds()
+        holds = self._clocks_disagree()
         self._turn += 1
         now = self._clock()
         self._parts.begin()
@@ -579,7 +581,7 @@ class Service:
         self._parts.do('room', self._making.work, look.found, *beside, epoch)
         self._parts.do('leaving', self._leaving.work, *beside, epoch)
 
-    def _holds(self) -> bool:
+    def _clocks_disagree(self) -> bool:
         """Whether clocks disagree, so that nothing irreversible is done."""
         fault = self.clocks.look()
         if fault and not self._said:

@@ -106,7 +106,7 @@ class CloudReader:
         self._accounts = accounts
         self._closing = closing
         self.falls_back = True
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _CachedServer] = {}
         self.unreadable: dict[Named, Exception] = {}
         self._offered: dict[str, float] = {}
         self._unread: dict[str, float] = {}
@@ -191,8 +191,8 @@ class CloudReader:
         servers = self._nova.servers(now, built)
         self._note(_K.SERVER, self._nova.unreadable)
         hosts, trees, others = self._hosts(now)
-        own, shared = _apart(trees.values(), others)
-        requests = _as_they_lie(requests, servers, trees, shared)
+        own, shared = _without_shared(trees.values(), others)
+        requests = _with_held_demand(requests, servers, trees, shared)
         classes = self._classes(own, now)
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes, inventory)
@@ -200,13 +200,13 @@ class CloudReader:
         running = self._running(servers, requests, now, ends)
         for sent, uuid, host in _unclaimed(requests, given, servers):
             tree = trees.get(host)
-            each = _sent(sent, uuid, host, tree, now, ends.get(uuid))
+            each = _sent_server(sent, uuid, host, tree, now, ends.get(uuid))
             running.append(each)
             one = cluster.vector(dict(each.amounts), classes)
             if each.host in rows:
                 inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
-        _leave_out(running, by_project, classes)
+        _subtract_preemptible(running, by_project, classes)
         found = self._members(requests, servers, given, now)
         snapshot = cluster.ClusterSnapshot(
             classes,
@@ -235,11 +235,11 @@ class CloudReader:
         """Hosts that Placement knows, their trees by name, and all other
         trees.
         """
-        lately = self._nova.lately(now)
+        recent = self._nova.recent_changes(now)
         listed = self._nova.hosts()
         self._note(_K.HOST, self._nova.hosts_unreadable)
-        left = {each.uuid for each in listed if each.name in lately.left}
-        found = self._placement.trees(left, lately.users)
+        left = {each.uuid for each in listed if each.name in recent.left}
+        found = self._placement.trees(left, recent.users)
         names = {each.uuid: each.name for each in listed}
         self._note(
             _K.HOST,
@@ -350,8 +350,8 @@ class CloudReader:
                 # Its start lay in the future, or was unknown.
                 or seen.running.since != server.launched_at
             ):
-                made = _run(server, request, amounts, end, now)
-                seen = _Seen(server, request, end, made)
+                made = _running_server(server, request, amounts, end, now)
+                seen = _CachedServer(server, request, end, made)
             self._seen[uuid] = seen
         return [each.running for each in self._seen.values()]
 
@@ -437,7 +437,7 @@ class _Members(NamedTuple):
     belongs: dict[str, str]
 
 
-class _Seen(NamedTuple):
+class _CachedServer(NamedTuple):
     """A server as planners see it, and the sources of that."""
 
     server: nova_module.Server
@@ -446,7 +446,7 @@ class _Seen(NamedTuple):
     running: cluster.Running
 
 
-def _run(
+def _running_server(
     server: nova_module.Server,
     request: request_model.Request | None,
     amounts: tuple[tuple[str, int], ...],
@@ -493,7 +493,7 @@ def _amounts(
     return found
 
 
-def _apart(
+def _without_shared(
     trees: Iterable[placement_module.ProviderTree],
     others: Iterable[placement_module.ProviderTree],
 ) -> tuple[list[placement_module.ProviderTree], set[str]]:
@@ -509,7 +509,7 @@ def _apart(
     return own, shared.difference(*(each.amounts for each in own))
 
 
-def _as_they_lie(
+def _with_held_demand(
     requests: Collection[request_model.Request],
     servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.ProviderTree],
@@ -523,14 +523,16 @@ def _as_they_lie(
     if not shared and not any(each.demand.is_open for each in requests):
         return requests
     return [
-        dataclasses.replace(each, demand=_way(each, servers, trees, shared))
+        dataclasses.replace(
+            each, demand=_held_demand(each, servers, trees, shared)
+        )
         if shared or each.demand.is_open
         else each
         for each in requests
     ]
 
 
-def _way(
+def _held_demand(
     request: request_model.Request,
     servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.ProviderTree],
@@ -552,7 +554,7 @@ def _built(requests: Iterable[request_model.Request]) -> list[str]:
     ]
 
 
-def _leave_out(
+def _subtract_preemptible(
     running: Iterable[cluster.Running],
     by_project: dict[str, cluster.Amounts],
     classes: tuple[str, ...],
@@ -583,7 +585,7 @@ def _unclaimed(
                 yield each, uuid, host
 
 
-def _sent(
+def _sent_server(
     request: request_model.Request,
     uuid: str,
     host: str,

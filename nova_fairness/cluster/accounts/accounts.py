@@ -87,16 +87,16 @@ class Accounts:
         :raises StoreError: if the store does not answer.
         """
         return tree_module.overlaid(
-            self._written(), self._usable(self._given())
+            self._written(), self._usable(self._stored_settings())
         )
 
-    def _given(self) -> Mapping[str, Mapping[str, Any]]:
+    def _stored_settings(self) -> Mapping[str, Mapping[str, Any]]:
         """Stored settings of accounts; the last known ones if rows are
         unreadable.
         """
         self._unreadable = {}
         try:
-            self._last = dict(self._store.given().accounts)
+            self._last = dict(self._store.account_settings().accounts)
         except exception.StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - the file's shares count
@@ -111,7 +111,9 @@ class Accounts:
         """Settings as typed fields, or the reason why they cannot be used."""
         before, known = self._known
         if given != before:
-            known = {name: _judged(name, own) for name, own in given.items()}
+            known = {
+                name: _usable_fields(name, own) for name, own in given.items()
+            }
             old, self._known = self.set_aside, (given, known)
             for name, why in self.set_aside.items():
                 if old.get(name) != why:
@@ -182,7 +184,7 @@ class Accounts:
         :raises StoreError: if it cannot be stored now.
         """
         before, accounts = self._changed(name, values)
-        self._store.give(
+        self._store.set_account_settings(
             records.AccountSettings(accounts, before.version), epoch
         )
 
@@ -199,14 +201,16 @@ class Accounts:
     def _named(
         self, given: Mapping[str, Mapping[str, Any]]
     ) -> tuple[cluster.Account, ...]:
-        usable = {name: _judged(name, own) for name, own in given.items()}
+        usable = {
+            name: _usable_fields(name, own) for name, own in given.items()
+        }
         return tree_module.overlaid(self._written(), usable)
 
     def _changed(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[records.AccountSettings, _Settings]:
         """Stored settings, and all settings with a change."""
-        before = self._store.given()
+        before = self._store.account_settings()
         stored = before.accounts.get(name)
         # A stored value that is no object is replaced.
         own = dict(stored) if isinstance(stored, Mapping) else {}
@@ -225,7 +229,7 @@ class Accounts:
         accounts = {**before.accounts, name: own}
         if not own:
             del accounts[name]
-        elif fault := _judged(name, own).get('fault'):
+        elif fault := _usable_fields(name, own).get('fault'):
             raise exception.BadShares(fault)
         if name not in before.accounts:
             self._check_room(name, before.accounts)
@@ -242,7 +246,7 @@ class Accounts:
             )
 
 
-def _judged(name: str, own: object) -> dict[str, Any]:
+def _usable_fields(name: str, own: object) -> dict[str, Any]:
     """Usable fields of an account; ``fault`` has the errors of the others.
 
     :param own: values in the form of :mod:`.fields`, of any type.

@@ -188,7 +188,9 @@ class DryRuns:
         :raises Busy: if another dry run is running, or has just ended.
         :raises IllegalStep: if the dry run failed, or missed its deadline.
         """
-        return self._alone(lambda: self._compared(before, after, now, past))
+        return self._run_alone(
+            lambda: self._compared(before, after, now, past)
+        )
 
     def require_free(self) -> None:
         """Check that a dry run may begin now, before its costly preparation.
@@ -201,12 +203,12 @@ class DryRuns:
     def _rests(self) -> bool:
         return self._monotonic() < self._rests_until_s
 
-    def _alone(self, work: Callable[[], _T]) -> _T:
+    def _run_alone(self, work: Callable[[], _T]) -> _T:
         """Run a function on its own thread, under the deadline."""
         self._take_turn()
-        runner = guard.Runner(self._deadline_s, _without_excuse)
+        runner = guard.Runner(self._deadline_s, _count_all_time)
         try:
-            return runner.run(functools.partial(self._in_turn, work))
+            return runner.run(functools.partial(self._run_and_unlock, work))
         except exception.PluginTooSlow as error:
             raise exception.IllegalStep(
                 _TOO_SLOW.format(self._deadline_s)
@@ -229,7 +231,7 @@ class DryRuns:
             self._working.release()
             raise exception.Busy(_BUSY)
 
-    def _in_turn(self, work: Callable[[], _T]) -> _T:
+    def _run_and_unlock(self, work: Callable[[], _T]) -> _T:
         """Run a function, and unlock after it; the next one waits for a pause.
 
         The pause is as long as the run. A run that missed its deadline locks
@@ -257,7 +259,7 @@ class DryRuns:
         ]
         begin_s, trials = self._monotonic(), (before, after)
         plans = [e.planner.plan(e.snapshot, now) for e in trials]
-        known = self._both(
+        known = self._both_results(
             [
                 estimates.forward(
                     trial.snapshot,
@@ -279,7 +281,7 @@ class DryRuns:
         )
         if not past:
             return Comparison(waiting, first, second)
-        replayed = self._both(
+        replayed = self._both_results(
             [
                 replay.waits(past, e.snapshot, e.planner.order, self._kept)
                 for e in trials
@@ -290,7 +292,7 @@ class DryRuns:
             return Comparison(waiting, first, second)
         return Comparison(waiting, first, second, past, tuple(replayed))
 
-    def _both(
+    def _both_results(
         self,
         steps: Sequence[Generator[None, None, _T]],
         until_s: Sequence[float],
@@ -312,7 +314,7 @@ class DryRuns:
         return found
 
 
-def _without_excuse(_: int) -> guard.ThreadTimes:
+def _count_all_time(_: int) -> guard.ThreadTimes:
     """Count all time: callers do not wait longer on a busy host."""
     return guard.ThreadTimes(0.0, 0.0, runnable=False)
 
@@ -372,7 +374,7 @@ def told(
         each.uuid: (first[each.uuid], second[each.uuid])
         for each in found.requests
     }
-    shown = _shown(found, ranks, project, most)
+    shown = _first_requests(found, ranks, project, most)
     return {
         'requests_count': len(ranks),
         'starts_before_count': _starts(found.before),
@@ -389,8 +391,12 @@ def told(
                 'project_id': each.project,
                 'user_id': each.user,
                 'servers': list(each.servers),
-                'before': _told(found.before[each.uuid], each, audience),
-                'after': _told(found.after[each.uuid], each, audience),
+                'before': _forecast_facts(
+                    found.before[each.uuid], each, audience
+                ),
+                'after': _forecast_facts(
+                    found.after[each.uuid], each, audience
+                ),
             }
             for each in shown
         ],
@@ -415,7 +421,7 @@ def _starts(found: Forecasts) -> int:
     return sum(each.starts for each in found.values())
 
 
-def _shown(
+def _first_requests(
     found: Comparison,
     ranks: Mapping[str, tuple[int, int]],
     project: str | None,
@@ -483,7 +489,7 @@ _STATES = {
 }
 
 
-def _told(
+def _forecast_facts(
     forecast: Forecast,
     request: request_model.Request,
     audience: reason.Audience,

@@ -84,19 +84,19 @@ def _shares(service: service_module.Service) -> list[dict[str, Any]]:
         for each in shares_overview.standings(snapshot)
         if each.account.name in snapshot.used and any(each.used.values())
     ]
-    most = heapq.nlargest(MOST_SHARES, projects, key=_used)
+    most = heapq.nlargest(MOST_SHARES, projects, key=_used_part)
     return [
         {
             'account': each.account.name,
             'normalised_share': each.part,
-            'used_part': _used(each),
+            'used_part': _used_part(each),
             'fair_share': each.factor,
         }
         for each in most
     ]
 
 
-def _used(standing: shares_overview.AccountStanding) -> float:
+def _used_part(standing: shares_overview.AccountStanding) -> float:
     """Part of the cloud that an account used, in its dominant class."""
     return max(standing.used.values(), default=0.0)
 

@@ -153,7 +153,7 @@ class ClusterOperations(
     ) -> list[records.RequestRecord]:
         """Requests of a page, and one more if another page follows."""
         found: list[records.RequestRecord] = []
-        after = None if marker is None else _order(self._exactly(marker))
+        after = None if marker is None else _order(self._by_uuid(marker))
         while True:
             some = self._store.listed(project, wanted, after, limit + 1)
             found += [
@@ -177,7 +177,7 @@ class ClusterOperations(
         [told] = self._told([record], audience)
         told['waited'] = history.waited(self._store, record, last.at)
         if events:
-            lived = history.lineage(record, self._others(record))
+            lived = history.lineage(record, self._earlier_requests(record))
             told['events'] = history.events(self._store, lived, audience)
         return {'request': told}
 
@@ -267,7 +267,7 @@ class ClusterOperations(
             'flavors': [
                 {
                     'name': name,
-                    'starts': _fitting(amounts, snapshot, free, unit),
+                    'starts': _fitting_count(amounts, snapshot, free, unit),
                 }
                 for name, amounts in sorted(flavors.items())
             ],
@@ -599,12 +599,12 @@ class ClusterOperations(
         newest = self._newest_of_servers().get(uuid)
         known = self._store.request(uuid)
         if newest is None:
-            return self._last_of(uuid, known)
+            return self._newest_ended(uuid, known)
         if known is None or self._is_superseded(known.request):
-            return self._exactly(newest)
+            return self._by_uuid(newest)
         return known
 
-    def _last_of(
+    def _newest_ended(
         self, uuid: str, known: records.RequestRecord | None
     ) -> records.RequestRecord:
         """Newest request of a server that has no open request.
@@ -617,7 +617,7 @@ class ClusterOperations(
         found = self._of_server(uuid, since)
         newest = request_model.newest(each.request for each in found)
         if uuid not in newest:
-            return self._exactly(uuid)
+            return self._by_uuid(uuid)
         return next(each for each in found if each.request is newest[uuid])
 
     def _of_server(
@@ -628,7 +628,7 @@ class ClusterOperations(
         )
         return self._store.listed(None, wanted, None, _MOST_RETURNS)
 
-    def _others(
+    def _earlier_requests(
         self, record: records.RequestRecord
     ) -> Sequence[records.RequestRecord]:
         """Requests that may have had the same servers before."""
@@ -636,7 +636,7 @@ class ClusterOperations(
             return self._of_server(record.request.servers[0])
         return self._service.last().records
 
-    def _exactly(self, uuid: str) -> records.RequestRecord:
+    def _by_uuid(self, uuid: str) -> records.RequestRecord:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
@@ -699,7 +699,7 @@ def _limits(
         'parent': account.parent,
         **own,
         **_budget(account, budgets),
-        'opens_at': moments.answer(_opens(account, now)),
+        'opens_at': moments.answer(_next_opening(account, now)),
         **({'fault': account.fault} if account.fault else {}),
     }
 
@@ -717,7 +717,7 @@ def _budget(
     return {**dict(zip(names, hours, strict=True)), 'budget_until': until}
 
 
-def _opens(account: cluster.Account, now: float) -> float | None:
+def _next_opening(account: cluster.Account, now: float) -> float | None:
     at = windows.opens(account.windows, now)
     return None if at == math.inf else at
 
@@ -745,7 +745,7 @@ def _order(record: records.RequestRecord) -> tuple[float, str]:
     return record.request.asked_at, record.request.uuid
 
 
-def _fitting(
+def _fitting_count(
     amounts: Mapping[str, int],
     snapshot: cluster.ClusterSnapshot,
     free: cluster.Amounts,

@@ -174,16 +174,16 @@ def _add_pinned(
     if policy == _MIXED:
         # Images have no such property in Nova; their realtime mask comes
         # before that of the flavor.
-        mask = _said(extra, 'hw:cpu_dedicated_mask') or (
-            _said(image, 'hw_cpu_realtime_mask')
-            or _said(extra, 'hw:cpu_realtime_mask')
+        mask = _extra_text(extra, 'hw:cpu_dedicated_mask') or (
+            _extra_text(image, 'hw_cpu_realtime_mask')
+            or _extra_text(extra, 'hw:cpu_realtime_mask')
         )
-        pinned = _masked(mask, vcpus)
+        pinned = _masked_count(mask, vcpus)
         total.put(request.SHARED, vcpus - pinned)
     if policy in (_DEDICATED, _MIXED):
         isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
         total.put(request.DEDICATED, pinned + isolated)
-    threads = _said(extra, 'hw:cpu_thread_policy') or _said(
+    threads = _extra_text(extra, 'hw:cpu_thread_policy') or _extra_text(
         image, 'hw_cpu_thread_policy'
     )
     if threads == 'isolate':
@@ -194,10 +194,12 @@ def _add_pinned(
 
 def _policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
     """Policy of CPUs: the flavor's or, without it, the image's."""
-    return _said(extra, 'hw:cpu_policy') or _said(image, 'hw_cpu_policy')
+    return _extra_text(extra, 'hw:cpu_policy') or _extra_text(
+        image, 'hw_cpu_policy'
+    )
 
 
-def _said(holder: Mapping[str, Any], name: str) -> str:
+def _extra_text(holder: Mapping[str, Any], name: str) -> str:
     return _chosen(holder, name, {}, '')
 
 
@@ -266,7 +268,7 @@ def _chosen(
     return '' if value is None else str(value)
 
 
-def _masked(mask: str, vcpus: int) -> int:
+def _masked_count(mask: str, vcpus: int) -> int:
     """Number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all but 0."""
     among: set[int] = set()
     without: set[int] = set()

@@ -74,7 +74,8 @@ class PreemptibleRules:
         extra = fields.mapping(flavor, 'extra_specs').get(MARK)
         is_named = project in self.projects or fields.says_yes(extra)
         is_marked = self.marks and any(
-            fields.says_yes(each) for each in _said(spec, server, MARK)
+            fields.says_yes(each)
+            for each in _marked_values(spec, server, MARK)
         )
         if is_named or is_marked:
             return request.Band.PREEMPTIBLE
@@ -91,7 +92,7 @@ class PreemptibleRules:
         :raises Unreadable: if the form of the fields is unknown.
         """
         may = {each.value: each for each in self.choices}
-        for said in _said(spec, server, ACTION):
+        for said in _marked_values(spec, server, ACTION):
             if said in may:
                 return may[said]
         return None
@@ -101,7 +102,7 @@ NONE_IS = PreemptibleRules()
 """Rules for operators without options: all requests are normal."""
 
 
-def _said(
+def _marked_values(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
     """Values of one key in metadata, hints and extra specs."""
@@ -195,7 +196,7 @@ def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
     """
     if cast.method != request.Origin.BUILD.value:
         return cast
-    return _changed(cast, lambda _: {'force_hosts': [_NOWHERE]})
+    return _with_changes(cast, lambda _: {'force_hosts': [_NOWHERE]})
 
 
 def without(
@@ -216,10 +217,10 @@ def without(
         known = spec.get('ignore_hosts') or []
         return {'ignore_hosts': sorted({*known, *hosts})}
 
-    return _changed(cast, more)
+    return _with_changes(cast, more)
 
 
-def _changed(
+def _with_changes(
     cast: cast_module.Cast,
     change: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> cast_module.Cast:

@@ -52,13 +52,14 @@ def wished(arguments: Mapping[str, Any]) -> Times:
     :param arguments: arguments of a build or an unshelve.
     """
     return Times(
-        _wish(arguments, 'time_limit'), _wish(arguments, 'longest_wait')
+        _shortest_wish(arguments, 'time_limit'),
+        _shortest_wish(arguments, 'longest_wait'),
     )
 
 
-def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
+def _shortest_wish(arguments: Mapping[str, Any], name: str) -> float | None:
     shortest = None
-    for text in _said(arguments, name):
+    for text in _wished_texts(arguments, name):
         try:
             wish = duration.seconds(text)
         except ValueError:
@@ -68,7 +69,7 @@ def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
     return shortest
 
 
-def _said(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
+def _wished_texts(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
     """Values in metadata and hints; unreadable ones are left out."""
     for server in _servers(arguments):
         metadata = _dict(_fields(server, 'Instance').get('metadata'))

@@ -113,7 +113,7 @@ class Claims:
         for uuid, each in servers.items():
             known = self._known.get(uuid)
             at = self._failed.get(uuid, known.at if known else -math.inf)
-            if known is None or known.server is not each or _changes(each):
+            if known is None or known.server is not each or _may_change(each):
                 changed.append((at, uuid))
             elif not 0 <= now - at < AGAIN_S:
                 old.append((at, uuid))
@@ -127,10 +127,14 @@ class Claims:
         flavor = dict(server.amounts)
         if 'VCPU' in flavor:
             flavor['PCPU'] = flavor['VCPU']
-        return _least([asked, *([known.amounts] if known else [])], flavor)
+        return _lowest_amounts(
+            [asked, *([known.amounts] if known else [])], flavor
+        )
 
 
-def _least(several: Iterable[Amounts], flavor: Mapping[str, int]) -> Amounts:
+def _lowest_amounts(
+    several: Iterable[Amounts], flavor: Mapping[str, int]
+) -> Amounts:
     """Lowest amount of each class; a flavor says nothing of other classes."""
     least: dict[str, int] | None = None
     for amounts in several:
@@ -148,6 +152,6 @@ def _least(several: Iterable[Amounts], flavor: Mapping[str, int]) -> Amounts:
     )
 
 
-def _changes(server: nova.Server) -> bool:
+def _may_change(server: nova.Server) -> bool:
     """Whether its allocation may change before Nova shows a change."""
     return bool(server.task) or server.status in _MOVES

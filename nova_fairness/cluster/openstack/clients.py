@@ -271,12 +271,12 @@ class Api:
             raise exception.CloudRefused(
                 f'{self._service} refused {method} {path.partition("?")[0]}:'
                 f' {code}',
-                _said(answer),
+                _refusal_text(answer),
             )
         return answer
 
 
-def _said(answer: Any) -> str:
+def _refusal_text(answer: Any) -> str:
     """Message of a refusal of Keystone; '' if it has another form."""
     try:
         return str(answer.json()['error']['message'])

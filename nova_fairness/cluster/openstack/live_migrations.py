@@ -148,7 +148,7 @@ class Mobility:
             return {
                 member: group
                 for each in server_groups.listed(self._api)
-                for group in _binding(each)
+                for group in _strict_group(each)
                 for member in each['members']
             }
 
@@ -183,7 +183,7 @@ def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
             )
 
 
-def _binding(group: Mapping[str, Any]) -> list[request_model.Group]:
+def _strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
     """A group with its rule; none if the rule is not strict."""
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')

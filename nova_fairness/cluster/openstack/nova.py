@@ -73,13 +73,13 @@ UNKNOWN = 'UNKNOWN'
 _LOOKED_AT_ONCE = 20
 """Largest number of servers missing in a full list that one look reads."""
 
-_SILENT = 3
+_MOST_SILENT = 3
 """Servers without an answer after which a look asks for no more."""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)
 _MARKERS = 5
-_FEW = 3
+_MOST_SINGLE = 3
 """Up to so many servers are read one by one; more are read by a list."""
 
 _FEW_BUILDS = 50
@@ -87,7 +87,7 @@ _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
 _LONGEST = 255
-_ASKED = {
+_SERVER_ACTIONS = {
     eviction.EvictionAction.STOP: 'os-stop',
     eviction.EvictionAction.SUSPEND: 'suspend',
     eviction.EvictionAction.SHELVE: 'shelve',
@@ -137,7 +137,7 @@ class ComputeService:
         return not self.enabled and self.reason.startswith(border.MARK)
 
 
-class Lately(NamedTuple):
+class RecentChanges(NamedTuple):
     """Recent changes after which data read from Placement may be out of date.
 
     :ivar left: names of hosts that servers left.
@@ -354,7 +354,7 @@ class Nova:
         self.unreadable = {}
         self._note_all(changed, now)
         if not is_whole:
-            self._see(built or (), now)
+            self._read_builds(built or (), now)
         # The second list has servers that were deleted long before the first.
         back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
         # Lists without builds lack changes of builds since the last whole
@@ -365,7 +365,7 @@ class Nova:
         self._look_for_missing(now)
         return dict(self._servers)
 
-    def _stand_in(self, uuids: Iterable[str]) -> None:
+    def _keep_unread(self, uuids: Iterable[str]) -> None:
         """Keep unreadable servers as they were, or as servers without fields.
 
         A server that exists must not look deleted.
@@ -434,17 +434,17 @@ class Nova:
             if known is None:
                 continue
             try:
-                silent += not self._look_at(uuid, known, now)
+                silent += not self._read_server(uuid, known, now)
             except exception.CloudUnreadable as error:
                 self.unreadable[uuid] = error
             except exception.CloudError:
                 # Nova may answer for the next servers.
                 self._missing[uuid] = None
                 silent += 1
-            if silent >= _SILENT:
+            if silent >= _MOST_SILENT:
                 return
 
-    def _lose(self, known: Server, now: float) -> None:
+    def _note_gone(self, known: Server, now: float) -> None:
         """Record that a server is gone."""
         self._drop(known.uuid)
         self._remember_gone(known.uuid)
@@ -480,7 +480,7 @@ class Nova:
         :param uuids: UUIDs of servers that were just deleted.
         :raises CloudError: if Nova does not answer.
         """
-        if len(uuids) <= _FEW:
+        if len(uuids) <= _MOST_SINGLE:
             return {uuid for uuid in uuids if self.server(uuid)}
         path = f'/servers?all_tenants=1&project_id={project}'
         listed = paging.listed(self._api, path, 'servers')
@@ -494,7 +494,7 @@ class Nova:
             if is_unknown and each.status == 'BUILD':
                 self._drop(uuid)
 
-    def _see(self, built: Collection[str], now: float) -> None:
+    def _read_builds(self, built: Collection[str], now: float) -> None:
         """Read servers that are being built, one by one.
 
         A server that cannot be read stays as it was.
@@ -506,14 +506,16 @@ class Nova:
             if known and known.status != 'BUILD':
                 continue
             try:
-                self._look_at(uuid, known, now)
+                self._read_server(uuid, known, now)
             except exception.CloudError as error:
                 failures.note(error)
                 odd[uuid] = error
-        self._stand_in(odd)
+        self._keep_unread(odd)
         self.unreadable |= odd
 
-    def _look_at(self, uuid: str, known: Server | None, now: float) -> bool:
+    def _read_server(
+        self, uuid: str, known: Server | None, now: float
+    ) -> bool:
         """Read one server, and update the cache.
 
         :param known: cached server; ``None`` if it is not cached.
@@ -523,7 +525,7 @@ class Nova:
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
             if known:
-                self._lose(known, now)
+                self._note_gone(known, now)
             return True
         with clients.reading(f'what Nova says of server {uuid}'):
             told = found['server']
@@ -538,7 +540,7 @@ class Nova:
         for each in listed:
             with _Noted(odd, each, 'id'):
                 self._note(each, now)
-        self._stand_in(odd.keys() & set(map(_id, listed)) - {''})
+        self._keep_unread(odd.keys() & set(map(_id, listed)) - {''})
         self.unreadable |= odd
 
     def _note(self, found: Mapping[str, Any], now: float) -> None:
@@ -560,7 +562,7 @@ class Nova:
                 contextlib.suppress(exception.CloudUnreadable),
                 clients.reading('a server that is gone'),
             ):
-                self._learn(found)
+                self._learn_lifetime(found)
         else:
             self._servers[server.uuid] = server
             if before is None:
@@ -570,7 +572,7 @@ class Nova:
         if before and before.host != (server.host if server else ''):
             self._left[before.host] = now
 
-    def lately(self, now: float) -> Lately:
+    def recent_changes(self, now: float) -> RecentChanges:
         """Recently changed hosts and users.
 
         Placement gets such changes a little earlier or later.
@@ -582,13 +584,13 @@ class Nova:
             for name, at in list(seen.items()):
                 if abs(now - at) > _LATELY_S:
                     del seen[name]
-        return Lately(frozenset(self._left), frozenset(self._changed))
+        return RecentChanges(frozenset(self._left), frozenset(self._changed))
 
     def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
         """Lifetimes of the last servers of each kind, seconds, sorted."""
         return self._lifetimes.by_kind()
 
-    def _learn(self, found: Mapping[str, Any]) -> None:
+    def _learn_lifetime(self, found: Mapping[str, Any]) -> None:
         server, end = _server(found), _time(found, 'terminated_at')
         if end is None or server.launched_at is None:
             return
@@ -631,14 +633,14 @@ class Nova:
         silent, hidden = 0, set(unknown)
         for uuid in unknown[:_LOOKED_AT_ONCE]:
             try:
-                silent += not self._look_at(uuid, None, now)
+                silent += not self._read_server(uuid, None, now)
             except exception.CloudError:
                 silent += 1
             else:
                 if uuid not in self._servers:
                     self._remember_gone(uuid)
                     hidden.discard(uuid)
-            if silent >= _SILENT:
+            if silent >= _MOST_SILENT:
                 break
         known = self._servers.keys() & set(uuids)
         return hidden | {
@@ -671,7 +673,7 @@ class Nova:
             )
             if project is not None:
                 listed = self._flavor_access.of(listed, project)
-            return {each['name']: _needs(each) for each in listed}
+            return {each['name']: _flavor_amounts(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
         """Delete a server; nothing happens if it does not exist.
@@ -690,7 +692,9 @@ class Nova:
         if action is eviction.EvictionAction.DELETE:
             self.delete(uuid)
         else:
-            self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
+            self._api.post(
+                f'/servers/{uuid}/action', {_SERVER_ACTIONS[action]: None}
+            )
 
     def let_run(self, uuid: str, status: str) -> None:
         """Start a stopped server, or resume a suspended one.
@@ -849,7 +853,7 @@ def _unique(
     ]
 
 
-def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
+def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
     # In a list of servers this key has another name.
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
     disk_gb = flavor['disk'] + (more_gb or 0)
@@ -885,7 +889,7 @@ def _service(found: Mapping[str, Any]) -> ComputeService:
 
 def _server(found: Mapping[str, Any]) -> Server:
     flavor = found.get('flavor') or {}
-    needs = _needs(flavor) if 'vcpus' in flavor else {}
+    needs = _flavor_amounts(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}
     return Server(
         uuid=_text(found, 'id'),

@@ -70,7 +70,7 @@ class _Known:
     aggregates: frozenset[str]
 
 
-class _Turn:
+class _RoundRobin:
     """Round-robin choice of list items, when one look cannot read all."""
 
     def __init__(self, at_once: int) -> None:
@@ -108,8 +108,8 @@ class Placement:
         self._trees: dict[str, tuple[dict[str, _Known], ProviderTree]] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._summed: dict[str, Mapping[str, int]] = {}
-        self._providers = _Turn(_PROVIDERS_AT_ONCE)
-        self._projects = _Turn(_PROJECTS_AT_ONCE)
+        self._providers = _RoundRobin(_PROVIDERS_AT_ONCE)
+        self._projects = _RoundRobin(_PROJECTS_AT_ONCE)
         self.unreadable: dict[str, Exception] = {}
 
     def trees(
@@ -141,7 +141,7 @@ class Placement:
         self, freed: Collection[str]
     ) -> dict[str, list[Mapping[str, Any]]]:
         """Providers by their root, of trees that can be read as a whole."""
-        found = _needed(self._api.get('/resource_providers'))
+        found = _require_answer(self._api.get('/resource_providers'))
         listed = found['resource_providers']
         in_turn = self._providers.next(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
@@ -184,7 +184,7 @@ class Placement:
         if user not in known:
             path = f'/usages?project_id={project}'
             path += f'&user_id={user}' if user else ''
-            found = _needed(self._api.get(path))
+            found = _require_answer(self._api.get(path))
             with clients.reading(f'what Placement says {project} uses'):
                 known[user] = dict(found['usages'])
         return known[user]
@@ -378,7 +378,7 @@ def _tree(root: str, name: str, known: Mapping[str, _Known]) -> ProviderTree:
     amounts: dict[str, Amount] = {}
     for each in known.values():
         for resource, amount in each.amounts.items():
-            amounts[resource] = _both(amounts.get(resource), amount)
+            amounts[resource] = _sum_of_both(amounts.get(resource), amount)
     return ProviderTree(
         root,
         name,
@@ -402,7 +402,7 @@ def _sum(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _require_answer(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if found is None:
         raise exception.CloudAway(
             'Placement answers 404 to a list: is its endpoint right?'
@@ -449,7 +449,7 @@ def _root(listed: Any) -> str:
     return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 
 
-def _both(one: Amount | None, other: Amount) -> Amount:
+def _sum_of_both(one: Amount | None, other: Amount) -> Amount:
     if one is None:
         return other
     return (

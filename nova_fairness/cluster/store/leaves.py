@@ -168,7 +168,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
                 _LEAVES, _row(chosen), tables.newest_epoch() == epoch
             )
         ):
-            self._explain(leave.server, epoch)
+            self._raise_outdated(leave.server, epoch)
         self._changed(chosen)
         return chosen
 
@@ -197,7 +197,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         if not self._tables.update(
             _guarded(leave, epoch).values(**_row(changed))
         ):
-            self._explain(leave.server, epoch)
+            self._raise_outdated(leave.server, epoch)
         self._changed(changed)
         return changed
 
@@ -209,7 +209,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             )
         )
 
-    def _explain(self, server: str, epoch: int) -> None:
+    def _raise_outdated(self, server: str, epoch: int) -> None:
         self._check_leads(epoch)
         found = self.of([server]).get(server)
         present = f'{found.state.value}' if found else 'unknown'

@@ -135,7 +135,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         self._check_leads(epoch)
         node = self.node(host)
         if node is None or node.version != version:
-            self._explain(host, epoch)
+            self._raise_outdated(host, epoch)
         return node
 
     def forget(self, node: border.BorderHost, epoch: int) -> None:
@@ -194,9 +194,9 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             .values(**_row(after))
         )
         if not changed:
-            self._explain(before.host.name, epoch)
+            self._raise_outdated(before.host.name, epoch)
 
-    def _explain(self, host: str, epoch: int) -> NoReturn:
+    def _raise_outdated(self, host: str, epoch: int) -> NoReturn:
         self._check_leads(epoch)
         found = self.node(host)
         present = f'{found.state.value} by now' if found else 'not there'

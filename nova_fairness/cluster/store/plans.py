@@ -85,7 +85,7 @@ class PlanTable(
             .values(**_row(written))
         )
         if not changed:
-            self._explain(before.uuid, epoch)
+            self._raise_outdated(before.uuid, epoch)
         self._changed(before, written)
         return written
 
@@ -98,7 +98,7 @@ class PlanTable(
         self._check_leads(epoch)
         found = self.plan(plan.uuid)
         if found is None or found.version != plan.version:
-            self._explain(plan.uuid, epoch)
+            self._raise_outdated(plan.uuid, epoch)
 
     def plan(self, uuid: str) -> model.MigrationPlan | None:
         """One plan; ``None`` if there is none."""
@@ -199,7 +199,7 @@ class PlanTable(
             )
         )
 
-    def _explain(self, uuid: str, epoch: int) -> NoReturn:
+    def _raise_outdated(self, uuid: str, epoch: int) -> NoReturn:
         self._check_leads(epoch)
         found = self.plan(uuid)
         present = f'{found.state.value} by now' if found else 'not there'
@@ -221,7 +221,7 @@ def _row(plan: model.MigrationPlan) -> dict[str, Any]:
         'until': plan.until,
         'cause': plan.cause.value,
         'explanation': plan.text,
-        'moves': records.short([_list(each) for each in plan.moves]),
+        'moves': records.short([_move_row(each) for each in plan.moves]),
         'empties': records.short(list(plan.empties)),
         'promised': records.short(dataclasses.asdict(plan.promised)),
         'won': plan.won and records.short(dataclasses.asdict(plan.won)),
@@ -236,7 +236,7 @@ def _empties(row: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in json.loads(row['empties'])]
 
 
-def _list(move: model.Move) -> list[Any]:
+def _move_row(move: model.Move) -> list[Any]:
     return [
         move.server,
         move.source,

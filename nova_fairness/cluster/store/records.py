@@ -347,11 +347,11 @@ def _finite(value: object) -> float:
     return value
 
 
-def _maybe(value: object) -> float | None:
+def _maybe_time(value: object) -> float | None:
     return None if value is None else _finite(value)
 
 
-def _turn(value: object) -> int | None:
+def _maybe_turn(value: object) -> int | None:
     return None if value is None else int(_finite(value))
 
 
@@ -385,15 +385,15 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         asked_at=_finite(row['asked_at']),
         origin=request_model.Origin(row['origin']),
         group=group,
-        expires_at=_maybe(row['expires_at']),
+        expires_at=_maybe_time(row['expires_at']),
         band=request_model.Band(row['band']),
         leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
-        time_limit_s=_maybe(row['time_limit_s']),
+        time_limit_s=_maybe_time(row['time_limit_s']),
         extended_s=_finite(row['extended_s']),
         hold=_hold(row),
-        first=_turn(row['first_turn']),
+        first=_maybe_turn(row['first_turn']),
         flavor=row['flavor'] or '',
         names=names,
         state=request_model.State(row['state']),
@@ -402,14 +402,14 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
     return RequestRecord(
         request,
         row['cast_uuid'],
-        _told(row),
+        _stored_reason(row),
         _finite(row['changed_at']),
         hosts_of(row['hosts']),
         _room(row['room']),
     )
 
 
-def _told(row: Mapping[str, Any]) -> reason.Why:
+def _stored_reason(row: Mapping[str, Any]) -> reason.Why:
     """Reason that the owner sees; ``NOT_PLANNED`` if it is unreadable."""
     try:
         return why_of(row)
@@ -473,14 +473,14 @@ def _wanted(request: request_model.Request) -> str:
         {
             'servers': request.servers,
             'names': request.names,
-            'demand': _demanded(demand),
+            'demand': _demand_json(demand),
             'group': group and [group.uuid, group.rule.value, group.per_host],
         },
         separators=(',', ':'),
     )
 
 
-def _demanded(demand: request_model.Demand) -> dict[str, Any]:
+def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
     """JSON form of a demand."""
     fallbacks = demand.fallbacks
     return {
@@ -491,7 +491,7 @@ def _demanded(demand: request_model.Demand) -> dict[str, Any]:
         'aggregates': [sorted(each) for each in demand.aggregates],
         'host': demand.host,
         'without': sorted(demand.without),
-        'fallbacks': fallbacks and [_demanded(each) for each in fallbacks],
+        'fallbacks': fallbacks and [_demand_json(each) for each in fallbacks],
     }
 
 

@@ -435,10 +435,10 @@ class Store:
         """
         state = request_model.after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
-        if not _passes(request, event):
-            self._keep(request, now, epoch)
+        if not _is_within_event(request, event):
+            self._keep_event(request, now, epoch)
         if event is request_model.Event.SEND:
-            is_same = _is_same(request, epoch)
+            is_same = _is_unchanged(request, epoch)
             self.waits.keep(request.uuid, now, is_same)
         changed = self._tables.update(
             _guarded(request, epoch).values(
@@ -452,7 +452,7 @@ class Store:
             )
         )
         if not changed:
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
         if event is request_model.Event.RETURN:
             self.waits.remove([request.uuid])
         now_is = dataclasses.replace(
@@ -507,11 +507,11 @@ class Store:
             and row['version'] == told[row['uuid']][0].version
         ]
 
-    def _keep(
+    def _keep_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
         """Copy the current event of a request, before it ends."""
-        self.events.keep([request.uuid], now, _is_same(request, epoch))
+        self.events.keep([request.uuid], now, _is_unchanged(request, epoch))
 
     def promise_room(
         self,
@@ -527,7 +527,7 @@ class Store:
         written = records.short(dataclasses.asdict(room))
         promised = _guarded(request, epoch).values(room=written)
         if not self._tables.update(promised):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def extend(
         self, request: request_model.Request, by_s: float, epoch: int
@@ -542,7 +542,7 @@ class Store:
             extended_s=request.extended_s + by_s, version=request.version + 1
         )
         if not self._tables.update(longer):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def hold_back(
         self,
@@ -562,7 +562,7 @@ class Store:
         :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if another process leads now.
         """
-        self._keep(request, now, epoch)
+        self._keep_event(request, now, epoch)
         changed = _guarded(request, epoch).values(
             version=request.version + 1,
             expires_at=expires_at,
@@ -571,7 +571,7 @@ class Store:
             **records.columns_of(why),
         )
         if not self._tables.update(changed):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
         now_is = dataclasses.replace(
             request,
             hold=hold,
@@ -594,7 +594,7 @@ class Store:
             version=request.version + 1, first_turn=first
         )
         if not self._tables.update(changed):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def used(self) -> records.UseRecords:
         """Decayed use of accounts."""
@@ -625,16 +625,18 @@ class Store:
             spent=records.short(used.spent),
         )
 
-    def given(self) -> records.AccountSettings:
+    def account_settings(self) -> records.AccountSettings:
         """Settings of accounts that callers changed while the service ran."""
         row = self._tables.only(_SHARES)
         accounts = {
-            name: _loaded(given)
+            name: _loaded_settings(given)
             for name, given in self._settings.read().items()
         }
         return records.AccountSettings(accounts, row['version'])
 
-    def give(self, given: records.AccountSettings, epoch: int) -> None:
+    def set_account_settings(
+        self, given: records.AccountSettings, epoch: int
+    ) -> None:
         """Write settings of accounts.
 
         :param given: new settings, with the version that they were computed
@@ -697,7 +699,9 @@ class Store:
                 f'epoch {epoch} is over: {leader.holder or "no process"} leads'
             )
 
-    def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
+    def _raise_outdated(
+        self, request: request_model.Request, epoch: int
+    ) -> NoReturn:
         """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
         found = self.request(request.uuid)
@@ -736,7 +740,7 @@ def _conditions(
     return found
 
 
-def _passes(
+def _is_within_event(
     request: request_model.Request, event: request_model.Event
 ) -> bool:
     """Whether a step is within one event: room reserved, message sent."""
@@ -746,7 +750,7 @@ def _passes(
     )
 
 
-def _is_same(
+def _is_unchanged(
     request: request_model.Request, epoch: int
 ) -> sa.ColumnElement[bool]:
     """Condition that a request is unchanged, and that the leader leads."""
@@ -777,7 +781,7 @@ def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
     return {'sent_at': now, 'waited_s': waited_s}
 
 
-def _loaded(given: str) -> Any:
+def _loaded_settings(given: str) -> Any:
     """Settings of an account; ``None`` if they cannot be read."""
     try:
         return json.loads(given)

@@ -57,7 +57,7 @@ class ChargeLog:
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         """
-        current = _named(charge.current, classes)
+        current = _amounts_by_class(charge.current, classes)
         before, ended, known = self._last
         opening, changed = None, dict[str, Mapping[str, float]]()
         if (
@@ -66,7 +66,10 @@ class ChargeLog:
             or (version % WHOLE_EVERY == 0)
         ):
             at = ledger.advanced(charge.begins, {}, charge.capacity)
-            opening, changed = _named(at.use, classes), dict(current)
+            opening, changed = (
+                _amounts_by_class(at.use, classes),
+                dict(current),
+            )
         else:
             changed = {
                 name: current.get(name, {})
@@ -95,7 +98,7 @@ def recorded(
     while rows and rows[0].opening is None:
         del rows[0]
     classes = tuple(sorted({name for row in rows for name in row.capacity}))
-    return classes, list(_whole(rows, classes))
+    return classes, list(_complete_charges(rows, classes))
 
 
 def difference(
@@ -123,7 +126,7 @@ def difference(
     ), len(charges)
 
 
-def _whole(
+def _complete_charges(
     rows: list[records.ChargeRecord], classes: tuple[str, ...]
 ) -> Iterator[ledger_module.PeriodCharge]:
     """Complete charges, from records that have only changes."""
@@ -146,7 +149,7 @@ def _whole(
         )
 
 
-def _named(
+def _amounts_by_class(
     amounts: Mapping[str, _Floats], classes: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
     """Amounts above 0, by class and account."""
