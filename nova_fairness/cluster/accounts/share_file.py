@@ -145,7 +145,7 @@ def _amounts(
         except ValueError as error:
             raise file.wrong(key, str(error)) from None
         if name in found:
-            raise file.wrong(key, f'the class {name} is given twice')
+            raise file.wrong(key, f'the class {name} comes twice')
         if not _AMOUNT.fullmatch(text):
             raise file.wrong(
                 value, f'expected a whole amount of {name}, got {text!r}'

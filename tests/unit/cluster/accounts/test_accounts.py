@@ -149,7 +149,7 @@ def test_a_project_has_room_for_so_many_accounts_of_its_own(world, epoch):
     made = accounts_module.Accounts(world.store, most=3)
     for number in range(3):
         made.change(f'p/{number}', {'share': 1.0}, epoch)
-    with pytest.raises(exception.IllegalStep, match='of 3 users'):
+    with pytest.raises(exception.IllegalStep, match='for 3 users'):
         made.change('p/more', {'share': 1.0}, epoch)
     made.change('p/1', {'share': 3.0}, epoch)
     made.change('q/1', {'share': 1.0}, epoch)
