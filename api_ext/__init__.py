@@ -2,6 +2,6 @@
 
 """The extension of nova-api: ``/fairness`` over HTTP.
 
-Start with ``application``: from a request to the answer of its handler.
-It never decides what is fair; it asks agents and the cluster service.
+Start with ``application``: it passes a request to its handler. It never
+decides what is fair; it asks agents and the cluster service.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The agents of the domain, as one process of nova-api sees them."""
+"""Client of the agents of the domain, for one process of nova-api."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ T = TypeVar('T')
 _LONGEST_REASON = 300
 _NOT_UNDERSTOOD = 'its answer cannot be understood'
 _KEPT = ('list_users', 'list_projects', 'get_plugins', 'get_status')
-"""Calls whose answers are used again."""
+"""Calls whose answers are cached."""
 
 _NOBODY = 'No agent answers: nothing is known of the hosts.'
 
@@ -36,15 +36,15 @@ _NOBODY = 'No agent answers: nothing is known of the hosts.'
 class AgentAnswers(Generic[T]):
     """Answers of hosts.
 
-    :ivar by_host: of those that answered, sorted by host.
-    :ivar missing: why the others' answers are missing, sorted by host.
+    :ivar by_host: answers, sorted by host.
+    :ivar missing: why hosts have no answer, sorted by host.
     """
 
     by_host: Mapping[str, T]
     missing: Mapping[str, str]
 
     def require_any(self) -> None:
-        """Go on if any host answered.
+        """Check that any host answered.
 
         :raises Unavailable: otherwise.
         """
@@ -54,11 +54,11 @@ class AgentAnswers(Generic[T]):
 
 @dataclasses.dataclass(frozen=True)
 class AskLimits:
-    """How the agents are asked.
+    """Limits of calls to agents.
 
-    :ivar kept_s: how long answers are used again.
-    :ivar silent_s: how long lists do without a host that did not answer.
-    :ivar hosts_count: most hosts that the transport is good for.
+    :ivar kept_s: seconds for which answers are cached.
+    :ivar silent_s: seconds for which lists skip a host that did not answer.
+    :ivar hosts_count: largest number of hosts that the transport allows.
     """
 
     kept_s: float = 1.0
@@ -67,11 +67,11 @@ class AskLimits:
 
 
 class Agents:
-    """Asks agents and remembers for a short while what they said.
+    """Asks agents, and caches their answers for a short time.
 
-    :ivar client: of the agents' RPC; all views share it but for the id of
-        the request.
-    :param signer: of metric and policy, where peers have keys.
+    :ivar client: RPC client of the agents; views differ in the ID of the
+        request.
+    :param signer: signs metric and policy if peers have keys.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class Agents:
         }
 
     def of_request(self, request_id: str, user_id: str = '') -> Self:
-        """The same agents, whose calls carry the ids of request and user."""
+        """A view whose calls carry the IDs of request and user."""
         view = copy.copy(self)
         view.client = self.client.of_request(request_id, user_id)
         return view
 
     def hosts(self, *, fresh: bool = False) -> tuple[str, ...]:
-        """Name the hosts of the domain.
+        """Names of the hosts of the domain.
 
-        :param fresh: whether to ask whatever was said shortly before.
-        :raises Unavailable: if no agent answers, or the transport is not
-            good for that many.
+        :param fresh: whether to ask again despite a cached answer.
+        :raises Unavailable: if no agent answers, or the transport does not
+            allow so many hosts.
         """
         try:
             names = self._hosts.get(self.client.known_hosts, fresh=fresh)
@@ -120,7 +120,7 @@ class Agents:
         return names
 
     def require(self, host: str) -> None:
-        """Go on if there is such a host.
+        """Check that a host exists.
 
         :raises NotFound: otherwise.
         """
@@ -130,7 +130,7 @@ class Agents:
     def call(self, host: str, method: str, **arguments: Any) -> Any:
         """Call one agent.
 
-        :raises FairnessError: what the client raises.
+        :raises FairnessError: error of the client.
         """
         return self.client.call(host, method, **arguments)
 
@@ -147,7 +147,7 @@ class Agents:
     def look(
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> client_module.Answers:
-        """Call those of many agents that were not silent shortly before."""
+        """Call many agents, except those that recently did not answer."""
         named = tuple(hosts)
         silent = self._silence.among(named)
         answers = self.to_all(
@@ -158,16 +158,16 @@ class Agents:
         )
 
     def set_for_all(self, method: str, name: str) -> client_module.Answers:
-        """Choose a metric or policy for every host, as one epoch."""
+        """Set metric or policy of all hosts, as one epoch."""
         hosts = self.hosts(fresh=True)
         return rollout.set_for_all(
             self.client, hosts, method, name, self._signer
         )
 
     def set_by(self, host: str, method: str, name: str) -> Any:
-        """Choose a metric or policy, and tell it one host.
+        """Set metric or policy, and send it to one host.
 
-        :raises FairnessError: what the client raises.
+        :raises FairnessError: error of the client.
         """
         given: Mapping[str, Any] = {'name': name}
         if self._signer is not None:
@@ -178,10 +178,10 @@ class Agents:
         return self.call(host, method, **given)
 
     def told(self, method: str, shape: Callable[[Any], T]) -> AgentAnswers[T]:
-        """Ask all agents what hardly changes from second to second.
+        """Ask all agents, with a cache, for slowly changing values.
 
-        :param method: one without arguments.
-        :param shape: takes from an answer what is needed.
+        :param method: method without arguments.
+        :param shape: extracts the result from an answer.
         """
         hosts = self.hosts()
         answers = self._lists[method].get(lambda: self.look(hosts, method))
@@ -191,7 +191,7 @@ class Agents:
 def understood(
     answers: client_module.Answers, shape: Callable[[Any], T]
 ) -> AgentAnswers[T]:
-    """Take from answers what is needed; one that is broken is missing."""
+    """Extract results from answers; a broken answer counts as missing."""
     by_host: dict[str, T] = {}
     missing = reasons({**answers.not_reached, **answers.refused})
     for host, answer in answers.by_host.items():
@@ -203,7 +203,7 @@ def understood(
 
 
 def reasons(why: Mapping[str, str]) -> dict[str, str]:
-    """Shorten what agents say to one line."""
+    """First lines of error texts, cut to a limit."""
     return {
         host: (text.splitlines() or [''])[0][:_LONGEST_REASON]
         for host, text in why.items()

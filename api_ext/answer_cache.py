@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uses an answer again for a short while, and asks once for all who wait."""
+"""Cache of an answer for a short time; concurrent callers share one call."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -13,12 +13,12 @@ T = TypeVar('T')
 
 
 class CachedValue(Generic[T]):
-    """One value that is made when it is asked for and too old.
+    """One value that is made on demand, if it is too old.
 
-    Those who ask while it is being made wait for it; a failure is told to
-    all of them, and is not kept.
+    Callers that ask while it is being made wait for it. They all get an error
+    of that call, which is not cached.
 
-    :param for_s: how long a value is used again, in seconds; >= 0.
+    :param for_s: seconds for which a value is cached; >= 0.
     :param clock: monotonic, seconds.
     """
 
@@ -35,8 +35,8 @@ class CachedValue(Generic[T]):
         """The value.
 
         :param make: makes it.
-        :param fresh: whether one that is there already does not do.
-        :raises Exception: what ``make`` raised.
+        :param fresh: whether to make it again despite a cached one.
+        :raises Exception: error of ``make``.
         """
         with self._lock:
             future, is_mine = self._future, False

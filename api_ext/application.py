@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers requests below ``/fairness``; knows webob and nothing of Nova."""
+"""Answers requests below ``/fairness``; uses webob and nothing of Nova."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -29,15 +29,15 @@ from nova_fairness.runtime import safe_log
 LOG = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
-"""Bytes."""
+"""Limit of the size of a body, bytes."""
 
 ME = 'me'
 
 _FORM = 'application/x-www-form-urlencoded'
-"""Content-Type of a body that curl sends unless it is told another."""
+"""Content-Type that curl sends by default."""
 
 _ACTION = '/action'
-"""End of the paths that take JSON also as :data:`_FORM`."""
+"""End of the paths that also accept JSON sent as :data:`_FORM`."""
 
 _OURS = re.compile(
     r'(?:/(?P<project>[0-9a-f-]+))?(?P<path>/fairness(?:/.*)?)', re.DOTALL
@@ -45,7 +45,7 @@ _OURS = re.compile(
 
 
 def is_ours(environ: Mapping[str, Any]) -> bool:
-    """Tell whether a WSGI request is for this interface."""
+    """Whether a WSGI request is for this interface."""
     return _split(environ) is not None
 
 
@@ -55,13 +55,14 @@ def _split(environ: Mapping[str, Any]) -> re.Match[str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """Services that answer requests.
+    """Services that handlers use.
 
-    :ivar connect: gives the agents of this process.
-    :ivar connect_requests: gives the client of the cluster service.
-    :ivar max_limit: most items of a page.
-    :ivar locate: finds instances, where Nova can.
-    :ivar wall: seconds since the epoch of Unix.
+    :ivar enforcement: checks policy rules.
+    :ivar connect: returns the agents of this process.
+    :ivar connect_requests: returns the client of the cluster service.
+    :ivar max_limit: largest number of items of a page.
+    :ivar locate: finds instances, if Nova can.
+    :ivar wall: seconds of the Unix epoch.
     """
 
     enforcement: enforcement.Enforcement
@@ -75,7 +76,7 @@ class Services:
 class Application:
     """Answers requests.
 
-    :param services: what is needed for it.
+    :param services: services that handlers use.
     """
 
     def __init__(self, services: Services) -> None:
@@ -92,10 +93,10 @@ class Application:
         }
 
     def answer(self, request: webob.Request, context: Any) -> webob.Response:
-        """Answer a request that is ours.
+        """Answer a request to this interface.
 
-        :param context: of oslo.context, which says who asks; ``None`` if not
-            known.
+        :param context: context of oslo.context with the caller; ``None`` if
+            unknown.
         """
         headers: dict[str, str] = {}
         try:
@@ -147,9 +148,9 @@ class Application:
         route: routes.Route,
         request: webob.Request,
     ) -> None:
-        """Go on if one of the rules of a route allows it.
+        """Check that one of the rules of a route allows the request.
 
-        A refusal names the rule of the request, as far as that can be read.
+        A refusal names the rule of the request, if that can be read.
 
         :raises Forbidden: otherwise.
         """
@@ -187,8 +188,8 @@ def _route(
 ) -> tuple[routes.Route, Mapping[str, str]]:
     """Find the route of a request.
 
-    :returns: the route, and what stands in the places of its path.
-    :raises Fault: if there is none, or not with this method.
+    :returns: the route, and values of the placeholders of its path.
+    :raises Fault: if there is no route for the path, or none for the method.
     """
     match = _split(request.environ)
     if match is None:
@@ -219,7 +220,7 @@ def _route(
 def _names(
     given: Mapping[str, str], route: routes.Route, caller: enforcement.Caller
 ) -> Mapping[str, str]:
-    """Judge what stands in the URL, and replace ``me``."""
+    """Check values of the URL, and replace ``me``."""
     names = {}
     for place, value in given.items():
         name = validation.name(place, value, patterns.OF_URLS[place])
@@ -241,7 +242,7 @@ def _own(route: routes.Route, caller: enforcement.Caller) -> str:
 def _read(request: webob.Request, types: Collection[str]) -> bytes:
     """Read a body of at most :data:`LARGEST_BODY` bytes.
 
-    :param types: that its Content-Type may be.
+    :param types: allowed Content-Types.
     """
     too_large = faults.TooLarge(
         f'The body is larger than {LARGEST_BODY} bytes.'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builds the application out of Nova's configuration."""
+"""Builds the application from Nova's configuration."""
 
 import functools
 import logging
@@ -20,13 +20,13 @@ LOG = logging.getLogger(__name__)
 def build(
     conf: cfg.ConfigOpts, locate: http_request.Locate | None = None
 ) -> application.Application:
-    """Build it; nothing is connected yet.
+    """Build the application, without any connection.
 
-    :param conf: Nova's; our options are registered on it.
+    :param conf: Nova's configuration; our options are registered in it.
     :param locate: finds instances.
     """
     api_conf.register_opts(conf)
-    # What other sections may be in Nova's files is not known here.
+    # Other sections of Nova's files are unknown here.
     files = file_faults.files_of(conf)
     for sentence in file_faults.unknown(files, api_conf.list_opts(), ()):
         LOG.warning('%s', sentence)

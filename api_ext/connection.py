@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Connects each process of nova-api to the agents when it first needs them.
+"""Connects each process of nova-api to the agents on first use.
 
-Servers such as uwsgi load the application and fork then: sockets and threads
-that were made before would be shared, or be gone.
+Servers such as uwsgi load the application and then fork: sockets and threads
+from before the fork would be shared, or lost.
 """
 
 from collections.abc import Callable
@@ -37,10 +37,10 @@ class _Process(Generic[T]):
 
 
 class PerProcess(Generic[T]):
-    """Makes something once in every process.
+    """Makes an object once in every process.
 
-    :param make: called in the process that needs them.
-    :param process_id: of the process that asks.
+    :param make: makes the object, in the process that uses it.
+    :param process_id: returns the ID of the current process.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class PerProcess(Generic[T]):
         self._processes: dict[int, _Process[T]] = {}
 
     def __call__(self) -> T:
-        """The connection of this process.
+        """The object of this process.
 
-        :raises Unavailable: if it cannot be made; the log says why, and
+        :raises Unavailable: if it cannot be made; the log has the cause, and
             the next request tries again.
         """
-        # The lock is of this process: one that was held while another
-        # process was forked would stay so for ever. What a parent made is
-        # kept, because to close it here would close it there.
+        # Each process has its own lock: a lock that is held during a fork
+        # would stay locked in the child. The object of a parent is kept,
+        # because closing it here would close it there.
         process = self._processes.setdefault(self._process_id(), _Process())
         with process.lock:
             if process.made is None:
@@ -86,17 +86,17 @@ A thousand agents are asked in 16 groups, and only silent ones take the whole
 """
 
 SILENT_S = 10.0
-"""For which lists do not wait again for a host that did not answer.
+"""Seconds for which lists skip a host that did not answer.
 
-It is an interval of agents: sooner there is nothing new.
+This is an interval of agents: before that there is nothing new.
 """
 
 
 def connected(conf: cfg.ConfigOpts) -> agents.Agents:
     """Connect to the agents that the configuration names.
 
-    :param conf: Nova's, with the options of :mod:`nova_fairness.conf.api`.
-    :raises Exception: of oslo.messaging or of its driver.
+    :param conf: Nova's configuration, with :mod:`nova_fairness.conf.api`.
+    :raises Exception: error of oslo.messaging or of its driver.
     """
     url, transport = _opened(conf)
     settings = conf.fairness_api
@@ -117,9 +117,9 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
 
 
 def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
-    """Connect to the cluster service, as to the agents.
+    """Connect to the cluster service.
 
-    :raises Exception: of oslo.messaging or of its driver.
+    :raises Exception: error of oslo.messaging or of its driver.
     """
     _, transport = _opened(conf)
     return requests.RequestsClient(

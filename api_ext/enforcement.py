@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks oslo.policy who may do what."""
+"""Checks permissions with oslo.policy."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -14,12 +14,12 @@ from api_ext import policies
 
 
 class Enforcement:
-    """Rules of this interface, with what an operator's files say of them.
+    """Policy rules of this interface, with changes in an operator's files.
 
-    It reads the files that Nova reads (``[oslo_policy]``), and they are read
-    again when they change.
+    The files are those of Nova (``[oslo_policy]``), and are read again after
+    each change.
 
-    :param conf: Nova's.
+    :param conf: Nova's configuration.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -28,15 +28,16 @@ class Enforcement:
     def allows(
         self, rule: str, target: Mapping[str, Any], context: Any
     ) -> bool:
-        """Tell whether a caller may do something.
+        """Whether a caller may do something.
 
-        A token without a scope may do nothing, and one of a domain only what
-        rules for domains allow: a role in one domain is none in the cloud. A
-        field that a token or a target lacks equals nothing: oslo.policy would
-        write it ``None`` and compare that.
+        A token without a scope may do nothing. A token of a domain may only do
+        what rules for domains allow: a role in one domain is no role in the
+        cloud. A field that a token or a target lacks equals nothing:
+        oslo.policy would compare it as ``None``.
 
-        :param target: what the rule may refer to.
-        :param context: of oslo.context.
+        :param rule: name of the rule.
+        :param target: values that the rule may refer to.
+        :param context: context of oslo.context.
         """
         creds = _known(context.to_policy_values())
         registered = self._enforcer.registered_rules.get(rule)
@@ -68,14 +69,14 @@ def _scope(creds: Mapping[str, Any]) -> str:
 
 
 def enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
-    """Make an enforcer that knows the defaults."""
+    """Make an enforcer that has the default rules."""
     made = policy.Enforcer(conf)
     made.register_defaults(policies.list_rules())
     return made
 
 
 def installed_enforcer() -> policy.Enforcer:
-    """Make one of Nova's files, for the tools of oslo.policy."""
+    """Make an enforcer with Nova's files, for the tools of oslo.policy."""
     conf = cfg.ConfigOpts()
     conf([], project='nova')
     return enforcer(conf)
@@ -83,9 +84,10 @@ def installed_enforcer() -> policy.Enforcer:
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """The caller.
+    """The caller of a request.
 
-    :ivar context: of oslo.context, as Keystone's middleware left it.
+    :ivar context: context of oslo.context, made by Keystone's middleware.
+    :ivar enforcement: policy rules.
     """
 
     context: Any
@@ -93,27 +95,27 @@ class Caller:
 
     @property
     def user_id(self) -> str | None:
-        """Of the token."""
+        """ID of the token's user."""
         return self.context.user_id or None
 
     @property
     def project_id(self) -> str | None:
-        """Of the token; ``None`` for one of the system."""
+        """ID of the token's project; ``None`` for a system token."""
         return self.context.project_id or None
 
     @property
     def request_id(self) -> str:
-        """Of this request, ``req-...``."""
+        """ID of this request, ``req-...``."""
         return str(self.context.request_id)
 
     def may(self, rule: str, **target: Any) -> bool:
-        """Tell whether the policy allows something."""
+        """Whether the policy allows something."""
         return self.enforcement.allows(rule, target, self.context)
 
     def require(self, *rules: str, **target: Any) -> None:
-        """Go on if one of these rules allows it.
+        """Check that one of these rules allows the request.
 
-        :raises Forbidden: otherwise, in Nova's words.
+        :raises Forbidden: otherwise, with Nova's text.
         """
         if not any(self.may(rule, **target) for rule in rules):
             raise faults.Forbidden(

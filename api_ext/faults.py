@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers that are not what was asked for, in the form that Nova gives."""
+"""Error answers, in Nova's form."""
 
 from collections.abc import Mapping
 
 LONGEST = 1000
-"""Characters of a message."""
+"""Largest length of a message, characters."""
 
 RETRY_AFTER_S = 5
 
 
 class Fault(Exception):
-    """Something that ends a request.
+    """An error that ends a request.
 
-    :param message: what was wrong and what was expected; the caller reads it.
-    :param headers: of the answer.
+    :param message: text for the caller: the error, and the expected value.
+    :param headers: headers of the answer.
     """
 
     code = 500
@@ -27,19 +27,19 @@ class Fault(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> Mapping[str, Mapping[str, object]]:
-        """Answer's body."""
+        """Body of the answer."""
         return {self.key: {'code': self.code, 'message': str(self)}}
 
 
 class BadRequest(Fault):
-    """Body, query or a name is not as described."""
+    """Body, query or a name is not valid."""
 
     code = 400
     key = 'badRequest'
 
 
 class Unauthorized(Fault):
-    """The caller is not known."""
+    """The request has no valid token."""
 
     code = 401
     key = 'unauthorized'
@@ -53,21 +53,21 @@ class Forbidden(Fault):
 
 
 class NotFound(Fault):
-    """There is no such thing, or the caller may not know of it."""
+    """The object does not exist, or the caller may not see it."""
 
     code = 404
     key = 'itemNotFound'
 
 
 class BadMethod(Fault):
-    """Not with this method."""
+    """The method is not allowed for this path."""
 
     code = 405
     key = 'badMethod'
 
 
 class Conflict(Fault):
-    """No agent that answered does it."""
+    """The state does not allow the action, or no agent accepted it."""
 
     code = 409
     key = 'conflictingRequest'
@@ -88,7 +88,7 @@ class BadMediaType(Fault):
 
 
 class Unavailable(Fault):
-    """Agents do not answer."""
+    """Agents or the cluster service do not answer."""
 
     code = 503
     key = 'serviceUnavailable'
@@ -111,4 +111,4 @@ KINDS: Mapping[int, type[Fault]] = {
         Unavailable,
     )
 }
-"""Every fault there is, by its code."""
+"""Every class of faults, by code."""

@@ -17,9 +17,9 @@ from api_ext import location
 
 
 class FairnessFilter(wsgi.Middleware):  # type: ignore[misc]  # no types
-    """Answers what is below ``/fairness``; all else goes on to Nova.
+    """Answers requests below ``/fairness``; passes others on to Nova.
 
-    :param application: what comes next in the pipeline.
+    :param application: next application of the pipeline.
     """
 
     def __init__(self, application: Any) -> None:
@@ -28,7 +28,7 @@ class FairnessFilter(wsgi.Middleware):  # type: ignore[misc]  # no types
 
     @webob.dec.wsgify  # type: ignore[untyped-decorator]  # no types
     def __call__(self, request: webob.Request) -> Any:
-        """Answer, or name who does."""
+        """Answer a request, or return the application that answers it."""
         if not application.is_ours(request.environ):
             return self.application
         return self._own.answer(request, request.environ.get('nova.context'))

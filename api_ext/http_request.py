@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One request, after it was judged, and its answer."""
+"""A checked request, and its answer."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,8 +22,9 @@ Answer = Mapping[str, Any]
 class Owner:
     """Owner, host and state of an instance, as Nova knows them.
 
-    :ivar host: ``None`` while that is not sure; empty if it is on none.
-    :ivar state: Nova's, such as ``stopped``; empty if it is not told.
+    :ivar host: name of the host; ``None`` while it is uncertain; '' without
+        one.
+    :ivar state: state of Nova, such as ``stopped``; '' if unknown.
     """
 
     host: str | None
@@ -37,9 +38,9 @@ class Locate(Protocol):
     """Finds an instance without asking every agent."""
 
     def __call__(self, context: Any, uuid: str) -> Owner:
-        """Find it.
+        """Find an instance.
 
-        :raises LookupError: if there is none.
+        :raises LookupError: if it does not exist.
         """
 
 
@@ -47,14 +48,16 @@ class Locate(Protocol):
 class CallerRequest:
     """A request of a caller, checked and split.
 
-    :ivar names: from the URL, by their place in it; ``me`` is replaced.
+    :ivar caller: the caller.
+    :ivar names: values of the placeholders of the path; ``me`` is replaced.
     :ivar query: parameters by name.
-    :ivar body: what the schema let pass.
-    :ivar url: without the query.
-    :ivar connect: gives the agents; :class:`faults.Unavailable` if it cannot.
-    :ivar max_limit: most items of a page.
-    :ivar now_s: seconds since the epoch of Unix.
-    :ivar connect_requests: gives the client of the cluster service.
+    :ivar body: body, checked by its schema.
+    :ivar url: URL without the query.
+    :ivar connect: returns the agents; may raise :class:`faults.Unavailable`.
+    :ivar max_limit: largest number of items of a page.
+    :ivar now_s: seconds of the Unix epoch.
+    :ivar connect_requests: returns the client of the cluster service.
+    :ivar locate: finds instances; ``None`` without Nova.
     """
 
     caller: enforcement.Caller
@@ -69,7 +72,7 @@ class CallerRequest:
     locate: Locate | None = None
 
     def log(self, what: str) -> None:
-        """Write down who asked for something."""
+        """Log what the caller requested."""
         LOG.info(
             '%s was asked for by user %s in %s',
             what,
@@ -79,14 +82,14 @@ class CallerRequest:
 
     @property
     def agents(self) -> agents_module.Agents:
-        """The agents, called in the name of this request."""
+        """The agents; calls carry the IDs of this request."""
         return self.connect().of_request(
             self.caller.request_id, self.caller.user_id or ''
         )
 
     @property
     def requests(self) -> requests_module.RequestsClient:
-        """The cluster service, called in the name of this request."""
+        """The cluster service; calls carry the IDs of this request."""
         return self.connect_requests().of_request(
             self.caller.request_id, self.caller.user_id or ''
         )

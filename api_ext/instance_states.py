@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Sentences about an instance that no agent can know."""
+"""Answers about instances that no agent knows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,23 +22,23 @@ _AT_REST: Mapping[str, tuple[str, str]] = {
 }
 
 _LEAVES = frozenset({'stopped', 'suspended', 'shelved'})
-"""States in which an agent never sees it run."""
+"""States of an instance that no agent sees."""
 
 
 def runs(owner: http_request.Owner) -> bool:
-    """Tell whether some agent may know an instance."""
+    """Whether an agent may know an instance."""
     return owner.host != '' and owner.state not in _LEAVES
 
 
 def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
-    """Answer in words, and say of every number that it is not known."""
-    return _in_words(uuid, owner, _summary(owner))
+    """Answer with a sentence on the state of an instance, without numbers."""
+    return _sentence_item(uuid, owner, _summary(owner))
 
 
 def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer for a server that Nova no longer knows.
 
-    :param request: of it, which outlives it.
+    :param request: request of the server, which outlives it.
     """
     names = dict(
         zip(
@@ -58,17 +58,17 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
     elif len(request.get('servers', ())) > 1:
         ends = 'has other servers, too'
     else:
-        # The service has not looked since it was deleted.
+        # The cluster service has not looked since the deletion.
         ends = 'ends with it'
     said = (
         'Nova no longer knows this server. Its request '
         f'{request["uuid"]} {ends}.'
     )
     known = {'request_id': request['uuid'], 'standing': 'ended'}
-    return {**_in_words(uuid, owner, said), **known}
+    return {**_sentence_item(uuid, owner, said), **known}
 
 
-def _in_words(
+def _sentence_item(
     uuid: str, owner: http_request.Owner, said: str
 ) -> dict[str, Any]:
     return {
@@ -97,7 +97,7 @@ def _in_words(
 
 
 def is_measured(item: Mapping[str, Any]) -> bool:
-    """Tell whether an answer is of an agent, not one of :func:`item`."""
+    """Whether an agent made an answer, and not :func:`item`."""
     return item.get('metric') != ''
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks Nova where an instance is, so that one agent is asked and not all."""
+"""Asks Nova for the host of an instance, so that only one agent is asked."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Location:
-    """Finds instances through Nova's own API layer, in every cell."""
+    """Finds instances in every cell, by Nova's own API layer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,8 +26,8 @@ class Location:
     def __call__(self, context: Any, uuid: str) -> http_request.Owner:
         """Find an instance.
 
-        :raises LookupError: if there is none that this context may see.
-        :raises Unavailable: if Nova cannot say.
+        :raises LookupError: if this context can see no such instance.
+        :raises Unavailable: if Nova cannot answer.
         """
         try:
             instance = self._compute().get(context, uuid)
@@ -38,7 +38,7 @@ class Location:
             raise faults.Unavailable(
                 f'Nova cannot say where instance {uuid} is.'
             ) from error
-        # While it moves, its host may be the one that it has left.
+        # During a migration its host may be the one that it has left.
         moves = instance.task_state == task_states.MIGRATING
         return http_request.Owner(
             host=None if moves else str(instance.host or ''),

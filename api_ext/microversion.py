@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads the headers by which clients ask for a version of Nova's API.
+"""Checks the headers that request a version of Nova's API.
 
-The interface has no versions of its own. A version that clients send anyway is
-accepted, and a value that is no version is refused.
+This interface has no versions of its own. It accepts any version in the
+header, and refuses malformed values.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ _SERVICES = ('compute', 'nova')
 
 
 def check(headers: Mapping[str, str]) -> dict[str, str]:
-    """Judge the versions that are asked for.
+    """Check requested versions.
 
     :returns: headers of the answer.
-    :raises BadRequest: if one is no version.
+    :raises BadRequest: if a value is no version.
     """
     answer = {'Vary': f'{NEW}, {OLD}'}
     old = headers.get(OLD)

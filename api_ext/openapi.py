@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes the OpenAPI document of the table of URLs."""
+"""Builds the OpenAPI document from the table of routes."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _PLACES = {
 
 
 def document(table: Sequence['routes.Route']) -> Mapping[str, Any]:
-    """Write the document, OpenAPI 3.1."""
+    """Build the document, OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
         operations = paths.setdefault(route.path, _places(route.path))
@@ -106,5 +106,6 @@ def _fault(kind: type[faults.Fault]) -> dict[str, Any]:
         described['content'] = {
             JSON: {'schema': fault.body(kind.code, kind.key)}
         }
-    # What stands before the filter answers those without a token, as it likes.
+    # Keystone's middleware, before this filter, answers requests without a
+    # token.
     return described

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes one list of what hosts tell about users or projects."""
+"""Merges answers of hosts about users or projects into one list."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ HOST = 'host'
 DOMAIN = 'domain'
 
 LARGEST = 1e100
-"""Larger numbers are not believed: sums of them might not be numbers."""
+"""Larger numbers count as unknown: their sums might overflow."""
 
 LARGEST_WHOLE = (1 << 63) - 1
 
@@ -23,7 +23,7 @@ Numbers = Iterable[float | None]
 
 @dataclasses.dataclass(frozen=True)
 class OwnerNumbers:
-    """Numbers of one host about one owner."""
+    """Numbers of one host for one owner."""
 
     heaviness_quotas: float | None
     instances_count: int
@@ -32,10 +32,11 @@ class OwnerNumbers:
 
 @dataclasses.dataclass(frozen=True)
 class HostOwners:
-    """Numbers of one host about all owners that it knows.
+    """Numbers of one host for all owners that it knows.
 
-    :ivar scope: :data:`DOMAIN` if the numbers are of all hosts together,
-        :data:`HOST` if they are of this one.
+    :ivar scope: :data:`DOMAIN` if numbers are of all hosts together,
+        :data:`HOST` if they are of this host.
+    :ivar parts: numbers by owner.
     """
 
     scope: str
@@ -43,8 +44,8 @@ class HostOwners:
 
 
 def of_users(answer: Mapping[str, Any]) -> HostOwners:
-    """Read an answer of ``list_users``; empty where projects are compared."""
-    # Agents before 1.2 do not say whom they compare.
+    """Read an answer of ``list_users``; empty if projects are compared."""
+    # Agents before 1.2 do not say which kind of owners they compare.
     is_users = answer.get('entity', 'user') == 'user'
     return HostOwners(DOMAIN, _parts(answer['users']) if is_users else {})
 
@@ -70,16 +71,16 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
 
 
 def number(value: Any) -> float | None:
-    """Take a number of an agent; ``None`` if it cannot be true."""
+    """A number in an answer of an agent; ``None`` if it is out of range."""
     if value is None or not -LARGEST <= value <= LARGEST:
         return None
     return float(value)
 
 
 def whole(value: Any) -> int:
-    """Take a count of an agent.
+    """A count in an answer of an agent.
 
-    :raises ValueError: if it cannot be true.
+    :raises ValueError: if it is out of range.
     :raises OverflowError: if it is infinite.
     """
     found = int(value)
@@ -91,15 +92,15 @@ def whole(value: Any) -> int:
 def merged(
     accounts: Mapping[str, HostOwners], only: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Make one list.
+    """Merge the answers of all hosts.
 
-    Numbers of the whole domain are told by every host, and differ a little
-    by the age of what each knows, or much by a host that is cut off: the
-    median is taken. Numbers of a host are added up.
+    Every host has numbers of the whole domain. They differ a little by their
+    age, or much if a host is cut off: so the median is used. Numbers of single
+    hosts are added up.
 
-    :param accounts: by host.
-    :param only: the owner to look at; ``None`` for all.
-    :returns: owners by id, each as it is answered, with ``scope``.
+    :param accounts: answers by host.
+    :param only: ID of a single owner; ``None`` for all.
+    :returns: owners by ID, in the form of the answer, with ``scope``.
     """
     found: dict[str, dict[str, OwnerNumbers]] = {}
     scopes: dict[str, str] = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sorts lists and cuts them into pages."""
+"""Sorts lists and divides them into pages."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,9 +16,13 @@ Item = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class PageRequest:
-    """The part of a list that is wanted.
+    """The requested part of a list.
 
-    :ivar name_key: key of what names an item; it decides between equals.
+    :ivar name_key: key of an item's name, which is also the second sort key.
+    :ivar sort_key: first sort key.
+    :ivar is_descending: whether the largest value comes first.
+    :ivar marker: name of the last item of the previous page.
+    :ivar limit: largest number of items.
     """
 
     name_key: str
@@ -31,7 +35,7 @@ class PageRequest:
     def of(
         cls, query: Mapping[str, Any], name_key: str, max_limit: int
     ) -> Self:
-        """Read the parameters of a list."""
+        """Read the query parameters of a list."""
         return cls(
             name_key=name_key,
             sort_key=query.get('sort_key', name_key),
@@ -42,18 +46,18 @@ class PageRequest:
 
     @property
     def is_by_name(self) -> bool:
-        """Whether the order is that of the names."""
+        """Whether items are sorted by name."""
         return self.sort_key == self.name_key
 
 
 def names(
     all_names: Sequence[str], wanted: PageRequest
 ) -> tuple[list[str], bool]:
-    """Choose the names of a page in the order of names.
+    """Names of a page, sorted by name.
 
-    The marker need not exist any more.
+    The marker may no longer exist.
 
-    :returns: the page, and whether more follows.
+    :returns: the page, and whether another page follows.
     """
     ordered = sorted(all_names, reverse=wanted.is_descending)
     marker = wanted.marker
@@ -69,11 +73,11 @@ def names(
 def items(
     all_items: Sequence[Item], wanted: PageRequest
 ) -> tuple[list[Item], bool]:
-    """Choose the items of a page.
+    """Items of a page.
 
-    :returns: the page, and whether more follows.
-    :raises BadRequest: if the marker is not in the list, and the order is
-        not that of names.
+    :returns: the page, and whether another page follows.
+    :raises BadRequest: if the marker is not in the list, and items are not
+        sorted by name.
     """
     by_name = {str(item[wanted.name_key]): item for item in all_items}
     if wanted.is_by_name:
@@ -90,7 +94,7 @@ def items(
 
 
 def _sorted(by_name: Mapping[str, Item], wanted: PageRequest) -> list[str]:
-    """Sort names by the items' values; those without one come last."""
+    """Names sorted by the items' values; items without a value come last."""
 
     def value(name: str) -> Any:
         return by_name[name][wanted.sort_key]
@@ -103,9 +107,9 @@ def _sorted(by_name: Mapping[str, Item], wanted: PageRequest) -> list[str]:
 def links(
     url: str, query: Mapping[str, Any], last: str
 ) -> list[Mapping[str, str]]:
-    """Name the next page.
+    """Link to the next page.
 
-    :param last: what names the last item of this page.
+    :param last: name of the last item of this page.
     """
     following = urllib.parse.urlencode({**query, 'marker': last})
     return [{'rel': 'next', 'href': f'{url}?{following}'}]
@@ -118,10 +122,10 @@ def page(
     listed: Sequence[Item],
     last: str | None,
 ) -> Mapping[str, Any]:
-    """Write a page as it is answered.
+    """A page in the form of the answer.
 
-    :param plural: of what is listed.
-    :param last: what names the end of the page; ``None`` if nothing follows.
+    :param plural: name of the list.
+    :param last: name of the last item; ``None`` if no page follows.
     """
     answer: dict[str, Any] = {plural: list(listed)}
     if last is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every URL: who may ask, what is judged, who answers.
+"""The table of routes: permissions, schemas and handlers.
 
-The application serves this table, and the OpenAPI document is made of it.
+The application serves this table, and the OpenAPI document is built from it.
 """
 
 from collections.abc import Callable
@@ -69,15 +69,15 @@ _ALWAYS = (400, 401, 403, 503)
 
 @dataclasses.dataclass(frozen=True)
 class Route:
-    """One URL and method.
+    """One path and method.
 
-    :ivar path: with places for names, such as ``/fairness/hosts/{host}``.
-    :ivar answers: makes the answer.
-    :ivar answer: its schema.
-    :ivar rules: one of these must allow it; without one, the handler asks when
-        it knows the request.
-    :ivar rule_of: gives, of a body, the one rule that is meant.
-    :ivar faults: their codes.
+    :ivar path: path with placeholders, such as ``/fairness/hosts/{host}``.
+    :ivar answers: handler that makes the answer.
+    :ivar answer: schema of the answer.
+    :ivar rules: one of these rules must allow the request; without any, the
+        handler checks the policy.
+    :ivar rule_of: returns the rule for a body.
+    :ivar faults: codes of faults.
     """
 
     name: str
@@ -105,7 +105,7 @@ ROUTES: Sequence[Route] = (
         name='listPlugins',
         method='GET',
         path='/fairness',
-        summary='List the metrics and policies that are installed',
+        summary='List the installed metrics and policies',
         answers=plugin_handler.index,
         answer=plugin_schemas.LIST,
         rules=(plugin_policies.LIST,),
@@ -147,7 +147,7 @@ ROUTES: Sequence[Route] = (
         name='showHost',
         method='GET',
         path='/fairness/hosts/{host}',
-        summary='Show the state of a host and what it knows of the others',
+        summary='Show the state of a host and its knowledge of other hosts',
         answers=host_handler.show,
         answer=host_schemas.SHOW,
         rules=(host_policies.SHOW,),
@@ -157,7 +157,8 @@ ROUTES: Sequence[Route] = (
         name='previewHost',
         method='GET',
         path='/fairness/hosts/{host}/preview',
-        summary='Show who would gain or lose how much if a host enforced',
+        summary='Show which users would gain or lose if a host enforced '
+        'weights',
         answers=host_handler.preview,
         answer=host_schemas.PREVIEW,
         rules=(host_policies.PREVIEW,),
@@ -167,7 +168,7 @@ ROUTES: Sequence[Route] = (
         name='listUsers',
         method='GET',
         path='/fairness/users',
-        summary='List how heavy users are',
+        summary='List the heaviness of users',
         answers=user_handler.index,
         answer=owner_schemas.USER_LIST,
         rules=(user_policies.LIST,),
@@ -177,7 +178,7 @@ ROUTES: Sequence[Route] = (
         name='showUser',
         method='GET',
         path='/fairness/users/{id}',
-        summary='Show how heavy a user is',
+        summary='Show the heaviness of a user',
         answers=user_handler.show,
         answer=owner_schemas.USER_SHOW,
         faults=(*_ALWAYS, 404),
@@ -186,7 +187,7 @@ ROUTES: Sequence[Route] = (
         name='listProjects',
         method='GET',
         path='/fairness/projects',
-        summary='List how heavy projects are',
+        summary='List the heaviness of projects',
         answers=project_handler.index,
         answer=owner_schemas.PROJECT_LIST,
         rules=(project_policies.LIST,),
@@ -196,7 +197,7 @@ ROUTES: Sequence[Route] = (
         name='showProject',
         method='GET',
         path='/fairness/projects/{id}',
-        summary='Show how heavy a project is',
+        summary='Show the heaviness of a project',
         answers=project_handler.show,
         answer=owner_schemas.PROJECT_SHOW,
         faults=(*_ALWAYS, 404),
@@ -205,7 +206,7 @@ ROUTES: Sequence[Route] = (
         name='showInstance',
         method='GET',
         path='/fairness/instances/{uuid}',
-        summary='Show why an instance is treated as it is',
+        summary='Explain how an instance is treated',
         answers=instance_handler.show,
         answer=instance_schemas.SHOW,
         faults=(*_ALWAYS, 404),
@@ -224,7 +225,7 @@ ROUTES: Sequence[Route] = (
         name='showRequest',
         method='GET',
         path='/fairness/requests/{uuid}',
-        summary='Show where a request stands, and why',
+        summary='Show the state of a request, and its cause',
         answers=request_handler.show,
         answer=request_schemas.SHOW,
         query=request_schemas.SHOW_QUERY,
@@ -234,7 +235,7 @@ ROUTES: Sequence[Route] = (
         name='actOnRequest',
         method='POST',
         path='/fairness/requests/{uuid}/action',
-        summary='Take back a request, start it, or let it run longer',
+        summary='Cancel, start, hold or extend a request',
         answers=request_handler.perform,
         answer=request_schemas.SHOW,
         body=request_schemas.ACTION,
@@ -245,7 +246,7 @@ ROUTES: Sequence[Route] = (
         name='listWaits',
         method='GET',
         path='/fairness/waits',
-        summary='List how long requests waited, by project, flavor or reason',
+        summary='List waits of requests, by project, flavor or reason',
         answers=wait_handler.index,
         answer=wait_schemas.LIST,
         query=wait_schemas.QUERY,
@@ -255,7 +256,7 @@ ROUTES: Sequence[Route] = (
         name='listShares',
         method='GET',
         path='/fairness/shares',
-        summary='List who has which share and has used how much of it',
+        summary='List shares of accounts and their use',
         answers=share_handler.index,
         answer=share_schemas.LIST,
         query=share_schemas.QUERY,
@@ -265,7 +266,7 @@ ROUTES: Sequence[Route] = (
         name='setShare',
         method='PUT',
         path='/fairness/shares',
-        summary='Set the share of an account, or take it back',
+        summary='Set or unset the share of an account',
         answers=share_handler.set_share,
         answer=share_schemas.DONE,
         body=share_schemas.SET,
@@ -275,8 +276,7 @@ ROUTES: Sequence[Route] = (
         name='listLimits',
         method='GET',
         path='/fairness/limits',
-        summary='List how long accounts may wait and run, and what they may'
-        ' have',
+        summary='List limits of accounts on waits, run time and amounts',
         answers=limit_handler.index,
         answer=limit_schemas.LIST,
         query=limit_schemas.QUERY,
@@ -286,7 +286,7 @@ ROUTES: Sequence[Route] = (
         name='setLimits',
         method='PUT',
         path='/fairness/limits',
-        summary='Set limits of an account, or take them back',
+        summary='Set or unset limits of an account',
         answers=limit_handler.set_limits,
         answer=limit_schemas.DONE,
         body=limit_schemas.SET,
@@ -296,7 +296,7 @@ ROUTES: Sequence[Route] = (
         name='previewOrder',
         method='GET',
         path='/fairness/orders/{order}/preview',
-        summary='Show who would start next by another order of the queue',
+        summary='Show which requests would start next by another order',
         answers=dry_run_handler.of_order,
         answer=dry_run_schemas.SHOW,
         rules=(order_policies.PREVIEW,),
@@ -307,7 +307,7 @@ ROUTES: Sequence[Route] = (
         name='listGroups',
         method='GET',
         path='/fairness/groups',
-        summary='List groups of servers, and what is spent for them',
+        summary='List groups of servers with spending rates',
         answers=group_handler.index,
         answer=group_schemas.LIST,
         query=group_schemas.QUERY,
@@ -317,7 +317,7 @@ ROUTES: Sequence[Route] = (
         name='createGroup',
         method='POST',
         path='/fairness/groups',
-        summary='Say what is spent for a new group of servers',
+        summary='Create a group of servers with a spending rate',
         answers=group_handler.create,
         answer=group_schemas.SHOW,
         body=group_schemas.CREATE,
@@ -327,7 +327,7 @@ ROUTES: Sequence[Route] = (
         name='setGroup',
         method='PUT',
         path='/fairness/groups',
-        summary='Change what is spent for a group, or take the group away',
+        summary='Change the rate of a group, or delete the group',
         answers=group_handler.set_group,
         answer=group_schemas.SHOW,
         body=group_schemas.SET,
@@ -337,7 +337,7 @@ ROUTES: Sequence[Route] = (
         name='listPrices',
         method='GET',
         path='/fairness/prices',
-        summary='List what all servers of each host spend',
+        summary='List the spending of all servers of each host',
         answers=price_handler.index,
         answer=price_schemas.LIST,
         query=price_schemas.QUERY,
@@ -347,7 +347,7 @@ ROUTES: Sequence[Route] = (
         name='listPricesOfHost',
         method='GET',
         path='/fairness/hosts/{host}/prices',
-        summary='List what all servers of a host spent, the newest first',
+        summary="List the past spending of a host's servers, the newest first",
         answers=price_handler.past_prices,
         answer=price_schemas.LIST,
         rules=(price_policies.HISTORY,),
@@ -358,7 +358,7 @@ ROUTES: Sequence[Route] = (
         name='listPreemptions',
         method='GET',
         path='/fairness/preemptions',
-        summary='List when servers had to make room, the newest first',
+        summary='List preemptions, the newest first',
         answers=preemption_handler.index,
         answer=preemption_schemas.LIST,
         query=preemption_schemas.QUERY,
@@ -377,7 +377,7 @@ ROUTES: Sequence[Route] = (
         name='showPartition',
         method='GET',
         path='/fairness/partition',
-        summary='Show what batch and cloud have and want of each other',
+        summary='Show demand and hosts of batch and cloud',
         answers=partition_handler.border,
         answer=partition_schemas.SHOW_BORDER,
         rules=(partition_policies.LIST,),
@@ -387,7 +387,7 @@ ROUTES: Sequence[Route] = (
         name='setTarget',
         method='PUT',
         path='/fairness/partition',
-        summary='Say how many hosts the cloud is to have',
+        summary='Set the number of hosts that the cloud is to have',
         answers=partition_handler.set_target,
         answer=partition_schemas.TARGET,
         rules=(partition_policies.TARGET,),
@@ -409,7 +409,7 @@ ROUTES: Sequence[Route] = (
         name='showPartitionHost',
         method='GET',
         path='/fairness/partition/hosts/{host}',
-        summary='Show where a host stands, what runs there and its history',
+        summary='Show the state of a host, its work and its history',
         answers=partition_handler.show,
         answer=partition_schemas.SHOW,
         rules=(partition_policies.SHOW,),
@@ -419,7 +419,7 @@ ROUTES: Sequence[Route] = (
         name='actOnPartitionHost',
         method='POST',
         path='/fairness/partition/hosts/{host}/action',
-        summary='Send a host to the other side, or let it stay',
+        summary='Move a host to the other side, or cancel its move',
         answers=partition_handler.perform,
         answer=partition_schemas.SHOW,
         body=partition_schemas.ACTION,
@@ -430,7 +430,7 @@ ROUTES: Sequence[Route] = (
         name='listPlans',
         method='GET',
         path='/fairness/plans',
-        summary='List plans of moves, the newest first',
+        summary='List migration plans, the newest first',
         answers=plan_handler.index,
         answer=plan_schemas.LIST,
         rules=(plan_policies.LIST,),
@@ -453,7 +453,7 @@ ROUTES: Sequence[Route] = (
         name='showPlan',
         method='GET',
         path='/fairness/plans/{uuid}',
-        summary='Show a plan of moves, what it promises and what it brought',
+        summary='Show a migration plan with expected and measured results',
         answers=plan_handler.show,
         answer=plan_schemas.SHOW,
         rules=(plan_policies.SHOW,),
@@ -463,7 +463,7 @@ ROUTES: Sequence[Route] = (
         name='actOnPlan',
         method='POST',
         path='/fairness/plans/{uuid}/action',
-        summary='Let a plan of moves begin, or end it',
+        summary='Approve or stop a migration plan',
         answers=plan_handler.perform,
         answer=plan_schemas.SHOW,
         body=plan_schemas.ACTION,
@@ -474,7 +474,7 @@ ROUTES: Sequence[Route] = (
         name='showCapacity',
         method='GET',
         path='/fairness/capacity',
-        summary='Show how full the cloud is, and what starts now',
+        summary='Show how full the cloud is, and how many servers could start',
         answers=capacity_handler.show,
         answer=capacity_schemas.SHOW,
         rules=(capacity_policies.SHOW,),
@@ -483,7 +483,7 @@ ROUTES: Sequence[Route] = (
         name='showStatus',
         method='GET',
         path='/fairness/status',
-        summary='Show who leads, what waits and leaves, and warnings',
+        summary='Show leader, waits, evictions and warnings',
         answers=status_handler.show,
         answer=status_schemas.SHOW,
         rules=(status_policies.SHOW,),
@@ -495,8 +495,8 @@ ROUTES: Sequence[Route] = (
 class PathRoutes:
     """The routes of a path.
 
-    :ivar by_method: routes.
-    :ivar names: values in the places of each route, by its name.
+    :ivar by_method: routes by method.
+    :ivar names: values of the placeholders of each route, by its name.
     """
 
     by_method: Mapping[str, Route]
@@ -506,21 +506,21 @@ class PathRoutes:
 def find(path: str) -> PathRoutes:
     """Find the routes of a path.
 
-    :param path: from ``/fairness`` on, decoded; one slash at its end is
+    :param path: decoded path from ``/fairness`` on; one slash at its end is
         ignored.
     """
     segments = path.removesuffix('/').split('/')
     by_method: dict[str, Route] = {}
     names: dict[str, Mapping[str, str]] = {}
     for route in ROUTES:
-        taken = _taken(route.path.split('/'), segments)
+        taken = _placeholder_values(route.path.split('/'), segments)
         if taken is not None and route.method not in by_method:
             by_method[route.method] = route
             names[route.name] = taken
     return PathRoutes(by_method, names)
 
 
-def _taken(
+def _placeholder_values(
     pattern: Sequence[str], segments: Sequence[str]
 ) -> dict[str, str] | None:
     if len(pattern) != len(segments):

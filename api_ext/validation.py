@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Judges what came from outside by JSON schemas."""
+"""Checks input from outside by JSON schemas."""
 
 from collections.abc import Mapping
 import functools
@@ -20,14 +20,16 @@ Schema = Mapping[str, Any]
 
 _LONGEST_SHOWN = 300
 _MOST_PARAMETERS = 20
-_HALF = re.compile('[\ud800-\udfff]')
-_IS_HALF = 'holds half of a character (a lone surrogate), expected a whole one'
+_SURROGATE = re.compile('[\ud800-\udfff]')
+_HAS_SURROGATE = (
+    'holds half of a character (a lone surrogate), expected a whole one'
+)
 
 
 class SchemaValidator:
-    """Judges values by one schema.
+    """Checks values by one schema.
 
-    :param schema: of JSON Schema 2020-12.
+    :param schema: schema of JSON Schema 2020-12.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -35,10 +37,11 @@ class SchemaValidator:
         self._validator = jsonschema.Draft202012Validator(schema)
 
     def check(self, value: Any, what: str) -> None:
-        """Let a value pass.
+        """Check a value.
 
-        :param what: how messages call it.
-        :raises BadRequest: saying where it is wrong and what was expected.
+        :param what: name of the value in errors.
+        :raises BadRequest: if it does not follow the schema; the error has the
+            place and the expected value.
         """
         try:
             error = jsonschema.exceptions.best_match(
@@ -47,14 +50,14 @@ class SchemaValidator:
             if error is None:
                 return
             place = '.'.join(map(str, error.absolute_path)) or what
-            message = f'{place}: {_told(error)[:_LONGEST_SHOWN]}'
+            message = f'{place}: {_error_text(error)[:_LONGEST_SHOWN]}'
         except RecursionError:
             message = f'{what} is nested too deeply'
         raise faults.BadRequest(message)
 
 
-def _told(error: jsonschema.exceptions.ValidationError) -> str:
-    """Say what was wrong, and what was expected, without an expression."""
+def _error_text(error: jsonschema.exceptions.ValidationError) -> str:
+    """Text of an error with the expected value, without a pattern."""
     expected = patterns.MEANINGS.get(str(error.validator_value))
     if error.validator == 'pattern' and expected:
         return f'{error.instance!r} is no {expected}'
@@ -67,17 +70,17 @@ def _told(error: jsonschema.exceptions.ValidationError) -> str:
 
 
 class AnswerReader:
-    """Reads answers of another process, which may be of another release.
+    """Reads answers of another process, possibly of another release.
 
-    Properties that the schema does not name are left out, at every level: a
-    newer release may say more, and it is not decided yet who may read it.
-    Properties that it names may be missing, except those in ``needs``. All
-    others must be as the schema says, except words of a closed list: a newer
-    release may have more of them.
+    Properties that the schema does not name are removed at every level: a
+    newer release may have more, and no permission is defined for them.
+    Properties of the schema may be missing, except those in ``needs``. All
+    others must follow the schema, except words of a closed list: a newer
+    release may have more words.
 
-    :param schema: of JSON Schema 2020-12.
-    :param needs: properties that must be there: they say what the answer is
-        about, and who may read it.
+    :param schema: schema of JSON Schema 2020-12.
+    :param needs: required properties: they identify the answer, and decide who
+        may read it.
     """
 
     def __init__(self, schema: Schema, *needs: str) -> None:
@@ -87,8 +90,9 @@ class AnswerReader:
     def read(self, value: Any, what: str) -> Any:
         """The part of a value that the schema names.
 
-        :param what: how messages call it.
-        :raises BadRequest: saying where it is wrong and what was expected.
+        :param what: name of the value in errors.
+        :raises BadRequest: if it does not follow the schema; the error has the
+            place and the expected value.
         """
         self._judge.check(value, what)
         return _pruned(value, self._schema)
@@ -98,7 +102,7 @@ _TYPES = {str: 'string', bool: 'boolean', int: 'integer', type(None): 'null'}
 
 
 def _lenient(schema: Any) -> Any:
-    """A schema that lets pass what it does not name, and what is missing."""
+    """A schema that allows unknown and missing properties."""
     if isinstance(schema, list):
         return [_lenient(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -113,7 +117,7 @@ def _lenient(schema: Any) -> Any:
         made['type'] = sorted({_TYPES[type(each)] for each in schema['enum']})
     properties = schema.get('properties')
     if isinstance(properties, Mapping):
-        # Names of fields are no words of a schema.
+        # Names of properties are not keywords of a schema.
         made['properties'] = {
             name: _lenient(each) for name, each in properties.items()
         }
@@ -123,7 +127,7 @@ def _lenient(schema: Any) -> Any:
 def _pruned(value: Any, schema: Schema) -> Any:
     """The part of a value that a schema names.
 
-    :raises BadRequest: if it holds a number that JSON has not.
+    :raises BadRequest: if it has a number that JSON does not allow.
     """
     if isinstance(value, float) and not math.isfinite(value):
         raise faults.BadRequest(f'{value} is not a number in JSON')
@@ -132,7 +136,7 @@ def _pruned(value: Any, schema: Schema) -> Any:
         return [_pruned(each, items) for each in value]
     if not isinstance(value, dict):
         return value
-    named, others = schema.get('properties', {}), _others(schema)
+    named, others = schema.get('properties', {}), _unnamed_schema(schema)
     return {
         key: _pruned(each, named.get(key, others or {}))
         for key, each in value.items()
@@ -140,8 +144,8 @@ def _pruned(value: Any, schema: Schema) -> Any:
     }
 
 
-def _others(schema: Schema) -> Schema | None:
-    """The schema of properties without a name; ``None`` if there are none."""
+def _unnamed_schema(schema: Schema) -> Schema | None:
+    """Schema of unnamed properties; ``None`` if they are not allowed."""
     others = schema.get('additionalProperties', 'properties' not in schema)
     if others is False:
         return None
@@ -156,8 +160,8 @@ def _judge_of_text(pattern: str) -> SchemaValidator:
 def json_text(text: bytes) -> Any:
     """Read a JSON body.
 
-    :raises BadRequest: if it is none, names something twice, or holds what
-        JSON has not, such as NaN, or what UTF-8 has not.
+    :raises BadRequest: if it is not JSON, has a key twice, or has a value that
+        JSON does not allow, such as NaN, or that UTF-8 does not allow.
     """
     try:
         value = json.loads(
@@ -176,17 +180,19 @@ def json_text(text: bytes) -> Any:
 
 
 def _check_texts(value: Any) -> None:
-    """Let a body pass whose texts can be written: stored, sent and shown."""
+    """Check that all texts of a body can be stored, sent and shown."""
     left = [('body', value)]
     while left:
         place, each = left.pop()
-        if isinstance(each, str) and _HALF.search(each):
-            raise faults.BadRequest(f'{place}: {_IS_HALF}')
+        if isinstance(each, str) and _SURROGATE.search(each):
+            raise faults.BadRequest(f'{place}: {_HAS_SURROGATE}')
         if isinstance(each, list):
             left += [(f'{place}.{n}', one) for n, one in enumerate(each)]
         if isinstance(each, dict):
-            if any(map(_HALF.search, each)):
-                raise faults.BadRequest(f'{place}: a name in it {_IS_HALF}')
+            if any(map(_SURROGATE.search, each)):
+                raise faults.BadRequest(
+                    f'{place}: a name in it {_HAS_SURROGATE}'
+                )
             left += [(f'{place}.{key}', one) for key, one in each.items()]
 
 
@@ -204,10 +210,10 @@ def _no_number(name: str) -> Any:
 def query(text: str, judge: SchemaValidator) -> dict[str, Any]:
     """Read a query string.
 
-    :param judge: of an object with a property for each parameter.
+    :param judge: schema of an object with a property for each parameter.
     :returns: parameters by name; those of type integer as integers.
-    :raises BadRequest: if it cannot be decoded, names a parameter twice or
-        one that is unknown, or does not follow the schema.
+    :raises BadRequest: if it cannot be decoded, has a parameter twice or an
+        unknown one, or does not follow the schema.
     """
     try:
         pairs = urllib.parse.parse_qsl(
@@ -231,16 +237,17 @@ def query(text: str, judge: SchemaValidator) -> dict[str, Any]:
 
 def _typed(value: str, schema: Schema | None) -> Any:
     is_integer = schema is not None and schema.get('type') == 'integer'
-    # Python reads more than JSON: signs, blanks, other scripts' digits.
+    # int() also accepts signs, blanks and digits of other scripts.
     is_digits = value.isascii() and value.isdigit() and len(value) < 20
     return int(value) if is_integer and is_digits else value
 
 
 def name(what: str, value: str, pattern: str) -> str:
-    """Take a name out of a URL.
+    """Check a name from a URL, and return it.
 
-    :param pattern: that it must match as a whole; without a line's end.
-    :raises BadRequest: if it does not.
+    :param what: name of the value in errors.
+    :param pattern: pattern of the whole name.
+    :raises BadRequest: if it does not match.
     """
     if value.isprintable():
         _judge_of_text(pattern).check(value, what)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sees to it that callers read and change accounts only as they may."""
+"""Checks permissions to read and change accounts."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from api_ext import http_request
 def whose(
     asked: http_request.CallerRequest, own: str, of_all: str
 ) -> str | None:
-    """The project that is asked about; ``None`` for all.
+    """Project of the request; ``None`` for all projects.
 
     :param own: rule for the caller's own project.
-    :param of_all: rule for all of them.
+    :param of_all: rule for all projects.
     """
     project = asked.caller.project_id
     if asked.query.get('all_projects') == 'true':
@@ -34,16 +34,15 @@ def require_manager(
     wanted: Mapping[str, Any],
     parent: Callable[[], str],
 ) -> None:
-    """See to it that the caller may change an account.
+    """Check that the caller may change an account.
 
     One of the rules must allow it. The first rule may allow it for all
-    accounts, and each rule for accounts right below one of the caller's.
+    accounts, and each rule for accounts directly below one of the caller's.
+    The manager of an account divides its share among the accounts below it,
+    but may not change the share of the account itself.
 
-    The manager of an account divides it among those below it, but may not
-    change the account's own share.
-
-    :param parent: says which account is above that of no user; '' for none
-        that counts.
+    :param parent: returns the parent of an account that is not a user's; ''
+        for a parent without managers.
     """
     account = asked.body['account']
     above, slash, _ = account.partition('/')
@@ -57,12 +56,12 @@ def require_manager(
 def without_parent(
     page: http_request.Answer, items: str, key: str, project: str | None
 ) -> http_request.Answer:
-    """A page of accounts without the name of what is above a project.
+    """A page of accounts without the parent of a project.
 
-    Groups are named by operators, and others may be in them.
+    Operators name groups of accounts, and a group may contain other projects.
 
-    :param key: that has the name of an account.
-    :param project: that is read; ``None`` for all.
+    :param key: key of an account's name.
+    :param project: project of the request; ``None`` for all.
     """
     told = [
         {**each, 'parent': None} if each[key] == project else each

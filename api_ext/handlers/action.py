@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has hosts do something."""
+"""Handler of actions on hosts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 
 ALL = 'all'
-"""In the place of a host: every host of the domain."""
+"""Value in place of a host's name: every host of the domain."""
 
 _PLURALS = {'set-metric': 'metrics', 'set-policy': 'policies'}
 
@@ -25,7 +25,7 @@ _READER = validation.AnswerReader(schemas.DONE, 'from_round')
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Have one host or all do one thing."""
+    """Carry out one action on one host or on all hosts."""
     [(action, given)] = asked.body.items()
     asked.caller.require(policies.of_body(asked.body))
     host = asked.names['host']
@@ -90,9 +90,9 @@ def _all(
 def _require_installed(
     agents: agents_module.Agents, plural: str, name: str
 ) -> None:
-    """Go on if some host has a plugin.
+    """Check that at least one host has a plugin.
 
-    :raises BadRequest: with those that are installed.
+    :raises BadRequest: otherwise; the error lists installed plugins.
     """
     told = agents.told('get_plugins', plugin.shape)
     names = plugin.installed(told.by_host, plural)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers how full the cloud is."""
+"""Handler of the cloud's capacity and use."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -12,7 +12,7 @@ _CAPACITY = validation.AnswerReader(schemas.ITEM, 'classes')
 
 
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show how full the cloud is."""
+    """Show capacity and use of the cloud."""
     said = service.call(
         asked,
         'get_capacity',

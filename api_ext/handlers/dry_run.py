@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers the effect of a change, and changes nothing."""
+"""Handler of dry runs, which change nothing."""
 
 from collections.abc import Mapping
 import math
@@ -23,7 +23,7 @@ def of_account(
 ) -> http_request.Answer:
     """Show the effect of a share or of limits of an account.
 
-    The caller is known to be allowed to set them.
+    The caller has already checked the permission to set them.
     """
     return _answer(asked, account=account, values=dict(values))
 
@@ -37,7 +37,7 @@ def of_order(asked: http_request.CallerRequest) -> http_request.Answer:
 def _answer(
     asked: http_request.CallerRequest, **change: Any
 ) -> http_request.Answer:
-    """Ask for a dry run that names requests that the caller may list."""
+    """Ask for a dry run that names only requests that the caller may list."""
     project = asked.caller.project_id
     is_all = asked.caller.may(policies.LIST_ALL)
     is_own = project is not None and asked.caller.may(
@@ -58,7 +58,7 @@ def _answer(
 def _numbers(text: str) -> dict[str, float]:
     """Read ``NAME=NUMBER,...``.
 
-    :raises BadRequest: if it is anything else.
+    :raises BadRequest: if the text has another form.
     """
     found = {}
     for each in text.split(',') if text else ():

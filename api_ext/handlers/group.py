@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers what is spent for groups of servers, and changes it."""
+"""Handlers of groups with spending rates."""
 
 from api_ext import faults
 from api_ext import http_request
@@ -14,14 +14,14 @@ _GROUP = validation.AnswerReader(schemas.ITEM, 'id', 'name', 'project_id')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List groups with spending rates of the own project, or of all."""
+    """List groups with spending rates of the caller's project, or of all."""
     whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
     said = service.call_page(asked, 'list_groups', whose)
     return service.page(asked, said, 'groups', 'id', _GROUP)
 
 
 def create(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Say what is spent for a group that is not there yet."""
+    """Create a group with a spending rate."""
     body = asked.body
     said = service.call(
         asked,
@@ -35,7 +35,7 @@ def create(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def set_group(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Change what is spent for a group, or take the group away."""
+    """Change the spending rate of a group, or delete the group."""
     body = asked.body
     given = {'project': _payer(asked), 'group': body['name']}
     if body.get('rate', 0) is None:
@@ -47,7 +47,7 @@ def set_group(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def _payer(asked: http_request.CallerRequest) -> str:
-    """The project whose group is changed; the caller must be allowed to."""
+    """Project of the group; checks that the caller may change it."""
     project = asked.body.get('project_id') or asked.caller.project_id
     if project is None:
         raise faults.BadRequest('The token has no project.')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers how hosts are."""
+"""Handlers that show hosts."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,10 +19,9 @@ from nova_fairness import exception
 
 _METHOD = 'get_status'
 
-_Told = agents_module.AgentAnswers[paging.Item]
-_Chosen = tuple[_Told, list[paging.Item], str | None]
-"""The answers, the items of the page, and the name of the page's end if more
-follows."""
+_Statuses = agents_module.AgentAnswers[paging.Item]
+_Chosen = tuple[_Statuses, list[paging.Item], str | None]
+"""Answers, items of the page, and name of the last item if a page follows."""
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
@@ -42,7 +41,7 @@ def _by_name(
     hosts: Sequence[str],
     wanted: paging.PageRequest,
 ) -> _Chosen:
-    """Ask only those on the page; its end may be a host that is silent."""
+    """Ask only hosts of the page; its last host may be silent."""
     names, more = paging.names(hosts, wanted)
     told = _statuses(asked, names)
     if len(names) == len(hosts):
@@ -56,7 +55,7 @@ def _by_value(
     hosts: Sequence[str],
     wanted: paging.PageRequest,
 ) -> _Chosen:
-    """Ask all, because any may be on the page."""
+    """Ask all hosts, because any may be on the page."""
     told = _statuses(asked, hosts)
     told.require_any()
     listed, more = paging.items(list(told.by_host.values()), wanted)
@@ -65,7 +64,7 @@ def _by_value(
 
 def _statuses(
     asked: http_request.CallerRequest, names: Iterable[str]
-) -> _Told:
+) -> _Statuses:
     answers = asked.agents.look(names, _METHOD)
     return agents_module.understood(
         answers, functools.partial(summary, now_s=asked.now_s)
@@ -74,23 +73,25 @@ def _statuses(
 
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
     """Show one host."""
-    return {'host': _told(asked, _METHOD)}
+    return {'host': _host_answer(asked, _METHOD)}
 
 
 def preview(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show what would become of the VMs of one host."""
-    return {'preview': _told(asked, 'get_preview')}
+    """Show how enforcement would change the VMs of one host."""
+    return {'preview': _host_answer(asked, 'get_preview')}
 
 
-def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
-    """All that a host says."""
+def _host_answer(
+    asked: http_request.CallerRequest, method: str
+) -> Mapping[str, Any]:
+    """The whole answer of a host."""
     host = asked.names['host']
     agents = asked.agents
     agents.require(host)
     try:
         said = dict(agents.call(host, method))
         named = {'name': str(said.pop('host')), **said}
-        # What an agent sends must be JSON, which knows no NaN.
+        # Answers of agents must be JSON, which has no NaN.
         told: Mapping[str, Any] = json.loads(
             json.dumps(named, allow_nan=False)
         )
@@ -108,9 +109,9 @@ def _told(asked: http_request.CallerRequest, method: str) -> Mapping[str, Any]:
 
 
 def summary(status: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
-    """Sum up what an agent says of itself.
+    """Summary of an agent's status.
 
-    :param now_s: seconds since the epoch of Unix.
+    :param now_s: seconds of the Unix epoch.
     """
     peers = status['peers']
     return {

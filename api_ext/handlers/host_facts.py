@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Facts about hosts, and who may read them."""
+"""Facts about hosts, and permissions to read them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from api_ext.policies import reason
 
 
 def sees_hosts(asked: http_request.CallerRequest) -> bool:
-    """Tell whether the caller may know hosts."""
+    """Whether the caller may see names of hosts."""
     return asked.caller.may(host.LIST)
 
 
 def audience(asked: http_request.CallerRequest) -> str:
-    """Name the audience of reasons that the caller belongs to."""
+    """Audience of reasons to which the caller belongs."""
     caller = asked.caller
     if caller.may(reason.OPERATOR):
         return 'operator'
@@ -27,7 +27,7 @@ def audience(asked: http_request.CallerRequest) -> str:
 
 
 def why_not(missing: Mapping[str, str]) -> list[Mapping[str, str]]:
-    """List hosts with reasons."""
+    """List of hosts with reasons."""
     return [
         {'host': name, 'reason': reason}
         for name, reason in sorted(missing.items())
@@ -37,7 +37,7 @@ def why_not(missing: Mapping[str, str]) -> list[Mapping[str, str]]:
 def partial(
     asked: http_request.CallerRequest, missing: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Say whether an answer is partial, and why to those who may know."""
+    """Whether an answer is partial, and why if the caller may see hosts."""
     answer: dict[str, Any] = {'partial': bool(missing)}
     if sees_hosts(asked):
         answer['not_reached'] = why_not(missing)

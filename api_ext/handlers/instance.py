@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers why an instance is treated as it is."""
+"""Handler that explains the treatment of an instance."""
 
 from collections.abc import Mapping
 import json
@@ -39,7 +39,7 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
     else:
         found = instance_requests.newest(asked, uuid, owner.project_id)
         at_rest = instance_requests.is_at_rest(found)
-        # No agent is asked about what none can know.
+        # Agents are not asked about instances that they cannot know.
         is_known = at_rest or not instance_states.runs(owner)
         item = (
             instance_states.item(uuid, owner)
@@ -50,9 +50,9 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def _gone(asked: http_request.CallerRequest, uuid: str) -> dict[str, Any]:
-    """An instance that Nova no longer knows, as its request tells of it.
+    """A deleted instance, by the data of its request.
 
-    :raises NotFound: if there is none, or it is not the caller's.
+    :raises NotFound: if it has no request, or the caller may not see it.
     """
     found = instance_requests.newest(asked, uuid)
     if found is None:
@@ -68,10 +68,10 @@ def _running(
     owner: http_request.Owner,
     request: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """One instance that may run.
+    """An instance that may run.
 
-    :param request: of the instance; ``None`` if none is known.
-    :raises Unavailable: if neither agents nor the request say anything.
+    :param request: request of the instance; ``None`` if unknown.
+    :raises Unavailable: if neither agents nor the request know its state.
     """
     try:
         return _item(asked, uuid, owner)
@@ -86,15 +86,16 @@ def _item(
     uuid: str,
     owner: http_request.Owner | None,
 ) -> dict[str, Any]:
-    """One instance, as agents know it.
+    """An instance, as agents know it.
 
-    :param owner: that Nova names; ``None`` without Nova.
-    :raises NotFound: if there is none, or it is not the caller's.
+    :param owner: owner of the instance, by Nova; ``None`` without Nova.
+    :raises NotFound: if it does not exist, or the caller may not see it.
     """
-    told = _told(asked, uuid, None if owner is None else owner.host)
+    told = _ask_agents(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
-        if told.missing and not _may(asked, item):
-            # As one that is unknown: nobody learns that it is there.
+        if told.missing and not _may_see(asked, item):
+            # The same answer as for an unknown instance: it does not reveal
+            # this one.
             raise faults.Unavailable(_SILENT.format(uuid))
         _require(asked, uuid, item['user_id'], item['project_id'])
         if host_facts.sees_hosts(asked):
@@ -110,10 +111,10 @@ def _item(
 def _owner(
     asked: http_request.CallerRequest, uuid: str
 ) -> http_request.Owner | None:
-    """Ask Nova whose an instance is and where, if Nova is there.
+    """Ask Nova for owner and host of an instance; ``None`` without Nova.
 
-    :raises LookupError: if there is none.
-    :raises NotFound: if it is not the caller's.
+    :raises LookupError: if it does not exist.
+    :raises NotFound: if the caller may not see it.
     """
     if asked.locate is None:
         return None
@@ -125,23 +126,25 @@ def _owner(
 def _require(
     asked: http_request.CallerRequest, uuid: str, user_id: str, project_id: str
 ) -> None:
-    """Go on if the caller may see the instance.
+    """Check that the caller may see the instance.
 
-    :raises NotFound: otherwise, as if it were not there.
+    :raises NotFound: otherwise, as if it did not exist.
     """
-    if not _may(asked, {'user_id': user_id, 'project_id': project_id}):
+    if not _may_see(asked, {'user_id': user_id, 'project_id': project_id}):
         raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
-def _may(asked: http_request.CallerRequest, item: Mapping[str, Any]) -> bool:
+def _may_see(
+    asked: http_request.CallerRequest, item: Mapping[str, Any]
+) -> bool:
     owner = {key: item[key] for key in ('user_id', 'project_id')}
     return asked.caller.may(policies.SHOW, **owner)
 
 
-def _told(
+def _ask_agents(
     asked: http_request.CallerRequest, uuid: str, host: str | None
 ) -> agents_module.AgentAnswers[dict[str, Any]]:
-    """Ask the host, or all; those that do not know it are left out."""
+    """Ask the given host, or all; hosts without the instance are left out."""
     agents = asked.agents
     if host is not None:
         return agents_module.understood(_of_host(agents, uuid, host), _shape)
@@ -164,15 +167,15 @@ def _of_host(
 
 
 def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Take what may be told.
+    """The part of an agent's answer that callers may read.
 
-    :raises ValueError: if it is not as the schema says.
+    :raises ValueError: if it does not follow the schema.
     """
     try:
         item = _READER.read(answer['instance'], 'instance')
     except faults.BadRequest as error:
         raise ValueError(str(error)) from error
-    # Not for everybody, or not known to agents.
+    # Not for all callers, or unknown to agents.
     for key in ('host', 'request_id', 'standing'):
         item.pop(key, None)
     return dict(json.loads(json.dumps(item, allow_nan=False)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Joins answers about instances with their requests, where they have any."""
+"""Joins answers about instances with their requests, if there are any."""
 
 from collections.abc import Mapping
 import logging
@@ -22,30 +22,30 @@ _READER = validation.AnswerReader(
     *('uuid', 'project_id', 'user_id', 'standing', 'status', 'leaving'),
 )
 _QUIET = frozenset({'runs', 'ended'})
-"""Standings about which agents and Nova say all there is."""
+"""Standings for which agents and Nova know everything."""
 
 _AT_REST = frozenset({'waits', 'starts', 'away'})
 _OF_ONE = frozenset({'leaves', 'away', 'moves'})
-"""Standings that may be those of other servers of a request."""
+"""Standings that may belong to another server of the request."""
 
 
 def is_at_rest(request: Mapping[str, Any] | None) -> bool:
-    """Whether no agent can know more of an instance than its request."""
+    """Whether no agent can know more about an instance than its request."""
     return request is not None and request['standing'] in _AT_REST
 
 
 def is_quiet(request: Mapping[str, Any] | None) -> bool:
-    """Whether a request says nothing of how an instance stands."""
+    """Whether a request does not affect the state of an instance."""
     return request is None or request['standing'] in _QUIET
 
 
 def joined(
     item: Mapping[str, Any], request: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """An instance with what the cluster service says of it.
+    """Answer about an instance, with data of the cluster service.
 
-    :param request: of the instance; ``None`` if none is known: then the
-        instance is as it was.
+    :param request: request of the instance; ``None`` if unknown: then the
+        answer does not change.
     """
     if request is None:
         return dict(item)
@@ -55,7 +55,7 @@ def joined(
         return {**item, **known}
     said = f'This server {request["status"]}.'
     if is_at_rest(request) or not instance_states.is_measured(item):
-        # Words about what its owner did fit nothing that others do.
+        # Advice by agents does not fit a change that the service decided.
         return {**item, **known, 'summary': said, 'advice': [said]}
     before = item.get('summary', '')
     return {**item, **known, 'summary': f'{said} {before}'.rstrip()}
@@ -64,7 +64,7 @@ def joined(
 def newest(
     asked: http_request.CallerRequest, uuid: str, project: str | None = None
 ) -> dict[str, Any] | None:
-    """The newest request of an instance, if it says anything of this one.
+    """Newest request of an instance, if it concerns this instance.
 
     :param project: owner of the instance; ``None`` if only the request knows.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers which limits accounts have, and sets them."""
+"""Handlers of limits of accounts."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -15,7 +15,7 @@ _SET_LIMITS = validation.AnswerReader(schemas.DONE, 'account')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show limits of the own project and its users, or of all accounts."""
+    """List limits of the caller's project and its users, or of all."""
     whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
     said = service.call_page(asked, 'list_limits', whose)
     page = service.page(asked, said, 'limits', 'account', _LIMIT)
@@ -23,13 +23,13 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def set_limits(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Set limits of an account, or take them back."""
+    """Set or unset limits of an account."""
     wanted = {
         name: limit
         for name, limit in asked.body.items()
         if name not in ('account', 'dry_run')
     }
-    # More than a share: who owns more takes it from others.
+    # Limits need more than shares: a larger nominal quota takes from others.
     account_access.require_manager(asked, (policies.SET,), wanted, lambda: '')
     account = asked.body['account']
     if asked.body.get('dry_run'):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common code of users and projects."""
+"""Common handlers of users and projects."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,9 +20,11 @@ KEYS = ('id', 'heaviness_quotas', 'instances_count', 'usage_quotas')
 class OwnerKind:
     """Users or projects.
 
-    :ivar method: of the agents, that lists them.
-    :ivar shape: reads its answer.
-    :ivar keys: what everybody who may see one is told.
+    :ivar singular: name of one owner in answers.
+    :ivar plural: name of the list in answers.
+    :ivar method: method of agents that lists them.
+    :ivar shape: reads an answer of that method.
+    :ivar keys: keys of the answer that every reader sees.
     """
 
     singular: str
@@ -35,7 +37,7 @@ class OwnerKind:
 def index(
     asked: http_request.CallerRequest, kind: OwnerKind
 ) -> http_request.Answer:
-    """List all."""
+    """List all owners."""
     wanted = paging.PageRequest.of(asked.query, 'id', asked.max_limit)
     told = asked.agents.told(kind.method, kind.shape)
     told.require_any()
@@ -56,7 +58,7 @@ def index(
 def show(
     asked: http_request.CallerRequest, kind: OwnerKind
 ) -> http_request.Answer:
-    """Show one; the caller's right was checked."""
+    """Show one owner; the permission is already checked."""
     name = asked.names['id']
     told = asked.agents.told(kind.method, kind.shape)
     told.require_any()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers which hosts move between batch and cloud, and lets them."""
+"""Handlers of hosts that move between batch system and cloud."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -15,27 +15,27 @@ _TARGET = validation.AnswerReader(schemas.TARGET, 'target')
 
 
 def border(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show what both sides have and want."""
+    """Show demand and hosts of batch system and cloud."""
     said = service.call(asked, 'get_border')
     found = service.part(said, 'partition')
     return {'partition': service.checked(found, _BORDER)}
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List hosts."""
+    """List hosts between batch system and cloud."""
     marker, limit = asked.query.get('marker'), service.limit(asked)
     said = service.call(asked, 'list_border_hosts', marker=marker, limit=limit)
     return service.page(asked, said, 'hosts', 'name', _HOST)
 
 
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show one host, with what runs there and its history."""
+    """Show one host, with its work and its history."""
     said = service.call(asked, 'get_border_host', name=asked.names['host'])
     return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Send a host to the other side, or let it stay."""
+    """Move a host to the other side, or cancel its move."""
     [action], host = asked.body, asked.names['host']
     asked.caller.require(base.name('partition', action))
     asked.log(f'{action} {host}')
@@ -44,7 +44,7 @@ def perform(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def set_target(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Say how many hosts the cloud is to have."""
+    """Set the number of hosts that the cloud is to have."""
     target = asked.body['target']
     asked.log(f'target {target}')
     said = service.call(asked, 'set_target', hosts=target)

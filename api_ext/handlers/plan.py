@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers which servers are to move, and lets them."""
+"""Handlers of migration plans."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -13,7 +13,7 @@ _IN_FULL = validation.AnswerReader(schemas.PLAN_IN_FULL, 'uuid', 'state')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List plans."""
+    """List migration plans."""
     marker, limit = asked.query.get('marker'), service.limit(asked)
     said = service.call(asked, 'list_plans', marker=marker, limit=limit)
     return service.page(asked, said, 'plans', 'uuid', _PLAN)
@@ -35,7 +35,7 @@ def create(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Let a plan begin, or end it."""
+    """Approve or stop a plan."""
     [action], uuid = asked.body, asked.names['uuid'].lower()
     asked.caller.require(base.name('plans', action))
     asked.log(f'{action} of plan {uuid}')

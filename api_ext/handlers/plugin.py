@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers what metrics and policies are installed."""
+"""Handler of installed metrics and policies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,10 +33,11 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def shape(answer: Any) -> Mapping[str, Descriptions]:
-    """Take names and descriptions from an agent's answer.
+    """Names and descriptions from an agent's answer.
 
-    :returns: by name, for metrics and policies, and the name of the one in
-        force under the word for one; agents of an older release do not say it.
+    :returns: descriptions by name, under ``metrics`` and ``policies``, and the
+        name in force under ``metric`` and ``policy``; agents of an older
+        release do not send the latter.
     """
     described: dict[str, Descriptions] = {
         plural: {
@@ -54,7 +55,7 @@ def shape(answer: Any) -> Mapping[str, Descriptions]:
 def installed(
     by_host: Mapping[str, Mapping[str, Descriptions]], plural: str
 ) -> list[str]:
-    """Name what can be used on one host at least, sorted."""
+    """Sorted names of plugins that at least one host can use."""
     return [
         item['name']
         for item in _merged(by_host, plural, sees_hosts=True)
@@ -88,13 +89,13 @@ def _item(
     sees_hosts: bool,
     in_force: bool,
 ) -> dict[str, Any]:
-    """Describe a plugin; a host where it cannot be loaded lacks it."""
+    """Facts about a plugin; hosts that cannot load it lack it."""
     usable = {
         host: text
         for host, text in descriptions.items()
         if text is not None and not text.startswith(_UNUSABLE)
     }
-    # Why it is unusable names files of a host.
+    # The cause names files of a host.
     broken = filter(None, descriptions.values()) if sees_hosts else ()
     texts = [*usable.values(), *broken, '']
     item: dict[str, Any] = {

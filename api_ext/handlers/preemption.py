@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers when servers had to make room."""
+"""Handlers of preemptions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _PREEMPTION = validation.AnswerReader(
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List when servers of the own project, or for it, had to make room."""
+    """List preemptions with victims or preemptors of the caller's project."""
     whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
     marker = asked.query.get('marker')
     if marker is not None:
@@ -34,16 +34,16 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show when a server had to make room, if the caller may see it."""
+    """Show a preemption, if the caller may see it."""
     return {'preemption': _preemption(asked, asked.names['uuid'].lower())}
 
 
 def _preemption(
     asked: http_request.CallerRequest, uuid: str
 ) -> dict[str, Any]:
-    """One preemption that the caller may see.
+    """A preemption that the caller may see.
 
-    :raises NotFound: for others, as if they were not there.
+    :raises NotFound: for others, as if they did not exist.
     """
     audience = host_facts.audience(asked)
     said = service.call(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers what all servers of hosts spend."""
+"""Handlers of prices of hosts."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -13,7 +13,7 @@ _PRICE = validation.AnswerReader(schemas.ITEM, 'id')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List the prices of all hosts, which only operators are told by name."""
+    """List prices of all hosts; only operators see names of hosts."""
     project, audience = asked.caller.project_id, 'member'
     asked.caller.require(policies.LIST, project_id=project)
     if host_facts.sees_hosts(asked):
@@ -22,7 +22,7 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def past_prices(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List the prices that a host has had."""
+    """List past prices of a host."""
     return _prices(asked, asked.names['host'], 'operator')
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers how heavy projects are."""
+"""Handlers that show the heaviness of projects."""
 
 from api_ext import http_request
 from api_ext import owners

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers which requests wait, and takes them back or starts them."""
+"""Handlers of requests."""
 
 import datetime as dt
 from typing import Any
@@ -21,7 +21,7 @@ _JUDGE = validation.AnswerReader(
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List requests of the own project, or of all."""
+    """List requests of the caller's project, or of all."""
     project = whose(asked)
     marker = asked.query.get('marker')
     if marker is not None:
@@ -36,7 +36,7 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def whose(asked: http_request.CallerRequest) -> str | None:
-    """The project whose requests are listed; ``None`` for all."""
+    """Project whose requests are listed; ``None`` for all."""
     project: str | None = asked.query.get('project_id')
     if project in (None, asked.caller.project_id):
         return account_access.whose(asked, policies.LIST, policies.LIST_ALL)
@@ -45,11 +45,11 @@ def whose(asked: http_request.CallerRequest) -> str | None:
 
 
 def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
-    """Arguments of the call that say which requests are looked for."""
+    """Arguments of the call that restrict the list of requests."""
     query = asked.query
     found: dict[str, Any] = {}
     if 'host' in query:
-        # Others would learn by it where their servers are.
+        # With this filter, callers could find the hosts of their servers.
         asked.caller.require(policies.LIST_ALL)
     names = {
         'state': 'state',
@@ -64,7 +64,7 @@ def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
         found['since'] = seconds(query['since'])
     if query.get('ended') == 'true':
         found['ended'] = True
-    # Those that are named are listed though they run.
+    # A filter by state, server or host includes running requests.
     is_any = any(key in query for key in ('state', 'server', 'host'))
     if query.get('running', 'true' if is_any else 'false') == 'false':
         found['unsettled'] = True
@@ -72,13 +72,13 @@ def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
 
 
 def seconds(text: str) -> float:
-    """A time as seconds of the epoch; UTC where no zone is given."""
+    """A time in seconds of the epoch; the default zone is UTC."""
     try:
         at = dt.datetime.fromisoformat(text)
         return at.replace(tzinfo=at.tzinfo or dt.UTC).timestamp()
     except (ValueError, OverflowError) as error:
         raise faults.BadRequest(
-            f'since {text!r} is no time: expected such as 2026-01-05T14:00'
+            f'since {text!r} is not a time, expected such as 2026-01-05T14:00'
         ) from error
 
 
@@ -91,7 +91,7 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Take a request back, start it, hold it, or let it run longer."""
+    """Carry out an action on a request, such as cancel, release or hold."""
     [[action, order]] = asked.body.items()
     uuid = asked.names['uuid'].lower()
     project = _item(asked, uuid)['project_id']
@@ -104,17 +104,17 @@ def perform(asked: http_request.CallerRequest) -> http_request.Answer:
         given['by_operator'] = asked.caller.may(policies.HOLD_AS_OPERATOR)
     given.update(order or {})
     service.call(asked, action, uuid=uuid, **given)
-    # What it answers is for nobody in particular.
+    # The answer of the action is not made for this caller.
     return {'request': _item(asked, uuid)}
 
 
 def _item(
     asked: http_request.CallerRequest, uuid: str, **more: Any
 ) -> dict[str, Any]:
-    """One request that the caller may see.
+    """A request that the caller may see.
 
-    :param more: arguments of the call to the service.
-    :raises NotFound: for others, as if they were not there.
+    :param more: further arguments of the call to the service.
+    :raises NotFound: for others, as if they did not exist.
     """
     audience = host_facts.audience(asked)
     said = service.call(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks the cluster service, and takes only answers that are as described."""
+"""Calls of the cluster service; answers must follow their schemas."""
 
 from collections.abc import Mapping
 import logging
@@ -39,12 +39,13 @@ _KNOWN_BEFORE: Mapping[str, frozenset[str]] = {
     'list_prices': frozenset({'name', 'marker', 'limit'}),
     'get_capacity': frozenset(),
 }
-"""Arguments that methods had in version 1.7 of the calls: a service of that
-release refuses others."""
+"""Arguments of methods in version 1.7 of the calls: a service of that release
+refuses others.
+"""
 
 
 def limit(asked: http_request.CallerRequest) -> int:
-    """Items of a page, whatever is asked for."""
+    """Number of items of a page: the requested one, up to the limit."""
     most: int = min(asked.max_limit, schemas.MOST)
     wanted: int = asked.query.get('limit', most)
     return min(wanted, most)
@@ -57,9 +58,12 @@ def page(
     key: str,
     judge: validation.AnswerReader,
 ) -> http_request.Answer:
-    """A page of what the service said.
+    """A page of an answer of the service.
 
-    :param key: of what names an item.
+    :param said: answer of the service.
+    :param plural: name of the list.
+    :param key: key of an item's name.
+    :param judge: schema of an item.
     """
     items = [checked(each, judge) for each in listed(said, plural)]
     last = str(items[-1][key]) if items and said.get('more') else None
@@ -72,7 +76,7 @@ def call_page(
     project: str | None,
     **more: Any,
 ) -> Any:
-    """Ask for the page of a list that the caller's query names."""
+    """Ask for the page of a list that the caller's query selects."""
     return call(
         asked,
         method,
@@ -84,9 +88,9 @@ def call_page(
 
 
 def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
-    """Ask the process that acts.
+    """Call the leader of the cluster service.
 
-    :raises Fault: the one that stands for what the service raised.
+    :raises Fault: fault for the error of the service.
     """
     try:
         return _called(asked, method, given)
@@ -122,7 +126,7 @@ def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
 def _called(
     asked: http_request.CallerRequest, method: str, given: Mapping[str, Any]
 ) -> Any:
-    """Ask, without what a service of an older release does not take."""
+    """Call the service; an older release gets fewer arguments."""
     try:
         return asked.requests.call(method, **given)
     except exception.BadArgument as error:
@@ -130,7 +134,8 @@ def _called(
         if known is None or _UNKNOWN_ARGUMENT not in str(error):
             raise
         if set(given.get('filters', ())) - {'unsettled'}:
-            # Without them it would list others; running ones may be listed.
+            # Without the filters it would list other requests; running ones do
+            # no harm.
             raise exception.FairnessError(str(error)) from error
     return asked.requests.call(
         method, **{name: given[name] for name in given if name in known}
@@ -140,7 +145,7 @@ def _called(
 def part(said: Any, key: str) -> Any:
     """A part of an answer.
 
-    :raises Unavailable: if it is not there.
+    :raises Unavailable: if it is missing.
     """
     if not isinstance(said, Mapping) or key not in said:
         raise faults.Unavailable('The answer cannot be understood.')
@@ -150,7 +155,7 @@ def part(said: Any, key: str) -> Any:
 def listed(said: Any, key: str) -> list[Any]:
     """A part of an answer that is a list.
 
-    :raises Unavailable: if it is none.
+    :raises Unavailable: if it is missing or no list.
     """
     found = part(said, key)
     if not isinstance(found, list):
@@ -159,9 +164,9 @@ def listed(said: Any, key: str) -> list[Any]:
 
 
 def checked(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:
-    """The answer of the service, as far as it is described.
+    """The part of an answer that its schema names.
 
-    :raises Unavailable: if it is not as described.
+    :raises Unavailable: if it does not follow the schema.
     """
     try:
         return dict(reader.read(item, 'answer'))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers by which shares requests wait, and sets them."""
+"""Handlers of shares of accounts."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -15,7 +15,7 @@ _SET_SHARE = validation.AnswerReader(schemas.DONE, 'account', 'share')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show the share tree of the own project, or of all."""
+    """Show the share tree of the caller's project, or of all."""
     whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
     said = service.call_page(asked, 'list_shares', whose)
     page = service.page(asked, said, 'shares', 'name', _SHARE)
@@ -23,7 +23,7 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Set the share of an account, or take it back."""
+    """Set or unset the share of an account."""
     account, share = asked.body['account'], asked.body['share']
     account_access.require_manager(
         asked,
@@ -39,7 +39,7 @@ def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def _parent(asked: http_request.CallerRequest, account: str) -> str:
-    """The account above another one; '' if there is none."""
+    """Parent of an account; '' if it has none."""
     said = service.call(
         asked, 'list_shares', project=account, marker=None, limit=1
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers how the cluster service and the agents are."""
+"""Handler of the state of cluster service and agents."""
 
 import collections
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from nova_fairness.model import wording
 _STATUS = validation.AnswerReader(schemas.ITEM, 'leader')
 
 _NAMED = 10
-"""Silent agents that are named."""
+"""Largest number of silent agents that warnings name."""
 
 _MORE_SILENT = 'more agent does not answer', 'more agents do not answer'
 
@@ -45,9 +45,9 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
 def _agents(
     asked: http_request.CallerRequest,
 ) -> tuple[dict[str, int], list[str]]:
-    """Numbers of agents by what they do, and warnings of the silent ones."""
+    """Number of agents by activity, and warnings about silent agents."""
     try:
-        told = asked.agents.told('get_status', _does)
+        told = asked.agents.told('get_status', _activity)
     except faults.Unavailable as error:
         return {}, [f'agents: {error}']
     counts = collections.Counter(told.by_host.values())
@@ -56,7 +56,7 @@ def _agents(
     return dict(sorted(counts.items())), _silent(told)
 
 
-def _does(status: Mapping[str, Any]) -> str:
+def _activity(status: Mapping[str, Any]) -> str:
     if status['paused']:
         return 'paused'
     return 'steering' if status['enforce'] else 'observing'

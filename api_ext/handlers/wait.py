@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers how long requests waited."""
+"""Handler of waits of requests."""
 
 from api_ext import http_request
 from api_ext import validation
@@ -12,7 +12,7 @@ _WAIT = validation.AnswerReader(schemas.ITEM, 'name')
 
 
 def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List percentiles of waits of the own project, or of all."""
+    """List percentiles of waits of the caller's project, or of all."""
     project, query = request.whose(asked), asked.query
     more = {'by': query.get('by', schemas.BY[0])}
     if 'since' in query:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rules of oslo.policy with their defaults: permissions of callers."""
+"""Policy rules with defaults: permissions of callers."""
 
 from collections.abc import Sequence
 
@@ -28,11 +28,11 @@ from api_ext.policies import status
 from api_ext.policies import user
 
 SCOPES = base.SCOPES
-"""Scopes of tokens that are good for a rule that names none."""
+"""Scopes of tokens for rules without scopes of their own."""
 
 
 def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
-    """List every rule."""
+    """All rules."""
     return [
         *plugin.RULES,
         *document.RULES,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rules of changes to hosts: one per action."""
+"""Policy rules of actions on hosts, one per action."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +11,15 @@ from api_ext.schemas import action
 _WHAT = {
     'set-metric': 'Choose the metric of the domain.',
     'set-policy': 'Choose the policy of the domain.',
-    'pause': 'Give the controls of a host what they had, and leave them.',
+    'pause': 'Restore the former controls of a host, and stop steering it.',
     'resume': 'Steer a host again.',
-    'reset': 'Let a host begin again with neutral weights.',
+    'reset': 'Restart a host with neutral weights.',
 }
 _URL = 'POST /fairness/{host}/action'
 
 
 def of_body(body: Mapping[str, Any]) -> str:
-    """Rule of the one action of a body."""
+    """Rule of the action in a body."""
     [of_action] = body
     return base.name('hosts', of_action)
 
@@ -32,4 +32,6 @@ RULES = tuple(
 )
 
 ANY = tuple(rule.name for rule in RULES)
-"""Callers who may do none of these are refused, whatever the body is."""
+"""Rules of all actions: callers without any are refused before the body is
+read.
+"""

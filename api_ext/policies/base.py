@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of the rules."""
+"""Common parts of policy rules."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,9 @@ PROJECT_MEMBER = 'role:member and project_id:%(project_id)s'
 EVERYBODY = 'role:reader or role:admin'
 
 SCOPES = ('system', 'project')
-"""Tokens of projects are what Nova knows; those of the system are good here
-as well, because nothing of this belongs to one project."""
+"""Nova uses tokens of projects; tokens of the system are also accepted,
+because many answers do not belong to one project.
+"""
 
 
 def name(noun: str, verb: str) -> str:
@@ -34,9 +35,11 @@ def rule(
 ) -> policy.DocumentedRuleDefault:
     """Make a rule.
 
-    :param of: its name, see :func:`name`.
-    :param urls: method and URL, with a blank between.
-    :param scopes: of tokens that are good for it.
+    :param of: name of the rule, see :func:`name`.
+    :param default: default check.
+    :param description: text for operators.
+    :param urls: method and URL, separated by a blank.
+    :param scopes: scopes of tokens that the rule accepts.
     """
     operations: list[policy.Operation] = []
     for url in urls:

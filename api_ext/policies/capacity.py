@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How full the cloud is."""
+"""Policy rule of the cloud's capacity and use."""
 
 from api_ext.policies import base
 
@@ -11,8 +11,8 @@ RULES = (
         SHOW,
         base.EVERYBODY,
         'Show how full the cloud is, and how many servers of each flavor '
-        'start now. Flavors that are not public are told to the projects '
-        'that may use them.',
+        'could start now. Only projects that may use a flavor that is not '
+        'public see it.',
         'GET /fairness/capacity',
     ),
 )

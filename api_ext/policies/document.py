@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The description of the interface."""
+"""Policy rule of the OpenAPI document."""
 
 from api_ext.policies import base
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with spending rates."""
+"""Policy rules of groups with spending rates."""
 
 from api_ext.policies import base
 
@@ -24,8 +24,7 @@ RULES = (
     base.rule(
         SET,
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Say what is spent for a group of servers of a project, change it, or '
-        'take the group away.',
+        'Create, change or delete a group of servers with a spending rate.',
         'POST /fairness/groups',
         'PUT /fairness/groups',
     ),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts with an agent."""
+"""Policy rules of hosts with an agent."""
 
 from api_ext.policies import base
 
@@ -12,20 +12,19 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List the hosts. Callers who may not are told no name of a host in '
-        'any answer.',
+        'List the hosts. Other callers see no name of a host in any answer.',
         'GET /fairness/hosts',
     ),
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show the state of a host, and what it knows of the others.',
+        'Show the state of a host, and its knowledge of other hosts.',
         'GET /fairness/hosts/{host}',
     ),
     base.rule(
         PREVIEW,
         base.OPERATOR,
-        'Show who would gain or lose how much if a host enforced.',
+        'Show which users would gain or lose if a host enforced weights.',
         'GET /fairness/hosts/{host}/preview',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Instances."""
+"""Policy rule of instances."""
 
 from api_ext.policies import base
 
@@ -10,9 +10,9 @@ RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
-        'Show why an instance is treated as it is. By default for all who '
-        'may see it in Nova: readers of its project. The answer tells how '
-        'heavy the user is who started it, and what the instance uses.',
+        'Explain how an instance is treated. By default callers who may see '
+        'it in Nova: readers of its project. The answer shows the heaviness '
+        'of its user, and the use of the instance.',
         'GET /fairness/instances/{uuid}',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of accounts."""
+"""Policy rules of limits of accounts."""
 
 from api_ext.policies import base
 
@@ -24,8 +24,8 @@ RULES = (
     base.rule(
         SET,
         f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
-        'Set limits of an account, or take them back. By default managers of '
-        'a project set those of its users.',
+        'Set or unset limits of an account. By default managers of a project '
+        'set those of its users.',
         'PUT /fairness/limits',
     ),
 )

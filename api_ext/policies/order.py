@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders of the queue."""
+"""Policy rule of orders of the queue."""
 
 from api_ext.policies import base
 
@@ -10,7 +10,7 @@ RULES = (
     base.rule(
         PREVIEW,
         base.OPERATOR,
-        'Show who would start next by another order of the queue.',
+        'Show which requests would start next by another order of the queue.',
         'GET /fairness/orders/{order}/preview',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud."""
+"""Policy rules of hosts between batch system and cloud."""
 
 from api_ext.policies import base
 
@@ -15,33 +15,33 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List hosts that move between batch and cloud, and what both sides'
-        ' have and want.',
+        'List hosts that move between batch and cloud, and demand and hosts '
+        'of both sides.',
         'GET /fairness/partition',
         f'GET {_HOSTS}',
     ),
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show a host that moves, what runs there and its history.',
+        'Show a host that moves, with its work and its history.',
         f'GET {_HOSTS}/{{host}}',
     ),
     base.rule(
         base.name('partition', 'move'),
         base.ADMIN,
-        'Send a host to the other side.',
+        'Move a host to the other side.',
         f'{_ACTION} (move)',
     ),
     base.rule(
         base.name('partition', 'cancel'),
         base.ADMIN,
-        'Let a host stay that is on its way.',
+        'Cancel the move of a host.',
         f'{_ACTION} (cancel)',
     ),
     base.rule(
         TARGET,
         base.ADMIN,
-        'Say how many hosts the cloud is to have.',
+        'Set the number of hosts that the cloud is to have.',
         'PUT /fairness/partition',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves."""
+"""Policy rules of migration plans."""
 
 from api_ext.policies import base
 
@@ -15,13 +15,13 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List plans of moves, and what they promise and brought.',
+        'List migration plans, with expected and measured results.',
         f'GET {_PLANS}',
     ),
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show a plan of moves, with its moves.',
+        'Show a migration plan, with its moves.',
         f'GET {_PLANS}/{{uuid}}',
     ),
     base.rule(
@@ -33,13 +33,13 @@ RULES = (
     base.rule(
         base.name('plans', 'approve'),
         base.ADMIN,
-        'Let a plan of moves begin.',
+        'Approve a migration plan.',
         f'{_ACTION} (approve)',
     ),
     base.rule(
         base.name('plans', 'stop'),
         base.ADMIN,
-        'End a plan of moves.',
+        'End a migration plan.',
         f'{_ACTION} (stop)',
     ),
 )

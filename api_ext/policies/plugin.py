@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metrics and policies that are installed."""
+"""Policy rule of installed metrics and policies."""
 
 from api_ext.policies import base
 
@@ -10,8 +10,8 @@ RULES = (
     base.rule(
         LIST,
         base.EVERYBODY,
-        'List the metrics and policies that are installed. Hosts are named '
-        'only to those who may list hosts.',
+        'List the installed metrics and policies. Only callers who may list '
+        'hosts see names of hosts.',
         'GET /fairness',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that had to make room."""
+"""Policy rules of preemptions."""
 
 from api_ext.policies import base
 
@@ -12,14 +12,14 @@ RULES = (
     base.rule(
         LIST,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        "List when servers of the caller's own project had to make room, and "
-        'when others made room for it.',
+        "List preemptions with victims or preemptors of the caller's own "
+        "project.",
         'GET /fairness/preemptions',
     ),
     base.rule(
         LIST_ALL,
         base.OPERATOR,
-        'List when servers of all projects had to make room.',
+        'List preemptions of all projects.',
         'GET /fairness/preemptions (all_projects)',
     ),
     base.rule(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts."""
+"""Policy rules of prices of hosts."""
 
 from api_ext.policies import base
 
@@ -11,16 +11,16 @@ RULES = (
     base.rule(
         LIST,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        'List what all servers of each host spend. Callers who may not list '
-        'hosts are told what other projects spend, rounded, under IDs that '
-        'hold for their own project alone, and nothing where no group with a '
-        'spending rate is set.',
+        'List the spending of all servers of each host. Callers who may not '
+        'list hosts see the spending of other projects, rounded, under IDs '
+        'for their own project alone, and nothing while no group with a '
+        'spending rate exists.',
         'GET /fairness/prices',
     ),
     base.rule(
         HISTORY,
         base.OPERATOR,
-        'List what all servers of a host have spent.',
+        'List the past spending of all servers of a host.',
         'GET /fairness/hosts/{host}/prices',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Projects."""
+"""Policy rules of projects."""
 
 from api_ext.policies import base
 
@@ -11,13 +11,13 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List how heavy all projects are.',
+        'Show the heaviness of all projects.',
         'GET /fairness/projects',
     ),
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
-        'Show how heavy a project is. By default its members may see it.',
+        'Show the heaviness of a project. By default its members may see it.',
         'GET /fairness/projects/{id}',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readers of reasons, with names and without."""
+"""Policy rules of reasons: which names a reader sees."""
 
 from api_ext.policies import base
 
@@ -11,7 +11,7 @@ RULES = (
     base.rule(
         MANAGER,
         'role:manager and project_id:%(project_id)s',
-        'Read reasons of the own project as its managers do: with names of '
+        'Read reasons of the own project as a manager: with names of the '
         'accounts above it.',
         'GET /fairness/requests',
         'GET /fairness/requests/{uuid}',
@@ -21,7 +21,7 @@ RULES = (
     base.rule(
         OPERATOR,
         base.OPERATOR,
-        'Read reasons as operators do: with names of other projects, of their '
+        'Read reasons as an operator: with names of other projects, of their '
         'requests and of hosts, and capacity with all flavors.',
         'GET /fairness/requests',
         'GET /fairness/requests/{uuid}',

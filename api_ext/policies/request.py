@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait."""
+"""Policy rules of requests."""
 
 from api_ext.policies import base
 
@@ -36,13 +36,13 @@ RULES = (
     base.rule(
         base.name('requests', 'cancel'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Take back a build that waits, and delete its servers.',
+        'Cancel a build that waits, and delete its servers.',
         f'{_URL} (cancel)',
     ),
     base.rule(
         base.name('requests', 'release'),
         base.ADMIN,
-        'Start a request whatever the plan is.',
+        'Start a request now, before its turn.',
         f'{_URL} (release)',
     ),
     base.rule(
@@ -54,13 +54,13 @@ RULES = (
     base.rule(
         base.name('requests', 'unfirst'),
         base.ADMIN,
-        'Let a request that was put first stand where the order puts it.',
+        'Return a request that was put first to the position by the order.',
         f'{_URL} (unfirst)',
     ),
     base.rule(
         base.name('requests', 'hold'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Keep a request from starting.',
+        'Hold a request: it does not start.',
         f'{_URL} (hold)',
     ),
     base.rule(
@@ -79,7 +79,7 @@ RULES = (
     base.rule(
         base.name('requests', 'extend'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Let servers of a request run longer, as far as that is allowed.',
+        'Extend the time limit of servers, as far as that is allowed.',
         f'{_URL} (extend)',
     ),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of accounts."""
+"""Policy rules of shares of accounts."""
 
 from api_ext.policies import base
 
@@ -25,17 +25,17 @@ RULES = (
     base.rule(
         SET,
         f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
-        'Set the share of an account, or take it back. By default managers '
-        'of a project set those of its users and of the projects right below '
+        'Set or unset the share of an account. By default managers of a '
+        'project set those of its users and of the projects directly below '
         'it.',
         'PUT /fairness/shares',
     ),
     base.rule(
         SET_DOMAIN,
         '(role:admin or role:manager) and domain_id:%(domain_id)s',
-        'Set the share of an account right below a domain, or take it back, '
-        'with a token of the domain. Tokens of domains are good for nothing '
-        'else: a role in one domain says nothing about others.',
+        'Set or unset the share of an account directly below a domain, with a '
+        'token of the domain. Such tokens have no other use: a role in one '
+        'domain says nothing about others.',
         'PUT /fairness/shares',
         scopes=('domain',),
     ),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of the cluster service."""
+"""Policy rule of the state of the cluster service."""
 
 from api_ext.policies import base
 
@@ -10,8 +10,8 @@ RULES = (
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show who leads, what waits and leaves, open plans, hosts between '
-        'batch and cloud, and warnings.',
+        'Show the leader, waiting requests, evictions, open plans, hosts '
+        'between batch and cloud, and warnings.',
         'GET /fairness/status',
     ),
 )

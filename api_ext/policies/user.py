@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Users."""
+"""Policy rules of users."""
 
 from api_ext.policies import base
 
@@ -11,13 +11,13 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List how heavy all users are.',
+        'Show the heaviness of all users.',
         'GET /fairness/users',
     ),
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and user_id:%(user_id)s)',
-        'Show how heavy a user is. By default users may see themselves.',
+        'Show the heaviness of a user. By default users may see themselves.',
         'GET /fairness/users/{id}',
     ),
 )

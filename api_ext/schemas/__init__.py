@@ -2,6 +2,6 @@
 
 """JSON schemas of bodies and answers, one module for each kind of object.
 
-Start with ``parts``: what several schemas share.
-It never reads a request: ``application`` applies these.
+Start with ``parts``: common parts of schemas. Schemas never read a request:
+``application`` applies them.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Actions on hosts."""
+"""Schemas of actions on hosts."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -26,7 +26,7 @@ METHODS = {
     'resume': 'resume',
     'reset': 'reset',
 }
-"""Name of each action at agents."""
+"""Method of agents for each action."""
 
 CHOOSING = ('set-metric', 'set-policy')
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How full the cloud is."""
+"""Schemas of the cloud's capacity and use."""
 
 from api_ext.schemas import parts
 
@@ -9,25 +9,24 @@ _CALIBRATED: parts.Schema = {
         {
             'count': parts.describe(
                 parts.COUNT,
-                'Requests that were told an estimate and have started, '
-                'the last 500 at most',
+                'Started requests that had an estimate, the last 500 at most',
             ),
             'by_p50': parts.describe(
                 parts.NUMBER,
-                'Part of them that started by the first ``p50`` that they '
-                'were told',
+                'Part of them that started by their first ``p50``',
             ),
             'by_p90': parts.describe(
-                parts.NUMBER, 'Part of them that started by the first ``p90``'
+                parts.NUMBER,
+                'Part of them that started by their first ``p90``',
             ),
             'off_s': parts.describe(
                 parts.NUMBER,
-                'Median of how many seconds after ``p50`` they started',
+                'Median of the seconds from ``p50`` to the start',
             ),
             'late_s': parts.describe(
                 parts.NUMBER,
-                'Ninth decile of how many seconds after ``p90`` they '
-                'started; below 0 if before',
+                'Ninth decile of the seconds from ``p90`` to the start; below '
+                '0 if the start was earlier',
             ),
         }
     ),
@@ -46,7 +45,7 @@ ITEM = parts.record(
                 'capacity': parts.COUNT,
                 'used': parts.COUNT,
                 'largest': parts.describe(
-                    parts.COUNT, 'Most of the class that one server gets now'
+                    parts.COUNT, 'Largest amount that one server can get now'
                 ),
             }
         ),
@@ -56,8 +55,8 @@ ITEM = parts.record(
                 'starts': parts.describe(
                     parts.COUNT,
                     'Servers of the flavor for which hosts have room, by'
-                    ' vCPUs, memory and disk: neither extra specs nor what'
-                    ' the project may have count',
+                    ' vCPUs, memory and disk; extra specs and limits of the'
+                    ' project do not count',
                 ),
                 'zones': parts.describe(
                     {'type': 'object', 'additionalProperties': parts.COUNT},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The description of the interface itself."""
+"""Schema of the OpenAPI document."""
 
 SHOW = {
     'type': 'object',

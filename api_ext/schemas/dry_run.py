@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The effect of a change of shares, limits or of the order."""
+"""Schemas of dry runs of shares, limits and orders."""
 
 from api_ext.schemas import parts
 from nova_fairness.model import waits
@@ -10,18 +10,19 @@ _ESTIMATE: parts.Schema = {
     'properties': {'p50': parts.TEXT, 'p90': parts.TEXT},
     'required': ['p50', 'p90'],
     'additionalProperties': False,
-    'description': 'When it is expected to start: as likely before as after,'
-    ' and nine times of ten before; null if no estimate was made',
+    'description': 'Estimate of its start: it starts by ``p50`` in half of '
+    'the cases, and by ``p90`` in nine of ten; null if no estimate was made',
 }
 
 _FORECAST: parts.Schema = parts.record(
     {
         'state': parts.describe(
             parts.TEXT,
-            '``starts``, ``waits``, or ``expires``: it waited for too long',
+            '``starts``, ``waits``, or ``expires`` after its longest wait',
         ),
         'position': parts.describe(
-            parts.MAYBE_COUNT, '1 is next; null if it does not wait'
+            parts.MAYBE_COUNT,
+            'Position in the queue, from 1; null if it does not wait',
         ),
         'estimated_start': _ESTIMATE,
         'reason': parts.describe(
@@ -45,9 +46,9 @@ _REQUESTS: parts.Schema = {
             'after': parts.describe(_FORECAST, 'With the change'),
         }
     ),
-    'description': 'The first requests, without or with the change, that the'
-    ' caller may list; at most 50, the next one with the change first, and'
-    ' those that no room helps last',
+    'description': 'Requests that are first before or after the change, and '
+    'that the caller may list; at most 50, by position after the change. '
+    'Requests that wait for more than room come last',
 }
 
 _SPANS: parts.Schema = parts.record(
@@ -57,58 +58,59 @@ _SPANS: parts.Schema = parts.record(
 _WAITS: parts.Schema = {
     'requests_count': parts.COUNT,
     'before': parts.describe(
-        _SPANS, 'Seconds that part of them did not exceed, without the change'
+        _SPANS, 'Percentiles of their waits without the change, seconds'
     ),
-    'after': parts.describe(_SPANS, 'The same with the change'),
+    'after': parts.describe(
+        _SPANS, 'Percentiles of their waits with the change, seconds'
+    ),
 }
 
 _PAST: parts.Schema = {
     **parts.record(
         {
             'since': parts.describe(
-                parts.TEXT, 'When the oldest of them was sent to Nova'
+                parts.TEXT,
+                'When the oldest of these requests was sent to Nova',
             ),
             **_WAITS,
             'projects': parts.records({'project_id': parts.TEXT, **_WAITS}),
         }
     ),
     'type': ['object', 'null'],
-    'description': 'Waits of requests of the last seven days, replayed without'
-    ' and with the change; null if none were, and for limits, which do not'
-    ' count in the replay',
+    'description': 'Waits of requests of the last seven days, replayed '
+    'without and with the change; null if none were replayed, and for limits, '
+    'which do not count in the replay',
 }
 
 ITEM = parts.record(
     {
         'seen_at': parts.describe(
-            parts.TEXT, 'When the cloud was looked at; both plans are of then'
+            parts.TEXT, 'Time of the state of the cloud that both plans use'
         ),
-        'order': parts.describe(
-            parts.TEXT, 'Name of the order that is in force'
-        ),
+        'order': parts.describe(parts.TEXT, 'Name of the order in force'),
         'order_description': parts.describe(
             parts.TEXT, 'Description of that order, in a sentence'
         ),
         'requests_count': parts.describe(
-            parts.COUNT, 'Requests that waited then, of all projects'
+            parts.COUNT, 'Requests of all projects that waited then'
         ),
         'starts_before_count': parts.describe(
-            parts.COUNT, 'Of these, those that start without the change'
+            parts.COUNT, 'Number of them that start without the change'
         ),
         'starts_after_count': parts.describe(
-            parts.COUNT, 'Those that start with the change'
+            parts.COUNT, 'Number of them that start with the change'
         ),
         'sooner_count': parts.describe(
             parts.COUNT,
-            'Those that start, or stand nearer to the start, by it',
+            'Number of them that start, or move forward, with the change',
         ),
         'later_count': parts.describe(
-            parts.COUNT, 'Those that stand farther from the start by it'
+            parts.COUNT, 'Number of them that move back with the change'
         ),
         'not_named_count': parts.describe(
             parts.COUNT,
-            'Those that are not in ``requests``: others own them, or more'
-            ' than 50 wait',
+            'Number of them that are not in ``requests``: other projects own '
+            'them, or more than 50 wait',
         ),
         'past_waits': _PAST,
         'requests': _REQUESTS,
@@ -120,7 +122,7 @@ SHOW = parts.record({'dry_run': ITEM})
 
 ASKED: parts.Schema = {
     'type': 'boolean',
-    'description': 'Change nothing, and answer ``dry_run``: who would start'
-    ' next',
+    'description': 'Dry run: change nothing, and answer ``dry_run``, the '
+    'effect of the change',
 }
-"""Field of the body of a change."""
+"""Field of the body of a change that requests a dry run."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Faults, as Nova writes them."""
+"""Schema of faults, in Nova's form."""
 
 from api_ext.schemas import parts
 
 
 def body(code: int, key: str) -> parts.Schema:
-    """Describe the body of one fault."""
+    """Schema of the body of a fault."""
     return parts.record(
         {key: parts.record({'code': {'const': code}, 'message': parts.TEXT})}
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with spending rates."""
+"""Schemas of groups with spending rates."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -13,20 +13,20 @@ ITEM = parts.record(
         'project_id': parts.TEXT,
         'rate': parts.describe(
             parts.NUMBER,
-            'Currency for a CPU-hour, of all servers of the group together',
+            'Currency per CPU-hour for the whole group',
         ),
         'count': parts.describe(
             parts.COUNT,
-            'Servers that it is for. If there are more, each has less',
+            'Number of servers that share the rate. If the group has more, '
+            'each gets a smaller part',
         ),
         'servers_count': parts.describe(
-            parts.COUNT, 'Servers that are in it, as of the last cycle'
+            parts.COUNT, 'Servers in the group, as of the last cycle'
         ),
         'server_rate': parts.describe(
             parts.MAYBE_NUMBER,
-            'Rate in force of each of them; null if there are none. '
-            'If the funds of the owners of some are empty, it is that '
-            'of the others',
+            'Rate in force of each server; null without servers. If the funds '
+            'of some owners are empty, it is the rate of the other servers',
         ),
     }
 )
@@ -48,19 +48,19 @@ _PAID: dict[str, parts.Schema] = {
     'project_id': {
         'type': 'string',
         'pattern': patterns.PROJECT,
-        'description': 'If it is not that of the token',
+        'description': 'ID of the project; by default that of the token',
     },
     'rate': {
         'type': 'number',
         'minimum': 0.001,
         'maximum': 1e6,
-        'description': 'Currency for a CPU-hour, of all its servers together',
+        'description': 'Currency per CPU-hour for the whole group',
     },
     'count': {
         'type': 'integer',
         'minimum': 1,
         'maximum': 100_000,
-        'description': 'Servers that the rate is for',
+        'description': 'Number of servers that share the rate',
     },
 }
 
@@ -73,7 +73,8 @@ SET: parts.Schema = {
             'rate': {
                 **_PAID['rate'],
                 'type': ['number', 'null'],
-                'description': 'null to take the group away',
+                'description': 'Currency per CPU-hour for the whole group; '
+                'null deletes the group',
             },
         },
         optional=('project_id', 'rate', 'count'),

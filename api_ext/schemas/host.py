@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts with an agent."""
+"""Schemas of hosts with an agent."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why an instance is treated as it is."""
+"""Schemas of explanations about an instance."""
 
 from api_ext.schemas import parts
 
@@ -44,13 +44,13 @@ ITEM = parts.record(
         'request_id': parts.TEXT,
         'standing': parts.TEXT,
     },
-    # Agents of an older release do not say the rest.
+    # Agents of an older release do not send these.
     optional=(
         *('host', 'user_name', 'project_name', 'summary'),
-        # Of those that the cluster service knows.
+        # Only for instances that the cluster service knows.
         *('request_id', 'standing'),
     ),
 )
-"""Nothing else that an agent says of an instance is told."""
+"""Callers see no other field of an agent's answer."""
 
 SHOW = parts.record({'instance': ITEM})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of accounts."""
+"""Schemas of limits of accounts."""
 
 from api_ext.schemas import dry_run
 from api_ext.schemas import parts
@@ -11,7 +11,7 @@ _SPAN: parts.Schema = {
     'type': ['number', 'null'],
     'exclusiveMinimum': 0,
     'maximum': 1e9,
-    'description': 'Seconds; null for what the file says',
+    'description': 'Seconds; null for the value of the file',
 }
 
 _RESOURCE_CLASS: parts.Schema = {'pattern': patterns.RESOURCE_CLASS}
@@ -52,7 +52,7 @@ _WINDOWS: parts.Schema = {
             'zone': {
                 'type': 'string',
                 'maxLength': 255,
-                'description': 'Time zone, such as Europe/Zurich; else UTC',
+                'description': 'Time zone, such as Europe/Zurich; default UTC',
             },
         },
         optional=('zone',),
@@ -66,26 +66,28 @@ _LIMITED = {
         'type': ['number', 'null'],
         'minimum': 0,
         'maximum': 1e12,
-        'description': 'Unit-hours of a period; null for what the file says',
+        'description': 'Unit-hours per period; null for the value of the file',
     },
     'funds': {
         'type': ['number', 'null'],
         'minimum': 0,
         'maximum': 1e12,
-        'description': 'Currency that it may ever spend; null for what the'
-        ' file says',
+        'description': 'Currency that it may ever spend; null for the value '
+        'of the file',
     },
-    'ceiling': _amounts('Most that all below it may have at once'),
+    'ceiling': _amounts('Largest amount of it and all accounts below it'),
     'nominal': _amounts(
         'Nominal quota of its own, without that of accounts below it'
     ),
-    'borrowing_limit': _amounts('Most that all below it may use beyond'),
-    'lending_limit': _amounts('Most that others may use of what it owns'),
+    'borrowing_limit': _amounts(
+        'Largest amount that it and accounts below it may borrow'
+    ),
+    'lending_limit': _amounts('Largest amount that it may lend'),
     'windows': {
         **_WINDOWS,
         'type': ['array', 'null'],
-        'description': 'Times in which requests start; null for what the'
-        ' file says',
+        'description': 'Times in which requests start; null for the value of '
+        'the file',
     },
 }
 
@@ -94,9 +96,8 @@ ITEM = parts.record(
         'account': parts.TEXT,
         'parent': parts.describe(
             parts.MAYBE_TEXT,
-            'The account right above; null at the top, and of the own '
-            'project without ``all_projects=true``: names of groups '
-            'are for operators',
+            'Parent account; null at the top, and for the own project without '
+            '``all_projects=true``: only operators see names of groups',
         ),
         'time_limit': parts.describe(
             parts.MAYBE_NUMBER,
@@ -108,37 +109,38 @@ ITEM = parts.record(
         ),
         'budget': parts.describe(
             parts.MAYBE_NUMBER,
-            'Unit-hours that it and all below may use in a period; '
-            'null without a budget of its own',
+            'Unit-hours that it and all accounts below it may use in a '
+            'period; null without a budget of its own',
         ),
         'budget_used': parts.describe(
             parts.MAYBE_NUMBER,
-            'Unit-hours of this period that were used, as of the last '
-            'charge, at most a minute ago; null without a budget',
+            'Unit-hours used in this period, as of the last charge, at most a '
+            'minute ago; null without a budget',
         ),
         'budget_committed': parts.describe(
             parts.MAYBE_NUMBER,
-            'Unit-hours that running servers will use until their time '
-            'limit; without a limit, and at most, until the period ends',
+            'Unit-hours that running servers will use until their time limit, '
+            'or until the end of the period',
         ),
         'budget_left': parts.describe(
             parts.MAYBE_NUMBER,
-            'The rest, with which requests can start; never below 0',
+            'Remaining unit-hours, with which requests can start; never below '
+            '0',
         ),
         'budget_until': parts.describe(
             parts.MAYBE_TEXT, 'When the next period begins'
         ),
         'funds': parts.describe(
             parts.MAYBE_NUMBER,
-            'Currency that it and all below may ever spend for their '
-            'servers; null for as much as they like',
+            'Currency that it and all accounts below it may ever spend for '
+            'their servers; null without a limit',
         ),
         'funds_left': parts.describe(
-            parts.MAYBE_NUMBER, 'The rest of ``funds``, never below 0'
+            parts.MAYBE_NUMBER, 'Remaining ``funds``, never below 0'
         ),
         'ceiling': parts.describe(
             parts.NUMBERS,
-            'Most that it and all below may have at once, by resource '
+            'Largest amount of it and all accounts below it, by resource '
             'class of Placement',
         ),
         'nominal': parts.describe(
@@ -147,25 +149,27 @@ ITEM = parts.record(
         ),
         'borrowing_limit': parts.describe(
             parts.NUMBERS,
-            'Most that it and all below may use beyond their nominal '
-            'quota; classes that are not named have no limit',
+            'Largest amount that it and all accounts below it may borrow; '
+            'other classes have no limit',
         ),
         'lending_limit': parts.describe(
-            parts.NUMBERS, 'Most of their nominal quota that others may use'
+            parts.NUMBERS,
+            'Largest part of their nominal quota that they may lend',
         ),
         'windows': parts.describe(
             _WINDOWS,
-            'Times in which requests start; empty if they may at all times',
+            'Times in which requests start; empty if they may start at any '
+            'time',
         ),
         'opens_at': parts.describe(
             parts.MAYBE_TEXT,
-            'When the next window begins; null while one goes on, and '
-            'without any',
+            'When the next window begins; null during a window, and without '
+            'windows',
         ),
         'fault': {
             **parts.TEXT,
-            'description': 'Why something set of it cannot be used; nothing'
-            ' below it starts until it is set again',
+            'description': 'Why a setting cannot be used; nothing below the '
+            'account starts until it is set again',
         },
     },
     optional=('fault',),

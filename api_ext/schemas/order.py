@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders of the queue."""
+"""Schema of queries about orders of the queue."""
 
 from api_ext.schemas import parts
 
@@ -9,8 +9,8 @@ QUERY = parts.record(
         'parameters': {
             'type': 'string',
             'maxLength': 1000,
-            'description': 'Numbers of the order, ``NAME=NUMBER,...``; those'
-            ' not named have their defaults',
+            'description': 'Numbers of the order, ``NAME=NUMBER,...``; other '
+            'numbers keep their defaults',
         }
     },
     optional=('parameters',),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Users and projects: those who own VMs."""
+"""Schemas of users and projects, the owners of VMs."""
 
 from typing import Any
 

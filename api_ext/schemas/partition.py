@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud."""
+"""Schemas of hosts between batch system and cloud."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -13,14 +13,16 @@ _BALANCE: parts.Schema = {
         {
             'capacity': parts.NUMBER,
             'used': parts.NUMBER,
-            'wanted': parts.describe(parts.NUMBER, 'Cores of all that waits'),
+            'wanted': parts.describe(
+                parts.NUMBER, 'Cores of all waiting work'
+            ),
             'overdue': parts.describe(
                 parts.NUMBER,
-                'Cores of what waits for longer than ``patience``',
+                'Cores of work that waits longer than ``patience``',
             ),
             'unplaced': parts.describe(
                 parts.NUMBER,
-                'Cores of that part of it which finds no room on single hosts',
+                'Cores of overdue work for which no single host has room',
             ),
         }
     ),
@@ -32,8 +34,8 @@ BORDER = parts.record(
         'seen_at': parts.TEXT,
         'target': parts.describe(
             parts.MAYBE_COUNT,
-            'Hosts that the cloud is to have by hand; null as '
-            'calendar and demand say',
+            'Number of hosts for the cloud, set by an operator; null if '
+            'calendar and demand decide',
         ),
         'states': {'type': 'object', 'additionalProperties': parts.COUNT},
         'batch': _BALANCE,
@@ -44,7 +46,7 @@ BORDER = parts.record(
                 'batch_account': parts.TEXT,
                 'pledge': parts.describe(
                     parts.NUMBER,
-                    'Part of both sides that the group was pledged, 0 to 1',
+                    'Part of both sides that is pledged to the group, 0 to 1',
                 ),
                 'part': parts.describe(
                     parts.NUMBER, 'Its part of the use of all groups, 0 to 1'
@@ -53,10 +55,12 @@ BORDER = parts.record(
                     {'batch': parts.NUMBER, 'cloud': parts.NUMBER}
                 ),
                 'batch_share': parts.describe(
-                    parts.COUNT, 'Its share in the batch system as it is to be'
+                    parts.COUNT, 'Its share in the batch system, as adjusted'
                 ),
                 'batch_share_found': parts.describe(
-                    parts.COUNT, 'The same as it was found'
+                    parts.COUNT,
+                    'Its share in the batch system before the '
+                    'first adjustment',
                 ),
             }
         ),
@@ -89,7 +93,8 @@ _HOST: parts.Schema = {
     'since': parts.TEXT,
     'until': parts.MAYBE_TEXT,
     'cause': parts.describe(
-        parts.MAYBE_TEXT, 'Of its last step, as ``explanation``'
+        parts.MAYBE_TEXT,
+        'Cause of its last step; ``explanation`` has the sentence',
     ),
     'explanation': parts.TEXT,
     'batch': _PLACE,
@@ -100,12 +105,12 @@ HOST = parts.record(_HOST)
 WORK = parts.records(
     {
         'name': parts.describe(
-            parts.TEXT, 'Number of a job, UUID of a server'
+            parts.TEXT, 'Number of a job, or UUID of a server'
         ),
         'cores': parts.NUMBER,
         'gone_at': parts.describe(
             parts.MAYBE_TEXT,
-            'When it is gone at the latest; null if that is not known',
+            'Latest time at which it leaves; null if unknown',
         ),
         'way': parts.describe(parts.TEXT, '``ends``, ``moves`` or ``yields``'),
     }
@@ -159,8 +164,8 @@ TARGET = parts.record(
             'type': ['integer', 'null'],
             'minimum': 0,
             'maximum': _MOST,
-            'description': 'Hosts that the cloud is to have; null to go by'
-            ' calendar and demand',
+            'description': 'Number of hosts for the cloud; null if calendar '
+            'and demand decide',
         }
     }
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common parts of answers."""
+"""Common parts of schemas."""
 
 from collections.abc import Mapping
 import types
@@ -28,7 +28,7 @@ NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 
 def describe(schema: Schema, text: str) -> Schema:
-    """Say what a value is, in the document and in the manual."""
+    """A schema with a description, for the OpenAPI document and the manual."""
     return {**schema, 'description': text}
 
 
@@ -37,12 +37,12 @@ def record(
     optional: tuple[str, ...] = (),
     since: Mapping[str, str] = NOTHING,
 ) -> Schema:
-    """Describe an object with these keys and no others.
+    """Schema of an object with these keys and no others.
 
     :param optional: keys that may be missing.
-    :param since: keys that answers of other processes have since a version of
-        the calls, such as ``{'until': '1.8'}``: they may be missing as long as
-        processes of the release before may answer.
+    :param since: keys that other processes send since a version of the calls,
+        such as ``{'until': '1.8'}``: they may be missing as long as processes
+        of the release before may answer.
     """
     return {
         'type': 'object',
@@ -59,15 +59,15 @@ def record(
 def records(
     properties: Mapping[str, Any], since: Mapping[str, str] = NOTHING
 ) -> Schema:
-    """Describe an array of such objects."""
+    """Schema of an array of such objects."""
     return {'type': 'array', 'items': record(properties, since=since)}
 
 
 WHY_NOT: Schema = records({'host': TEXT, 'reason': TEXT})
-"""Hosts and reasons."""
+"""Hosts without an answer, and reasons."""
 
 PARTIAL: Mapping[str, Any] = {'partial': TRUTH, 'not_reached': WHY_NOT}
-"""Whether something is missing, and for some callers what."""
+"""Whether hosts are missing; which ones, if the caller may see hosts."""
 
 LINKS: Schema = records({'rel': TEXT, 'href': TEXT})
 
@@ -75,34 +75,33 @@ ACCOUNT: Schema = {
     'type': 'string',
     'maxLength': 255,
     'pattern': patterns.ACCOUNT,
-    'description': 'A project, PROJECT/USER, or a name of the file',
+    'description': 'A project, PROJECT/USER, or an account of the shares file',
 }
 
 LEAVE: Schema = {
     'server': TEXT,
     'state': describe(
         TEXT,
-        '``chosen``, ``told``, ``acting`` or ``asked``; '
-        '``undoing``: it need not leave, and is let run again; '
-        '``gone``: its room is free; ``returned``: it runs again; '
-        '``stays``: its room is not free, whatever was done; '
-        '``spared``: it need not leave',
+        '``chosen``, ``told``, ``acting`` or ``asked``: under way; '
+        '``undoing``: it need not leave, and is started again; ``gone``: its '
+        'room is free; ``returned``: it runs again; ``stays``: its room is '
+        'not free in spite of all actions; ``spared``: it need not leave',
     ),
     'cause': describe(
         TEXT,
-        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` '
-        '(a part of the cloud is to be free) or ``retires``',
+        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` (a part of '
+        'the cloud is kept free) or ``retires``',
     ),
     'for_request': describe(
         MAYBE_TEXT,
-        'UUID of the request that it makes room for; null without '
-        'one, and for those who may not see it',
+        'UUID of the preemptor; null without one, and for callers who may not '
+        'see it',
     ),
-    'action': describe(TEXT, 'The one that was done last, or comes first'),
-    'leaves_at': describe(TEXT, 'Before that nothing is done'),
+    'action': describe(TEXT, 'Last action, or the first one if none was done'),
+    'leaves_at': describe(TEXT, 'No action is done before this time'),
     'reason': TEXT,
     'explanation': TEXT,
     'subject': TEXT,
     'numbers': NUMBERS,
 }
-"""Keys of a server that leaves."""
+"""Fields of an eviction in answers."""

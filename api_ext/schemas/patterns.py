@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Regular expressions of names, and what messages call what they match."""
+"""Patterns of names, and descriptions of them for messages."""
 
 from collections.abc import Mapping
 
 HOST = r'^[A-Za-z0-9:][A-Za-z0-9._:-]{0,254}$'
-"""A host's name or address; ``all`` means every host where that is said."""
+"""A host's name or address; in some places ``all`` means every host."""
 
 ID = r'^[A-Za-z0-9._@:-]{1,255}$'
-"""Of a user or project; ``me`` means the one of the token."""
+"""ID of a user or project; ``me`` means that of the token."""
 
 UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
 
@@ -27,7 +27,7 @@ LINE = r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$'
 """A text without control characters."""
 
 OF_URLS = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
-"""By the name of the place in the URL."""
+"""Patterns by the name of the placeholder in a URL."""
 
 MEANINGS: Mapping[str, str] = {
     HOST: 'name of a host',
@@ -42,4 +42,4 @@ MEANINGS: Mapping[str, str] = {
     PROJECT: 'project; expected 1 to 255 characters without /',
     LINE: 'line of text; control characters are not allowed',
 }
-"""By the expression."""
+"""Descriptions by pattern."""

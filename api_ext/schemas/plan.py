@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves."""
+"""Schemas of migration plans."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -12,14 +12,14 @@ _OUTCOME: parts.Schema = parts.record(
         'hosts_after': parts.COUNT,
         'spread_before': parts.describe(
             parts.NUMBER,
-            'By which part of a host the fullest one is fuller than '
-            'all on average, in the class with the largest excess',
+            'Excess of the fullest host over the average, as a part of a '
+            'host, in the class with the largest excess',
         ),
         'spread_after': parts.NUMBER,
-        'emptied': parts.describe(parts.COUNT, 'Hosts'),
-        'moves': parts.describe(parts.COUNT, 'Servers moved'),
-        'memory_mb': parts.describe(parts.COUNT, 'MB of memory sent'),
-        'served': parts.describe(parts.COUNT, 'Requests started'),
+        'emptied': parts.describe(parts.COUNT, 'Hosts that become empty'),
+        'moves': parts.describe(parts.COUNT, 'Servers that move'),
+        'memory_mb': parts.describe(parts.COUNT, 'Memory that is sent, MB'),
+        'served': parts.describe(parts.COUNT, 'Requests that can start'),
     }
 )
 
@@ -27,7 +27,7 @@ _PLAN: parts.Schema = {
     'uuid': parts.TEXT,
     'goal': parts.TEXT,
     'subject': parts.describe(
-        parts.TEXT, 'The request, the owner or the host that it is for'
+        parts.TEXT, 'The request, owner or host that the plan serves'
     ),
     'state': parts.describe(
         parts.TEXT,
@@ -36,9 +36,9 @@ _PLAN: parts.Schema = {
     ),
     'cause': parts.describe(
         parts.TEXT,
-        'Of the state: ``found``, ``operator``, ``auto``, '
-        '``all_ended``, ``some_stay``, ``not_a_goal``, ``late``, '
-        '``no_use``, ``replaced`` or ``many_failed``',
+        'Cause of the state: ``found``, ``operator``, ``auto``, '
+        '``all_ended``, ``some_stay``, ``not_a_goal``, ``late``, ``no_use``, '
+        '``replaced`` or ``many_failed``',
     ),
     'explanation': parts.TEXT,
     'made_at': parts.TEXT,
@@ -48,7 +48,7 @@ _PLAN: parts.Schema = {
     'ended_count': parts.COUNT,
     'empties': parts.TEXTS,
     'stays_count': parts.describe(
-        parts.COUNT, 'Servers that stay on the host that is to be emptied'
+        parts.COUNT, 'Servers that stay on the host that the plan empties'
     ),
     'promised': _OUTCOME,
     'won': {**_OUTCOME, 'type': ['object', 'null']},
@@ -72,10 +72,10 @@ MOVES = parts.records(
         'source': parts.TEXT,
         'target': parts.TEXT,
         'wave': parts.describe(
-            parts.COUNT, 'Moves of one wave may run at once'
+            parts.COUNT, 'Moves of one wave may run at the same time'
         ),
         'cost_mb': parts.describe(
-            parts.COUNT, 'Memory that is expected to be sent'
+            parts.COUNT, 'Estimate of the memory to send'
         ),
         'state': parts.describe(
             parts.TEXT,
@@ -94,7 +94,7 @@ MOVES = parts.records(
         'ended_at': parts.MAYBE_TEXT,
         'sent_mb': parts.describe(
             parts.MAYBE_COUNT,
-            'Memory that was sent as far as Nova told it; null if it did not',
+            'Memory that was sent, according to Nova; null if unknown',
         ),
     }
 )
@@ -134,7 +134,7 @@ CREATE = parts.record(
         'empty': {
             'type': 'string',
             'pattern': patterns.HOST,
-            'description': 'Name of the host that is to be emptied',
+            'description': 'Name of the host to empty',
         }
     }
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metrics and policies that are installed."""
+"""Schemas of installed metrics and policies."""
 
 from api_ext.schemas import parts
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that had to make room."""
+"""Schemas of preemptions."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import url
@@ -10,9 +10,9 @@ ITEM = parts.record(
         'uuid': parts.TEXT,
         'project_id': parts.describe(
             parts.MAYBE_TEXT,
-            'Owner of the server; ``server``, ``project_id`` and '
-            '``user_id`` are null for those who may not see the '
-            'server: room was made for them',
+            'Owner of the server. ``server``, ``project_id`` and ``user_id`` '
+            'are null for callers who may not see the server, but the '
+            'preemptor',
         ),
         'user_id': parts.MAYBE_TEXT,
         'server': parts.MAYBE_TEXT,
@@ -29,42 +29,40 @@ ITEM = parts.record(
         ),
         'outcome': parts.describe(
             {'enum': ['freed', 'stayed', 'spared', None]},
-            '``freed``: its room became free; ``stayed``: it did not, '
-            'whatever was done; ``spared``: it need not leave any '
-            'more; null while that is open',
+            '``freed``: its room became free; ``stayed``: it did not, in '
+            'spite of all actions; ``spared``: it need not leave; null while '
+            'this is open',
         ),
         'chosen_at': parts.describe(
             parts.TEXT,
-            'When it was chosen. All moments that have not come are null',
+            'When it was chosen. Times in the future are null',
         ),
         'told_at': parts.describe(
-            parts.MAYBE_TEXT, 'When its metadata said so'
+            parts.MAYBE_TEXT, 'When its metadata had the notice'
         ),
         'acted_at': parts.describe(
             parts.MAYBE_TEXT, 'When the first action began'
         ),
         'freed_at': parts.describe(
-            parts.MAYBE_TEXT, 'When its room was seen to be free'
+            parts.MAYBE_TEXT, 'When its room was first seen free'
         ),
         'returned_at': parts.describe(
-            parts.MAYBE_TEXT, 'When it was seen to run again'
+            parts.MAYBE_TEXT, 'When it was first seen running again'
         ),
         'answered': parts.describe(
             parts.TRUTH,
-            'The server said that it was done, so that it left before '
-            '``leaves_at``',
+            'The server allowed its eviction before ``leaves_at``',
         ),
         'notice_s': parts.describe(
             parts.MAYBE_NUMBER,
-            'Seconds from ``told_at`` until the first action, or '
-            'until it had left by itself',
+            'Seconds from ``told_at`` until the first action, or until the '
+            'server had left by itself',
         ),
         'lost_vcpu_s': parts.describe(
             parts.NUMBER,
-            'Its VCPUs times the seconds from its last start to '
-            '``acted_at``: work that may be lost. How much of it was '
-            'saved only its owner knows. 0 if it answered, and if '
-            'nothing was done to it',
+            'Its VCPUs times the seconds from its last start to ``acted_at``: '
+            'work that may be lost. Only its owner knows how much was saved. '
+            '0 if it allowed its eviction, and without any action',
         ),
     }
 )

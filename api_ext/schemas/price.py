@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts."""
+"""Schemas of prices of hosts."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import url
@@ -12,16 +12,17 @@ ITEM = parts.record(
         'resource_class': parts.TEXT,
         'price': parts.describe(
             parts.NUMBER,
-            "Sum of the rates of the host's servers. While all want "
-            "what they can get, each has its rate / price of the host",
+            "Sum of the rates of the host's servers. If all want more than "
+            "they get, a server gets the part rate / price of the host",
         ),
         'capacity': parts.describe(
             parts.NUMBER,
-            'Amount of the class on the host; price / capacity says '
-            'where a rate buys most',
+            'Amount of the class on the host; a rate buys most where price / '
+            'capacity is lowest',
         ),
         'at': parts.describe(
-            parts.TEXT, 'Since when; of the list, when it was seen'
+            parts.TEXT,
+            'Since when a past price holds; when a present price was seen',
         ),
     }
 )

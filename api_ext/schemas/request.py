@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait."""
+"""Schemas of requests."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -8,17 +8,17 @@ from api_ext.schemas import url
 from nova_fairness.model import request
 
 MOST = 1000
-"""Requests of one page, whatever is asked for."""
+"""Largest number of requests of one page."""
 
 _ESTIMATE: parts.Schema = {
     **parts.record(
         {
             'p50': parts.describe(
                 parts.TEXT,
-                'It starts before this moment as likely as after it',
+                'It starts by this time in half of the cases',
             ),
             'p90': parts.describe(
-                parts.TEXT, 'It starts by this moment nine times of ten'
+                parts.TEXT, 'It starts by this time in nine of ten cases'
             ),
         }
     ),
@@ -27,7 +27,9 @@ _ESTIMATE: parts.Schema = {
 
 _RISK: parts.Schema = {
     'server': parts.TEXT,
-    'state': parts.describe(parts.TEXT, '``at_risk``: nothing is decided yet'),
+    'state': parts.describe(
+        parts.TEXT, '``at_risk``: no decision is made yet'
+    ),
     'since': parts.TEXT,
     'reason': parts.TEXT,
     'explanation': parts.TEXT,
@@ -38,17 +40,17 @@ _RISK: parts.Schema = {
 _EVENT: parts.Schema = {
     'at': parts.describe(parts.TEXT, 'When it began'),
     'until': parts.describe(
-        parts.MAYBE_TEXT, 'When it was over; null if it lasts or takes no time'
+        parts.MAYBE_TEXT, 'When it ended; null if it lasts, or has no length'
     ),
     'kind': parts.TEXT,
     'server': parts.describe(
-        parts.MAYBE_TEXT, 'UUID of the only server that it is about'
+        parts.MAYBE_TEXT, 'UUID of the server, if the event concerns only one'
     ),
     'reason': parts.MAYBE_TEXT,
     'explanation': parts.MAYBE_TEXT,
     'hosts': parts.describe(
         parts.TEXTS,
-        'Hosts to which it went; of a migration source and target. For '
+        'Hosts of its servers; for a migration source and target. Only for '
         'operators; empty for others',
     ),
 }
@@ -57,8 +59,8 @@ ITEM = parts.record(
     {
         'uuid': parts.describe(
             parts.TEXT,
-            "For a build the UUID of its first server, which is also "
-            "the server's UUID in Nova",
+            'For a build, the UUID of its first server, which is also the '
+            'UUID of that server in Nova',
         ),
         'project_id': parts.TEXT,
         'user_id': parts.TEXT,
@@ -66,15 +68,14 @@ ITEM = parts.record(
         'preemptible': {'type': 'boolean'},
         'preemption_action': parts.describe(
             parts.MAYBE_TEXT,
-            'First action that its owner wants if its servers '
-            'have to make room; null if nothing was chosen, or what '
-            'may not be',
+            'First action that its owner chose if its servers have to make '
+            'room; null if none was chosen, or the choice is not allowed',
         ),
         'servers': parts.TEXTS,
         'server_names': parts.describe(
             parts.TEXTS,
-            'Names that they had when Nova took the request, in the order of '
-            '``servers``; empty if they are not known',
+            'Names of ``servers`` when Nova accepted the request, in the same '
+            'order; empty if unknown',
         ),
         'resources': parts.describe(
             parts.NUMBERS,
@@ -82,9 +83,9 @@ ITEM = parts.record(
         ),
         'state': parts.describe(
             parts.TEXT,
-            '``waiting``; ``reserved``, ``sending`` and '
-            '``starting`` are on the way; ``active`` runs; ``ended``, '
-            '``cancelled``, ``expired`` and ``failed`` are over',
+            '``waiting``; ``reserved``, ``sending`` and ``starting`` are on '
+            'the way; ``active`` runs; ``ended``, ``cancelled``, ``expired`` '
+            'and ``failed`` are over',
         ),
         'reason': parts.TEXT,
         'explanation': parts.describe(
@@ -98,22 +99,22 @@ ITEM = parts.record(
         ),
         'position': parts.describe(
             parts.MAYBE_COUNT,
-            '1 is next; null if it does not wait, or is held',
+            'Position in the queue, from 1; null if it does not wait, or is '
+            'held',
         ),
         'factors': parts.describe(
             parts.NUMBERS,
-            'Numbers by which the order compares it; empty if it does '
-            'not wait, or if the order tells none. They are about the '
-            'request, its user and its project; about others only '
-            '``position`` says how many are before it. '
-            '``project_use`` and ``user_use`` say how many times '
-            'their share among those who wait project and user used '
-            '(1: exactly the share), and are absent without a share',
+            'Numbers by which the order compares requests; empty if it does '
+            'not wait, or the order shows none. They describe the request, '
+            'its user and its project, not others. ``project_use`` and '
+            '``user_use`` are the past use of project and user, divided by '
+            'their share among those who wait (1: exactly the share); they '
+            'are missing without a share',
         ),
         'reserved_at': parts.describe(
             parts.MAYBE_TEXT,
-            'When the room that is reserved for it is expected to be '
-            'free; null if none is reserved, or if that is not known',
+            'When its reserved room is expected to be free; null without a '
+            'reservation, or if the time is unknown',
         ),
         'estimated_start': _ESTIMATE,
         'asked_at': parts.TEXT,
@@ -121,41 +122,40 @@ ITEM = parts.record(
         'expires_at': parts.MAYBE_TEXT,
         'time_limit': parts.describe(
             parts.MAYBE_NUMBER,
-            'Seconds that its servers may run; null without an end',
+            'Seconds that its servers may run; null without a limit',
         ),
         'extended': parts.describe(
             parts.NUMBER, 'Seconds by which ``time_limit`` was extended'
         ),
         'ends_at': parts.describe(
-            parts.MAYBE_TEXT, 'End of its servers, once they run'
+            parts.MAYBE_TEXT, 'When its running servers reach their time limit'
         ),
         'leaving': parts.records(parts.LEAVE),
         'at_risk': parts.records(_RISK),
         'held_by': parts.describe(
             {'enum': ['operator', 'owner', None]},
-            'Role of the holder; ``explanation`` says why',
+            'Role of the holder; ``explanation`` has the cause',
         ),
         'first': parts.describe(
             parts.TRUTH, 'An operator put it before all others of its priority'
         ),
         'standing': parts.describe(
             parts.TEXT,
-            'State of its servers now: ``waits``, ``starts``, '
-            '``runs``, ``moves`` (a server is being migrated), '
-            '``leaves`` (a server is to leave, or leaves now), '
-            '``away`` (a server was shelved for others and returns by '
-            'itself) or ``ended``. While a server leaves or is away, '
-            '``reason`` and ``explanation`` say why',
+            'State of its servers now: ``waits``, ``starts``, ``runs``, '
+            '``moves`` (a server is being migrated), ``leaves`` (a server is '
+            'being evicted, or will be), ``away`` (a server was shelved for '
+            'others and returns by itself) or ``ended``. For ``leaves`` and '
+            '``away``, ``reason`` and ``explanation`` have the cause',
         ),
         'status': parts.describe(
             parts.TEXT,
-            '``standing`` in words. If a plan of moves would give it '
-            'room and waits for approval, it says so',
+            '``standing`` in words; also says if a migration plan that would '
+            'give it room waits for approval',
         ),
         'waited': parts.describe(
             parts.MAYBE_TEXT,
-            'Causes of its waits with their length, the longest first; '
-            'null if for less than a minute',
+            'Causes of its waits and their lengths, the longest first; null '
+            'below one minute',
         ),
         'events': parts.records(_EVENT),
     },
@@ -211,8 +211,8 @@ _RELEASE: parts.Schema = {
     'properties': {
         'without_room': {
             'type': 'boolean',
-            'description': 'Nova looks for room itself, and ends the request'
-            ' if it finds none',
+            'description': 'Nova looks for room itself, and destroys the '
+            'request if it finds none',
         },
     },
     'additionalProperties': False,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of accounts."""
+"""Schemas of shares of accounts."""
 
 from api_ext.schemas import dry_run
 from api_ext.schemas import parts
@@ -10,38 +10,35 @@ ITEM = parts.record(
     {
         'name': parts.describe(
             parts.TEXT,
-            'Of a group as the operator named it, of a project its '
-            'id, of a user ``PROJECT/USER``',
+            'Name of a group, ID of a project, or ``PROJECT/USER``',
         ),
         'parent': parts.describe(
             parts.MAYBE_TEXT,
-            'The account right above; null at the top, and of the own '
-            'project without ``all_projects=true``: names of groups '
-            'are for operators',
+            'Parent account; null at the top, and for the own project without '
+            '``all_projects=true``: only operators see names of groups',
         ),
         'share': parts.NUMBER,
         'normalised_share': parts.describe(
             parts.NUMBER,
-            'Part of the cloud by shares, if everybody wanted something',
+            'Part of the cloud by shares, if all accounts want something',
         ),
         'used': parts.describe(
             parts.NUMBERS,
-            'Part of the cloud that was allocated, the longer ago the '
-            'less it counts, by resource class of Placement',
+            'Past allocation as a part of the cloud, by resource class of '
+            'Placement; older use counts less',
         ),
         'fair_share': parts.describe(
             parts.NUMBER,
-            "0 to 1: 1 if nothing was used, 0.5 if the use that "
-            "counts is exactly the share (Slurm's ``2^(-U_E / S)``). "
-            "In part, the use of siblings and of the accounts above "
-            "counts as well. The class that an account used most "
-            "counts, divided by the sum of this over the accounts at "
-            "the top",
+            "0 to 1: 1 without use, 0.5 if the decayed use is exactly the "
+            "share (Slurm's ``2^(-U_E / S)``). In part, the use of siblings "
+            "and of the accounts above counts, too. Use is that of the "
+            "account's dominant class, divided by the sum of such use over "
+            "the accounts at the top",
         ),
         'vanished': parts.describe(
             parts.TRUTH,
-            "It is gone from Keystone, and only its use is left; "
-            "false where the tree is not Keystone's",
+            "Keystone no longer has it, and only its use remains; false if "
+            "the tree is not Keystone's",
         ),
     }
 )
@@ -60,7 +57,8 @@ _SHARE: parts.Schema = {
     'type': ['number', 'null'],
     'minimum': 0,
     'maximum': 1e9,
-    'description': 'Beside its siblings; null for what the file says',
+    'description': 'Share relative to its siblings; null for the value of the '
+    'file',
 }
 
 SET = parts.record(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of the cluster service."""
+"""Schema of the state of the cluster service."""
 
 from api_ext.schemas import parts
 
@@ -14,17 +14,15 @@ ITEM = parts.record(
         'seen_at': parts.TEXT,
         'agents': parts.describe(
             _COUNTS,
-            'Agents by what they do: steering, observing (``enforce`` is '
+            'Number of agents that are steering, observing (``enforce`` is '
             'off), paused or silent',
         ),
-        'order': parts.describe(
-            parts.TEXT, 'Name of the order that says who is next now'
-        ),
+        'order': parts.describe(parts.TEXT, 'Name of the order in force'),
         'order_description': parts.describe(
             parts.TEXT, 'Description of that order, in a sentence'
         ),
         'hosts_count': parts.describe(
-            parts.COUNT, 'Hosts on which something may start'
+            parts.COUNT, 'Hosts on which servers may start'
         ),
         'waiting_count': parts.COUNT,
         'waiting': parts.records(
@@ -32,7 +30,7 @@ ITEM = parts.record(
                 'project_id': parts.TEXT,
                 'reason': parts.TEXT,
                 'explanation': parts.describe(
-                    parts.TEXT, 'For what they wait, in words'
+                    parts.TEXT, 'What the requests wait for, in words'
                 ),
                 'count': parts.COUNT,
             },
@@ -47,25 +45,27 @@ ITEM = parts.record(
                     'fair_share': parts.NUMBER,
                 }
             ),
-            'The ten projects that used most: the part of the cloud that '
-            'they used, in the class that they used most, beside the part '
-            'that is theirs by shares',
+            'The ten projects with the largest use: the part of the cloud '
+            'that they used, in their dominant class, and the part that is '
+            'theirs by shares',
         ),
-        'leaving': parts.describe(_COUNTS, 'Servers that leave, by cause'),
+        'leaving': parts.describe(
+            _COUNTS, 'Servers that are being evicted, by cause'
+        ),
         'plans': parts.describe(
             parts.records(
                 {'uuid': parts.TEXT, 'goal': parts.TEXT, 'state': parts.TEXT}
             ),
-            'Those that have not ended',
+            'Plans that have not ended',
         ),
         'border': parts.describe(
             _COUNTS, 'Hosts between batch and cloud, by state'
         ),
         'warnings': parts.describe(
             parts.TEXTS,
-            'Inputs that are set aside, and why; agents and servers that do '
-            'not answer; late cycles; and findings of ``upgrade check`` on '
-            'the host of the leader, at most five minutes old',
+            'Inputs in quarantine, and why; agents and servers that do not '
+            'answer; late cycles; and findings of ``upgrade check`` on the '
+            'host of the leader, at most five minutes old',
         ),
         'advice': parts.describe(parts.TEXTS, 'Next steps for an operator'),
     },

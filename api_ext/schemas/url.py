@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of URLs."""
+"""Schemas of parts of URLs."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -17,20 +17,20 @@ FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
 TIME: parts.Schema = {
     'type': 'string',
     'maxLength': 40,
-    'description': 'ISO 8601; UTC where no zone is given',
+    'description': 'ISO 8601; UTC by default',
 }
 
 LARGEST_LIMIT = 2**31 - 1
 
 NOTHING = parts.record({})
-"""The query of URLs that take none."""
+"""Query without parameters."""
 
 
 def listing(marker: str, *sort_keys: str) -> parts.Schema:
-    """Describe the query of a list.
+    """Schema of the query of a list.
 
-    :param marker: pattern of what names an item.
-    :param sort_keys: the first is the default.
+    :param marker: pattern of an item's name.
+    :param sort_keys: sort keys; the first one is the default.
     """
     properties = {
         'limit': {'type': 'integer', 'minimum': 1, 'maximum': LARGEST_LIMIT},
@@ -50,7 +50,7 @@ def listing(marker: str, *sort_keys: str) -> parts.Schema:
 
 
 def project_listing(marker: parts.Schema) -> parts.Schema:
-    """Describe the query of a list of the own project or of all."""
+    """Schema of the query of a list, for the caller's project or for all."""
     return parts.record(
         {
             'limit': {

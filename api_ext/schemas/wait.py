@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long requests waited."""
+"""Schemas of waits of requests."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -8,7 +8,7 @@ from api_ext.schemas import url
 from nova_fairness.model import waits
 
 BY = tuple(each.value for each in waits.WaitKey)
-"""Keys by which waits are grouped; the first is the default."""
+"""Keys by which waits are grouped; the first one is the default."""
 
 _SECONDS: parts.Schema = {**parts.NUMBER, 'description': 'Seconds'}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks agents what users use, who is idle, and who lacks CPUs."""
+"""Asks agents which owner uses what, which servers are idle or lack CPUs."""
 
 import collections
 from collections.abc import Callable
@@ -35,30 +35,31 @@ OUTLIER = (
 )
 
 NEEDED = 3
-"""Agents that must answer: of three, one that errs or lies changes nothing."""
+"""Agents that must answer: among three, one wrong answer changes nothing."""
 
 ASKED = 5
-"""Agents that are asked: some may be one, or not answer."""
+"""Agents that are asked: some may not answer, or share one host."""
 
-_FAR, _TIMES = 0.05, 1.5
-"""An answer is far from the median that differs by more than this part of the
-cloud, and by this factor: agents look at different moments."""
+_FAR_PART, _FAR_FACTOR = 0.05, 1.5
+"""An answer is far from the median if it differs by more than this part of the
+cloud, and by this factor: agents measure at different times.
+"""
 
 _LONGEST_NAME = 511
 _MOST_OWNERS = 100_000
 
 Ask = Callable[[], Any]
-"""Asks agents for what is used, and gives the answer of one, or a list of
-those of several; raises FairnessError."""
+"""Asks agents what is used. The answer is that of one agent, or a list of
+answers of several; raises FairnessError.
+"""
 
 
 class ReportedUse:
-    """Use that agents measured: of each number the median of what they say.
+    """Use that agents measured: the median of their answers, for each number.
 
-    :param ask: asks some of them.
-
-    :ivar outliers: why an agent was not like the others at the last look, by
-        its host.
+    :param ask: asks some agents.
+    :ivar outliers: why the last answer of an agent differed from the others,
+        by host of the agent.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -67,14 +68,15 @@ class ReportedUse:
         self.outliers: dict[str, str] = {}
 
     def measured(self, hosts: int) -> measured_module.MeasuredUse | None:
-        """Present use that most agents agree on; ``None`` if too few agree.
+        """Present use on which most agents agree; ``None`` if too few agree.
 
-        :param hosts: of the cloud; of one or two, all agents are believed.
+        :param hosts: number of hosts of the cloud; with one or two, all agents
+            are believed.
         """
         try:
             found = self._agreed(self._ask(), min(NEEDED, hosts))
         except Exception as error:  # noqa: BLE001 - whatever a transport raises
-            # What is allocated is known without agents.
+            # Allocated amounts are known without agents.
             if self._is_known:
                 LOG.warning(UNKNOWN, error)
             self._is_known = False
@@ -85,11 +87,11 @@ class ReportedUse:
         return found
 
     def _agreed(self, told: Any, needed: int) -> measured_module.MeasuredUse:
-        """Answer that most agents give.
+        """The answer that most agents give.
 
-        :param needed: agents that must say it.
-        :raises BadArgument: if none says anything that can be used, or fewer
-            do than are needed.
+        :param told: answer of an agent, or a list of answers.
+        :param needed: number of agents that must agree.
+        :raises BadArgument: if no answer is usable, or too few agents agree.
         """
         said: dict[str, measured_module.MeasuredUse] = {}
         wrong: dict[str, str] = {}
@@ -103,8 +105,8 @@ class ReportedUse:
                 wrong[host] = str(error)
                 continue
             other = said.setdefault(host, one)
-            if far := _far(one, other) or _far(other, one):
-                # One of the agents uses the name of another.
+            if far := _far_number(one, other) or _far_number(other, one):
+                # One of two agents uses the host name of the other.
                 disputed[host] = f'two answers have its name: {far}'
         wrong |= disputed
         said = {
@@ -125,7 +127,7 @@ class ReportedUse:
         found = measured_module.MeasuredUse(usual, _medians(alike.values()))
         if len(alike) >= NEEDED:
             for host, each in alike.items():
-                if far := _far(each, found):
+                if far := _far_number(each, found):
                     wrong[host] = far
         self._note(wrong if len(answers) > 1 else {})
         if len(alike) < needed:
@@ -150,9 +152,9 @@ def _host_of(answer: Any, number: int) -> str:
 def _medians(
     several: Iterable[measured_module.MeasuredUse],
 ) -> dict[str, dict[str, float]]:
-    """Medians by owner and resource; of two the lower.
+    """Medians by owner and resource; the lower one of two middle values.
 
-    A number that most reports lack is not known.
+    A number that most reports lack is unknown.
     """
     parts = [each.parts for each in several]
     found: dict[str, dict[str, float]] = {}
@@ -169,15 +171,15 @@ def _medians(
     return found
 
 
-def _far(
+def _far_number(
     one: measured_module.MeasuredUse, median: measured_module.MeasuredUse
 ) -> str | None:
-    """In which number an answer is far from the median."""
+    """The first number by which an answer is far from the median, in words."""
     for owner, parts in sorted(one.parts.items()):
         for resource, part in parts.items():
             usual = median.parts.get(owner, {}).get(resource, 0.0)
             less, more = sorted((part, usual))
-            if more - less > _FAR and more > _TIMES * less:
+            if more - less > _FAR_PART and more > _FAR_FACTOR * less:
                 return (
                     f'{resource} of {owner:.80} is {part:.3g} of the cloud,'
                     f' others say {usual:.3g}'
@@ -186,9 +188,9 @@ def _far(
 
 
 def _believed(told: Any) -> measured_module.MeasuredUse:
-    """The answer of an agent.
+    """Check the answer of an agent, and convert it.
 
-    :raises BadArgument: if it is none.
+    :raises BadArgument: if it is not a usable answer.
     """
     users = told.get('users') if isinstance(told, dict) else None
     if not isinstance(users, dict) or told.get('round') is None:
@@ -206,7 +208,7 @@ def _believed(told: Any) -> measured_module.MeasuredUse:
             resource: number(each.get(resource))
             for resource in measured_module.RESOURCES.values()
         }
-        # More than all that the nodes have is not possible.
+        # No owner can use more than the nodes have.
         parts[owner] = {
             resource: min(part, 1.0)
             for resource, part in numbers.items()
@@ -216,7 +218,7 @@ def _believed(told: Any) -> measured_module.MeasuredUse:
 
 
 def number(told: object) -> float | None:
-    """A finite number of at least 0; ``None`` for whatever else is told."""
+    """A finite number of at least 0; ``None`` for any other value."""
     if not isinstance(told, int | float) or isinstance(told, bool):
         return None
     try:
@@ -227,39 +229,40 @@ def number(told: object) -> float | None:
 
 
 AGAIN_S = 600.0
-"""After which the agent of a host is asked again who is idle."""
+"""Seconds after which the agent of a host is asked again about idle servers.
+"""
 
 LACKING_S = 60.0
-"""After which it is asked again who lacks CPUs."""
+"""Seconds after which it is asked again about servers that lack CPUs."""
 
 _FRESH = 3
-"""For so many times that long its answer counts."""
+"""An answer counts for this many times that interval."""
 
 _T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Heard(Generic[_T]):
+class _TimedAnswer(Generic[_T]):
     """Answer of an agent.
 
-    :ivar at_s: when, on a clock that never goes back.
-    :ivar told: by it.
+    :ivar at_s: time of the answer, on a clock that never goes back.
+    :ivar told: the checked answer.
     """
 
     at_s: float
     told: _T
 
 
-class _Asked(Generic[_T]):
-    """Answers of the agents of hosts about their own host.
+class _HostAnswers(Generic[_T]):
+    """Answers of agents about their own hosts.
 
-    They are asked on a thread that begins with the first caller, and keeps no
-    process from ending.
+    A daemon thread asks them; it starts with the first caller.
 
-    :param what: subject of the question, in words.
+    :param what: subject of the question, for the log.
     :param ask: asks the agent of a host; may block, and raise anything.
-    :param believed: reads its answer; raises BadArgument if it is none.
-    :param again_s: after which it is asked again.
+    :param believed: checks and converts an answer; raises BadArgument if it is
+        unusable.
+    :param again_s: seconds after which an agent is asked again.
     :param clock: seconds that never go back.
     """
 
@@ -285,7 +288,7 @@ class _Asked(Generic[_T]):
         self._lookup.stop()
 
     def told(self, hosts: Collection[str]) -> dict[str, _T]:
-        """By host, of hosts that told of late."""
+        """Answers by host, of hosts whose last answer is recent."""
         if hosts and not self._asks:
             self._asks = True
             self._lookup.start()
@@ -296,11 +299,11 @@ class _Asked(Generic[_T]):
             if now_s - heard.at_s <= self._fresh_s
         }
 
-    def _look(self, host: str) -> _Heard[_T] | None:
+    def _look(self, host: str) -> _TimedAnswer[_T] | None:
         try:
             told = self._believed(host, self._ask(host))
         except Exception as error:  # noqa: BLE001 - whatever others raise
-            # A host that does not answer keeps no other one waiting.
+            # A host that does not answer does not delay other hosts.
             if host not in self._silent:
                 self._silent.add(host)
                 LOG.warning(
@@ -308,11 +311,11 @@ class _Asked(Generic[_T]):
                 )
             return self._lookup.known([host]).get(host)
         self._silent.discard(host)
-        return _Heard(self._clock(), told)
+        return _TimedAnswer(self._clock(), told)
 
 
-class Idle(_Asked[Mapping[str, float]]):
-    """Servers that the agents of their hosts see idle.
+class Idle(_HostAnswers[Mapping[str, float]]):
+    """Servers that are idle, as the agents of their hosts measured.
 
     :param ask: asks the agent of a host; may block, and raise anything.
     :param clock: seconds that never go back.
@@ -326,14 +329,16 @@ class Idle(_Asked[Mapping[str, float]]):
         super().__init__('idle servers', ask, _idle, AGAIN_S, clock)
 
     def known(self, hosts: Collection[str]) -> dict[str, Mapping[str, float]]:
-        """Seconds of idleness by UUID, by host; of hosts that told of late."""
+        """Seconds of idleness by UUID, by host; only of hosts with recent
+        answers.
+        """
         return self.told(hosts)
 
 
 def _idle(host: str, told: Any) -> Mapping[str, float]:
-    """Seconds by UUID.
+    """Seconds of idleness by UUID of the server.
 
-    :raises BadArgument: if it is no answer.
+    :raises BadArgument: if the answer is not usable.
     """
     idle = told.get('idle') if isinstance(told, dict) else None
     if not isinstance(idle, dict) or told.get('host') != host:
@@ -350,11 +355,11 @@ def _idle(host: str, told: Any) -> Mapping[str, float]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Host:
-    """A host whose agent told.
+    """A host whose agent answered.
 
-    :ivar entity: who is compared there.
-    :ivar cpus: that it has for VMs, > 0.
-    :ivar wants: by UUID of the server.
+    :ivar entity: which owners the agent compares: users or projects.
+    :ivar cpus: CPUs that the host has for VMs; 0 if unknown.
+    :ivar wants: CPU that each server wants and gets, by UUID.
     """
 
     entity: str
@@ -362,7 +367,7 @@ class _Host:
     wants: Mapping[str, tenants.ServerWant]
 
 
-class ServerShortfall(_Asked[_Host]):
+class ServerShortfall(_HostAnswers[_Host]):
     """CPU that servers want and get, as the agents of their hosts say.
 
     :param ask: asks the agent of a host; may block, and raise anything.
@@ -384,13 +389,14 @@ class ServerShortfall(_Asked[_Host]):
         moved_at: Mapping[str, float],
         shares: Mapping[str, float],
     ) -> tenants.Tenants:
-        """The cloud with what agents said of late.
+        """The cloud, with what agents said recently about servers that lack
+        CPUs.
 
-        Owners of one kind alone are compared: of hosts whose agents compare
-        others than most do, nothing counts.
+        Only owners of one kind are compared: answers of agents that compare
+        another kind than most agents do are ignored.
 
         :param moved_at: seconds of the epoch, by UUID of servers that moved.
-        :param shares: by owner.
+        :param shares: share of each owner, by its name.
         """
         told = self.told([each.name for each in cloud.providers])
         kinds = collections.Counter(each.entity for each in told.values())
@@ -406,7 +412,8 @@ class ServerShortfall(_Asked[_Host]):
             want = there.wants.get(each.uuid) if there else None
             if want is not None:
                 at = moved_at.get(each.uuid, -math.inf)
-                # No server can use more than it has, whatever is said.
+                # No server can use more CPUs than it has, whatever its agent
+                # says.
                 most = _cpus(each) or counted[each.host].cpus
                 wants[each.uuid] = dataclasses.replace(
                     want,
@@ -419,9 +426,9 @@ class ServerShortfall(_Asked[_Host]):
 
 
 def _lacking(host: str, told: Any) -> _Host:
-    """The answer of an agent.
+    """Check the answer of an agent, and convert it.
 
-    :raises BadArgument: if it is none.
+    :raises BadArgument: if it is not a usable answer.
     """
     found = told.get('instances') if isinstance(told, dict) else None
     if not isinstance(found, dict) or told.get('host') != host:
@@ -430,7 +437,7 @@ def _lacking(host: str, told: Any) -> _Host:
         )
     wants = {}
     for uuid, each in found.items():
-        want = _want(each)
+        want = _checked_want(each)
         if want is not None:
             wants[str(uuid)] = want
     cpus = told.get('cpus_count')
@@ -446,8 +453,8 @@ def _cpus(server: cluster.Running) -> int:
     return amounts.get('VCPU', 0) + amounts.get('PCPU', 0)
 
 
-def _want(told: Any) -> tenants.ServerWant | None:
-    """One server; ``None`` if it is nonsense."""
+def _checked_want(told: Any) -> tenants.ServerWant | None:
+    """Want of one server; ``None`` if the answer about it is not usable."""
     if not isinstance(told, dict) or not isinstance(told.get('owner'), str):
         return None
     wanted, got = told.get('wanted_cpus'), told.get('got_cpus')

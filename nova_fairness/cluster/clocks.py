@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The time to act by while clocks may be wrong.
+"""The time that decisions use when clocks may be wrong.
 
-Times of days and weeks are stored and compared with now: a clock that is
-wrong for one cycle would let requests expire and servers leave. So the time
-of the host counts only while it agrees with a clock that never steps, and
-with that of the database, to :data:`MOST_S`. If it does not, time goes on from
-the last moment at which it did, and :attr:`Clocks.fault` says so: nothing
-irreversible is done until then. Steps of less add up for
-:data:`TOGETHER_S`: many short ones are as wrong as a long one.
+Stored times lie days and weeks apart, and are compared with now: a clock that
+is wrong for one cycle would let requests expire and servers leave. So the
+clock of the host counts only while it agrees, to :data:`MOST_S`, with a clock
+that never steps and with the clock of the database. If it disagrees, time goes
+on from the last agreement, and :attr:`Clocks.fault` says so: until clocks
+agree, nothing irreversible is done. Smaller steps add up for
+:data:`TOGETHER_S`: many small steps are as wrong as a large one.
 
-A step for good is accepted once it has lasted for some time without another
-one, and the database agrees with it. With a process that starts there is no
-moment before: it begins with the time of the database.
+A permanent step is accepted once it has lasted for some time without another
+step, and the database agrees with it. A process that starts has no earlier
+agreement: it begins with the time of the database.
 """
 
 from collections.abc import Callable
@@ -20,34 +20,33 @@ import threading
 import time
 
 MOST_S = 60.0
-"""Clocks that differ by more disagree; less is what NTP mends by steps."""
+"""Seconds by which clocks may differ; NTP mends smaller errors by steps."""
 
 TOGETHER_S = 3600.0
-"""For which steps that are none alone are counted together."""
+"""Seconds for which small steps are added up."""
 
 SETTLES_S = 3600.0
-"""After which a step for good is accepted, unless operators say otherwise."""
+"""Seconds after which a permanent step is accepted, by default."""
 
 
 def _unknown() -> float | None:
-    """Know no time."""
+    """No time: for stores without a clock of their own."""
     return None
 
 
 def uptime_s() -> float:
-    """Seconds that never step, and go on while the host is suspended."""
+    """Seconds of a clock that never steps, and also counts suspended time."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Clocks:
-    """Judges clocks; any thread may ask.
+    """Decides which time counts; any thread may ask.
 
-    :param wall: seconds of the epoch, as the host says.
-    :param steady: seconds that never step.
-    :param database: seconds of the epoch, as the database says; ``None`` if
-        it has no clock of its own.
-    :param settles_s: seconds after which a step for good is accepted, > 0.
-
+    :param wall: seconds of the epoch, by the clock of the host.
+    :param steady: seconds of a clock that never steps.
+    :param database: seconds of the epoch, by the clock of the database;
+        ``None`` if it has no clock.
+    :param settles_s: seconds after which a permanent step is accepted, > 0.
     :ivar suspensions: how often clocks began to disagree.
     """
 
@@ -71,35 +70,35 @@ class Clocks:
         self.suspensions = 0
 
     def now(self) -> float:
-        """Seconds of the epoch, as they go on since clocks agreed."""
+        """Seconds of the epoch, counted from the last agreement."""
         with self._lock:
-            return self._judged()
+            return self._judged_time()
 
     @property
     def fault(self) -> str:
         """Why nothing irreversible may be done; '' if clocks agree."""
         with self._lock:
-            self._judged()
+            self._judged_time()
             return self._fault
 
     def look(self) -> str:
-        """Look at the clock of the database, too.
+        """Read the clock of the database, too.
 
         :returns: :attr:`fault`.
-        :raises StoreError: if it is not known.
+        :raises StoreError: if its time cannot be read.
         """
         before_s = self._steady()
         told = self._database()
         with self._lock:
-            # The answer may have taken long: it is of some moment meanwhile.
+            # The answer may take long: its time lies between both readings.
             middle_s = (before_s + self._steady()) / 2
             self._ahead = None if told is None else told - middle_s
-            self._judged()
+            self._judged_time()
             self._agreed = self._agreed or not self._fault
             return self._fault
 
-    def _judged(self) -> float:
-        """The time; takes note of whether clocks agree."""
+    def _judged_time(self) -> float:
+        """The time that counts; records whether clocks agree."""
         wall, steady_s = self._wall(), self._steady()
         if not self._agreed and self._ahead is not None:
             self._at, self._at_s = self._ahead + steady_s, steady_s
@@ -116,7 +115,10 @@ class Clocks:
         return wall
 
     def _found(self, wall: float, steady_s: float, off: float) -> str:
-        """The fault of the time of the host; '' without."""
+        """Fault of the clock of the host; '' if it is right.
+
+        :param off: seconds by which it is ahead of the steady clock.
+        """
         apart = 0.0
         if self._ahead is not None:
             apart = wall - (self._ahead + steady_s)
@@ -128,13 +130,16 @@ class Clocks:
             self._off, self._since_s = off, steady_s
         if is_apart:
             return (
-                f'the clock of this host is {_told(apart)} of that of the'
-                ' database'
+                f'the clock of this host is {_offset_text(apart)} of that of'
+                ' the database'
             )
         if steady_s - self._since_s >= self._settles_s:
             return ''
-        return f'the clock of this host stepped: it is {_told(off)} of before'
+        return (
+            'the clock of this host stepped: it is'
+            f' {_offset_text(off)} of before'
+        )
 
 
-def _told(off_s: float) -> str:
+def _offset_text(off_s: float) -> str:
     return f'{abs(off_s):.0f} s {"ahead" if off_s > 0 else "behind"}'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All that a service works with.
+"""All parts that a service works with.
 
-``assembly.service_parts`` makes them. A new one is a field here, and a line
+``assembly.service_parts`` creates them. A new part is a field here, and a line
 there.
 """
 
@@ -29,21 +29,21 @@ from nova_fairness.cluster.usage import charging as charging_module
 class Collaborators:
     """Parts of one service; none of them knows the service.
 
-    :ivar store: of messages and requests.
-    :ivar election: says whether this process acts.
-    :ivar accounts: the share tree of the moment.
-    :ivar reader: of the cloud.
-    :ivar charging: keeps what accounts used.
-    :ivar executor: of plans.
-    :ivar nova: where servers are looked at.
-    :ivar ends: says whose time is up.
-    :ivar chores: what is done beside requests.
-    :ivar leaving: lets servers leave.
-    :ivar making: makes room.
+    :ivar store: messages and requests.
+    :ivar election: decides whether this process acts.
+    :ivar accounts: the present share tree.
+    :ivar reader: reads the cloud.
+    :ivar charging: records what accounts used.
+    :ivar executor: applies plans.
+    :ivar nova: reads servers from Nova.
+    :ivar ends: knows servers whose time limit is over.
+    :ivar chores: tasks of a cycle beside requests.
+    :ivar leaving: evicts servers.
+    :ivar making: makes room by preemption.
     :ivar plan: the planner.
-    :ivar clocks: say the time, and whether it may be wrong.
+    :ivar clocks: the time, and whether it may be wrong.
     :ivar monotonic: seconds that never go back.
-    :ivar quarantine: of what makes a cycle fail.
+    :ivar quarantine: inputs that made a cycle fail.
     """
 
     store: store_module.Store

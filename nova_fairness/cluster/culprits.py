@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds which of many inputs make something fail, with bounded work.
+"""Finds the inputs, among many, that make a function fail; work is bounded.
 
-Code that works on all inputs at once, such as a planner, cannot say on which
-one it failed. So it is run on halves of them, and on halves of those halves
-that fail alone. A single culprit is found with about as much work as two runs
-on all. Where both halves work alone and fail together, the search finds the
-last input that the others cannot be with.
+A function that works on all inputs at once, such as a planner, cannot say
+which input made it fail. So it is run on each half of the inputs, and on
+halves of each half that fails alone. A single culprit costs about as much work
+as two runs on all inputs. If both halves succeed alone and fail together, the
+search finds the last input that fails together with the inputs before it.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from typing import TypeVar
 T = TypeVar('T')
 
 Fails = Callable[[Sequence[T]], bool]
-"""Whether it fails on some of the inputs."""
+"""Whether the function fails on these inputs."""
 
 
 class SearchBudget:
     """Work that a search may do.
 
-    :param tries: how often it may be tried, at most.
+    :param tries: largest number of tries.
     :param monotonic: seconds that never go back.
-    :param until_s: of that clock, after which nothing more is tried.
+    :param until_s: time on that clock after which no further try begins.
     """
 
     def __init__(
@@ -35,25 +35,25 @@ class SearchBudget:
         self._until_s = until_s
 
     def take(self) -> bool:
-        """Whether one more may be tried."""
+        """Count one more try; ``False`` if none is allowed."""
         self._tries -= 1
         return self._tries >= 0 and self._monotonic() < self._until_s
 
     def is_spent(self) -> bool:
-        """Whether nothing more may be tried."""
+        """Whether no further try is allowed."""
         return self._tries <= 0 or self._monotonic() >= self._until_s
 
 
 def find(
     items: Sequence[T], fails: Fails[T], budget: SearchBudget
 ) -> tuple[list[T], list[T]]:
-    """Find the inputs that make a work fail.
+    """Find the inputs that make a function fail.
 
-    :param items: inputs with which it fails; without all of them it works.
-    :param fails: tries the work with some inputs.
-    :param budget: of tries.
-    :returns: culprits; and inputs that may be culprits too, because the
-        budget was too small.
+    :param items: inputs on which it fails; it succeeds without any input.
+    :param fails: runs the function on some inputs.
+    :param budget: number of tries and time that remain.
+    :returns: culprits; and inputs that may be culprits, because the budget was
+        too small.
     """
     if len(items) <= 1:
         return list(items), []
@@ -80,17 +80,17 @@ def find(
     if rest and budget.take() and fails(rest):
         more, left = find(rest, fails, budget)
         return blamed + more, unsure + left
-    # With no try left it is not known whether the rest works.
+    # Without a remaining try it is unknown whether the rest succeeds.
     return blamed, unsure + (rest if budget.is_spent() else [])
 
 
 def _last_of_prefix(
     items: Sequence[T], works: int, fails: Fails[T], budget: SearchBudget
 ) -> tuple[Sequence[T], bool]:
-    """The last of the fewest first inputs on which it fails.
+    """Last input of the shortest prefix on which the function fails.
 
-    :param works: number of first ones on which it does not fail.
-    :returns: among which it is, and whether it is known which one.
+    :param works: length of a prefix on which it succeeds.
+    :returns: inputs that contain the culprit, and whether it is a single one.
     """
     broken = len(items)
     while broken - works > 1:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of a cycle, done so that the failure of one keeps no other back."""
+"""Parts of a cycle: if one part fails, the other parts are still done."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -21,23 +21,22 @@ _T = TypeVar('_T')
 _K = quarantine_module.InputKind
 
 _TRIES = 100
-"""How often a part of a cycle is done to find who makes it fail."""
+"""Largest number of tries to find the request that makes a part fail."""
 
 _SEARCHES_S = 5.0
-"""For which that is done at most."""
+"""Seconds that such a search may take."""
 
 _WORKS_S = 10.0
-"""Each kind of work of a cycle ends after that, and goes on in the next."""
+"""Seconds after which a kind of work pauses until the next cycle."""
 
 
 class CycleParts:
-    """Does parts of cycles, and notes which fail.
+    """Does parts of cycles, and records parts that fail.
 
-    :param quarantine: of what fails.
-    :param renew: says that this process works still; raises Deposed.
+    :param quarantine: holds what fails.
+    :param renew: renews the lease of this process; raises Deposed.
     :param monotonic: seconds that never go back.
-    :param named: gives name and UUID of a server, for the log.
-
+    :param named: returns name and UUID of a server, for the log.
     :ivar left_out: whether a part of this cycle failed.
     """
 
@@ -61,24 +60,24 @@ class CycleParts:
     def do(
         self, name: str, do: Callable[..., _T], *arguments: object
     ) -> _T | None:
-        """Do a part of a cycle; its failure keeps no other part back.
+        """Do a part of a cycle; if it fails, other parts are still done.
 
-        :returns: what it gives; ``None`` if it failed.
-        :raises CloudError: if the cloud is away.
+        :returns: its result; ``None`` if it failed.
+        :raises CloudError: if the cloud does not answer.
         """
         try:
             return do(*arguments)
         except quarantine_module.PASSES:
             raise
         except exception.CloudError:
-            # Nova or Placement is away: other parts would fare no better.
+            # Nova or Placement does not answer: other parts would fail, too.
             raise
         except Exception as error:  # noqa: BLE001 - all others are done
             self.note(name, error)
             return None
 
     def note(self, name: str, error: Exception) -> None:
-        """Take note of a part of a cycle that failed."""
+        """Record that a part of a cycle failed."""
         self.left_out = True
         self._quarantine.put(_K.PART, name, error)
 
@@ -87,7 +86,7 @@ class CycleParts:
         found: list[records.RequestRecord],
         do: Callable[[Sequence[records.RequestRecord]], _T],
     ) -> _T:
-        """Do something with all requests but those that it fails on."""
+        """Do something with all requests, except those that make it fail."""
         try:
             return do(found)
         except (*quarantine_module.PASSES, exception.CloudError):
@@ -113,7 +112,7 @@ class CycleParts:
         do: Callable[..., None],
         *arguments: object,
     ) -> None:
-        """Do something for one request; its failure keeps no other back."""
+        """Do something for one request; if it fails, others are still done."""
         self._renew()
         try:
             do(*arguments)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Events of requests, counted and told."""
+"""Counts events of requests, hosts and plans, and sends notifications."""
 
 import collections
 from collections.abc import Callable
@@ -31,12 +31,12 @@ _S = request_model.State
 
 
 class BorderWatch:
-    """Sees every step that a host takes between batch and cloud.
+    """Counts and reports each step of a host between batch system and cloud.
 
-    :param store: where steps are written.
-    :param moving: that takes them; ``None`` if no host moves.
-    :param post: takes what is told; it never waits.
-    :param host: that tells it.
+    :param store: calls back when a step is written.
+    :param moving: controller that moves hosts; ``None`` if there is none.
+    :param post: sends notifications; it never waits.
+    :param host: host of this process, for notifications.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class BorderWatch:
         store.nodes.listen(self._stepped)
 
     def border(self) -> border_observe.BorderStatus:
-        """Hosts and both sides as the last look left them."""
+        """Hosts, batch system and cloud, as the last look found them."""
         steps = dict(self._steps)
         try:
             looked = self._moving.last() if self._moving else None
@@ -92,12 +92,12 @@ class BorderWatch:
 
 
 class PlanWatch:
-    """Sees every change that this process makes of a migration plan.
+    """Counts and reports each change that this process makes of a plan.
 
-    :param store: where changes are made.
-    :param planned: that makes them; ``None`` if there is none.
-    :param post: takes notices; it never waits.
-    :param host: that tells it.
+    :param store: calls back when a change is written.
+    :param planned: controller of plans; ``None`` if there is none.
+    :param post: sends notifications; it never waits.
+    :param host: host of this process, for notifications.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class PlanWatch:
         self._entered = collections.Counter()
         self._moves: collections.Counter[tuple[str, str]]
         self._moves = collections.Counter()
-        store.plans.listen(self._changed)
+        store.plans.listen(self._object_changed)
 
     def plans(self) -> plans_observe.PlansStatus:
-        """Plans and hosts as the last look left them."""
+        """Plans and hosts, as the last look found them."""
         entered, moves = dict(self._entered), dict(self._moves)
         try:
             looked = self._planned.last() if self._planned else None
@@ -139,7 +139,7 @@ class PlanWatch:
             sum(map(host_power.is_resting, looked.services.values())),
         )
 
-    def _changed(
+    def _object_changed(
         self,
         before: plans_model.MigrationPlan | None,
         after: plans_model.MigrationPlan,
@@ -153,13 +153,13 @@ class PlanWatch:
 
 
 class RequestWatch:
-    """Sees every change that this process makes of a request.
+    """Counts and reports each change that this process makes of a request.
 
-    :param store: where changes are made.
-    :param service: that makes them.
-    :param post: takes what is told; it never waits.
-    :param host: that tells it.
-    :param audience: of those who read notifications.
+    :param store: calls back when a change is written.
+    :param service: makes the changes.
+    :param post: sends notifications; it never waits.
+    :param host: host of this process, for notifications.
+    :param audience: role of those who read notifications.
     """
 
     def __init__(
@@ -187,12 +187,12 @@ class RequestWatch:
         )
         self._preempted = queue.PreemptionOutcomes()
         self._needed: dict[str, float] = {}
-        store.listen(self._changed)
-        store.leaves.listen(self._leaves)
-        store.risks.listen(self._warned)
+        store.listen(self._object_changed)
+        store.leaves.listen(self._eviction_changed)
+        store.risks.listen(self._warning_changed)
 
     def queue(self) -> queue.Queue:
-        """The requests as the last cycle left them."""
+        """The requests, as the last cycle found them."""
         last, leads = None, True
         try:
             last = self._service.last()
@@ -235,19 +235,19 @@ class RequestWatch:
             delayed=len(last.snapshot.in_vain) if last else 0,
         )
 
-    def _leaves(self, leave: eviction.Eviction) -> None:
+    def _eviction_changed(self, leave: eviction.Eviction) -> None:
         self._left[leave.state.value] += 1
         if leave.request:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in eviction.PREEMPTIONS:
-            self._count(leave)
+            self._count_ended(leave)
         self._channels.tell(leave)
 
-    def _warned(self, known: risk.Risk) -> None:
+    def _warning_changed(self, known: risk.Risk) -> None:
         self._warnings[known.state.value] += 1
         self._channels.warn(known)
 
-    def _count(self, leave: eviction.Eviction) -> None:
+    def _count_ended(self, leave: eviction.Eviction) -> None:
         if (
             leave.outcome is None
             or leave.state is eviction.EvictionState.RETURNED
@@ -263,8 +263,10 @@ class RequestWatch:
             lost_vcpu_s=before.lost_vcpu_s + leave.lost_vcpu_s,
         )
 
-    def _serve(self, request: request_model.Request, now: float) -> None:
-        """Take note of a request that room was made for, and that ended so."""
+    def _count_served(
+        self, request: request_model.Request, now: float
+    ) -> None:
+        """Count a request whose servers run, if evictions made room for it."""
         if request.state is not _S.ACTIVE and (
             request.state not in request_model.FINAL
         ):
@@ -278,17 +280,17 @@ class RequestWatch:
                 served_s=before.served_s + max(now - since, 0.0),
             )
 
-    def _changed(
+    def _object_changed(
         self, request: request_model.Request, why: reason.Why, now: float
     ) -> None:
-        self._serve(request, now)
+        self._count_served(request, now)
         told = queue_observe.notice(
             request, why, now, self._host, self._audience
         )
         if told is None:
             return
         if request.state is _S.WAITING and request.version:
-            # One that waits again was told when it came.
+            # A request that waits again was reported when it came.
             if why.reason in reason.HOLDS or why.reason is _R.NOT_PLANNED:
                 self._post([told])
             return

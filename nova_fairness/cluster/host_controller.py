@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The loop of controllers that change hosts beside the queue."""
+"""The loop of controllers that change hosts, beside the queue."""
 
 import abc
 from collections.abc import Callable
@@ -22,18 +22,18 @@ _PART = quarantine.InputKind.PART
 
 
 class HostController(abc.ABC, Generic[_Observation]):
-    """Does a cycle every so many seconds; no fault ends it.
+    """Repeats a cycle; no error ends the loop.
 
-    :param service: of the queue: says whether this process acts.
-    :param stopped: event that ends this.
-    :param interval_s: seconds between two looks.
+    :param service: service of the queue; it knows whether this process acts.
+    :param stopped: event that ends the loop.
+    :param interval_s: seconds between two cycles.
     """
 
     name: str
-    """Says in the log and in the quarantine who it is."""
+    """Name of the controller in the log and in the quarantine."""
 
     idle: str
-    """Begins the sentence of the log for a cycle that did nothing."""
+    """Start of the log line for a cycle that failed."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class HostController(abc.ABC, Generic[_Observation]):
 
     @abc.abstractmethod
     def cycle(self) -> bool:
-        """Look once, and do what is next.
+        """Look at the hosts once, and do the next step.
 
         :returns: whether this process acts.
         :raises ClusterError: if nothing can be done now.
@@ -57,14 +57,14 @@ class HostController(abc.ABC, Generic[_Observation]):
         """
 
     def run(self) -> None:
-        """Look and act every so many seconds until stopped."""
+        """Repeat the cycle until stopped."""
         while not self._stopped.is_set():
             try:
                 self.cycle()
             except exception.Deposed as error:
                 LOG.warning('another process leads now: %s', error)
             except exception.Outdated as error:
-                # An operator was faster: the next look sees what is so.
+                # An operator changed it first: the next look sees the change.
                 LOG.info('%s', error)
             except exception.NotLeading:
                 # The first cycle of the queue is not over yet.
@@ -78,14 +78,14 @@ class HostController(abc.ABC, Generic[_Observation]):
             self._stopped.wait(self._interval_s)
 
     def last(self) -> _Observation:
-        """State at the last look.
+        """State that the last look found.
 
         :raises NotLeading: if this process does not act, or has not looked.
         """
-        # Other threads ask while a cycle forgets it.
+        # Other threads may ask while a cycle clears it.
         last = self._last
         if last is None:
-            # It says who acts.
+            # This raises NotLeading with the host that acts.
             self._service.last()
             raise exception.NotLeading('this host, which has not looked yet')
         return last
@@ -108,7 +108,7 @@ class HostController(abc.ABC, Generic[_Observation]):
         """
         epoch = self._service.leads()
         if epoch is None:
-            # It says who acts.
+            # This raises NotLeading with the host that acts.
             self._service.last()
             raise exception.NotLeading('unknown')
         return epoch
@@ -119,9 +119,9 @@ class HostController(abc.ABC, Generic[_Observation]):
         do: Callable[..., Iterable[str] | None],
         *arguments: object,
     ) -> list[str]:
-        """Do a part of a cycle; its failure keeps no other part back.
+        """Do a part of a cycle; if it fails, other parts are still done.
 
-        :returns: what it says, or that it failed.
+        :returns: sentences of the part, or a sentence that it failed.
         """
         try:
             return list(do(*arguments) or ())
@@ -132,7 +132,7 @@ class HostController(abc.ABC, Generic[_Observation]):
             return [f'{name}: {type(error).__name__}']
 
     def _say(self, told: tuple[str, ...]) -> None:
-        """Log what is new of what keeps this from its work."""
+        """Log new problems: those that the last call did not have."""
         for text in told:
             if text not in self._said:
                 LOG.warning('%s', text)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Election of the one process, of several, that acts.
+"""Election of the one process, among several, that acts.
 
 The leader renews its lease by taking over from itself: the epoch grows. A
-process that sees the epoch stand still for a lease takes over. Within long
-work the epoch must stay, since every write names it: then only the time beside
-it is written again. A process that ends gives the lease back, so that the next
-one need not wait for it. Only the own clock counts. Nothing but spared work
-depends on all this.
+process takes over if it sees no new epoch for the time of a lease. During long
+work the epoch must not change, since every write names it: then the leader
+only writes the time beside it again. A process that ends gives the lease back,
+so that the next process does not wait for its end. Each process uses only its
+own clock. Correctness does not depend on the lease: it only avoids wasted
+work.
 """
 
 from collections.abc import Callable
@@ -26,17 +27,16 @@ _LATER_S = 0.001
 
 
 class Election:
-    """Takes part for one process.
+    """Takes part in the election for one process.
 
-    :param store: where leaders are written.
+    :param store: stores the leader.
     :param holder: name of the process, not empty.
-    :param lease_s: after which a silent leader is deposed.
+    :param lease_s: seconds after which a silent leader is deposed.
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
-
-    :ivar leads_since: when it took over from another process last, seconds of
-        the epoch of time.
-    :ivar beat: called whenever long work says that it goes on.
+    :ivar leads_since: when this process last took over from another one,
+        seconds of the epoch.
+    :ivar beat: called when long work makes progress.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Election:
     def lead(self) -> int | None:
         """The epoch to act in; ``None`` while another process leads.
 
-        :raises StoreError: if it is not known.
+        :raises StoreError: if the leader cannot be read.
         """
         if self._resigned:
             return None
@@ -86,7 +86,7 @@ class Election:
 
     @property
     def _part_s(self) -> float:
-        """Seconds after which leading is renewed."""
+        """Seconds after which the leader renews its lease."""
         return self._lease_s / _RENEWALS_PER_LEASE
 
     def _take_over(self, epoch: int, now_s: float) -> int | None:
@@ -105,7 +105,7 @@ class Election:
         return taken
 
     def _wait_for(self, leader: records.Leader) -> None:
-        """Log once whose lease this process waits for."""
+        """Log once which leader this process waits for."""
         if leader.holder != self._awaited:
             LOG.info(
                 'process %s: waits: %s leads since epoch %d; it takes over'
@@ -118,19 +118,19 @@ class Election:
         self._awaited = leader.holder
 
     def begin(self) -> None:
-        """Say that this thread works under the lease from now on."""
+        """Declare that this thread works under the lease from now on."""
         self._works = threading.get_ident()
 
     def end(self) -> None:
-        """Say that the work is over."""
+        """Declare that the work under the lease is over."""
         self._works = None
 
     def renew(self) -> None:
-        """Say that this process works still; the epoch stays.
+        """Renew the lease during long work; the epoch does not change.
 
-        To be called often within long work. It does nothing while there is
-        time left, and in other threads: that they go on says nothing of the
-        one that works.
+        Long work calls this often. It does nothing soon after the last
+        renewal, nor in other threads: their progress proves nothing about the
+        thread that works.
 
         :raises Deposed: if another process leads.
         """
@@ -140,18 +140,19 @@ class Election:
         self.beat()
         if now_s - self._renewed_at_s < self._part_s:
             return
-        # The clock may have gone back, and others look for a change.
+        # The clock may have gone back, and other processes look for a new
+        # time.
         self._since = max(self._clock(), self._since + _LATER_S)
         try:
             self._store.renew(self._epoch, self._since)
         except exception.StoreAway as error:
-            # What is written next fails, too, and ends the work.
+            # The next write fails, too, and ends the work.
             LOG.warning('the lease is not renewed: %s', error)
             return
         self._renewed_at_s = now_s
 
     def resign(self) -> None:
-        """End leading, and let the next process lead at once.
+        """End leading, so that the next process can lead at once.
 
         All later writes of this process are refused.
         """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of how much of one kind of work a cycle does, and in which order.
+"""Limits of each kind of work in a cycle, and its order by project.
 
 A cycle holds a lock and the lease, and others wait for its end. So each kind
-of work ends after some of it, or after some time, and goes on in the next
-cycle. Projects take turns: one with much to do delays none that has little.
+of work pauses after some units or some time, and continues in the next cycle.
+Projects take turns: a project with much work does not delay one with little.
 """
 
 import collections
@@ -16,7 +16,7 @@ _Item = TypeVar('_Item')
 
 
 class WorkBudget:
-    """Work and time that are left.
+    """Remaining units of work and remaining time.
 
     :param most: units of work, >= 0.
     :param most_s: seconds, >= 0.
@@ -32,19 +32,19 @@ class WorkBudget:
 
     @property
     def left(self) -> int:
-        """Units that may still be done; 0 when the time is over."""
+        """Remaining units; 0 when the time is over."""
         return max(self._left, 0) if self.is_in_time else 0
 
     @property
     def is_in_time(self) -> bool:
-        """Whether time is left, whatever units are."""
+        """Whether time remains, however many units remain."""
         return self._monotonic() <= self._end_s
 
     def take(self, units: int = 1) -> bool:
-        """Take some units; ``False`` if none are left.
+        """Take some units; ``False`` if none remain.
 
-        The last ones may be more than are left, so that large pieces of work
-        are done at all.
+        The last call may take more than remain, so that a large piece of work
+        is done at all.
         """
         if not self.left:
             return False
@@ -55,11 +55,12 @@ class WorkBudget:
 def in_turn(
     items: Iterable[_Item], whose: Callable[[_Item], str], turn: int = 0
 ) -> list[_Item]:
-    """One of each owner, then the second of each, and so on.
+    """Items in turns: the first of each owner, then the second of each, and so
+    on.
 
-    :param items: those of one owner stay in their order.
-    :param whose: names the owner.
-    :param turn: another number lets another owner be first.
+    :param items: items; those of one owner stay in their order.
+    :param whose: returns the owner of an item.
+    :param turn: the owner that comes first changes with this number.
     """
     queues: dict[str, collections.deque[_Item]] = {}
     for each in items:

@@ -2,14 +2,13 @@
 
 """Quarantine: inputs that made a cycle fail, to be tried again later.
 
-An input that raises an unexpected error ends nothing for others. Its name
-enters this table, it is left out while everything else goes on, and it is
-tried again after a pause, which doubles each time up to an hour. The log has
-the traceback of each class of errors once an hour; owners are told
-:attr:`.Reason.QUARANTINED`, which shows nothing of the error.
+An input that raises an unexpected error stops no other input. It enters this
+table, is left out, and is tried again after a pause that doubles each time up
+to an hour. The log has the traceback of each class of errors once an hour;
+owners see :attr:`.Reason.QUARANTINED`, which does not show the error.
 
-Some errors are about this process, its database or its broker, and not about
-an input: :data:`PASSES` names those that quarantine no input.
+Some errors come from this process, its database or its broker, and not from an
+input: :data:`PASSES` lists errors that quarantine no input.
 """
 
 from collections.abc import Callable
@@ -29,10 +28,10 @@ from nova_fairness.runtime import retry_pauses
 LOG = logging.getLogger(__name__)
 
 MOST = 10_000
-"""Names that are remembered; beyond it those that are due first are let go."""
+"""Names that are remembered; beyond that, the next due are forgotten."""
 
 _TOLD = 100
-"""Names that the status shows."""
+"""Names that the status lists."""
 
 PASSES = (
     exception.Deposed,
@@ -40,7 +39,7 @@ PASSES = (
     exception.BrokerAway,
     exception.NotLeading,
 )
-"""Errors after which the next input would fare no better."""
+"""Errors with which the next input would fail, too."""
 
 
 class InputKind(enum.Enum):
@@ -53,19 +52,19 @@ class InputKind(enum.Enum):
     HOST = 'host'
     ROW = 'row'
     PLUGIN = 'plugin'
-    """Another one works in its place."""
+    """A plugin; another one works in its place."""
     PART = 'part'
-    """A part of a cycle, such as estimates: the others are done."""
+    """A part of a cycle, such as estimates; the other parts are done."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuarantineEntry:
-    """Something that failed.
+    """An input that failed.
 
-    :ivar kind: what it is.
+    :ivar kind: kind of the input.
     :ivar name: UUID or name.
-    :ivar cause: class of the error; its text may show what others own.
-    :ivar times: how often it failed, >= 1.
+    :ivar cause: class of the error; its text may show data of other owners.
+    :ivar times: number of failures, >= 1.
     :ivar until: when it is tried again, monotonic seconds.
     """
 
@@ -82,12 +81,12 @@ class QuarantineEntry:
 
     @property
     def why(self) -> reason.Why:
-        """Reason that its owner is told."""
+        """Reason that its owner sees."""
         return reason.why(reason.Reason.QUARANTINED, again_s=self.pause_s)
 
 
 class Quarantine:
-    """The table; safe to be used by threads.
+    """The table of inputs in quarantine; threads may share it.
 
     :param monotonic: seconds that never go back.
     """
@@ -104,14 +103,14 @@ class Quarantine:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing failed of late."""
+        """Whether no input failed recently."""
         return not self._entries
 
     def put(self, kind: InputKind, name: str, error: BaseException) -> None:
-        """Set something aside that just failed.
+        """Quarantine an input that just failed.
 
-        A second failure meanwhile, since others asked for it, does not prolong
-        the pause.
+        A second failure during the pause, for example by a call, does not
+        prolong the pause.
         """
         now, cause = self._monotonic(), type(error).__name__
         with self._lock:
@@ -124,7 +123,8 @@ class Quarantine:
             made = QuarantineEntry(kind, name, cause, times, until)
             self._entries[kind, name] = made
             self._prune(now)
-            # One that names can be invented for fills no log.
+            # Clients can invent names: failures of new names do not fill the
+            # log.
             shown = self._shown.get((kind, cause))
             is_news = shown is None or now - shown >= retry_pauses.LONGEST_S
             if is_news:
@@ -139,30 +139,30 @@ class Quarantine:
             self._quiet.warning(kind.value, name, text)
 
     def holds(self, kind: InputKind, name: str) -> bool:
-        """Whether something is set aside now."""
+        """Whether an input is in quarantine now."""
         entry = self._entries.get((kind, name))
         return entry is not None and self._monotonic() < entry.until
 
     def entry(self, kind: InputKind, name: str) -> QuarantineEntry | None:
-        """Something that failed; ``None`` if it did not."""
+        """Entry of an input; ``None`` if it did not fail."""
         return self._entries.get((kind, name))
 
     def names(self, kind: InputKind) -> frozenset[str]:
-        """All of a kind that is set aside now."""
+        """Names of all inputs of a kind that are in quarantine now."""
         return frozenset(each.name for each in self._held(kind))
 
     def release(self, kind: InputKind, name: str) -> None:
-        """Forget that something failed; it may not have."""
+        """Remove an input from the table, if it is there."""
         with self._lock:
             self._entries.pop((kind, name), None)
 
     def failures(self) -> dict[str, int]:
-        """How often something failed, by kind."""
+        """Number of failures by kind."""
         with self._lock:
             return dict(self._failures)
 
     def counts(self) -> dict[str, int]:
-        """How many are set aside now, by kind."""
+        """Number of inputs in quarantine now, by kind."""
         return {each.value: len(self._held(each)) for each in InputKind}
 
     def entries(self) -> list[queue.SetAside]:
@@ -193,7 +193,9 @@ class Quarantine:
             ]
 
     def _prune(self, now: float) -> None:
-        """Forget what did not fail again when it was tried, and the most."""
+        """Forget entries that did not fail again, and entries beyond the
+        limit.
+        """
         over = [
             key
             for key, each in self._entries.items()

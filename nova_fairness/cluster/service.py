@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The loop of the cluster tier: snapshot, plan, execute."""
+"""The loop of the cluster service: snapshot, plan, execute."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -59,19 +59,19 @@ _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
 _RESIGNS_IN_S = 5.0
 _HEEDS_EVERY_S = 0.5
-"""Cycles that hints begin are as far apart at least."""
+"""Least seconds between two cycles that hints start."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServiceOptions:
     """Options that operators set.
 
-    :ivar terms: on which requests are taken.
-    :ivar pass_unreadable: whether messages that cannot be read are sent at
-        once, as without the queue; else they wait for an operator.
-    :ivar doubt_s: after which it is looked whether Nova lacks what was sent
-        and shows nothing of it.
-    :ivar history_s: for which ended requests are remembered.
+    :ivar terms: terms on which requests are admitted.
+    :ivar pass_unreadable: whether unreadable messages are sent at once, as
+        without the queue; else they wait for an operator.
+    :ivar doubt_s: seconds after which a sent request that Nova does not show
+        is looked up.
+    :ivar history_s: seconds for which ended requests are remembered.
     """
 
     terms: intake.AdmissionTerms = intake.USUAL
@@ -81,19 +81,18 @@ class ServiceOptions:
 
 
 class Service:
-    """One process of the cluster tier; others may ask it while it works.
+    """One process of the cluster service; other threads may call it.
 
-    :param given: all that it works with.
-    :param rules: what operators chose.
-
-    :ivar clocks: say the time, and whether it may be wrong.
-    :ivar nova: where servers are looked at.
-    :ivar accounts: the share tree of the moment.
-    :ivar charging: keeps what accounts used.
-    :ivar chores: what is done beside requests.
-    :ivar cycles: number of those that were begun.
-    :ivar cycles_failed: number of those that ended early, or left a part out.
-    :ivar quarantine: of what made it fail.
+    :param given: all parts that it works with.
+    :param rules: options that operators set.
+    :ivar clocks: the time, and whether it may be wrong.
+    :ivar nova: reads servers from Nova.
+    :ivar accounts: the present share tree.
+    :ivar charging: records what accounts used.
+    :ivar chores: tasks of a cycle beside requests.
+    :ivar cycles: number of cycles that began.
+    :ivar cycles_failed: number of cycles that ended early, or left a part out.
+    :ivar quarantine: inputs that made a cycle fail.
     :ivar trouble: why the last cycle was aborted or late; '' if it was not.
     """
 
@@ -145,9 +144,10 @@ class Service:
         interval_s: float,
         manager: supervision.ServiceManager,
     ) -> None:
-        """Do a cycle every so many seconds until stopped; sooner at hints.
+        """Repeat the cycle until stopped; hints start the next cycle earlier.
 
-        :param manager: hears of each cycle, and of progress within a long one.
+        :param manager: is notified of each cycle, and of progress in a long
+            cycle.
         """
         self._beat = self._election.beat = manager.loop()
         while not stopped.is_set():
@@ -176,7 +176,7 @@ class Service:
             self._rest(stopped, max(pause_s, 0.0))
 
     def _status(self) -> str:
-        """Write the status of this process for ``systemctl status``."""
+        """Text for ``systemctl status``."""
         last = self._last
         if self.trouble or last is None:
             return self.trouble or 'waits: another process leads'
@@ -212,14 +212,14 @@ class Service:
             self._quiet.warning('late', _OF_CYCLE, self.trouble)
 
     def hint(self) -> None:
-        """Say that the cloud may have changed.
+        """Record that the cloud may have changed.
 
-        It is looked at either way: hints may come late, twice, or never.
+        Cycles look at the cloud anyway: hints may come late, twice, or never.
         """
         self._hinted.set()
 
     def _rest(self, stopped: threading.Event, pause_s: float) -> None:
-        """Wait for the next cycle; many hints begin no more than a few."""
+        """Wait for the next cycle; many hints start only a few cycles."""
         left_s = pause_s
         self._beat()
         while not stopped.wait(min(left_s, _HEEDS_EVERY_S)):
@@ -229,11 +229,11 @@ class Service:
                 return
 
     def cycle(self) -> bool:
-        """Look once, plan once, and do it; calls of others wait meanwhile.
+        """Look once, plan once, and apply the plan; other calls wait
+        meanwhile.
 
         :returns: whether this process leads.
-        :raises ClusterError: if something without which nothing can be done
-            fails; nothing is lost.
+        :raises ClusterError: if an essential part fails; nothing is lost.
         """
         with self._acting:
             epoch = self._election.lead()
@@ -251,8 +251,8 @@ class Service:
         return True
 
     def resign(self) -> None:
-        """End leading, and let the next process lead at once."""
-        # Who is stuck keeps nobody from it: the epoch refuses their writes.
+        """End leading, so that the next process can lead at once."""
+        # A stuck cycle does not block this: the store refuses its writes.
         is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
         try:
             self._last = None
@@ -262,12 +262,12 @@ class Service:
                 self._acting.release()
 
     def estimate(self, pause_s: float) -> float:
-        """Use a part of a pause for estimates of starts.
+        """Estimate starts during a part of the pause between cycles.
 
-        The next cycle tells them.
+        The next cycle publishes the estimates.
 
-        :returns: seconds that it took.
-        :raises PluginMisbehaved: if the planner does.
+        :returns: seconds that the work took.
+        :raises PluginMisbehaved: if the planner misbehaves.
         """
         begin_s, last = self._monotonic(), self._last
         if last is not None:
@@ -297,19 +297,19 @@ class Service:
             return self._election.lead()
 
     def leads_since(self) -> float:
-        """When this process took over, seconds of the epoch of time."""
+        """When this process took over, seconds of the epoch."""
         return self._election.leads_since
 
     def cancel(self, uuid: str, why: reason.Why) -> None:
-        """Take a build back that waits; the next cycle deletes its servers.
+        """Cancel a build that waits; the next cycle deletes its servers.
 
-        Nova may take longer to delete them than the caller waits.
+        Nova may need more time to delete them than the caller waits.
 
-        :raises IllegalStep: if it does not wait any more, or is no build.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if the request waits no longer, or is not a build.
+        :raises ClusterError: if it cannot be cancelled now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             request = record.request
             if request.origin is not request_model.Origin.BUILD:
                 raise exception.IllegalStep(
@@ -320,31 +320,31 @@ class Service:
             self._store.step(request, event, epoch, why, self._clock())
 
     def release(self, uuid: str, *, without_room: bool = False) -> None:
-        """Start a request whatever the plan is, where it has room now.
+        """Start a request now, before its turn, where it has room.
 
-        :param without_room: whether Nova is to look for room itself: it
-            destroys the request if it finds none.
-        :raises NoRoom: if there is no room beside what others have; it waits.
-        :raises IllegalStep: if Nova has it already.
-        :raises ClusterError: if it cannot be done now.
+        :param without_room: whether Nova looks for room itself; it destroys
+            the request if it finds none.
+        :raises NoRoom: if there is no free room for the request; it waits.
+        :raises IllegalStep: if Nova has the request already.
+        :raises ClusterError: if it cannot start now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             interventions.check_unsent(record.request, _RELEASED)
             if record.request.state is _S.SENDING:
-                # Whoever asks knows that Nova does not have it.
+                # The caller knows that Nova does not have it.
                 self._executor.return_unsent(record, epoch)
             elif record.request.state is _S.RESERVED:
                 self._executor.put_back(record, epoch)
             if not without_room:
                 self._start_where_room_is(uuid)
                 return
-            record, epoch = self._let_go(uuid)
+            record, epoch = self._end_hold(uuid)
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
     def _start_where_room_is(self, uuid: str) -> None:
-        """Start a request as a plan does, by what Placement says now."""
+        """Start a request as a plan does, with present data of Placement."""
         last, now = self._last, self._clock()
         found = self._store.requests(_OPEN)
         known = time_limits.ends(found, now)
@@ -354,11 +354,11 @@ class Service:
             ends = self._ends.known(known, leaves)
             view = self._view(found, now, ends, is_whole=True)
             view = self._making.seen(view, found, leaves, now)
-        record, _ = self._asked_about(uuid)
+        record, _ = self._record_and_epoch(uuid)
         waiting = dict(last.plan.waiting) if last else {}
         hosts = interventions.room(record, view.snapshot, waiting, found)
         waiting.pop(uuid, None)
-        record, epoch = self._let_go(uuid)
+        record, epoch = self._end_hold(uuid)
         action = interventions.start(record.request, hosts)
         planned = cluster.Plan((action,), waiting)
         others = self._executor.apart(planned, found, view)(action)
@@ -370,31 +370,31 @@ class Service:
                 ' meanwhile; it waits, try again'
             )
 
-    def _let_go(self, uuid: str) -> tuple[records.RequestRecord, int]:
+    def _end_hold(self, uuid: str) -> tuple[records.RequestRecord, int]:
         """End the hold of a request that starts now."""
-        record, epoch = self._asked_about(uuid)
+        record, epoch = self._record_and_epoch(uuid)
         if record.request.hold is None:
             return record, epoch
         end = interventions.unhold(request_model.Holder.OPERATOR)
-        end(self._given(record, epoch))
-        return self._asked_about(uuid)
+        end(self._intervention_state(record, epoch))
+        return self._record_and_epoch(uuid)
 
     def order(self, uuid: str, order: interventions.Order) -> None:
-        """Do what an operator or an owner orders for a request that waits.
+        """Apply an order of an operator or an owner to a request that waits.
 
-        :raises IllegalStep: if it waits no longer, or another one's hold is
-            to end.
+        :raises IllegalStep: if it waits no longer, or has a hold that the
+            caller cannot end.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             if record.request.state is _S.RESERVED:
                 self._executor.put_back(record, epoch)
-                record, epoch = self._asked_about(uuid)
-            order(self._given(record, epoch))
+                record, epoch = self._record_and_epoch(uuid)
+            order(self._intervention_state(record, epoch))
         self.hint()
 
-    def _given(
+    def _intervention_state(
         self, record: records.RequestRecord, epoch: int
     ) -> interventions.InterventionState:
         now = self._clock()
@@ -403,14 +403,15 @@ class Service:
         )
 
     def extend(self, uuid: str, by_s: float) -> None:
-        """Let servers of a request run longer.
+        """Extend the time limit of the servers of a request.
 
         :param by_s: seconds, > 0.
-        :raises IllegalStep: if they may not, or leave already.
+        :raises IllegalStep: if the limit cannot grow, or the servers leave
+            already.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
-            record, epoch = self._asked_about(uuid)
+            record, epoch = self._record_and_epoch(uuid)
             last, now = self.last(), self._clock()
             leaves = self._store.leaves.of(record.request.servers).values()
             left = self._ends.extended(
@@ -420,9 +421,9 @@ class Service:
             self._last = dataclasses.replace(last, snapshot=left)
 
     def change(self, do: Callable[[int], None]) -> None:
-        """Change what is stored of accounts or groups, between two cycles.
+        """Change stored accounts or groups, between two cycles.
 
-        :param do: is given the epoch of the leader.
+        :param do: makes the change; it gets the epoch of the leader.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
@@ -432,9 +433,9 @@ class Service:
             do(epoch)
 
     def drain(self) -> list[records.RequestRecord]:
-        """Start all that waits, also what there is no room for.
+        """Start all requests that wait, also those without room.
 
-        :returns: requests that wait still or are in doubt.
+        :returns: requests that still wait or are in doubt.
         :raises NotLeading: if another process leads.
         :raises ClusterError: if it cannot be done now.
         """
@@ -449,7 +450,9 @@ class Service:
                 )
         return self._store.requests({_S.SENDING, *request_model.UNSENT})
 
-    def _asked_about(self, uuid: str) -> tuple[records.RequestRecord, int]:
+    def _record_and_epoch(
+        self, uuid: str
+    ) -> tuple[records.RequestRecord, int]:
         epoch = self._election.lead()
         record = self._store.request(uuid)
         if epoch is None or record is None:
@@ -457,12 +460,12 @@ class Service:
         return record, epoch
 
     def _not_leading(self) -> exception.NotLeading:
-        # Who gave the lease back is not to be asked.
+        # A process that gave the lease back is not the one to ask.
         host = self._store.leader().host
         return exception.NotLeading(host or protocol.NOBODY)
 
     def _act(self, epoch: int) -> None:
-        holds = self._holds()
+        holds = self._clocks_disagree()
         self._turn += 1
         now = self._clock()
         self._parts.begin()
@@ -491,7 +494,7 @@ class Service:
         holds: bool,
         is_whole: bool,
     ) -> None:
-        """Look, plan and act, with all that is read of the store."""
+        """Look, plan and act, with the given content of the store."""
         known = self._parts.do('ends', self._ends.known, ends, leaves) or {}
         view = self._view(found, now, known, is_whole)
         view = self._parts.of_all(
@@ -515,7 +518,7 @@ class Service:
         self._parts.do('left over', self._clean, epoch, holds)
 
     def _note_unread(self, found: list[records.RequestRecord]) -> None:
-        """Set aside what could not be read in this cycle."""
+        """Quarantine inputs that could not be read in this cycle."""
         unread: dict[snapshot_module.Named, Exception] = {
             **self._reader.unreadable,
             **{
@@ -532,7 +535,7 @@ class Service:
                 for name, error in self._store.unreadable().items()
             },
         }
-        # What can be read again is used at once.
+        # An input that is readable again is used at once.
         for key in self._unread - unread.keys():
             self.quarantine.release(*key)
         for key, error in unread.items():
@@ -541,7 +544,7 @@ class Service:
         self._unread = frozenset(unread)
 
     def _take_in(self, now: float) -> None:
-        """Make requests of messages that came."""
+        """Turn new messages into requests."""
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
         intake.take_in(
@@ -569,7 +572,7 @@ class Service:
         ends: Mapping[str, time_limits.TimeLimit],
         look: cycle_tasks.CycleState,
     ) -> None:
-        """Do all that no start waits for; each part that fails is left out."""
+        """Do all work that no start depends on; skip parts that fail."""
         beside, epoch = (look.servers, look.leaves), look.epoch
         self._parts.do(
             'ends', self._ends.apply, ends, *beside, look.now, epoch
@@ -578,7 +581,7 @@ class Service:
         self._parts.do('room', self._making.work, look.found, *beside, epoch)
         self._parts.do('leaving', self._leaving.work, *beside, epoch)
 
-    def _holds(self) -> bool:
+    def _clocks_disagree(self) -> bool:
         """Whether clocks disagree, so that nothing irreversible is done."""
         fault = self.clocks.look()
         if fault and not self._said:
@@ -594,8 +597,8 @@ class Service:
         return bool(fault)
 
     def _clean(self, epoch: int, holds: bool) -> None:
-        """Leave nothing of requests that ended."""
-        # What expired may have done so by a wrong time.
+        """Remove the remains of requests that ended."""
+        # Requests may have expired because of a wrong time.
         left = [
             record
             for record in self._store.left_over(_CLEANED_AT_ONCE, self._turn)
@@ -623,10 +626,10 @@ class Service:
         epoch: int,
         holds: bool,
     ) -> cluster.ClusterSnapshot:
-        """Charge accounts; if that fails, the last known state goes on.
+        """Charge accounts; if that fails, use the last known charges.
 
-        Use and budgets stand still then, so that no account gains by it. Where
-        nothing is known yet, nothing of accounts with a budget starts.
+        Use and budgets then stand still, so no account gains by it. If nothing
+        is known yet, accounts with a budget start no servers.
         """
         charge = functools.partial(self.charging.charge, holds=holds)
         charged = self._parts.do('charges', charge, view, now, epoch)
@@ -647,7 +650,10 @@ class Service:
         )
 
     def _stop_paying(self, accounts: Iterable[cluster.Account]) -> None:
-        """Set accounts with a budget aside, and no others any more."""
+        """Quarantine accounts that have a budget, and release all others.
+
+        :param accounts: accounts whose spending is unknown.
+        """
         paying = {e.name for e in accounts if e.budget_hours is not None}
         for name in self._unpaid - paying:
             self.quarantine.release(_K.ACCOUNT, name)
@@ -663,7 +669,9 @@ class Service:
         budget: pace.WorkBudget,
         unfinished: list[records.RequestRecord],
     ) -> None:
-        """Delete some servers of a request, and all else if none are left."""
+        """Delete some servers of a request; after the last one, its other
+        remains.
+        """
         most = min(budget.left, _DELETED_OF_ONE)
         if not most:
             return
@@ -673,7 +681,7 @@ class Service:
             unfinished.append(record)
 
     def _put_back(self, epoch: int) -> list[records.RequestRecord]:
-        """Let wait what was reserved and not sent; say what there is."""
+        """Let unsent reserved requests wait again; return open requests."""
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
         for record in left:
@@ -681,9 +689,9 @@ class Service:
         return self._store.requests(_OPEN) if left else found
 
     def _sweep(self, found: list[records.RequestRecord]) -> None:
-        """Free room of requests that must not keep any, some each time.
+        """Free room of requests that must not hold any, a few in each cycle.
 
-        A leader that was deposed while it kept room, and died then, left it.
+        A leader that was deposed and died while it held room leaves such room.
         """
         for states in ({_S.WAITING}, {_S.STARTING, _S.ACTIVE}):
             some = [each for each in found if each.request.state in states]
@@ -738,7 +746,7 @@ class Service:
                 continue
             if holds and verb is not cluster.Verb.START:
                 continue
-            # Others are planned for again in the next cycle.
+            # The next cycle plans again for the others.
             if not (ends if expires else sends).take():
                 continue
             if verb is cluster.Verb.MAKE_ROOM:
@@ -762,7 +770,7 @@ class Service:
 
 
 def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:
-    """Hosts where something starts whose amounts are not known."""
+    """Hosts on which servers with unknown amounts start."""
     return frozenset(
         host
         for each in found

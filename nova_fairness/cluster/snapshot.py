@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cloud at one moment, as planners see it.
+"""Snapshot of the cloud for planners.
 
-Lists of Placement and Nova are the truth. They are read one after the other,
-so a change in between may be seen half. So every decision on them is checked
-again before it is done.
+It comes from lists of Placement and Nova. They are read one after the other,
+so a change in between may be seen half. So every decision is checked again
+before it is applied.
 """
 
 from collections.abc import Callable
@@ -31,30 +31,31 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _AHEAD_S = 60.0
-"""Seconds by which clocks may differ without a word."""
+"""Seconds by which clocks may differ without a warning."""
 
 _REMEMBERED_S = 3600.0
-"""For which a class is known that no host has any more: inventories are taken
-away and come again while a host is set up or cleaned."""
+"""Seconds for which a resource class is known after its last host lost it:
+inventories disappear for a while when a host is set up or cleaned.
+"""
 
 _UNREAD_S = 600.0
-"""For which a host of Nova without a provider may be one that comes."""
+"""Seconds for which a host of Nova without a provider may still get one."""
 
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)
 _UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
 _K = quarantine.InputKind
 Named = tuple[quarantine.InputKind, str]
-"""Something that could not be read."""
+"""Kind and name of an input that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CloudView:
     """The cloud as it was read.
 
-    :ivar snapshot: for planners.
-    :ivar trees: of Placement, by name of the host.
-    :ivar servers: by UUID.
+    :ivar snapshot: snapshot for planners.
+    :ivar trees: provider trees of Placement, by name of the host.
+    :ivar servers: servers by UUID.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -63,7 +64,7 @@ class CloudView:
 
 
 def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
-    """A view in which nothing starts on some hosts."""
+    """A view in which no server starts on the given hosts."""
     if not hosts:
         return view
     providers = tuple(
@@ -77,17 +78,16 @@ def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
 class CloudReader:
     """Reads the cloud.
 
-    :param placement: what Placement knows.
-    :param nova: what Nova knows.
-    :param limits: of projects.
-    :param accounts: says which shares there are now.
-    :param closing: names hosts on which nothing may start although Nova would
-        take it.
-
-    :ivar unreadable: what could not be read last, and why. A host is not in
-        the snapshot, a server is as it was, requests of a project or a group
-        whose use is not known are not to start.
-    :ivar falls_back: whether Nova asks for shared CPUs where it finds no
+    :param placement: client of Placement.
+    :param nova: client of Nova.
+    :param limits: limits of projects.
+    :param accounts: returns the present share tree.
+    :param closing: returns names of hosts on which no server may start
+        although Nova would allow it.
+    :ivar unreadable: inputs that could not be read last, and why. An
+        unreadable host is not in the snapshot. An unreadable server stays as
+        it was. Requests whose project or group has unknown use do not start.
+    :ivar falls_back: whether Nova asks for shared CPUs if it finds no
         dedicated ones.
     """
 
@@ -106,7 +106,7 @@ class CloudReader:
         self._accounts = accounts
         self._closing = closing
         self.falls_back = True
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _CachedServer] = {}
         self.unreadable: dict[Named, Exception] = {}
         self._offered: dict[str, float] = {}
         self._unread: dict[str, float] = {}
@@ -119,16 +119,16 @@ class CloudReader:
         ends: Mapping[str, float] = _UNKNOWN,
         is_whole: bool = True,
     ) -> CloudView:
-        """Read everything once.
+        """Read the cloud once.
 
-        :param requests: that have not ended, the oldest first.
-        :param given: hosts of the servers of requests that were sent, in
-            their order, by UUID of the request.
+        :param requests: requests that have not ended, the oldest first.
+        :param given: hosts of the servers of sent requests, in the order of
+            the servers, by UUID of the request.
         :param now: seconds of the epoch.
-        :param ends: when servers end at the latest, seconds of the epoch, by
-            UUID; of others it is not known.
-        :param is_whole: whether servers are listed that wait; else they are
-            there as they were, without those that came since.
+        :param ends: time limits of servers, seconds of the epoch, by UUID;
+            those of other servers are unknown.
+        :param is_whole: whether waiting servers are listed again; else the
+            last list of them is used, without newer ones.
         :raises CloudError: if a part cannot be read.
         """
         self.unreadable = {}
@@ -143,7 +143,7 @@ class CloudReader:
 
         Allocations of preemptible servers are left out.
 
-        :param view: of the cloud, a moment ago.
+        :param view: recent view of the cloud.
         :raises CloudError: if it cannot be read.
         """
         users: dict[str, set[str]] = {}
@@ -159,7 +159,7 @@ class CloudReader:
                     found.update(self._of_users(view, project, names))
             except exception.CloudError as error:
                 failures.note(error)
-                # All of it is charged to the project alone.
+                # The whole use is charged to the project alone.
                 self.unreadable[_K.ACCOUNT, project] = error
         failures.judge(len(users))
         return found
@@ -186,12 +186,13 @@ class CloudReader:
         ends: Mapping[str, float],
         built: Collection[str] | None,
     ) -> CloudView:
-        # Before Placement: who lies on a host by now has claimed its room.
+        # Before Placement: a server that is on a host now has claimed its
+        # room.
         servers = self._nova.servers(now, built)
         self._note(_K.SERVER, self._nova.unreadable)
         hosts, trees, others = self._hosts(now)
-        own, shared = _apart(trees.values(), others)
-        requests = _as_they_lie(requests, servers, trees, shared)
+        own, shared = _without_shared(trees.values(), others)
+        requests = _with_held_demand(requests, servers, trees, shared)
         classes = self._classes(own, now)
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes, inventory)
@@ -199,13 +200,13 @@ class CloudReader:
         running = self._running(servers, requests, now, ends)
         for sent, uuid, host in _unclaimed(requests, given, servers):
             tree = trees.get(host)
-            each = _sent(sent, uuid, host, tree, now, ends.get(uuid))
+            each = _sent_server(sent, uuid, host, tree, now, ends.get(uuid))
             running.append(each)
             one = cluster.vector(dict(each.amounts), classes)
             if each.host in rows:
                 inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
-        _leave_out(running, by_project, classes)
+        _subtract_preemptible(running, by_project, classes)
         found = self._members(requests, servers, given, now)
         snapshot = cluster.ClusterSnapshot(
             classes,
@@ -231,12 +232,14 @@ class CloudReader:
         dict[str, placement_module.ProviderTree],
         list[placement_module.ProviderTree],
     ]:
-        """Hosts that Placement knows, too, their trees by name, and others."""
-        lately = self._nova.lately(now)
+        """Hosts that Placement knows, their trees by name, and all other
+        trees.
+        """
+        recent = self._nova.recent_changes(now)
         listed = self._nova.hosts()
         self._note(_K.HOST, self._nova.hosts_unreadable)
-        left = {each.uuid for each in listed if each.name in lately.left}
-        found = self._placement.trees(left, lately.users)
+        left = {each.uuid for each in listed if each.name in recent.left}
+        found = self._placement.trees(left, recent.users)
         names = {each.uuid: each.name for each in listed}
         self._note(
             _K.HOST,
@@ -265,13 +268,13 @@ class CloudReader:
     def _classes(
         self, trees: Iterable[placement_module.ProviderTree], now: float
     ) -> tuple[str, ...]:
-        """Classes that a host has, or had a moment ago.
+        """Resource classes that a host has, or had recently.
 
-        For a host that is down Placement knows all it has, also while Nova
-        does not list it. A host that is set up again may have nothing for a
+        For a host that is down Placement knows all classes, also while Nova
+        does not list the host. A host that is set up again may have none for a
         while.
 
-        :param trees: all of Placement but those that hosts share.
+        :param trees: all provider trees except shared ones.
         """
         offered = {name for each in trees for name in each.amounts}
         self._offered.update(dict.fromkeys(offered, now))
@@ -284,7 +287,7 @@ class CloudReader:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether all was read that hosts may have."""
+        """Whether everything was read that hosts may have."""
         return self._placement.is_whole and not self._unread
 
     def _projects(
@@ -292,7 +295,7 @@ class CloudReader:
         requests: Iterable[request_model.Request],
         servers: Mapping[str, nova_module.Server],
     ) -> list[str]:
-        """Projects that may use something."""
+        """Projects that may use resources."""
         projects = {
             *self._limits,
             *(each.project for each in requests),
@@ -316,9 +319,9 @@ class CloudReader:
         now: float,
         ends: Mapping[str, float],
     ) -> list[cluster.Running]:
-        """Servers on hosts; most are as they were.
+        """Servers on hosts; unchanged servers keep their objects.
 
-        :param requests: the oldest first.
+        :param requests: requests, the oldest first.
         """
         preemptible = {
             uuid: each
@@ -344,11 +347,11 @@ class CloudReader:
                 or seen.request is not request
                 or seen.end != end
                 or seen.running.amounts != amounts
-                # It began at a moment that is still ahead, or is not known.
+                # Its start lay in the future, or was unknown.
                 or seen.running.since != server.launched_at
             ):
-                made = _run(server, request, amounts, end, now)
-                seen = _Seen(server, request, end, made)
+                made = _running_server(server, request, amounts, end, now)
+                seen = _CachedServer(server, request, end, made)
             self._seen[uuid] = seen
         return [each.running for each in self._seen.values()]
 
@@ -373,7 +376,7 @@ class CloudReader:
                 self.unreadable[_K.ACCOUNT, project] = error
                 used[project] = cluster.vector({}, classes)
         failures.judge(len(projects))
-        # Of a message that cannot be read nobody may be known to pay.
+        # The project of an unreadable message may be unknown.
         used[''] = cluster.vector({}, classes)
         return used
 
@@ -384,10 +387,10 @@ class CloudReader:
         given: Mapping[str, tuple[str, ...]],
         now: float,
     ) -> '_Members':
-        """Running servers of groups.
+        """Running servers of server groups.
 
-        A server that was sent is a member on the host that it was given, too.
-        If the host of a member is not known, nothing of its group starts.
+        A server that was sent counts on its assigned host, too. If the host of
+        a member is unknown, no server of the group starts.
         """
         of_groups: dict[str, set[str]] = {}
         hosts = {uuid: each.host for uuid, each in servers.items()}
@@ -424,18 +427,18 @@ class CloudReader:
 
 
 class _Members(NamedTuple):
-    """Running servers of groups.
+    """Running servers of server groups.
 
-    :ivar hosts: their names by group.
-    :ivar belongs: group by server.
+    :ivar hosts: names of the hosts of members, by group.
+    :ivar belongs: group of each server, by UUID of the server.
     """
 
     hosts: dict[str, tuple[str, ...]]
     belongs: dict[str, str]
 
 
-class _Seen(NamedTuple):
-    """Planners' form of a server, and its sources."""
+class _CachedServer(NamedTuple):
+    """A server as planners see it, and the sources of that."""
 
     server: nova_module.Server
     request: request_model.Request | None
@@ -443,18 +446,18 @@ class _Seen(NamedTuple):
     running: cluster.Running
 
 
-def _run(
+def _running_server(
     server: nova_module.Server,
     request: request_model.Request | None,
     amounts: tuple[tuple[str, int], ...],
     end: float | None,
     now: float,
 ) -> cluster.Running:
-    """A server that runs, as planners see it.
+    """A running server, as planners see it.
 
-    :param request: that it runs by, if it is preemptible.
-    :param amounts: that it has.
-    :param end: when it ends at the latest, seconds of the epoch.
+    :param request: request of the server, if it is preemptible.
+    :param amounts: amounts that the server has.
+    :param end: time limit of the server, seconds of the epoch.
     """
     return cluster.Running(
         server.host,
@@ -471,7 +474,7 @@ def _run(
 
 
 def _most(inventory: cluster.Inventory) -> cluster.Amounts:
-    """More than anybody can use, (c,): hosts may have come or gone since."""
+    """Upper bound of use, (c,): twice the cloud, as hosts may come or go."""
     total = np.maximum(inventory.capacity, inventory.used).sum(axis=0)
     most: cluster.Amounts = 2 * total + request_model.LARGEST
     return most
@@ -482,7 +485,7 @@ def _amounts(
 ) -> cluster.Amounts:
     """Used amounts from Placement, (c,).
 
-    :raises ValueError: if it is less than nothing, or more than there is.
+    :raises ValueError: if an amount is below 0, or above the upper bound.
     """
     found = cluster.vector(told, classes)
     if (found < 0).any() or (found > most).any():
@@ -490,14 +493,15 @@ def _amounts(
     return found
 
 
-def _apart(
+def _without_shared(
     trees: Iterable[placement_module.ProviderTree],
     others: Iterable[placement_module.ProviderTree],
 ) -> tuple[list[placement_module.ProviderTree], set[str]]:
-    """Trees but those that hosts share, and classes that only these have.
+    """Provider trees without shared ones, and classes that only shared ones
+    have.
 
-    :param trees: of hosts.
-    :param others: all others of Placement.
+    :param trees: trees of hosts.
+    :param others: all other trees of Placement.
     """
     listed = list(others)
     own = [*trees, *(each for each in listed if not each.is_shared)]
@@ -505,28 +509,30 @@ def _apart(
     return own, shared.difference(*(each.amounts for each in own))
 
 
-def _as_they_lie(
+def _with_held_demand(
     requests: Collection[request_model.Request],
     servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.ProviderTree],
     shared: Collection[str],
 ) -> Collection[request_model.Request]:
-    """Requests; those on hosts have the demand that their hosts hold.
+    """Requests with the demand that their hosts really hold for them.
 
-    :param shared: classes that hosts have of providers that they share, which
-        no plan looks at: Nova does.
+    :param shared: classes that only shared providers have; planners ignore
+        them, as Nova checks them.
     """
     if not shared and not any(each.demand.is_open for each in requests):
         return requests
     return [
-        dataclasses.replace(each, demand=_way(each, servers, trees, shared))
+        dataclasses.replace(
+            each, demand=_held_demand(each, servers, trees, shared)
+        )
         if shared or each.demand.is_open
         else each
         for each in requests
     ]
 
 
-def _way(
+def _held_demand(
     request: request_model.Request,
     servers: Mapping[str, nova_module.Server],
     trees: Mapping[str, placement_module.ProviderTree],
@@ -548,12 +554,12 @@ def _built(requests: Iterable[request_model.Request]) -> list[str]:
     ]
 
 
-def _leave_out(
+def _subtract_preemptible(
     running: Iterable[cluster.Running],
     by_project: dict[str, cluster.Amounts],
     classes: tuple[str, ...],
 ) -> None:
-    """Count what preemptible servers have for no project."""
+    """Subtract the amounts of preemptible servers from the use of projects."""
     for each in running:
         if each.band is request_model.Band.PREEMPTIBLE:
             one = cluster.vector(dict(each.amounts), classes)
@@ -568,16 +574,18 @@ def _unclaimed(
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, nova_module.Server],
 ) -> Iterator[tuple[request_model.Request, str, str]]:
-    """Servers that were sent and have no room of their own yet, and where."""
+    """Servers that were sent and hold no room yet, with their requests and
+    hosts.
+    """
     for each in requests:
-        # Of what needs nothing no hosts are given.
+        # Requests that need nothing have no hosts.
         hosts = given.get(each.uuid, ())
         for uuid, host in zip(each.servers, hosts, strict=False):
             if uuid in servers and not servers[uuid].is_settled:
                 yield each, uuid, host
 
 
-def _sent(
+def _sent_server(
     request: request_model.Request,
     uuid: str,
     host: str,
@@ -585,7 +593,10 @@ def _sent(
     now: float,
     ends: float | None,
 ) -> cluster.Running:
-    """A server that was sent, with the way in which its host holds it."""
+    """A server that was sent, with the amounts that its host holds for it.
+
+    :param ends: time limit of the server, seconds of the epoch.
+    """
     way = request.demand.on(tree.offers) if tree else request.demand
     return cluster.Running(
         host,
@@ -616,7 +627,7 @@ def _inventory(
     trees: Mapping[str, placement_module.ProviderTree],
     classes: tuple[str, ...],
 ) -> cluster.Inventory:
-    """Rows in the order of the trees."""
+    """Inventory with one row for each tree, in the order of the trees."""
     parts = [
         [tree.amounts.get(name, _ABSENT) for name in classes]
         for tree in trees.values()
@@ -627,7 +638,7 @@ def _inventory(
 
 
 def _since(server: nova_module.Server, now: float) -> float:
-    """When a server began; one of a clock that is ahead begins now."""
+    """When a server began to run; now, if the clock of its host is ahead."""
     if server.launched_at is None:
         return now
     if server.launched_at - now > _AHEAD_S:

@@ -28,17 +28,18 @@ with ``fairness:`` are their owners'."""
 _FAULTS = exception.CloudError, exception.BatchError
 
 _Removable = tuple[str, Callable[[], None]]
-"""A sentence about a thing that is left, and what removes it."""
+"""A sentence about a thing to remove, and the function that removes it."""
 
 
 class Withdrawal:
-    """Opens closed hosts and removes metadata; each thing on its own.
+    """Opens closed hosts and removes metadata, one thing at a time.
 
-    Hosts that were closed for another reason stay closed, and metadata that
-    owners wrote stay. A second removal finds nothing.
+    Hosts that were closed for another reason stay closed, and metadata of
+    owners stays. A second removal finds nothing.
 
-    :param api: of Nova.
-    :param batch: whose nodes are opened, too; ``None`` if there is none.
+    :param api: API of Nova.
+    :param batch: batch system whose nodes are opened, too; ``None`` if there
+        is none.
     :param tell: called with a sentence for each thing that was removed.
     """
 
@@ -54,10 +55,10 @@ class Withdrawal:
         self._tell = tell
 
     def remove(self) -> list[str]:
-        """Remove all that can be removed.
+        """Remove everything that can be removed.
 
         :returns: a sentence for each thing that could not be removed, and for
-            each kind of things that could not be looked for.
+            each kind of thing that could not be looked for.
         """
         left: list[str] = []
         for kind, look in (
@@ -73,7 +74,7 @@ class Withdrawal:
         return left
 
     def _removed(self, thing: str, remove: Callable[[], None]) -> list[str]:
-        """Remove one thing; a sentence if that is not possible."""
+        """Remove one thing; if that fails, return a sentence that says so."""
         try:
             remove()
         except _FAULTS as error:

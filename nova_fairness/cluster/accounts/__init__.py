@@ -2,6 +2,6 @@
 
 """Accounts of the share tree: shares, limits and their files.
 
-Start with ``accounts``: the file, and what was set meanwhile.
-It never charges an account: ``usage`` does.
+Start with ``accounts``: it joins the file with settings by callers. It never
+charges an account: ``usage`` does.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Accounts as they are now: those of the file, and what was set meanwhile."""
+"""Present accounts: those of the file, with settings that callers changed."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ from nova_fairness.model import wording
 from nova_fairness.shares import tree as tree_module
 
 EVERY = 'all that were set'
-"""Stands for accounts whose names cannot be read."""
+"""Name that stands for all accounts if none can be read."""
 
 LOG = logging.getLogger(__name__)
 
 SET_ASIDE = (
-    'account %s: something set of it cannot be used, nothing below it starts:'
+    'account %s: a setting cannot be used, nothing below it starts:'
     ' %s; set it again'
 )
 
@@ -37,21 +37,21 @@ _Settings = Mapping[str, Mapping[str, Any]]
 _LONGEST = 500
 
 MOST = 1000
-"""Most accounts of users of one project that may have settings."""
+"""Largest number of users of one project with settings."""
 
 
 class Accounts:
-    """The share tree of this moment.
+    """The present share tree.
 
-    Settings are checked each time by the code that checked them when they
-    were made. An account with a setting that cannot be used is set aside; the
-    others go on.
+    Settings are checked at each read, by the code that checked them when they
+    were made. An account with an unusable setting is quarantined; other
+    accounts are not affected.
 
-    :param store: of settings.
-    :param written: says what the file has.
-    :param most: users of one project that may have settings.
-    :param exists: asks Keystone whether there is a project, or a user of one;
-        raises CloudError.
+    :param store: store of settings.
+    :param written: returns the accounts of the file.
+    :param most: largest number of users of one project with settings.
+    :param exists: asks Keystone whether a project, or a user of a project,
+        exists; raises CloudError.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Accounts:
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """Why something of an account cannot be used, by its name."""
+        """Reasons why settings of accounts cannot be used, by account."""
         return {
             name: str(own['fault'])
             for name, own in self._known[1].items()
@@ -79,22 +79,24 @@ class Accounts:
         }
 
     def present(self) -> tuple[cluster.Account, ...]:
-        """All that are named.
+        """All accounts with a share or setting.
 
         If the settings of an account cannot be read, the file counts for it,
         and nothing of it starts: see :meth:`unreadable`.
 
-        :raises StoreError: if settings cannot be read.
+        :raises StoreError: if the store does not answer.
         """
         return tree_module.overlaid(
-            self._written(), self._usable(self._given())
+            self._written(), self._usable(self._stored_settings())
         )
 
-    def _given(self) -> Mapping[str, Mapping[str, Any]]:
-        """Settings of accounts; the last known ones if rows cannot be read."""
+    def _stored_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Stored settings of accounts; the last known ones if rows are
+        unreadable.
+        """
         self._unreadable = {}
         try:
-            self._last = dict(self._store.given().accounts)
+            self._last = dict(self._store.account_settings().accounts)
         except exception.StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - the file's shares count
@@ -102,14 +104,16 @@ class Accounts:
         return self._last
 
     def unreadable(self) -> Mapping[str, Exception]:
-        """Whether it could not be read last what was set, and why."""
+        """Errors of the last read of settings, by account."""
         return self._unreadable
 
     def _usable(self, given: Mapping[str, Mapping[str, Any]]) -> _Fields:
         """Settings as typed fields, or the reason why they cannot be used."""
         before, known = self._known
         if given != before:
-            known = {name: _judged(name, own) for name, own in given.items()}
+            known = {
+                name: _usable_fields(name, own) for name, own in given.items()
+            }
             old, self._known = self.set_aside, (given, known)
             for name, why in self.set_aside.items():
                 if old.get(name) != why:
@@ -117,10 +121,11 @@ class Accounts:
         return known
 
     def times(self, longest_wait_s: float | None) -> times_module.Granted:
-        """How long users may wait and run, by all accounts above them.
+        """Limits of waits and run times of users, from all accounts above
+        them.
 
-        :param longest_wait_s: of everybody.
-        :raises StoreError: if it cannot be read what was set.
+        :param longest_wait_s: limit of waits of all users.
+        :raises StoreError: if settings cannot be read.
         """
         by_name = {each.name: each for each in self.present()}
 
@@ -136,15 +141,14 @@ class Accounts:
         return granted
 
     def require(self, name: str, values: Mapping[str, Any]) -> None:
-        """Go on if fields of an account may be set.
+        """Check that fields of an account may be set.
 
-        Settings of any account may be taken back, also those of an account
-        that is deleted.
+        Settings of any account may be unset, also of a deleted account.
 
-        :param values: as :meth:`change` takes them.
-        :raises UnknownAccount: if nothing would ever be below it.
-        :raises AccountUnchecked: if Keystone cannot be asked.
-        :raises StoreError: if it cannot be read what accounts used.
+        :param values: values as :meth:`change` takes them.
+        :raises UnknownAccount: if the account does not exist.
+        :raises AccountUnchecked: if Keystone does not answer.
+        :raises StoreError: if the ledger cannot be read.
         """
         if not any(value is not None for value in values.values()):
             return
@@ -170,26 +174,26 @@ class Accounts:
     def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:
         """Set fields of an account; they count from the next cycle on.
 
-        :param name: of the account.
-        :param values: by field of :class:`.cluster.Account`, in the form of
-            :mod:`.fields`; ``None`` for what the file says.
-        :param epoch: of the leader.
-        :raises BadShares: if one is none.
-        :raises IllegalStep: if too many users of the project have some.
-        :raises UnknownAccount: if none was set that could be taken back.
-        :raises StoreError: if it cannot be done now.
+        :param name: name of the account.
+        :param values: values by field of :class:`.cluster.Account`, in the
+            form of :mod:`.fields`; ``None`` returns to the value of the file.
+        :param epoch: epoch of the leader.
+        :raises BadShares: if a value is not valid.
+        :raises IllegalStep: if too many users of the project have settings.
+        :raises UnknownAccount: if nothing is set that could be unset.
+        :raises StoreError: if it cannot be stored now.
         """
         before, accounts = self._changed(name, values)
-        self._store.give(
+        self._store.set_account_settings(
             records.AccountSettings(accounts, before.version), epoch
         )
 
     def tried(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[tuple[cluster.Account, ...], tuple[cluster.Account, ...]]:
-        """All that are named, and all as a change would make them.
+        """All accounts without and with a change.
 
-        Nothing is set. Parameters and errors: :meth:`change`.
+        Nothing is stored. Parameters and errors: :meth:`change`.
         """
         before, accounts = self._changed(name, values)
         return self._named(before.accounts), self._named(accounts)
@@ -197,23 +201,25 @@ class Accounts:
     def _named(
         self, given: Mapping[str, Mapping[str, Any]]
     ) -> tuple[cluster.Account, ...]:
-        usable = {name: _judged(name, own) for name, own in given.items()}
+        usable = {
+            name: _usable_fields(name, own) for name, own in given.items()
+        }
         return tree_module.overlaid(self._written(), usable)
 
     def _changed(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[records.AccountSettings, _Settings]:
-        """Settings as they are, and all of them as they would be."""
-        before = self._store.given()
+        """Stored settings, and all settings with a change."""
+        before = self._store.account_settings()
         stored = before.accounts.get(name)
-        # What is no object at all is replaced.
+        # A stored value that is no object is replaced.
         own = dict(stored) if isinstance(stored, Mapping) else {}
         if not any(
             value is not None or field in own
             for field, value in values.items()
         ):
             raise exception.UnknownAccount(
-                f'nothing of account {name} was set that is taken back'
+                f'account {name} has no such setting to unset'
             )
         own = {
             field: value
@@ -223,7 +229,7 @@ class Accounts:
         accounts = {**before.accounts, name: own}
         if not own:
             del accounts[name]
-        elif fault := _judged(name, own).get('fault'):
+        elif fault := _usable_fields(name, own).get('fault'):
             raise exception.BadShares(fault)
         if name not in before.accounts:
             self._check_room(name, before.accounts)
@@ -234,21 +240,21 @@ class Accounts:
         there = sum(each.startswith(f'{project}/') for each in others)
         if slash and there >= self._most:
             raise exception.IllegalStep(
-                f'project {project}: limits or shares are set of'
+                f'project {project}: limits or shares are set for'
                 f' {wording.counted(there, "user")}, which is the most; unset'
                 ' those of others first'
             )
 
 
-def _judged(name: str, own: object) -> dict[str, Any]:
-    """Fields of an account that can be used; ``fault`` says of others why.
+def _usable_fields(name: str, own: object) -> dict[str, Any]:
+    """Usable fields of an account; ``fault`` has the errors of the others.
 
-    :param own: in the form of :mod:`.fields`, of whatever types.
+    :param own: values in the form of :mod:`.fields`, of any type.
     """
     found: dict[str, Any] = {}
     wrong: list[str] = []
     if not isinstance(own, Mapping):
-        return {'fault': f'what was set of account {name!r} is no object'}
+        return {'fault': f'settings of account {name!r} must be an object'}
     for field, value in own.items():
         try:
             typed = fields.typed(field, value)
@@ -265,9 +271,9 @@ def _judged(name: str, own: object) -> dict[str, Any]:
 
 
 def _check(name: str, field: str, value: Any) -> None:
-    """See to it that the tree takes a field.
+    """Check that the share tree accepts the value of a field.
 
-    :raises BadShares: if not.
+    :raises BadShares: if it does not.
     """
     one = tree_module.overlaid((), {name: {field: value}})
     if wrong := tree_module.faults(one):

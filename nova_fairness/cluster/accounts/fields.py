@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Settings of accounts, in the form that calls and the store have.
+"""Settings of accounts, in the form of calls and of the store.
 
-Times are numbers of seconds, amounts objects by resource class, and windows
-lists of objects with ``begins``, ``lasts`` and ``zone``.
+Times are numbers of seconds, amounts are objects by resource class, and
+windows are lists of objects with ``begins``, ``lasts`` and ``zone``.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from nova_fairness.model import cluster
 from nova_fairness.shares import windows as windows_module
 
 AMOUNTS = ('ceiling', 'nominal', 'borrowing_limit', 'lending_limit')
-"""Fields of accounts that are amounts by resource class."""
+"""Fields of accounts whose values are amounts by resource class."""
 
 FIELDS = (
     *AMOUNTS,
@@ -41,11 +41,11 @@ _UTC = 'UTC'
 
 
 def typed(field: str, value: Any) -> Any:
-    """The value of a field of an account; its range is judged by the tree.
+    """Typed value of a field of an account; the tree checks its range.
 
-    :param field: of :class:`.cluster.Account`.
-    :param value: of JSON types.
-    :raises ValueError: if it is none, or there is no such field.
+    :param field: field of :class:`.cluster.Account`.
+    :param value: value of JSON types.
+    :raises ValueError: if the value or the field is not valid.
     """
     if field not in FIELDS:
         raise ValueError('there is no such field')
@@ -55,7 +55,7 @@ def typed(field: str, value: Any) -> Any:
 
 
 def written(field: str, value: Any) -> Any:
-    """The same the other way round: JSON types of a field's value."""
+    """Inverse of :func:`typed`: the value of a field as JSON types."""
     if field in AMOUNTS:
         return dict(value)
     if field == 'windows':
@@ -71,14 +71,15 @@ def written(field: str, value: Any) -> Any:
 
 
 def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
-    """Make a window.
+    """Build a window.
 
     :param begins: cron line of its begins.
+    :param lasts_s: seconds.
     :param zone: name of the time zone.
-    :raises ValueError: if there is no such zone, or the window cannot be.
+    :raises ValueError: if the zone is unknown, or the window is not valid.
     """
     try:
-        # The name is a part of a path.
+        # The name becomes a part of a path.
         found = zoneinfo.ZoneInfo(zone if _ZONE.fullmatch(zone) else '')
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
@@ -91,9 +92,9 @@ def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
 
 
 def resource_class(name: str) -> str:
-    """Take the name of a resource class.
+    """Check the name of a resource class, and return it.
 
-    :raises ValueError: if Placement can have none of that name.
+    :raises ValueError: if Placement allows no such name.
     """
     is_known = name in os_resource_classes.STANDARDS
     if not (is_known or _CUSTOM.fullmatch(name)):
@@ -111,7 +112,7 @@ def _number(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        # Out of every range, which is judged later.
+        # Outside of every range; the caller checks the range.
         return math.inf if value > 0 else -math.inf
 
 
@@ -119,7 +120,7 @@ def _short(value: object) -> str:
     try:
         return f'{value!r:.40}'
     except ValueError:
-        # Python writes no integer of more than some thousand digits.
+        # Python refuses to print integers of several thousand digits.
         return 'a larger one'
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The file that says what projects are guaranteed, and their ceilings."""
+"""The file of nominal quotas and ceilings of projects."""
 
 from collections.abc import Mapping
 import json
@@ -17,8 +17,8 @@ _PARTS = ('guaranteed', 'ceiling', 'preemptible')
 def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
     """Read the limits of projects.
 
-    :param path: of JSON: project, ``guaranteed``, ``ceiling`` or
-        ``preemptible``, resource class of Placement, amount.
+    :param path: JSON file: amounts by project, then by ``guaranteed``,
+        ``ceiling`` or ``preemptible``, then by resource class.
     :raises ConfigurationError: if it cannot be read.
     """
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The file that says who has which share of the cloud."""
+"""The file of accounts and their shares of the cloud."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ MOST = 100_000
 
 def _number(text: str) -> float:
     try:
-        # Python reads digits of all scripts, and underscores between them.
+        # float() also accepts digits of other scripts, and underscores.
         return float(text if text.isascii() and '_' not in text else '')
     except ValueError:
         raise ValueError(f'expected a number, got {text!r:.40}') from None
@@ -40,7 +40,7 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'time_limit': ('time_limit_s', duration.seconds),
     'longest_wait': ('longest_wait_s', duration.seconds),
 }
-"""Fields of accounts, and how each is read."""
+"""Fields of accounts by key, and the functions that read them."""
 _NESTED = ('windows', *fields.AMOUNTS)
 _KEYS = ('name', 'parent', *_NUMBERS, *_NESTED)
 _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
@@ -50,17 +50,17 @@ _WINDOW = ('begins', 'lasts', 'zone')
 def watched(
     path: pathlib.Path,
 ) -> watched_file.WatchedFile[tuple[cluster.Account, ...]]:
-    """The share tree of a file that is read again whenever it changes.
+    """The share tree of a file; it is read again after each change.
 
-    :param path: of the file.
-    :raises BadShares: if it cannot be used.
+    :param path: path of the file.
+    :raises BadShares: if the file is not valid.
     """
     made = watched_file.WatchedFile[tuple[cluster.Account, ...]](
         path,
         read,
         (),
         (exception.BadShares,),
-        'shares_file is not taken over, shares stay as they are',
+        'shares_file is not used, shares stay as they are',
         lambda accounts: (
             f'shares_file {path} has'
             f' {wording.counted(len(accounts), "account")} now'
@@ -73,11 +73,11 @@ def watched(
 def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
-    :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent``, ``share``, times, ``budget``, ``windows``, and
+    :param path: YAML file: a list ``accounts``, each with ``name`` and,
+        optionally, ``parent``, ``share``, times, ``budget``, ``windows``, and
         amounts: ``ceiling``, ``nominal``, ``borrowing_limit`` and
         ``lending_limit``.
-    :raises BadShares: if anything is wrong; says what, and the line.
+    :raises BadShares: if it is not valid; the error names the line.
     """
     file = yaml_file.YamlFile(path, exception.BadShares)
     node = file.root()
@@ -87,7 +87,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     accounts = tuple(_account(file, each) for each in listed.value)
     wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
     if wrong:
-        # Of a name that comes twice the second one is wrong.
+        # If a name is used twice, the second use is the error.
         lines = {
             each.name: node.start_mark.line + 1
             for each, node in zip(accounts, listed.value, strict=True)
@@ -184,9 +184,9 @@ def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
 def _misplaced_users(
     accounts: Sequence[cluster.Account],
 ) -> Iterator[tree.TreeFault]:
-    """Users that are not below the projects that their names say.
+    """Users that are not below the project in their name.
 
-    Their use would be charged to others.
+    Their use would be charged to other accounts.
     """
     parents = {each.name: each.parent for each in accounts}
     for each in accounts:

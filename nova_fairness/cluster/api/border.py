@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud, in the form in which they are told."""
+"""Answers about hosts between batch system and cloud."""
 
 import collections
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ def border(
     nodes: Iterable[border_module.BorderHost],
     target: int | None,
 ) -> dict[str, Any]:
-    """Both sides and what they want.
+    """State of batch system, cloud and groups.
 
-    :param looked: the last look.
-    :param nodes: hosts as they stand now.
-    :param target: hosts that the cloud is to have, set by hand.
+    :param looked: result of the last look.
+    :param nodes: hosts in their present state.
+    :param target: number of hosts that an operator wants the cloud to have.
     """
     states = collections.Counter(each.state.value for each in nodes)
     balances = {
@@ -58,7 +58,7 @@ def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
 def host(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """Where a host stands, and what both sides say of it."""
+    """State of a host, and its status in the batch system and in the cloud."""
     bound, last = border_module.bound_for(node.state), node.history[-1:]
     return {
         'name': node.host.name,
@@ -80,7 +80,9 @@ def host(
 def host_in_full(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """The same, with what runs there and its history, the newest last."""
+    """Answer of :func:`host`, with work on the host and its history, newest
+    last.
+    """
     places = [snapshot.place(node, side) for side in border_module.BorderSide]
     return {
         **host(node, snapshot),

@@ -2,13 +2,13 @@
 
 """Dry runs: the effect of a change of shares, limits or of the order.
 
-The state of the last cycle is planned twice, as it is and with the change, by
-planners of its own. Nothing is written, no lock of the service is taken, and
-nothing enters the quarantine.
+The state of the last cycle is planned twice, without and with the change, by
+planners that nothing else uses. A dry run writes nothing, takes no lock of the
+service, and puts nothing into quarantine.
 
 A dry run computes as long as several cycles. So it runs on its own thread
-under a deadline, one at a time, and the next one begins only after a pause
-that is as long: cycles keep at least half of the interpreter's time.
+under a deadline, one at a time, and the next one begins only after an equally
+long pause: cycles keep at least half of the interpreter's time.
 """
 
 from collections.abc import Callable
@@ -45,25 +45,29 @@ DEADLINE_S = 25.0
 """Seconds that one dry run may take; nova-api waits longer."""
 
 ESTIMATED_BY_S = (6.0, 12.0)
-"""Seconds from the begin of a dry run by which estimates of starts are made,
-without and with the change; a dry run that takes longer tells none."""
+"""Deadlines of the estimates of starts without and with the change, seconds
+from the begin of a dry run; a dry run that misses them has no estimates.
+"""
 
 REPLAYED_BY_S = (17.0, 22.0)
-"""The same of the replays of past requests."""
+"""Deadlines of the two replays of past requests, likewise from the begin."""
 
 MOST_PAST = 500
-"""Past requests that are replayed, the newest."""
+"""Largest number of replayed past requests, the newest."""
 
 MOST_PROJECTS = 50
-"""Projects whose past waits are in one answer, those with most requests."""
+"""Largest number of projects with past waits in an answer, those with most
+requests.
+"""
 
 SAMPLES = 10
-"""Ways in which the cloud may go on; half of those of the service's own
-estimates, for half of the time."""
+"""Simulated futures of the cloud: half as many as in the estimates of the
+service, and half of the time.
+"""
 
 _BUSY = (
-    'dry run: not begun: another one goes on, or ended just now; try again in'
-    ' a few seconds'
+    'dry run: not begun: another dry run is running or has just ended; try'
+    ' again in a few seconds'
 )
 _FAILED = (
     'dry run: ended without a result: {}; nothing was changed, and the log of'
@@ -78,11 +82,11 @@ _T = TypeVar('_T')
 
 
 class TrialPlanner(NamedTuple):
-    """A planner that is tried.
+    """A planner for a dry run.
 
     :ivar plan: the planner.
-    :ivar order: that it goes by.
-    :ivar name: of the order.
+    :ivar order: order that the planner uses.
+    :ivar name: name of the order.
     """
 
     plan: scheduler.Planner
@@ -92,10 +96,10 @@ class TrialPlanner(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class QueueTrial:
-    """A state of the cloud, and the planner that is tried on it.
+    """A state of the cloud, and a planner for it.
 
-    :ivar snapshot: the state.
-    :ivar planner: no other thread uses it.
+    :ivar snapshot: state of the cloud.
+    :ivar planner: planner that no other thread uses.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -104,11 +108,11 @@ class QueueTrial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Forecast:
-    """The standing of a request in a plan.
+    """Outcome of a plan for one request.
 
-    :ivar verb: ``None`` if it waits.
-    :ivar waits: where; ``None`` if it does not wait.
-    :ivar estimate: of its start; ``None`` if none is known.
+    :ivar verb: planned action; ``None`` if the request waits.
+    :ivar waits: its place and reason; ``None`` if it does not wait.
+    :ivar estimate: estimate of its start; ``None`` if unknown.
     """
 
     verb: cluster.Verb | None
@@ -117,7 +121,7 @@ class Forecast:
 
     @property
     def is_limited(self) -> bool:
-        """Whether it waits for something that no room on hosts ends."""
+        """Whether it waits for something other than room on hosts."""
         waits = self.waits
         return waits is not None and waits.why.reason in reason.LIMITED
 
@@ -128,19 +132,19 @@ class Forecast:
 
 
 Forecasts = Mapping[str, Forecast]
-"""By UUID of the request."""
+"""Forecasts by UUID of the request."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """The standing of the same requests without and with a change.
+    """Forecasts of the same requests without and with a change.
 
-    :ivar requests: that wait for a start, in the snapshot.
-    :ivar before: without it, for each of them.
-    :ivar after: with it, for each of them.
-    :ivar past: requests that were replayed; empty if none were.
-    :ivar waits: seconds that each of these waits in the replay, without and
-        with the change.
+    :ivar requests: waiting requests of the snapshot.
+    :ivar before: forecasts of all these requests without the change.
+    :ivar after: forecasts of all these requests with the change.
+    :ivar past: replayed requests; empty without a replay.
+    :ivar waits: seconds that each replayed request waits, without and with the
+        change.
     """
 
     requests: Sequence[request_model.Request]
@@ -151,11 +155,11 @@ class Comparison:
 
 
 class DryRuns:
-    """Does one dry run at a time.
+    """Runs dry runs, one at a time.
 
-    :param kept: how use fades.
+    :param kept: how past use decays.
     :param monotonic: seconds that never go back.
-    :param deadline_s: of one dry run, > 0.
+    :param deadline_s: time limit of a dry run, > 0.
     """
 
     def __init__(
@@ -177,19 +181,21 @@ class DryRuns:
         now: float,
         past: Sequence[replay.PastRequest] = (),
     ) -> Comparison:
-        """Plan both, and tell the standing of every request in each.
+        """Plan both trials, and compare the outcome of every request.
 
-        :param now: seconds of the epoch, of both snapshots.
-        :param past: requests to be replayed in both.
-        :raises Busy: if another dry run goes on, or ended just now.
-        :raises IllegalStep: if it failed, or exceeded its deadline.
+        :param now: time of both snapshots, seconds of the epoch.
+        :param past: requests to replay in both trials.
+        :raises Busy: if another dry run is running, or has just ended.
+        :raises IllegalStep: if the dry run failed, or missed its deadline.
         """
-        return self._alone(lambda: self._compared(before, after, now, past))
+        return self._run_alone(
+            lambda: self._compared(before, after, now, past)
+        )
 
     def require_free(self) -> None:
-        """Go on if a dry run could begin now: its preparation has a cost, too.
+        """Check that a dry run may begin now, before its costly preparation.
 
-        :raises Busy: if another one is not over, or ended just now.
+        :raises Busy: if another dry run is running, or has just ended.
         """
         if self._working.locked() or self._rests():
             raise exception.Busy(_BUSY)
@@ -197,12 +203,12 @@ class DryRuns:
     def _rests(self) -> bool:
         return self._monotonic() < self._rests_until_s
 
-    def _alone(self, work: Callable[[], _T]) -> _T:
-        """Do something on a thread of its own, under the deadline."""
+    def _run_alone(self, work: Callable[[], _T]) -> _T:
+        """Run a function on its own thread, under the deadline."""
         self._take_turn()
-        runner = guard.Runner(self._deadline_s, _without_excuse)
+        runner = guard.Runner(self._deadline_s, _count_all_time)
         try:
-            return runner.run(functools.partial(self._in_turn, work))
+            return runner.run(functools.partial(self._run_and_unlock, work))
         except exception.PluginTooSlow as error:
             raise exception.IllegalStep(
                 _TOO_SLOW.format(self._deadline_s)
@@ -215,9 +221,9 @@ class DryRuns:
             runner.stop()
 
     def _take_turn(self) -> None:
-        """Keep others out.
+        """Lock out other dry runs.
 
-        :raises Busy: if another one is not over, or ended just now.
+        :raises Busy: if another dry run is running, or has just ended.
         """
         if not self._working.acquire(blocking=False):
             raise exception.Busy(_BUSY)
@@ -225,10 +231,11 @@ class DryRuns:
             self._working.release()
             raise exception.Busy(_BUSY)
 
-    def _in_turn(self, work: Callable[[], _T]) -> _T:
-        """Do it, and let others in after a pause that is as long.
+    def _run_and_unlock(self, work: Callable[[], _T]) -> _T:
+        """Run a function, and unlock after it; the next one waits for a pause.
 
-        One that exceeded its deadline keeps others out until it ends.
+        The pause is as long as the run. A run that missed its deadline locks
+        out others until it ends.
         """
         begin_s = self._monotonic()
         try:
@@ -252,7 +259,7 @@ class DryRuns:
         ]
         begin_s, trials = self._monotonic(), (before, after)
         plans = [e.planner.plan(e.snapshot, now) for e in trials]
-        known = self._both(
+        known = self._both_results(
             [
                 estimates.forward(
                     trial.snapshot,
@@ -260,7 +267,7 @@ class DryRuns:
                     now,
                     trial.planner.plan,
                     self._kept,
-                    # The same lifetimes are drawn for both.
+                    # Both trials draw the same lifetimes.
                     np.random.default_rng(0),
                     samples=SAMPLES,
                 )
@@ -274,7 +281,7 @@ class DryRuns:
         )
         if not past:
             return Comparison(waiting, first, second)
-        replayed = self._both(
+        replayed = self._both_results(
             [
                 replay.waits(past, e.snapshot, e.planner.order, self._kept)
                 for e in trials
@@ -285,14 +292,14 @@ class DryRuns:
             return Comparison(waiting, first, second)
         return Comparison(waiting, first, second, past, tuple(replayed))
 
-    def _both(
+    def _both_results(
         self,
         steps: Sequence[Generator[None, None, _T]],
         until_s: Sequence[float],
     ) -> list[_T] | None:
-        """Results of two computations; ``None`` if one takes too long.
+        """Results of two computations; ``None`` if one misses its deadline.
 
-        Of one alone, what is missing would look like a change.
+        With one result alone, the missing one would look like a change.
         """
         found = []
         for each, end_s in zip(steps, until_s, strict=True):
@@ -307,7 +314,7 @@ class DryRuns:
         return found
 
 
-def _without_excuse(_: int) -> guard.ThreadTimes:
+def _count_all_time(_: int) -> guard.ThreadTimes:
     """Count all time: callers do not wait longer on a busy host."""
     return guard.ThreadTimes(0.0, 0.0, runnable=False)
 
@@ -317,9 +324,9 @@ def with_accounts(
     before: Iterable[cluster.Account],
     after: Iterable[cluster.Account],
 ) -> cluster.ClusterSnapshot:
-    """A snapshot in which accounts change as they do from before to after.
+    """A snapshot with the changes of accounts between before and after.
 
-    All others stay as they were seen.
+    Other accounts stay as they were in the snapshot.
     """
     old = {each.name: each for each in before}
     new = {each.name: each for each in after}
@@ -356,18 +363,18 @@ def told(
     most: int,
     audience: reason.Audience,
 ) -> dict[str, Any]:
-    """A comparison as an answer, JSON types.
+    """A comparison as an answer of JSON types.
 
-    :param project: whose requests are named; ``None`` for all.
-    :param most: number of requests that are named.
-    :param audience: of the reader.
+    :param project: project whose requests are named; ``None`` for all.
+    :param most: largest number of named requests.
+    :param audience: role of the reader.
     """
     first, second = _ranks(found.before), _ranks(found.after)
     ranks = {
         each.uuid: (first[each.uuid], second[each.uuid])
         for each in found.requests
     }
-    shown = _shown(found, ranks, project, most)
+    shown = _first_requests(found, ranks, project, most)
     return {
         'requests_count': len(ranks),
         'starts_before_count': _starts(found.before),
@@ -384,8 +391,12 @@ def told(
                 'project_id': each.project,
                 'user_id': each.user,
                 'servers': list(each.servers),
-                'before': _told(found.before[each.uuid], each, audience),
-                'after': _told(found.after[each.uuid], each, audience),
+                'before': _forecast_facts(
+                    found.before[each.uuid], each, audience
+                ),
+                'after': _forecast_facts(
+                    found.after[each.uuid], each, audience
+                ),
             }
             for each in shown
         ],
@@ -393,9 +404,9 @@ def told(
 
 
 def _ranks(found: Forecasts) -> dict[str, int]:
-    """Turn of each request to start, 1 for the next; 0 if it does not wait.
+    """Position of each request in the queue, from 1; 0 if it does not wait.
 
-    Those that no room helps come after all others.
+    Requests that wait for more than room on hosts come last.
     """
     turns = sorted(
         (each.is_limited, each.waits.position, uuid)
@@ -410,15 +421,17 @@ def _starts(found: Forecasts) -> int:
     return sum(each.starts for each in found.values())
 
 
-def _shown(
+def _first_requests(
     found: Comparison,
     ranks: Mapping[str, tuple[int, int]],
     project: str | None,
     most: int,
 ) -> list[request_model.Request]:
-    """The first requests without or with the change, by the turn with it.
+    """Requests that are first before or after the change, by their new
+    position.
 
-    :param ranks: turns without and with the change, by UUID.
+    :param ranks: positions without and with the change, by UUID.
+    :param most: largest number of requests.
     """
     seen = [each for each in found.requests if project in (None, each.project)]
 
@@ -436,7 +449,7 @@ def _shown(
 def _past_waits(
     found: Comparison, project: str | None, most: int
 ) -> dict[str, Any] | None:
-    """Waits of past requests, of all and by project."""
+    """Waits of past requests: of all, and by project."""
     if not found.past:
         return None
     by_project: dict[str, list[str]] = {}
@@ -456,7 +469,7 @@ def _past_waits(
 
 
 def _percentiles(found: Comparison, uuids: Sequence[str]) -> dict[str, Any]:
-    """Percentiles of waits as those of ``wait list``: the nearest rank."""
+    """Percentiles of waits by nearest rank, as in ``wait list``."""
     told: dict[str, Any] = {'requests_count': len(uuids)}
     for when, waits in zip(('before', 'after'), found.waits, strict=True):
         spans = sorted(waits[uuid] for uuid in uuids)
@@ -476,7 +489,7 @@ _STATES = {
 }
 
 
-def _told(
+def _forecast_facts(
     forecast: Forecast,
     request: request_model.Request,
     audience: reason.Audience,

@@ -13,15 +13,17 @@ from nova_fairness.model import reason
 from nova_fairness.model import waits as waits_model
 
 MOST_EVENTS = 1000
-"""Events in one answer, the newest: a request may have many servers."""
+"""Largest number of events in an answer, the newest: a request may have many
+servers.
+"""
 
 
 def lineage(
     record: records.RequestRecord, others: Iterable[records.RequestRecord]
 ) -> list[records.RequestRecord]:
-    """A request and those by which its servers ran before, oldest first.
+    """A request, after earlier requests of the same servers, oldest first.
 
-    :param others: requests that have not ended.
+    :param others: requests that may have the same servers.
     """
     servers = frozenset(record.request.servers)
     before = [
@@ -42,8 +44,8 @@ def events(
 ) -> list[dict[str, Any]]:
     """Events of a request and its servers, the oldest first.
 
-    :param lived: the request after those by which its servers ran before.
-    :param audience: of the reader.
+    :param lived: the request, after earlier requests of its servers.
+    :param audience: role of the reader.
     """
     newest = lived[-1].request
     begin = lived[0].request.asked_at
@@ -79,7 +81,7 @@ def waits(
 ) -> dict[str, Any]:
     """A page of percentiles of waits.
 
-    :param marker: name of the last group of the page before.
+    :param marker: name of the last group of the previous page.
     """
     found = store.waits.percentiles(wanted, marker or '', limit + 1)
     is_reason = wanted.key is waits_model.WaitKey.REASON
@@ -100,7 +102,8 @@ def waits(
 def waited(
     store: store_module.Store, record: records.RequestRecord, now: float
 ) -> str | None:
-    """Say what a request waited for, and how long; ``None`` if for nothing.
+    """Sentence on what a request waited for, and how long; ``None`` if it did
+    not wait.
 
     :param now: seconds of the epoch.
     """

@@ -20,10 +20,10 @@ from nova_fairness.runtime import outages
 from nova_fairness.shares import overview as shares_overview
 
 MOST = 50
-"""Entries of each list."""
+"""Largest number of entries of each list."""
 
 MOST_SHARES = 10
-"""Accounts with their shares."""
+"""Largest number of accounts with their shares."""
 
 _Counts = collections.Counter[tuple[str, str]]
 
@@ -35,10 +35,10 @@ def overview(
     checks: Sequence[str] = (),
     order: tuple[str, str] = ('', ''),
 ) -> dict[str, Any]:
-    """Leader, waits, shares, leaving servers, plans, border and warnings.
+    """Leader, waits, shares, evictions, plans, border and warnings.
 
-    :param hosts: between batch and cloud.
-    :param checks: what is wrong around the service.
+    :param hosts: hosts between batch system and cloud.
+    :param checks: problems in the environment of the service.
     :param order: name and description of the order in force.
     :raises NotLeading: if this process does not act.
     """
@@ -77,32 +77,32 @@ def overview(
 
 
 def _shares(service: service_module.Service) -> list[dict[str, Any]]:
-    """Projects that used most, with what is theirs by their shares."""
+    """Projects with the largest use, with their fair shares."""
     snapshot = service.last().snapshot
     projects = [
         each
         for each in shares_overview.standings(snapshot)
         if each.account.name in snapshot.used and any(each.used.values())
     ]
-    most = heapq.nlargest(MOST_SHARES, projects, key=_used)
+    most = heapq.nlargest(MOST_SHARES, projects, key=_used_part)
     return [
         {
             'account': each.account.name,
             'normalised_share': each.part,
-            'used_part': _used(each),
+            'used_part': _used_part(each),
             'fair_share': each.factor,
         }
         for each in most
     ]
 
 
-def _used(standing: shares_overview.AccountStanding) -> float:
-    """Part of the cloud, in the class that it used most."""
+def _used_part(standing: shares_overview.AccountStanding) -> float:
+    """Part of the cloud that an account used, in its dominant class."""
     return max(standing.used.values(), default=0.0)
 
 
 def _waiting(service: service_module.Service) -> list[dict[str, Any]]:
-    """Numbers of requests that wait, by project and reason."""
+    """Number of waiting requests by project and reason."""
     last = service.last()
     counts: _Counts = collections.Counter()
     for record in last.records:
@@ -127,16 +127,16 @@ def _warnings(service: service_module.Service) -> list[str]:
         *([service.trouble] if service.trouble else []),
         *outages.SERVERS.away(),
         *(
-            f'account {name}: it is set aside: {why}'
+            f'account {name}: set aside: {why}'
             for name, why in service.accounts.set_aside.items()
         ),
         *(
-            f'{each.kind} {each.name}: it is set aside after'
+            f'{each.kind} {each.name}: set aside after'
             f' {each.times} failures: {each.cause}'
             for each in service.quarantine.entries()
         ),
         *(
-            f'host {host}: its report of use is not like others: {why}'
+            f'host {host}: its report of use differs from others: {why}'
             for host, why in service.charging.outliers().items()
         ),
     ]
@@ -155,10 +155,10 @@ def _advice(
             ' nova-fairness-status --controller upgrade check'
         )
     if service.clocks.fault:
-        told.append('Mend the clock of this host or of the database.')
+        told.append('Correct the clock of this host or of the database.')
     if service.accounts.set_aside:
         told.append(
-            'Mend limits: openstack fairness limit list --all-projects'
+            'Correct limits: openstack fairness limit list --all-projects'
         )
     told += [
         f'Approve or stop plan {each.uuid}: openstack fairness plan show'

@@ -14,13 +14,13 @@ from nova_fairness.rpc import plans as interface
 
 
 class PlanOperations(interface.PlanCalls):
-    """Answers of the process that acts."""
+    """Calls about plans, answered by the leader."""
 
     _store: store_module.Store
     _planned: plan_controller.PlanController | None
 
     def plans(self, marker: str | None, limit: int) -> interface.Answer:
-        """Plans of moves, the newest first."""
+        """Migration plans, the newest first."""
         self._making_plans().last()
         after = None if marker is None else self._known_plan(marker)
         found = self._store.plans.listed(after, limit + 1)
@@ -39,7 +39,7 @@ class PlanOperations(interface.PlanCalls):
         return {'plan': in_full(self._making_plans().empty(host))}
 
     def approve(self, uuid: str) -> interface.Answer:
-        """Let a plan begin."""
+        """Approve a plan."""
         return {'plan': in_full(self._making_plans().approve(uuid))}
 
     def stop(self, uuid: str) -> interface.Answer:
@@ -49,7 +49,8 @@ class PlanOperations(interface.PlanCalls):
     def _making_plans(self) -> plan_controller.PlanController:
         if self._planned is None:
             raise exception.UnknownPlan(
-                'no plan of moves is made here: [fairness_plans] mode is off'
+                'this service makes no migration plans: [fairness_plans] mode'
+                ' is off'
             )
         return self._planned
 
@@ -61,7 +62,7 @@ class PlanOperations(interface.PlanCalls):
 
 
 def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
-    """A plan as answers tell it."""
+    """A plan without its moves, as an answer."""
     states = [each.state for each in plan.moves]
     return {
         'uuid': plan.uuid,
@@ -83,7 +84,7 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
 
 
 def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
-    """The same, with its moves in their order."""
+    """Answer of :func:`plan_facts`, with moves in their order."""
     return {
         **plan_facts(plan),
         'stays': [

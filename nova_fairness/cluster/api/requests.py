@@ -54,7 +54,7 @@ _FIELDS = {
     'funds': 'funds',
     **{name: name for name in (*fields.AMOUNTS, 'windows')},
 }
-"""Fields of accounts by what answers call them."""
+"""Fields of accounts by their names in answers."""
 
 
 def _no_trial(*_: object) -> dry_run_module.TrialPlanner:
@@ -66,7 +66,7 @@ def _no_order() -> tuple[str, str]:
 
 
 _MOST_RETURNS = 1000
-"""Requests of one server that are read."""
+"""Largest number of requests of one server that are read."""
 
 _Notices = Mapping[str, Mapping[str, str]]
 
@@ -76,18 +76,19 @@ class ClusterOperations(
     spending_groups.GroupOperations,
     interface.ClusterCalls,
 ):
-    """Answers of the process that acts.
+    """All calls, answered by the leader.
 
-    :param store: of requests.
-    :param service: that acts, or does not.
-    :param signatures: by which agents know the share tree; ``None`` where
-        peers have no keys.
-    :param partitioning: that moves hosts; ``None`` if none move.
-    :param planned: that moves servers; ``None`` if none move.
-    :param checks: what is wrong around the service.
-    :param trial: makes a planner that nothing else uses, given the name and
-        the numbers of an order, or nothing for the one that works now.
-    :param order: says name and description of the order that works now.
+    :param store: stores requests.
+    :param service: service of this process; it may be the leader.
+    :param signatures: sign the share tree for agents; ``None`` if peers have
+        no keys.
+    :param partitioning: controller that moves hosts; ``None`` if there is
+        none.
+    :param planned: controller that moves servers; ``None`` if there is none.
+    :param checks: returns problems in the environment of the service.
+    :param trial: builds a planner that nothing else uses, from name and
+        numbers of an order, or without arguments for the order in force.
+    :param order: returns name and description of the order in force.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class ClusterOperations(
         audience: reason.Audience = interface.OPERATOR,
         wanted: request_model.RequestFilter | None = None,
     ) -> interface.Answer:
-        """Requests that have not ended, or others, the oldest first."""
+        """Open requests, or those that a filter names, the oldest first."""
         self._service.last()
         wanted = dataclasses.replace(
             wanted or request_model.RequestFilter(), preemptible=preemptible
@@ -150,9 +151,9 @@ class ClusterOperations(
         marker: str | None,
         limit: int,
     ) -> list[records.RequestRecord]:
-        """Requests of a page, and one more if more follow."""
+        """Requests of a page, and one more if another page follows."""
         found: list[records.RequestRecord] = []
-        after = None if marker is None else _order(self._exactly(marker))
+        after = None if marker is None else _order(self._by_uuid(marker))
         while True:
             some = self._store.listed(project, wanted, after, limit + 1)
             found += [
@@ -171,19 +172,19 @@ class ClusterOperations(
         audience: reason.Audience = interface.OPERATOR,
         events: bool = False,
     ) -> interface.Answer:
-        """The newest request of a server, or a request by its own name."""
+        """A request by its UUID, or the newest request of a server."""
         record, last = self._known(uuid), self._service.last()
         [told] = self._told([record], audience)
         told['waited'] = history.waited(self._store, record, last.at)
         if events:
-            lived = history.lineage(record, self._others(record))
+            lived = history.lineage(record, self._earlier_requests(record))
             told['events'] = history.events(self._store, lived, audience)
         return {'request': told}
 
     def waits(
         self, wanted: waits_model.WaitFilter, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Percentiles of waits by project, flavor or reason, by name."""
+        """Percentiles of waits by project, flavor or reason, in name order."""
         last = self._service.last()
         if wanted.since is None:
             since = last.at - waits_model.USUAL_S
@@ -191,7 +192,7 @@ class ClusterOperations(
         return history.waits(self._store, wanted, marker, limit)
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
-        """Take a build back that waits, and delete its servers."""
+        """Cancel a build that waits, and delete its servers."""
         token = (
             reason.Reason.CANCELLED_BY_OPERATOR
             if by_operator
@@ -204,29 +205,29 @@ class ClusterOperations(
     def release(
         self, uuid: str, without_room: bool = False
     ) -> interface.Answer:
-        """Start a request whatever the plan is."""
+        """Start a request now, before its turn."""
         uuid = self._known(uuid).request.uuid
         self._service.release(uuid, without_room=without_room)
         return self.request(uuid)
 
     def first(self, uuid: str) -> interface.Answer:
-        """Put a request before all others of its band."""
+        """Put a request before all others of its priority class."""
         return self._ordered(uuid, interventions.first)
 
     def unfirst(self, uuid: str) -> interface.Answer:
-        """Let a request stand where the order puts it."""
+        """Return a request to the position that the order gives it."""
         return self._ordered(uuid, interventions.unfirst)
 
     def hold(
         self, uuid: str, by_operator: bool, why: str | None = None
     ) -> interface.Answer:
-        """Keep a request from starting."""
+        """Hold a request: it does not start."""
         return self._ordered(
             uuid, interventions.hold(_holder(by_operator), why or '')
         )
 
     def unhold(self, uuid: str, by_operator: bool) -> interface.Answer:
-        """Let a request start in its turn."""
+        """End the hold of a request."""
         return self._ordered(uuid, interventions.unhold(_holder(by_operator)))
 
     def _ordered(
@@ -237,7 +238,9 @@ class ClusterOperations(
         return self.request(uuid)
 
     def capacity(self, project: str | None = None) -> interface.Answer:
-        """How full the cloud is, and what starts now."""
+        """Use of the cloud, and how many servers of each flavor could start
+        now.
+        """
         last = self._service.last()
         snapshot = last.snapshot
         flavors = self._service.nova.flavors(project)
@@ -265,7 +268,9 @@ class ClusterOperations(
             'flavors': [
                 {
                     'name': name,
-                    **_starts(_fitting(amounts, snapshot, free, unit), zones),
+                    **_starts(
+                        _fitting_counts(amounts, snapshot, free, unit), zones
+                    ),
                 }
                 for name, amounts in sorted(flavors.items())
             ],
@@ -287,7 +292,7 @@ class ClusterOperations(
     def shares(
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
-        """The share tree, those below an account after it."""
+        """The share tree; accounts come after their parent."""
         found = overview.standings(self._service.last().snapshot, project)
         start = 0
         if marker is not None:
@@ -307,7 +312,7 @@ class ClusterOperations(
         return {'account': name, 'share': share}
 
     def extend(self, uuid: str, by_s: float) -> interface.Answer:
-        """Let servers of a request run longer."""
+        """Extend the time limit of the servers of a request."""
         uuid = self._known(uuid).request.uuid
         self._service.extend(uuid, by_s)
         return self.request(uuid)
@@ -315,7 +320,7 @@ class ClusterOperations(
     def limits(
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Accounts that have limits of their own."""
+        """Accounts with limits of their own."""
         snapshot, now = self._service.last().snapshot, self._service.last().at
         accounts, budgets = snapshot.accounts, snapshot.budgets
         names = tree_module.below(accounts, project)
@@ -343,7 +348,7 @@ class ClusterOperations(
         values: Mapping[str, Any],
         reader: interface.DryRunReader,
     ) -> interface.Answer:
-        """Tell the effect of a change of an account's share or limits."""
+        """Forecast the effect of a change of an account's share or limits."""
         last, accounts = self._service.last(), self._service.accounts
         self._dry_runs.require_free()
         fields_set = _values(values, {'share': 'share', **_FIELDS})
@@ -354,7 +359,7 @@ class ClusterOperations(
         if 'budget_hours' in fields_set:
             left = self._service.charging.budgets(snapshot, last.at)
             snapshot = dataclasses.replace(snapshot, budgets=left)
-        # Limits do not count in a replay: nothing would change in it.
+        # Limits do not count in a replay, so it would show no change.
         past = self._sent_lately(last.at) if 'share' in values else ()
         return self._tried(snapshot, self._trial(), last, reader, past)
 
@@ -364,7 +369,7 @@ class ClusterOperations(
         parameters: Mapping[str, float],
         reader: interface.DryRunReader,
     ) -> interface.Answer:
-        """Tell the effect of another order."""
+        """Forecast the effect of another order."""
         last = self._service.last()
         self._dry_runs.require_free()
         try:
@@ -375,7 +380,7 @@ class ClusterOperations(
         return self._tried(last.snapshot, plan, last, reader, past)
 
     def _sent_lately(self, now: float) -> list[replay.PastRequest]:
-        """Requests that were sent in the last seven days."""
+        """Requests that were sent to Nova in the last seven days."""
         since = now - waits_model.USUAL_S
         found = self._store.waits.sent(since, dry_run_module.MOST_PAST)
         return [
@@ -395,7 +400,7 @@ class ClusterOperations(
         reader: interface.DryRunReader,
         past: Sequence[replay.PastRequest],
     ) -> interface.Answer:
-        """Compare the last cycle with another state or planner."""
+        """Compare the last cycle with a changed state or planner."""
         working = self._trial()
         found = self._dry_runs.compare(
             dry_run_module.QueueTrial(last.snapshot, working),
@@ -420,7 +425,7 @@ class ClusterOperations(
         limit: int,
         audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
-        """Times that servers were to make room, the newest first."""
+        """Evictions that made room for requests, the newest first."""
         self._service.last()
         if marker is not None:
             self.preemption(marker)
@@ -440,7 +445,7 @@ class ClusterOperations(
         project: str | None = None,
         audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
-        """One time that a server was to make room."""
+        """One eviction that made room for a request."""
         self._service.last()
         found = self._store.leaves.preemption(uuid)
         if found is None:
@@ -448,14 +453,14 @@ class ClusterOperations(
         return {'preemption': queue.turn_facts(found, audience, project or '')}
 
     def border(self) -> interface.Answer:
-        """Hosts and wants of both sides of the border."""
+        """Demand and hosts of batch system and cloud."""
         moving = self._moving()
         nodes = moving.nodes().values()
         aimed = self._store.nodes.aimed().hosts
         return {'partition': border_module.border(moving.last(), nodes, aimed)}
 
     def hosts(self, marker: str | None, limit: int) -> interface.Answer:
-        """Hosts between batch and cloud, by name."""
+        """Hosts between batch system and cloud, sorted by name."""
         moving = self._moving()
         snapshot, nodes = moving.last().snapshot, moving.nodes()
         found = [name for name in sorted(nodes) if name > (marker or '')]
@@ -468,7 +473,7 @@ class ClusterOperations(
         }
 
     def host(self, name: str) -> interface.Answer:
-        """One host, with what runs there and its history."""
+        """One host, with its work and its history."""
         moving = self._moving()
         node = moving.nodes().get(name)
         if node is None:
@@ -479,30 +484,30 @@ class ClusterOperations(
         return {'host': told}
 
     def move(self, name: str) -> interface.Answer:
-        """Send a host to the other side."""
+        """Move a host to the other side of the border."""
         self._moving().move(name)
         return self.host(name)
 
     def stay(self, name: str) -> interface.Answer:
-        """Let a host stay that is on its way."""
+        """Cancel the move of a host."""
         self._moving().cancel(name)
         return self.host(name)
 
     def aim(self, hosts: int | None) -> interface.Answer:
-        """Say how many hosts the cloud is to have."""
+        """Set the number of hosts that the cloud is to have."""
         self._moving().aim(hosts)
         return {'target': hosts}
 
     def _moving(self) -> controller.BorderController:
         if self._partitioning is None:
             raise exception.UnknownHost(
-                'no host moves between batch and cloud here:'
+                'this service moves no hosts between batch and cloud:'
                 ' [fairness_partition] batch names no batch system'
             )
         return self._partitioning
 
     def tree(self, known: str) -> interface.Answer:
-        """Shares of all accounts, made once for all agents that ask."""
+        """Shares of all accounts, computed once for all agents."""
         snapshot, kept = self._service.last().snapshot, self._tree
         if kept is None or kept[0] is not snapshot:
             made = _tree(snapshot)
@@ -513,13 +518,13 @@ class ClusterOperations(
         return {**told, 'accounts': None} if told['version'] == known else told
 
     def preemptible(self, servers: Sequence[str]) -> interface.Answer:
-        """Say which of some servers are preemptible."""
+        """The preemptible servers among the given ones."""
         found = sorted(self._of_agents()[0].intersection(servers))
         signed = self._signed(signatures_module.PREEMPTIBLE, servers, found)
         return {'servers': found, **signed}
 
     def notices(self, servers: Sequence[str]) -> interface.Answer:
-        """Say what guests of some servers are told."""
+        """Notices for the guests of the given servers."""
         known = self._of_agents()[1]
         found = {each: known[each] for each in servers if each in known}
         signed = self._signed(signatures_module.NOTICES, servers, found)
@@ -547,7 +552,7 @@ class ClusterOperations(
         return self._signatures.signed_answer(what, servers, answer)
 
     def _change(self, name: str, values: Mapping[str, Any]) -> None:
-        # A process that does not act says so before Keystone is asked.
+        # A process that does not act says so before it asks Keystone.
         self._service.last()
         accounts = self._service.accounts
         accounts.require(name, values)
@@ -568,7 +573,9 @@ class ClusterOperations(
         ]
 
     def _unsettled(self) -> frozenset[str]:
-        """Requests of servers that leave, are away or move."""
+        """UUIDs of requests whose servers are being evicted, are evicted or
+        move.
+        """
         states = eviction.GOING | {eviction.EvictionState.GONE}
         moves = _Moves.of(self._store.plans.open() if self._planned else ())
         servers = {*self._store.leaves.found(states), *moves.moving}
@@ -583,7 +590,7 @@ class ClusterOperations(
         )
 
     def _newest_of_servers(self) -> Mapping[str, str]:
-        """Newest request of each server, made once a cycle."""
+        """UUID of the newest request of each server, computed once a cycle."""
         last, kept = self._service.last(), self._newest
         if kept is None or kept[0] is not last:
             found = request_model.newest(each.request for each in last.records)
@@ -595,17 +602,17 @@ class ClusterOperations(
         newest = self._newest_of_servers().get(uuid)
         known = self._store.request(uuid)
         if newest is None:
-            return self._last_of(uuid, known)
+            return self._newest_ended(uuid, known)
         if known is None or self._is_superseded(known.request):
-            return self._exactly(newest)
+            return self._by_uuid(newest)
         return known
 
-    def _last_of(
+    def _newest_ended(
         self, uuid: str, known: records.RequestRecord | None
     ) -> records.RequestRecord:
-        """The newest request of a server that has none that is open.
+        """Newest request of a server that has no open request.
 
-        A build has the UUID of its first server alone.
+        A build has the UUID of its first server only.
         """
         if known is not None and not _has_ended(known, uuid):
             return known
@@ -613,7 +620,7 @@ class ClusterOperations(
         found = self._of_server(uuid, since)
         newest = request_model.newest(each.request for each in found)
         if uuid not in newest:
-            return self._exactly(uuid)
+            return self._by_uuid(uuid)
         return next(each for each in found if each.request is newest[uuid])
 
     def _of_server(
@@ -624,15 +631,15 @@ class ClusterOperations(
         )
         return self._store.listed(None, wanted, None, _MOST_RETURNS)
 
-    def _others(
+    def _earlier_requests(
         self, record: records.RequestRecord
     ) -> Sequence[records.RequestRecord]:
-        """Requests by which the servers of one may have run before."""
+        """Requests that may have had the same servers before."""
         if record.request.state in request_model.FINAL:
             return self._of_server(record.request.servers[0])
         return self._service.last().records
 
-    def _exactly(self, uuid: str) -> records.RequestRecord:
+    def _by_uuid(self, uuid: str) -> records.RequestRecord:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
@@ -640,13 +647,13 @@ class ClusterOperations(
 
 
 def _has_ended(record: records.RequestRecord, server: str) -> bool:
-    """Whether a build ended that has the UUID of a server."""
+    """Whether a record is an ended build that contains a server."""
     is_over = record.request.state in request_model.FINAL
     return is_over and server in record.request.servers
 
 
 def _ended(record: records.RequestRecord, now: float) -> float:
-    """When a request ended; now if it did not."""
+    """When a request ended; now if it has not."""
     is_over = record.request.state in request_model.FINAL
     return record.changed_at if is_over else now
 
@@ -656,9 +663,9 @@ def _values(
 ) -> dict[str, Any]:
     """Values by field of an account.
 
-    :param given: by their names in answers.
+    :param given: values by the names of fields in answers.
     :param known: fields by their names in answers.
-    :raises BadArgument: if there is no such field.
+    :raises BadArgument: if a field is unknown.
     """
     if unknown := given.keys() - known.keys():
         raise exception.BadArgument(
@@ -674,7 +681,8 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
             'name': each.account.name,
             'parent': each.account.parent,
             'share': float(each.account.share),
-            # Finer is new in every cycle, and would be sent in every one.
+            # More digits would change in every cycle, and be sent to all
+            # agents.
             'fair_share': round(each.factor, 2),
         }
         for each in overview.standings(snapshot)
@@ -694,7 +702,7 @@ def _limits(
         'parent': account.parent,
         **own,
         **_budget(account, budgets),
-        'opens_at': moments.answer(_opens(account, now)),
+        'opens_at': moments.answer(_next_opening(account, now)),
         **({'fault': account.fault} if account.fault else {}),
     }
 
@@ -702,7 +710,7 @@ def _limits(
 def _budget(
     account: cluster.Account, found: cluster.Budgets | None
 ) -> dict[str, Any]:
-    """Unit-hours of the budget of this period, divided."""
+    """Budget of this period, in unit-hours: used, committed and left."""
     names = ('budget_used', 'budget_committed', 'budget_left')
     divided = budgets_module.divided(account, found)
     if found is None or divided is None:
@@ -712,7 +720,7 @@ def _budget(
     return {**dict(zip(names, hours, strict=True)), 'budget_until': until}
 
 
-def _opens(account: cluster.Account, now: float) -> float | None:
+def _next_opening(account: cluster.Account, now: float) -> float | None:
     at = windows.opens(account.windows, now)
     return None if at == math.inf else at
 
@@ -740,16 +748,17 @@ def _order(record: records.RequestRecord) -> tuple[float, str]:
     return record.request.asked_at, record.request.uuid
 
 
-def _fitting(
+def _fitting_counts(
     amounts: Mapping[str, int],
     snapshot: cluster.ClusterSnapshot,
     free: cluster.Amounts,
     unit: cluster.Amounts,
 ) -> cluster.Amounts:
-    """Servers of one shape that fit now, whatever projects may have.
+    """Number of servers of one flavor that fit now, whatever limits projects
+    have.
 
-    :param free: (p, c) what each host has left.
-    :param unit: (p, c) the most of it that one server can have.
+    :param free: (p, c) free amounts of each host.
+    :param unit: (p, c) largest amount of one server on each host.
     :returns: (p,) of each host.
     """
     columns = {name: c for c, name in enumerate(snapshot.classes)}
@@ -780,7 +789,7 @@ def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Moves:
-    """Servers that move, and requests that a plan would serve.
+    """Servers that move, and requests that a proposed plan would serve.
 
     :ivar moving: UUIDs of servers that are being migrated.
     :ivar proposed: UUIDs of plans that wait for approval, by request.
@@ -876,7 +885,7 @@ def _why(
     left: Sequence[eviction.Eviction],
     last: start_estimates.LastCycle,
 ) -> reason.Why:
-    """The reason of now; the reason in the store may be older."""
+    """Present reason of a request; the stored reason may be older."""
     request = record.request
     waits = request.state is request_model.State.WAITING
     if waits and not request.hold and not last.is_of(request):
@@ -896,10 +905,10 @@ def _why(
 def _place(
     request: request_model.Request, last: start_estimates.LastCycle
 ) -> cluster.Waiting | None:
-    """Where a request stands; one that is held stands nowhere.
+    """Position of a request in the last plan; ``None`` for held requests.
 
-    A plan from before the end of a hold says nothing of it, nor does one from
-    before it was put first.
+    A plan is ignored if it is older than the end of the hold, or than the step
+    that put the request first.
     """
     if request.state is not request_model.State.WAITING or request.hold:
         return None

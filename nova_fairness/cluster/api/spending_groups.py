@@ -19,11 +19,10 @@ from nova_fairness.shares import tree as tree_module
 
 
 class GroupOperations(spending.SpendingCalls):
-    """Answers of the process that acts.
+    """Calls about spending groups, answered by the leader.
 
-    :param service: that acts, or does not.
-    :param signatures: by which agents know rates; ``None`` where peers have
-        no keys.
+    :param service: service of this process; it may be the leader.
+    :param signatures: sign rates for agents; ``None`` if peers have no keys.
     """
 
     _store: store_module.Store
@@ -40,7 +39,7 @@ class GroupOperations(spending.SpendingCalls):
     def groups(
         self, project: str | None, marker: str | None, limit: int
     ) -> spending.Answer:
-        """Groups with spending rates, by project and name."""
+        """Groups with spending rates, sorted by project and name."""
         self._service.last()
         listed = [
             {**spending_module.group_facts(each), 'id': _group_id(each.group)}
@@ -52,7 +51,7 @@ class GroupOperations(spending.SpendingCalls):
     def create_group(
         self, project: str, name: str, rate: float, count: int
     ) -> spending.Answer:
-        """Set the rate of a group that is not there yet."""
+        """Create a group with a rate."""
         if self._trading.group(project, name) is not None:
             raise exception.IllegalStep(f'there is a group {name} already')
         return self._changed(market.SpendingGroup(project, name, rate, count))
@@ -60,7 +59,7 @@ class GroupOperations(spending.SpendingCalls):
     def set_group(
         self, project: str, name: str, rate: float | None, count: int | None
     ) -> spending.Answer:
-        """Change a group."""
+        """Change rate or count of a group."""
         before = self._group(project, name)
         return self._changed(
             market.SpendingGroup(
@@ -72,7 +71,7 @@ class GroupOperations(spending.SpendingCalls):
         )
 
     def delete_group(self, project: str, name: str) -> spending.Answer:
-        """Take a group away; its servers have the lowest rate."""
+        """Delete a group; its servers then have the lowest rate."""
         self._group(project, name)
         self._service.change(
             lambda epoch: self._trading.change(project, name, None, epoch)
@@ -86,11 +85,11 @@ class GroupOperations(spending.SpendingCalls):
         limit: int,
         project: str | None = None,
     ) -> spending.Answer:
-        """Prices of hosts, or those of one in the past."""
+        """Present prices of hosts, or past prices of one host."""
         self._service.last()
         if host is not None:
             if project is not None:
-                # Whatever host it is: nobody learns which there are.
+                # For every host: so callers do not learn which hosts exist.
                 raise exception.UnknownHost(f'there is no host {host}')
             return self._past(host, marker, limit)
         now = [_price(each) for each in self._present(project)]
@@ -109,7 +108,7 @@ class GroupOperations(spending.SpendingCalls):
     def _past(
         self, host: str, marker: str | None, limit: int
     ) -> spending.Answer:
-        # One more than is told says whether there are more.
+        # One more price than needed shows whether another page follows.
         before = None if marker is None else _moment(marker)
         past = self._trading.past(host, before, limit + 1)
         found = [{**_price(each), 'id': repr(each.at)} for each in past]
@@ -118,7 +117,7 @@ class GroupOperations(spending.SpendingCalls):
     def report_meters(
         self, host: str, meters: Mapping[str, tuple[str, int]]
     ) -> spending.Answer:
-        """Charge what servers of a host used."""
+        """Charge the measured use of the servers of a host."""
         self._service.last()
         return {'elsewhere': self._trading.report(host, meters)}
 
@@ -170,9 +169,9 @@ def _price(price: market.Price) -> dict[str, Any]:
 
 
 def _moment(marker: str) -> float:
-    """When the last price of the page before was new.
+    """Time of the last price of the previous page.
 
-    :raises BadArgument: if that is no moment.
+    :raises BadArgument: if the marker is not such a time.
     """
     try:
         moment = float(marker)

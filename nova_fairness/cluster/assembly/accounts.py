@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Accounts and limits that are configured."""
+"""Configured accounts and limits."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from nova_fairness.model import cluster
 def limits(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> Mapping[str, cluster.Limits]:
-    """Limits of the file, by account.
+    """Limits from the limits file, by account.
 
     :raises ConfigurationError: if the file cannot be used.
     """
@@ -33,7 +33,7 @@ def limits(
 def written(
     conf: cfg.ConfigOpts,
 ) -> Callable[[], tuple[cluster.Account, ...]]:
-    """Make the reader of the share tree.
+    """Build the reader of the shares file.
 
     :raises ConfigurationError: if the file cannot be used.
     """
@@ -54,7 +54,9 @@ def _mirrored(
     store: store_module.Store,
     written: Callable[[], tuple[cluster.Account, ...]],
 ) -> Callable[[], tuple[cluster.Account, ...]]:
-    """The same accounts, with those of Keystone if these are wanted."""
+    """Accounts of the shares file, joined with Keystone's if that is
+    configured.
+    """
     if not conf.fairness_cluster.keystone_tree:
         return written
     return keystone.Mirror(
@@ -71,7 +73,7 @@ def known(
     cloud: clients.CloudClients,
     store: store_module.Store,
 ) -> accounts_module.Accounts:
-    """Accounts as they are now; Keystone says which projects there are."""
+    """Present accounts; Keystone knows which projects exist."""
     return accounts_module.Accounts(
         store,
         _mirrored(conf, cloud, store, written),

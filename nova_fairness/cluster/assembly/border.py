@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud: how the cluster service moves them."""
+"""Parts for hosts between batch system and cloud."""
 
 from collections.abc import Callable
 import pathlib
@@ -28,10 +28,9 @@ from nova_fairness.planners.border import demand
 from nova_fairness.runtime import watched_file
 
 LOOKS_A_PLEDGE = 10
-"""Looks at both sides from one adjustment of shares to the next.
+"""Cycles of the border between two adjustments of shares.
 
-Slurm reckons with them every 300 s unless it is told otherwise, which are ten
-looks by default.
+Slurm computes shares every 300 s by default, which are ten cycles by default.
 """
 
 
@@ -41,10 +40,10 @@ def partitioning(
     made: service.Service,
     stopped: threading.Event,
 ) -> controller.BorderController | None:
-    """Make the controller of the border; ``None`` if no hosts move.
+    """Build the controller of the border; ``None`` if no hosts move.
 
-    :raises ConfigurationError: if the batch system or the file of hosts
-        cannot be used.
+    :raises ConfigurationError: if the batch system or the file of hosts cannot
+        be used.
     """
     options, queue = conf.fairness_partition, conf.fairness_cluster
     if not options.batch:
@@ -54,7 +53,7 @@ def partitioning(
         store, batch, queue.half_life, LOOKS_A_PLEDGE * queue.hosts_interval
     )
     made.charging.counted = pledging.counted
-    # It works beside the queue: what it asked Nova for is its own.
+    # The border works beside the queue, so it has its own caches of Nova.
     cloud = clients.connect(queue.cloud, queue.region_name)
     nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
@@ -88,14 +87,14 @@ def partitioning(
 
 
 def _clock(made: service.Service) -> Callable[[], float]:
-    """The time that the service acts by."""
+    """Clock of the service, which ignores wrong steps of the host's clock."""
     return lambda: made.clocks.now()
 
 
 def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
-    """Make the batch system that is configured.
+    """Build the configured batch system.
 
-    :raises ConfigurationError: if it cannot be made.
+    :raises ConfigurationError: if it cannot be built.
     """
     options = conf.fairness_partition
     try:
@@ -124,7 +123,7 @@ def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
     path = pathlib.Path(options.features_path)
     if not path.is_dir():
         raise exception.ConfigurationError(
-            f'[fairness_partition] features_path: {path} is no directory'
+            f'[fairness_partition] features_path: {path} is not a directory'
         )
     return path
 

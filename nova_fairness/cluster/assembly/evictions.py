@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How servers leave, as the options say."""
+"""Parts for evictions, from options."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ from nova_fairness.planners.preemption import risk
 from nova_fairness.planners.preemption import watermark
 
 _ALL = 10**9
-"""Number of servers: all that may retire are looked at."""
+"""Number of servers that stands for all: all may retire."""
 
 
 @contextlib.contextmanager
 def checked(names: str) -> Iterator[None]:
-    """Name the options of values that are out of their range.
+    """Name the options in errors of values out of range.
 
-    Bounds of options let through values that are not numbers.
+    Bounds of options do not reject NaN.
     """
     try:
         yield
@@ -48,9 +48,9 @@ def checked(names: str) -> Iterator[None]:
 
 
 def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.Patience:
-    """How long is waited with servers that leave.
+    """Notice and patience of evictions.
 
-    :raises ConfigurationError: if it cannot be.
+    :raises ConfigurationError: if they are out of range.
     """
     with checked('end_notice, end_patience'):
         return evictor.Patience(options.end_notice, options.end_patience)
@@ -64,7 +64,7 @@ def leaving(
     cloud: clients.CloudClients,
     clock: Callable[[], float],
 ) -> evictor.Evictor:
-    """Servers leave by this, with the services of a cloud.
+    """Build the evictor for a cloud.
 
     :param clock: seconds of the epoch.
     """
@@ -80,9 +80,9 @@ def leaving(
 
 
 def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
-    """How servers leave whose time is up.
+    """Options of evictions at a time limit.
 
-    :raises ConfigurationError: if they cannot.
+    :raises ConfigurationError: if they are not valid.
     """
     actions = tuple(map(eviction.EvictionAction, options.end_actions))
     if not actions:
@@ -95,15 +95,15 @@ def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
 def making(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption_module.PreemptionOptions:
-    """How servers make room.
+    """Options of evictions that make room.
 
-    :raises ConfigurationError: if they cannot.
+    :raises ConfigurationError: if they are not valid.
     """
     actions = tuple(map(eviction.EvictionAction, options.room_actions))
     if not any(each.frees for each in actions):
         raise exception.ConfigurationError(
             '[fairness_cluster] room_actions must name shelve,'
-            ' snapshot_delete or delete: the others free no room'
+            ' snapshot_delete or delete: other actions free no room'
         )
     count = len(actions) + bool(options.room_owner_actions) + 1
     lasts_s = options.end_notice + count * options.end_patience
@@ -118,7 +118,7 @@ def making(
 
 
 def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
-    """Options of servers that are told that they are next to make room."""
+    """Options of warnings for servers that may be the next to make room."""
     most = options.room_at_risk if options.room_per_hour else 0
     return at_risk.AtRiskOptions(most)
 
@@ -126,9 +126,9 @@ def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
 def preempting(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption.PreemptionRules:
-    """Read the rules of preemption from options.
+    """Rules of preemption, from options.
 
-    :raises ConfigurationError: if a number is out of its range.
+    :raises ConfigurationError: if a number is out of range.
     """
     with checked('room_*'):
         return preemption.PreemptionRules(
@@ -141,9 +141,9 @@ def preempting(
 
 
 def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
-    """Parts of the cloud that are to be free.
+    """Bounds of the part of the cloud that stays free.
 
-    :raises ConfigurationError: if they cannot be.
+    :raises ConfigurationError: if they are out of range.
     """
     with checked('room_kept_free, room_freed'):
         return watermark.Marks(options.room_kept_free, options.room_freed)
@@ -156,10 +156,10 @@ def chores_of(
     [store_module.Store, nova_module.Nova, evictor.Evictor],
     cycle_tasks.CycleTasks,
 ]:
-    """Make what works beside requests in each cycle, of the options.
+    """Build the factory of the tasks that run beside requests in each cycle.
 
-    :param idling: makes what says who does nothing.
-    :raises ConfigurationError: if it cannot be.
+    :param idling: builds idle reclaim.
+    :raises ConfigurationError: if options are not valid.
     """
     warned, actions, lower = warnings(options), making(options).actions, 0.0
     retires = options.room_per_hour > 0 and options.room_retire
@@ -192,7 +192,7 @@ def chores_of(
 
 
 def following(options: cfg.ConfigOpts.GroupAttr) -> cycle_tasks.Following:
-    """Say who would make room next.
+    """Build the function that finds the next servers to make room.
 
     :raises ConfigurationError: see :func:`preempting`.
     """

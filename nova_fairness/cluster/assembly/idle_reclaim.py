@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Idle servers: what operators chose of them, and which agents are asked."""
+"""Idle reclaim, from options, and the agents that report idle servers."""
 
 from collections.abc import Callable
 
@@ -13,16 +13,17 @@ from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import idle_reclaim as reclaim_module
 
 NOTICE_PART = 1 / 7
-"""Part of ``idle_after`` for which owners are told before servers leave."""
+"""Notice of idle servers, as a part of ``idle_after``."""
 
 Made = Callable[[evictor.Evictor], reclaim_module.IdleReclaim]
-"""Makes what says who leaves, of what lets them."""
+"""Builds idle reclaim from an evictor."""
 
 
 def chosen(conf: cfg.ConfigOpts) -> Made:
-    """Rules of idle reclaim; agents are asked only if it is on.
+    """Factory of idle reclaim; it asks agents only if reclaim is on.
 
-    :raises ConfigurationError: if they cannot be used, or agents not asked.
+    :raises ConfigurationError: if options are not valid, or agents cannot be
+        asked.
     """
     rules = _rules(conf.fairness_cluster)
     told = _agents(conf, rules).known
@@ -33,7 +34,7 @@ def _rules(options: cfg.ConfigOpts.GroupAttr) -> reclaim_module.IdleOptions:
     with evictions.checked('idle_after'):
         return reclaim_module.IdleOptions(
             options.idle_after,
-            # A day of a week: owners of idle servers are not always there.
+            # One day of a week: owners of idle servers may be away.
             max(options.end_notice, NOTICE_PART * options.idle_after),
             evictions.ends(options).actions,
             frozenset(options.idle_spared_projects),

@@ -20,7 +20,7 @@ from nova_fairness.shares import budgets
 from nova_fairness.shares import measured
 
 _ASKED_S = 5.0
-"""Longest wait for what agents measured."""
+"""Seconds to wait for answers of agents."""
 
 
 def charging(
@@ -28,10 +28,10 @@ def charging(
     store: store_module.Store,
     reader: snapshot.CloudReader,
 ) -> charging_module.LedgerKeeper:
-    """Make the keeper of the ledger.
+    """Build the keeper of the ledger.
 
-    :raises ConfigurationError: if agents are to be asked and cannot be, or a
-        weight is no number of at least 0.
+    :raises ConfigurationError: if agents cannot be asked but are needed, or a
+        weight is not a number of at least 0.
     """
     options = conf.fairness_cluster
     measures = agent_reports.ReportedUse(_asking(conf))
@@ -53,9 +53,9 @@ def charging(
 
 
 def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
-    """Make the function that asks agents for used parts of the cloud.
+    """Build the function that asks agents for used parts of the cloud.
 
-    :raises ConfigurationError: if it is to be asked and cannot be.
+    :raises ConfigurationError: if agents cannot be asked but are needed.
     """
     if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
         return dict
@@ -66,9 +66,10 @@ def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
 
 
 def _several(asked: client.FairnessClient) -> list[Any]:
-    """Answers of some agents: those of a topic take turns.
+    """Answers of several agents: calls to their topic go to one after the
+    other.
 
-    :raises FairnessError: if none answers.
+    :raises FairnessError: if no agent answers.
     """
     found, errors = client.ask_all(
         map(str, range(agent_reports.ASKED)),
@@ -82,10 +83,10 @@ def _several(asked: client.FairnessClient) -> list[Any]:
 
 
 def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
-    """Make the client that asks agents.
+    """Build the client that asks agents.
 
-    :param option: that needs them, with its value.
-    :raises ConfigurationError: if they cannot be asked.
+    :param option: option that needs agents, with its value.
+    :raises ConfigurationError: if agents cannot be asked.
     """
     if not conf.transport_url:
         raise exception.ConfigurationError(
@@ -99,9 +100,10 @@ def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
 
 
 def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
-    """Period, weights and charge of budgets.
+    """Period and weights of budgets, and the part that preemptible servers
+    count.
 
-    :raises ConfigurationError: if a weight is no number of at least 0.
+    :raises ConfigurationError: if a weight is not a number of at least 0.
     """
     options = conf.fairness_cluster
     return budgets.BudgetTerms(
@@ -114,7 +116,7 @@ def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
 def _weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
     """Weights of resource classes.
 
-    :raises ConfigurationError: if one is no number of at least 0.
+    :raises ConfigurationError: if a weight is not a number of at least 0.
     """
     weights = dict(conf.fairness_cluster[option])
     for name, weight in weights.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves: how the cluster service makes and carries them out."""
+"""Parts for migration plans."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -37,14 +37,14 @@ class ClosedHosts:
         self._parts.append(part)
 
     def __call__(self) -> frozenset[str]:
-        """All of them."""
+        """All names."""
         return frozenset(name for part in self._parts for name in part())
 
 
 def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
-    """Rules that operators chose; ``None`` if nothing is planned.
+    """Rules of migration plans; ``None`` if plans are off.
 
-    :raises ConfigurationError: if choices contradict each other.
+    :raises ConfigurationError: if options contradict each other.
     """
     options = conf.fairness_plans
     if options.mode == _OFF:
@@ -83,14 +83,14 @@ def moving(
     made: service.Service,
     stopped: threading.Event,
 ) -> plan_controller.PlanController | None:
-    """Make the controller of migration plans; ``None`` if it is off.
+    """Build the controller of migration plans; ``None`` if plans are off.
 
     :raises ConfigurationError: see :func:`rules`.
     """
     chosen, options = rules(conf), conf.fairness_plans
     if chosen is None:
         return None
-    # It works beside the queue: what it asked Nova for is its own.
+    # Plans work beside the queue, so they have their own caches of Nova.
 
     def clock() -> float:
         return made.clocks.now()
@@ -120,7 +120,7 @@ def moving(
 def _shared(
     conf: cfg.ConfigOpts, store: store_module.Store
 ) -> observation.Shared:
-    """Stored hosts of the border; none if the option is gone."""
+    """Reader of stored hosts of the border; empty without a border."""
     if not conf.fairness_partition.batch:
         return tuple
     return lambda: store.nodes.all()[0].values()
@@ -129,7 +129,7 @@ def _shared(
 def _lacking(
     conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
 ) -> agent_reports.ServerShortfall | None:
-    """Make the reader of CPU lacks; ``None`` if no goal asks agents."""
+    """Build the reader of CPU shortfalls; ``None`` if no goal asks agents."""
     asking = [each.name.value for each in chosen.goals if each.asks_agents]
     if not asking:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Planner and terms of admission that are configured."""
+"""Configured planner and terms of admission."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from nova_fairness.planners.preemption import victims as victims_module
 from nova_fairness.planners.preemption import watermark
 
 _FALLBACK_ORDERS = ('fair_tree', 'fifo')
-"""Orders that replace one in quarantine; the last one needs no shares."""
+"""Orders that replace a failing one; the last one needs no shares."""
 
 _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 
@@ -35,9 +35,9 @@ _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 def _order(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> order_module.Order:
-    """The order that says who is next, and those that replace it if it fails.
+    """The configured order, with orders that replace it if it fails.
 
-    :raises ConfigurationError: if there is no such order, or it has no such
+    :raises ConfigurationError: if the order is unknown, or has no such
         numbers.
     """
     options = conf.fairness_cluster
@@ -57,9 +57,9 @@ def _order(
 def plan(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> scheduler.Planner:
-    """Make the planner: the queue, with preemption if that is on.
+    """Build the planner: the queue, with preemption if that is on.
 
-    :param set_aside: keeps orders and choices of victims that fail.
+    :param set_aside: quarantine for failing orders and choices of victims.
     :raises ConfigurationError: if a plugin or its numbers cannot be used.
     """
     queued = _queue_plan(conf, _order(conf, set_aside))
@@ -75,14 +75,15 @@ def trial(
     order: str | None = None,
     parameters: Mapping[str, float] = _NO_PARAMETERS,
 ) -> dry_run.TrialPlanner:
-    """Make a planner for one trial: a plugin that fails ends the trial.
+    """Build a planner for one dry run: a failing plugin ends the run.
 
-    It shares nothing with the planner of :func:`plan`, and sets nothing aside.
+    It shares nothing with the planner of :func:`plan`, and puts nothing into
+    quarantine.
 
-    :param set_aside: says which of the configured plugins work now.
-    :param order: to be tried; ``None`` for the one that works now.
+    :param set_aside: quarantine, which shows the plugins in force.
+    :param order: name of the order; ``None`` for the order in force.
     :param parameters: numbers of that order, by name.
-    :raises PluginError: if there is no such order, or it has no such numbers.
+    :raises PluginError: if the order is unknown, or has no such numbers.
     """
     if order is None:
         order = _working_order(conf, set_aside)
@@ -101,15 +102,15 @@ def trial(
 def order_in_force(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> tuple[str, str]:
-    """Name and description of the order that says who is next now.
+    """Name and description of the order in force.
 
-    :param set_aside: says which orders work now.
+    :param set_aside: quarantine, which shows failing orders.
     """
     name = _working_order(conf, set_aside)
     try:
         return name, plugins.load_order(name).description
     except exception.PluginError:
-        # It was there when the service started.
+        # The plugin existed when the service started.
         return name, ''
 
 
@@ -154,7 +155,7 @@ def _with_preemption(
     queued: scheduler.Planner,
     victims: victims_module.Victims,
 ) -> scheduler.Planner:
-    """The queue's planner, and preemption after it."""
+    """A planner that adds preemption to that of the queue."""
     options = conf.fairness_cluster
     queued = functools.partial(
         watermark.plan, queue=queued, upper=evictions.marks(options).upper

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service with all that it needs, as it is configured."""
+"""The service with all its parts, from the configuration."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -33,15 +33,15 @@ def assemble(
     sender: dispatcher.Sender,
     closing: move_plans.ClosedHosts,
 ) -> tuple[service.Service, store_module.Store]:
-    """Make the service and its store.
+    """Build the service and its store.
 
-    :param sender: of held messages.
-    :param closing: hosts on which nothing may start.
+    :param sender: sends held messages to Nova.
+    :param closing: hosts on which no server may start.
     :raises ConfigurationError: if an option is wrong.
     :raises StoreError: if the store cannot be used.
     """
     options = conf.fairness_cluster
-    # Before anything is opened: choices are checked when they are read.
+    # This comes before connections are opened: it checks the options.
     rules, chosen = _rules(conf), choices(conf, closing)
     store = storage.open_store(conf)
     outside = service_parts.Surroundings(
@@ -59,13 +59,13 @@ def assemble(
 def choices(
     conf: cfg.ConfigOpts, closing: Callable[[], Collection[str]] = tuple
 ) -> service_parts.Choices:
-    """Read what operators choose; nothing is opened for it.
+    """Parts that options choose; no connection is opened.
 
-    :param closing: names hosts on which nothing may start.
+    :param closing: returns names of hosts on which no server may start.
     :raises ConfigurationError: if an option is wrong.
     """
     options, set_aside = conf.fairness_cluster, quarantine.Quarantine()
-    # Notices of idle servers follow from the patience.
+    # Notices of idle servers depend on the patience.
     patience, written = evictions.patience(options), accounts.written(conf)
     return service_parts.Choices(
         plan=planner.plan(conf, set_aside),
@@ -87,7 +87,7 @@ def choices(
 def _elected(
     options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
 ) -> leader_election.Election:
-    """Takes part for this process."""
+    """The election, for this process."""
     holder = f'{socket.gethostname()}:{os.getpid()}'
     return leader_election.Election(
         store, holder, options.lease, time.time, time.monotonic

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The parts of the service, each given those that it works with.
+"""Connects the parts of the service.
 
-The program, tests and benchmarks wire the same parts here. They differ in
-what surrounds the service, and in what is chosen.
+The program, tests and benchmarks connect the same parts here. They differ in
+the surroundings of the service, and in the chosen parts.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,11 @@ from nova_fairness.model import cluster
 class Surroundings:
     """Surroundings of a service; a test has fakes.
 
-    :ivar store: of messages and requests.
-    :ivar cloud: clients of its services; their calls renew the lease.
-    :ivar sender: of held messages.
-    :ivar election: says whether this process acts.
-    :ivar clocks: say the time.
+    :ivar store: messages and requests.
+    :ivar cloud: clients of the cloud's services; their calls renew the lease.
+    :ivar sender: sends held messages to Nova.
+    :ivar election: decides whether this process acts.
+    :ivar clocks: the time.
     :ivar monotonic: seconds that never go back.
     """
 
@@ -55,22 +55,22 @@ class Surroundings:
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """Choices of operators for the parts.
+    """Parts and values that operators choose by options.
 
     :ivar plan: the planner.
-    :ivar quarantine: of what makes a cycle fail.
-    :ivar accounts: makes the share tree.
-    :ivar charging: makes the keeper of the ledger.
-    :ivar chores: makes what is done beside requests.
-    :ivar limits: of projects, by name.
-    :ivar closing: names hosts on which nothing may start.
+    :ivar quarantine: inputs that make a cycle fail.
+    :ivar accounts: builds the share tree.
+    :ivar charging: builds the keeper of the ledger.
+    :ivar chores: builds the tasks of a cycle beside requests.
+    :ivar limits: limits of projects, by name.
+    :ivar closing: returns names of hosts on which no server may start.
     :ivar falls_back: see :attr:`.CloudReader.falls_back`.
-    :ivar past_end: whether what waits may start after its token has expired.
-    :ivar binds: whether servers lie where they were planned, and nowhere
-        else.
-    :ivar patience: with servers that leave.
-    :ivar ends: how servers leave whose time is up.
-    :ivar making: how servers make room.
+    :ivar past_end: whether a waiting request may start after its token
+        expired.
+    :ivar binds: whether Nova must use the planned hosts.
+    :ivar patience: notice and patience of evictions.
+    :ivar ends: options of evictions at a time limit.
+    :ivar making: options of evictions that make room.
     """
 
     plan: scheduler.Planner
@@ -99,7 +99,7 @@ class Choices:
 def collaborators(
     outside: Surroundings, chosen: Choices
 ) -> collaborators_module.Collaborators:
-    """Make all parts of a service."""
+    """Build all parts of a service."""
     store, cloud, now = outside.store, outside.cloud, outside.clocks.now
     for api in cloud:
         api.before = outside.election.renew

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The store of requests that is configured."""
+"""The configured store of requests."""
 
 import pathlib
 

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Amounts that one server needs of Placement, as Nova's scheduler asks.
+"""Amounts of one server in Placement, as Nova's scheduler asks for them.
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
 Amounts of several groups are added up, and the forbidden traits of a single
-group are left out. So a demand is never more than what Nova will ask for, and
-no possible request is called impossible. Nova judges by what the API cannot
-know before scheduling, such as aggregates of tenants and images' own traits.
+group are left out. So a demand is never larger than what Nova asks for, and no
+possible request is rejected as impossible. Nova also checks what this module
+cannot know, such as aggregates of tenants and images' own traits.
 
-For a server whose policy is ``dedicated`` the scheduler asks twice: for
-dedicated CPUs, and without what the policies of CPUs and threads say. The
-second answer counts on hosts that have no dedicated CPUs: on others Nova's
-filter of NUMA cells refuses it. A request for dedicated CPUs in any other way
-has no such fallback.
+For a server with the policy ``dedicated`` the scheduler asks twice: for
+dedicated CPUs, and without the policies of CPUs and threads. The second answer
+counts on hosts without dedicated CPUs: on other hosts Nova's filter of NUMA
+cells refuses it. Other requests for dedicated CPUs have no such fallback.
 """
 
 from collections.abc import Iterator
@@ -52,11 +51,11 @@ _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
     ),
 )
-"""Extra spec, image property, and the trait that a value of them requires."""
+"""Extra spec, image property, and the trait that each value requires."""
 
 
 class _Sum:
-    """Sum of what several parts of a message ask for."""
+    """Sum of the amounts and traits that parts of a message request."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}
@@ -65,7 +64,7 @@ class _Sum:
 
     @property
     def amounts(self) -> dict[str, int]:
-        """Amounts of all groups together."""
+        """Sum of the amounts of all groups."""
         total: dict[str, int] = {}
         for group in self._groups.values():
             for name, amount in group.items():
@@ -73,7 +72,7 @@ class _Sum:
         return total
 
     def put(self, name: str, amount: int, group: str = '') -> None:
-        """Ask for an amount, in place of what the group asked for before."""
+        """Set an amount of a group, in place of an earlier one."""
         self._groups.setdefault(group, {})[name] = amount
 
     def judge(self, trait: str, verdict: object, group: str) -> None:
@@ -84,11 +83,11 @@ class _Sum:
 
 
 def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
-    """Needs of the server of a request specification.
+    """Demand of the server of a request specification.
 
     :param spec: fields of a ``RequestSpec``.
-    :param forced: whether a host that it names binds.
-    :raises Unreadable: if they are not of the form known.
+    :param forced: whether ``force_hosts`` of the specification binds.
+    :raises Unreadable: if the form of the fields is unknown.
     """
     first = _demand(spec, forced, is_pinned=True)
     if request.DEDICATED not in dict(first.amounts):
@@ -108,7 +107,7 @@ def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
 def _demand(
     spec: Mapping[str, Any], forced: bool, *, is_pinned: bool
 ) -> request.Demand:
-    """Demand of one of the scheduler's questions.
+    """Demand of one of the two questions of the scheduler.
 
     :param is_pinned: whether policies of CPUs and threads count.
     """
@@ -139,7 +138,7 @@ def _demand(
 
 
 def _image(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The properties of the image; none without an image."""
+    """Properties of the image; empty without an image."""
     if spec.get('image') is None:
         return {}
     image = fields.versioned(spec['image'], 'ImageMeta')
@@ -158,7 +157,7 @@ def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
             total.judge(name, value, group or '')
             continue
         amount = fields.whole(value)
-        # Nova, too, passes over what is no class or no number.
+        # Nova ignores such classes and numbers, too.
         if _CLASS.fullmatch(name) and amount is not None:
             total.put(name, amount, group or '')
 
@@ -173,18 +172,18 @@ def _add_pinned(
     vcpus = fields.number(flavor, 'vcpus')
     pinned = vcpus
     if policy == _MIXED:
-        # Nova has no such property of images; that of the other mask it has
-        # comes before what the flavor says.
-        mask = _said(extra, 'hw:cpu_dedicated_mask') or (
-            _said(image, 'hw_cpu_realtime_mask')
-            or _said(extra, 'hw:cpu_realtime_mask')
+        # Images have no such property in Nova; their realtime mask comes
+        # before that of the flavor.
+        mask = _extra_text(extra, 'hw:cpu_dedicated_mask') or (
+            _extra_text(image, 'hw_cpu_realtime_mask')
+            or _extra_text(extra, 'hw:cpu_realtime_mask')
         )
-        pinned = _masked(mask, vcpus)
+        pinned = _masked_count(mask, vcpus)
         total.put(request.SHARED, vcpus - pinned)
     if policy in (_DEDICATED, _MIXED):
         isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
         total.put(request.DEDICATED, pinned + isolated)
-    threads = _said(extra, 'hw:cpu_thread_policy') or _said(
+    threads = _extra_text(extra, 'hw:cpu_thread_policy') or _extra_text(
         image, 'hw_cpu_thread_policy'
     )
     if threads == 'isolate':
@@ -194,21 +193,23 @@ def _add_pinned(
 
 
 def _policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
-    """The policy of CPUs: the flavor's or, without it, the image's."""
-    return _said(extra, 'hw:cpu_policy') or _said(image, 'hw_cpu_policy')
+    """Policy of CPUs: the flavor's or, without it, the image's."""
+    return _extra_text(extra, 'hw:cpu_policy') or _extra_text(
+        image, 'hw_cpu_policy'
+    )
 
 
-def _said(holder: Mapping[str, Any], name: str) -> str:
+def _extra_text(holder: Mapping[str, Any], name: str) -> str:
     return _chosen(holder, name, {}, '')
 
 
 def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
-    """Add what ports, device profiles and PCI aliases ask for."""
+    """Add the demand of ports, device profiles and PCI aliases."""
     for number, each in enumerate(fields.listed(spec, 'requested_resources')):
         group = fields.versioned(each, 'RequestGroup')
         amounts = fields.mapping(group, 'resources')
         for name in amounts:
-            # Groups of a message are others than those of its flavor.
+            # Groups of a message are separate from those of its flavor.
             total.put(name, fields.number(amounts, name), f'message {number}')
         total.required.update(fields.names(group, 'required_traits'))
     params = spec.get('request_level_params')
@@ -235,7 +236,7 @@ def _add_flavor(total: _Sum, flavor: Mapping[str, Any], is_bfv: bool) -> None:
 def _add_devices(
     total: _Sum, extra: Mapping[str, Any], image: Mapping[str, Any]
 ) -> None:
-    """Add what extra specs and image properties ask for by other names."""
+    """Add amounts and traits that extra specs and image properties imply."""
     for key, prop, traits in _CHOICES:
         trait = traits.get(_chosen(extra, key, image, prop))
         total.required.update({trait} if trait else ())
@@ -267,8 +268,8 @@ def _chosen(
     return '' if value is None else str(value)
 
 
-def _masked(mask: str, vcpus: int) -> int:
-    """Count the CPUs of a mask such as ``0-3,^2``; of ``^0`` all others."""
+def _masked_count(mask: str, vcpus: int) -> int:
+    """Number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all but 0."""
     among: set[int] = set()
     without: set[int] = set()
     for part in filter(None, mask.replace(' ', '').split(',')):
@@ -276,7 +277,7 @@ def _masked(mask: str, vcpus: int) -> int:
         first, last = fields.whole(begin), fields.whole(end or begin)
         if first is None or last is None:
             raise exception.Unreadable('a mask of CPUs cannot be read')
-        # Beyond the flavor there are none, whatever the mask says.
+        # A mask may name CPUs that the flavor does not have.
         span = range(first, min(last + 1, vcpus))
         (without if part.startswith('^') else among).update(span)
     return len((among or set(range(vcpus if mask else 0))) - without)
@@ -291,7 +292,7 @@ def _destination(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 def _host(
     spec: Mapping[str, Any], destination: Mapping[str, Any], forced: bool
 ) -> str:
-    """The only host that is wanted; '' for any."""
+    """The only host that is allowed; '' for any."""
     wanted = fields.text(destination, 'host')
     if wanted or not forced:
         return wanted

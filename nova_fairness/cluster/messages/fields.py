@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reading what Nova wrote, field by field; errors show names, no values."""
+"""Readers of fields that Nova wrote; errors show names, no values."""
 
 from collections.abc import Mapping
 import re
@@ -9,22 +9,22 @@ from typing import Any
 from nova_fairness import exception
 
 _VERSIONS = {'Instance': '2.'}
-"""Of classes that are not of version 1."""
+"""Versions of classes other than version 1."""
 
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _LONGEST_NAME = 255
 _YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 MANY = 2**63
 _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
-"""Characters that JSON can name and no database keeps."""
+"""Characters that JSON can express and no database stores."""
 
 
 def versioned(value: object, name: str) -> Mapping[str, Any]:
-    """The fields of an object of Nova.
+    """Fields of an object of Nova.
 
-    :param value: as ``oslo.versionedobjects`` writes it.
-    :param name: of its class.
-    :raises Unreadable: if it is none of the version known.
+    :param value: object as ``oslo.versionedobjects`` writes it.
+    :param name: name of its class.
+    :raises Unreadable: if it is no such object of a known version.
     """
     if not isinstance(value, dict) or value.get('nova_object.name') != name:
         raise exception.Unreadable(f'an object {name} of Nova is needed')
@@ -40,9 +40,9 @@ def versioned(value: object, name: str) -> Mapping[str, Any]:
 
 
 def mapping(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A mapping; empty if it is missing or nothing.
+    """A field with a mapping; empty if the field is missing or empty.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another type.
     """
     value = fields.get(name) or {}
     if not isinstance(value, dict):
@@ -51,9 +51,9 @@ def mapping(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
-    """A list; empty if it is missing or nothing.
+    """A field with a list; empty if the field is missing or empty.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another type.
     """
     value = fields.get(name) or []
     if not isinstance(value, list):
@@ -62,9 +62,9 @@ def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def names(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A list of names; a set of Nova is written as a list, too.
+    """A field with a list of names; Nova writes sets as lists, too.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another type.
     """
     found = listed(fields, name)
     for each in found:
@@ -73,9 +73,9 @@ def names(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """A name; '' if it is missing or nothing.
+    """A field with a name; '' if the field is missing.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -85,9 +85,9 @@ def text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def identity(fields: Mapping[str, Any], name: str) -> str:
-    """A name that must be there.
+    """A field with a name that must not be empty.
 
-    :raises Unreadable: if it is not.
+    :raises Unreadable: if it is missing or not a name.
     """
     value = text(fields, name)
     if not value:
@@ -96,9 +96,9 @@ def identity(fields: Mapping[str, Any], name: str) -> str:
 
 
 def uuid(fields: Mapping[str, Any], name: str) -> str:
-    """A UUID in small letters with dashes.
+    """A field with a UUID in lower case with dashes.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another form.
     """
     value = identity(fields, name)
     if not _UUID.fullmatch(value):
@@ -107,9 +107,9 @@ def uuid(fields: Mapping[str, Any], name: str) -> str:
 
 
 def number(fields: Mapping[str, Any], name: str) -> int:
-    """A whole number >= 0; 0 if it is missing or nothing.
+    """A field with a whole number >= 0; 0 if the field is missing.
 
-    :raises Unreadable: if it is something else.
+    :raises Unreadable: if it has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -120,9 +120,9 @@ def number(fields: Mapping[str, Any], name: str) -> int:
 
 
 def whole(value: object) -> int | None:
-    """The number in decimal digits; ``None`` if they are none.
+    """Number of a text of decimal digits; ``None`` for other text.
 
-    :returns: :data:`MANY` at most: Python does not read thousands of digits.
+    :returns: at most :data:`MANY`: Python does not read thousands of digits.
     """
     digits = str(value)
     if not digits.isdecimal():
@@ -131,7 +131,7 @@ def whole(value: object) -> int | None:
 
 
 def says_yes(value: object) -> bool:
-    """Whether a word of metadata says yes; an unknown one does not."""
+    """Whether a value of metadata means yes; unknown words do not."""
     return str(value).lower() in _YES
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes a request of a message of Nova that waits."""
+"""Converts held messages of Nova into requests."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -21,14 +21,15 @@ from nova_fairness.model import plain
 from nova_fairness.model import request
 
 MARK = 'fairness:preemptible'
-"""Name by which servers' metadata, scheduler hints and extra specs of flavors
-say that a server is preemptible."""
+"""Key in metadata, scheduler hints and extra specs that marks a server as
+preemptible.
+"""
 
 ACTION = 'fairness:preemption_action'
-"""Name by which they say what is done to it first if it has to make room."""
+"""Key that names the first action if the server has to make room."""
 
 _LONGEST_NAME = 255
-"""Characters of a server's name in Nova."""
+"""Largest length of a server's name in Nova."""
 
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
@@ -38,14 +39,14 @@ _NOTHING = request.Demand(())
 
 @dataclasses.dataclass(frozen=True)
 class PreemptibleRules:
-    """Requests that are preemptible.
+    """Rules by which requests are preemptible.
 
-    Those of flavors whose extra specs say so are in any case: operators set
+    Flavors whose extra specs say so are always preemptible: operators set
     them.
 
-    :ivar marks: whether those are that users mark as such.
-    :ivar projects: whose requests all are.
-    :ivar choices: what users, or flavors, may choose to be done to them.
+    :ivar marks: whether marks by users count.
+    :ivar projects: projects whose requests are all preemptible.
+    :ivar choices: actions that users or flavors may choose.
     """
 
     marks: bool = False
@@ -54,7 +55,7 @@ class PreemptibleRules:
 
     @property
     def reads_servers(self) -> bool:
-        """Whether fields of servers say something."""
+        """Whether fields of servers are needed."""
         return self.marks or bool(self.choices)
 
     def band(
@@ -63,17 +64,18 @@ class PreemptibleRules:
         server: Mapping[str, Any],
         project: str,
     ) -> request.Band:
-        """The band of a server, by what is known of it now.
+        """Priority class of a server.
 
         :param spec: fields of its ``RequestSpec``.
         :param server: fields of its ``Instance``, if they are known.
-        :raises Unreadable: if they are not of the form known.
+        :raises Unreadable: if the form of the fields is unknown.
         """
         flavor = fields.versioned(spec.get('flavor'), 'Flavor')
         extra = fields.mapping(flavor, 'extra_specs').get(MARK)
         is_named = project in self.projects or fields.says_yes(extra)
         is_marked = self.marks and any(
-            fields.says_yes(each) for each in _said(spec, server, MARK)
+            fields.says_yes(each)
+            for each in _marked_values(spec, server, MARK)
         )
         if is_named or is_marked:
             return request.Band.PREEMPTIBLE
@@ -82,25 +84,25 @@ class PreemptibleRules:
     def action(
         self, spec: Mapping[str, Any], server: Mapping[str, Any]
     ) -> eviction.EvictionAction | None:
-        """Action that is done first to a server that has to make room.
+        """First action on a server that has to make room.
 
-        The server's metadata come before hints, and these before its flavor.
+        Metadata of the server come before hints, and hints before its flavor.
 
-        :returns: ``None`` if none of them has an action that may be chosen.
-        :raises Unreadable: if they are not of the form known.
+        :returns: ``None`` if none of them names an allowed action.
+        :raises Unreadable: if the form of the fields is unknown.
         """
         may = {each.value: each for each in self.choices}
-        for said in _said(spec, server, ACTION):
+        for said in _marked_values(spec, server, ACTION):
             if said in may:
                 return may[said]
         return None
 
 
 NONE_IS = PreemptibleRules()
-"""Used where operators set no options: all requests are normal."""
+"""Rules for operators without options: all requests are normal."""
 
 
-def _said(
+def _marked_values(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
     """Values of one key in metadata, hints and extra specs."""
@@ -112,13 +114,13 @@ def _said(
         (flavor, 'extra_specs'),
     ):
         value = fields.mapping(holder, name).get(key)
-        # Nova makes a list of what a hint says.
+        # Nova turns the value of a hint into a list.
         told += value if isinstance(value, list) else [value]
     return [str(each) for each in told]
 
 
 def unbound(_project: str, _user: str) -> times_module.Times:
-    """No limits, for anybody."""
+    """No limits, for any user."""
     return times_module.Times()
 
 
@@ -127,15 +129,15 @@ def parse(
     times: times_module.Granted = unbound,
     preemptible: PreemptibleRules = NONE_IS,
 ) -> request.Request:
-    """Make a request of a message.
+    """Convert a message into a request.
 
-    Reading the same message again makes the same request.
+    The same message always gives the same request.
 
-    :param cast: of one of the methods of :class:`request.Origin`.
-    :param times: says how long a request may wait and run.
-    :param preemptible: says which requests are.
-    :raises Unreadable: if it is not of the form known; nothing of what the
-        message holds is in the text.
+    :param cast: message with one of the methods of :class:`request.Origin`.
+    :param times: returns limits of waits and run times.
+    :param preemptible: rules by which requests are preemptible.
+    :raises Unreadable: if the form of the message is unknown; the error shows
+        no content of the message.
     """
     message = envelope.message(cast.body)
     if not str(message.get('version')).startswith(_VERSION):
@@ -151,12 +153,12 @@ def parse(
 
 
 def unread(cast: cast_module.Cast) -> request.Request:
-    """Stand in for the request of a message that cannot be read.
+    """Request that stands for an unreadable message.
 
-    It has what can be known of it, needs nothing and has one server, which is
-    nowhere.
+    It has the fields that can be read, no demand, and one server that does not
+    exist.
 
-    :param cast: for which :func:`parse` raises ``Unreadable``.
+    :param cast: message for which :func:`parse` raises ``Unreadable``.
     """
     name = str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, cast.uuid))
     origin = request.Origin.BUILD
@@ -175,7 +177,7 @@ def unread(cast: cast_module.Cast) -> request.Request:
 
 
 def token(cast: cast_module.Cast) -> str:
-    """The token of who asked; '' if the message has none, or is unreadable."""
+    """Token of the user; '' if the message has none, or is unreadable."""
     try:
         found = envelope.message(cast.body).get('_context_auth_token')
     except exception.Unreadable:
@@ -186,26 +188,26 @@ def token(cast: cast_module.Cast) -> str:
 def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
     """The same build for a host that does not exist.
 
-    When Nova gets the build of servers that were deleted, it throws away what
-    it still knows of them. With hosts to choose from it would first claim room
-    for them, and a request that is sent at the same moment would find none.
+    If Nova gets a build of deleted servers, it removes what it still knows of
+    them. If it could choose hosts, it would first claim room there, and a
+    request that is sent at the same time would find none.
 
-    :param cast: stays as it is if it is no build, or cannot be read.
+    :param cast: message; unchanged if it is no build, or unreadable.
     """
     if cast.method != request.Origin.BUILD.value:
         return cast
-    return _changed(cast, lambda _: {'force_hosts': [_NOWHERE]})
+    return _with_changes(cast, lambda _: {'force_hosts': [_NOWHERE]})
 
 
 def without(
     cast: cast_module.Cast, hosts: Collection[str]
 ) -> cast_module.Cast:
-    """The same request, for which Nova does not choose some hosts.
+    """The same request, with hosts that Nova must not choose.
 
-    Its servers may not lie there, whatever is free; all else is Nova's choice
-    as before, and so is another host when a build fails.
+    Its servers may not start on these hosts, even if they have room; Nova
+    still chooses among all others, also after a failed build.
 
-    :param cast: what cannot be read stays as it is.
+    :param cast: message; unchanged if it is unreadable.
     :param hosts: names of services.
     """
     if not hosts:
@@ -215,14 +217,14 @@ def without(
         known = spec.get('ignore_hosts') or []
         return {'ignore_hosts': sorted({*known, *hosts})}
 
-    return _changed(cast, more)
+    return _with_changes(cast, more)
 
 
-def _changed(
+def _with_changes(
     cast: cast_module.Cast,
     change: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> cast_module.Cast:
-    """Copy of a message with changes in its request."""
+    """Copy of a message with changes in its request specifications."""
     try:
         message = envelope.message(cast.body)
         arguments = fields.mapping(message, 'args')
@@ -292,8 +294,8 @@ def _known_servers(
 ) -> dict[str, Mapping[str, Any]]:
     """Fields of the servers that a build names, by UUID.
 
-    :param must: whether a request depends on them.
-    :raises Unreadable: if it does, and they are not of the form known.
+    :param must: whether the request depends on them.
+    :raises Unreadable: if it does, and the form of the fields is unknown.
     """
     try:
         return _servers(arguments)
@@ -304,7 +306,7 @@ def _known_servers(
 
 
 def _names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Names of servers, by their fields; empty if none has one."""
+    """Names of servers, from their fields; empty if no server has a name."""
     found = tuple(
         plain.line(str(each.get('display_name') or ''))[:_LONGEST_NAME]
         for each in servers
@@ -336,17 +338,17 @@ def _unshelve(
     times: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
-    # It never expires: Nova knows no way to take it back.
+    # It never expires: Nova cannot cancel an unshelve.
     server = fields.versioned(arguments.get('instance'), 'Instance')
     uuid = fields.uuid(server, 'uuid')
     demand, group, band = _NOTHING, None, request.Band.NORMAL
     leaves_by = limit_s = None
     flavor = ''
     project, user = _owner(server)
-    # A server that still lies on its host has its room, its band and its end.
+    # A server that is still on its host keeps room, priority class and limits.
     if fields.text(server, 'vm_state') == _OFFLOADED:
         spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
-        # Nova forgets where an unshelved server was forced to.
+        # Nova forgets the forced host of an unshelved server.
         demand = demand_module.of_spec(spec, forced=False)
         group = _group(spec)
         band = preemptible.band(spec, server, project)
@@ -354,7 +356,7 @@ def _unshelve(
         may = times(project, user).at_most(times_module.wished(arguments))
         limit_s = may.time_limit_s
         flavor = _flavor(spec)
-    # It was a request once already, when it was built, or unshelved before.
+    # The server's UUID may belong to an earlier request: that of its build.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
         uuid=str(own),
@@ -385,7 +387,7 @@ def _owner(holder: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _group(spec: Mapping[str, Any]) -> request.Group | None:
-    """The server group, if its rule binds."""
+    """The server group, if its rule is strict."""
     if spec.get('instance_group') is None:
         return None
     group = fields.versioned(spec['instance_group'], 'InstanceGroup')
@@ -393,7 +395,7 @@ def _group(spec: Mapping[str, Any]) -> request.Group | None:
     if policy not in {each.value for each in request.Rule}:
         return None
     rule = request.Rule(policy)
-    # Nova's object writes the rules as what is private to it.
+    # Nova writes the rules as a private field.
     rules = fields.mapping(group, '_rules')
     most = fields.whole(rules.get('max_server_per_host', 1))
     if rule is request.Rule.TOGETHER or most is None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long a request may wait and its servers may run, and what users wish.
+"""Limits of waits and run times, and the limits that users ask for.
 
-A user says it with metadata of the server, ``fairness:time_limit`` and
-``fairness:longest_wait``, or with the scheduler hints
-``fairness_time_limit`` and ``fairness_longest_wait``. Nova has said yes to
-the request before anybody reads them: a wish that cannot be read counts for
-none, and the request says what it got.
+A user sets them by metadata of the server, ``fairness:time_limit`` and
+``fairness:longest_wait``, or by the scheduler hints ``fairness_time_limit``
+and ``fairness_longest_wait``. Nova has accepted the request before they are
+read: an unreadable value is ignored, and the request shows the limits in
+force.
 """
 
 from collections.abc import Callable
@@ -25,17 +25,17 @@ LONGEST_S = 1e9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Times:
-    """Limits in seconds, > 0; ``None`` for none.
+    """Limits in seconds, > 0; ``None`` for no limit.
 
-    :ivar time_limit_s: that servers run.
-    :ivar longest_wait_s: that a request waits.
+    :ivar time_limit_s: limit of the run time of servers.
+    :ivar longest_wait_s: limit of the wait of a request.
     """
 
     time_limit_s: float | None = None
     longest_wait_s: float | None = None
 
     def at_most(self, other: 'Times') -> 'Times':
-        """The shorter of both."""
+        """The shorter limits of both."""
         return Times(
             _shorter(self.time_limit_s, other.time_limit_s),
             _shorter(self.longest_wait_s, other.longest_wait_s),
@@ -43,22 +43,23 @@ class Times:
 
 
 Granted = Callable[[str, str], Times]
-"""Most that a user of a project may have: takes project, user."""
+"""Returns the limits of a user: takes project and user."""
 
 
 def wished(arguments: Mapping[str, Any]) -> Times:
-    """Times that the user asked for.
+    """Limits that the user asked for.
 
-    :param arguments: of a build or an unshelve.
+    :param arguments: arguments of a build or an unshelve.
     """
     return Times(
-        _wish(arguments, 'time_limit'), _wish(arguments, 'longest_wait')
+        _shortest_wish(arguments, 'time_limit'),
+        _shortest_wish(arguments, 'longest_wait'),
     )
 
 
-def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
+def _shortest_wish(arguments: Mapping[str, Any], name: str) -> float | None:
     shortest = None
-    for text in _said(arguments, name):
+    for text in _wished_texts(arguments, name):
         try:
             wish = duration.seconds(text)
         except ValueError:
@@ -68,8 +69,8 @@ def _wish(arguments: Mapping[str, Any], name: str) -> float | None:
     return shortest
 
 
-def _said(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Values in metadata and hints; those that cannot be read are left out."""
+def _wished_texts(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Values in metadata and hints; unreadable ones are left out."""
     for server in _servers(arguments):
         metadata = _dict(_fields(server, 'Instance').get('metadata'))
         yield from _texts([metadata.get(f'fairness:{name}')])

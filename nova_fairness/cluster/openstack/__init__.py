@@ -2,6 +2,6 @@
 
 """Clients of other services: Nova, Placement, Keystone and Glance.
 
-Start with ``clients``: what a failure of a call means to its caller.
-It never decides what becomes of a request or a server.
+Start with ``clients``: it maps failures of calls to errors. It never decides
+about a request or a server.
 """

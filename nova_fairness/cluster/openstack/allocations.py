@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Amounts that Placement has allocated to preemptible servers now.
+"""Present allocations of preemptible servers in Placement.
 
-After a resize, a server has other amounts than its request asked for. The
-allocations of servers that changed are read again at once, some in each look,
-and those of all others in turn. Until then the least possible amount counts:
-the amounts of preemptible servers are left out of the use of their project, so
-a higher amount than the true one would hide use.
+After a resize, the amounts of a server differ from those of its request.
+Allocations of changed servers are read again at once, a few in each look, and
+those of all other servers in turn. Until then the lowest known amount counts:
+amounts of preemptible servers are subtracted from the use of their project, so
+a too high amount would hide use.
 
 While a server is resized or moves, Placement has room on both hosts, one part
 in the name of the migration. That part is not the server's, so it counts as
@@ -28,13 +28,13 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 100
-"""Servers that are read in one look."""
+"""Largest number of changed servers that are read in one look."""
 
 AGAIN_S = 3600.0
-"""After which it is read again of servers that seem unchanged."""
+"""Seconds after which an unchanged server is read again."""
 
 _IN_TURN = 20
-"""As many of these in one look."""
+"""Largest number of unchanged servers that are read in one look."""
 
 _MOVES = frozenset({'RESIZE', 'REVERT_RESIZE', 'MIGRATING'})
 
@@ -43,11 +43,11 @@ Amounts = tuple[tuple[str, int], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Claim:
-    """Allocation of a server as it was read.
+    """Allocation of a server when it was last read.
 
-    :ivar server: as it was then.
-    :ivar amounts: by class, sorted.
-    :ivar at: when, seconds of the epoch.
+    :ivar server: server as it was then.
+    :ivar amounts: amounts by class, sorted.
+    :ivar at: time of reading, seconds of the epoch.
     """
 
     server: nova.Server
@@ -56,9 +56,9 @@ class _Claim:
 
 
 class Claims:
-    """Reads what is allocated.
+    """Reads allocations of servers.
 
-    :param placement: what Placement knows.
+    :param placement: client of Placement.
     """
 
     def __init__(self, placement: placement_module.Placement) -> None:
@@ -72,12 +72,13 @@ class Claims:
         asked: Mapping[str, request_model.Request],
         now: float,
     ) -> dict[str, Amounts]:
-        """Amounts of some servers, by UUID.
+        """Allocated amounts of some servers, by UUID.
 
-        :param servers: preemptible ones that have a host, by UUID.
-        :param asked: by which they came.
+        :param servers: preemptible servers on hosts, by UUID.
+        :param asked: requests of these servers, by UUID of the server.
         :param now: seconds of the epoch.
-        :returns: of those that cannot be read the least that it may be.
+        :returns: amounts; for servers that cannot be read, the lowest known
+            ones.
         """
         known = self._known.keys() | self._failed.keys()
         for uuid in known - servers.keys():
@@ -87,10 +88,10 @@ class Claims:
             try:
                 read = self._placement.allocated(uuid)
             except exception.CloudError as error:
-                # The others come first in the next look.
+                # The next look begins with the others.
                 self._failed[uuid] = now
                 LOG.warning(
-                    'what server %s has is not known: %s',
+                    'the allocation of server %s is unknown: %s',
                     servers[uuid].named,
                     error,
                 )
@@ -106,13 +107,13 @@ class Claims:
     def _due(
         self, servers: Mapping[str, nova.Server], now: float
     ) -> list[str]:
-        """UUIDs of those that are read now."""
+        """UUIDs of servers to read in this look."""
         changed: list[tuple[float, str]] = []
         old: list[tuple[float, str]] = []
         for uuid, each in servers.items():
             known = self._known.get(uuid)
             at = self._failed.get(uuid, known.at if known else -math.inf)
-            if known is None or known.server is not each or _changes(each):
+            if known is None or known.server is not each or _may_change(each):
                 changed.append((at, uuid))
             elif not 0 <= now - at < AGAIN_S:
                 old.append((at, uuid))
@@ -126,11 +127,15 @@ class Claims:
         flavor = dict(server.amounts)
         if 'VCPU' in flavor:
             flavor['PCPU'] = flavor['VCPU']
-        return _least([asked, *([known.amounts] if known else [])], flavor)
+        return _lowest_amounts(
+            [asked, *([known.amounts] if known else [])], flavor
+        )
 
 
-def _least(several: Iterable[Amounts], flavor: Mapping[str, int]) -> Amounts:
-    """The least that each says; a flavor says nothing of other classes."""
+def _lowest_amounts(
+    several: Iterable[Amounts], flavor: Mapping[str, int]
+) -> Amounts:
+    """Lowest amount of each class; a flavor says nothing of other classes."""
     least: dict[str, int] | None = None
     for amounts in several:
         named = dict(amounts)
@@ -147,6 +152,6 @@ def _least(several: Iterable[Amounts], flavor: Mapping[str, int]) -> Amounts:
     )
 
 
-def _changes(server: nova.Server) -> bool:
-    """Whether what it has may change with no word of Nova's."""
+def _may_change(server: nova.Server) -> bool:
+    """Whether its allocation may change before Nova shows a change."""
     return bool(server.task) or server.status in _MOVES

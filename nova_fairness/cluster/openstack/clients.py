@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of Placement, Nova and Keystone, and errors for their failures."""
+"""Calls of Placement, Nova, Keystone and Glance, and their errors."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -34,22 +34,25 @@ UNREADABLE = (
 """Errors that reading a malformed answer raises."""
 
 _PLACEMENT_VERSION = '1.36'
-# From 2.88 on Nova asks each host how long it is up when hosts are listed.
+# Since 2.88 a list of hosts makes Nova ask each host for its uptime.
 _NOVA_VERSION = '2.87'
-# From this on it tells in which zones servers are to stay.
+# Since this version Nova shows the zones that servers are pinned to.
 _NOVA_NEWER = {'/servers/': '2.96'}
 _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
-"""Variables that name a file of certificates; the first counts."""
+"""Environment variables with a certificate file; the first one that is set
+counts.
+"""
 _NOT_FOUND = 404
 _DELETED = (202, 204)
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
 _AWAY = (502, 503, 504)
-"""Answers of a proxy in front of a service that is away, and of services
-whose own servers are away."""
+"""Answers of a proxy in front of a stopped service, and of a service whose own
+servers do not answer.
+"""
 
 _REDIRECTED = 300
 _REFUSED = 400
@@ -57,11 +60,10 @@ _REFUSED = 400
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Read an answer that may be anything.
+    """Read an answer of unknown form.
 
-    :param what: whose answer, and about what, for people.
-    :raises CloudUnreadable: if a part is missing, or is not what it should
-        be.
+    :param what: name of the answer, for the error.
+    :raises CloudUnreadable: if a part is missing or malformed.
     """
     try:
         yield
@@ -70,27 +72,27 @@ def reading(what: str) -> Iterator[None]:
 
 
 def unreadable(what: str, error: Exception) -> exception.CloudUnreadable:
-    """The error of an answer that is not what it should be."""
+    """The error for a malformed answer."""
     return exception.CloudUnreadable(f'{what} cannot be read: {error!r}')
 
 
 class Tolerance:
-    """Tells an object for which a service fails from a service that is away.
+    """Tells a service that fails for single objects from one that is down.
 
-    Many are asked for one by one. While the service answers for most of them,
-    those for which it fails are left out.
+    Objects are read one by one. While the service answers for most of them,
+    the objects for which it fails are skipped.
     """
 
     MOST = 20
-    """Objects for which it may fail: each may take until a timeout."""
+    """Largest number of failures: each may take until a timeout."""
 
     def __init__(self) -> None:
         self._failed: list[exception.CloudError] = []
 
     def note(self, error: Exception) -> None:
-        """Take note of a failure; an answer that cannot be read is none.
+        """Record a failure; an unreadable answer is not one.
 
-        :raises CloudError: the failure, if there were too many.
+        :raises CloudError: the failure, if there are too many.
         """
         if isinstance(error, exception.CloudUnreadable) or not isinstance(
             error, exception.CloudError
@@ -101,10 +103,10 @@ class Tolerance:
             raise error
 
     def judge(self, count: int) -> None:
-        """Say that all were asked for.
+        """Declare that all objects were read.
 
         :param count: number of objects.
-        :raises CloudError: the last failure, if most failed.
+        :raises CloudError: the last failure, if most objects failed.
         """
         if 2 * len(self._failed) > count:
             raise self._failed[-1]
@@ -113,13 +115,12 @@ class Tolerance:
 class Api:
     """One service of the cloud.
 
-    :param adapter: of keystoneauth.
-    :param service: its type, for the microversion.
+    :param adapter: adapter of keystoneauth.
+    :param service: type of the service, for the microversion.
     :param version: microversion.
-    :param newer: newer microversions, by the beginning of the paths that are
-        read with them, where the service knows them.
-
-    :ivar before: called before each call; an error that it raises is raised.
+    :param newer: newer microversions by path prefix, used if the service
+        supports them.
+    :ivar before: called before each call; its errors are passed on.
     """
 
     def __init__(
@@ -138,11 +139,12 @@ class Api:
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
     ) -> Mapping[str, Any] | None:
-        """Read; ``None`` if it is not there.
+        """Read a resource; ``None`` if it does not exist.
 
-        :param secret: headers; then neither they nor the answer are logged.
-        :raises CloudAway: if it is not known.
-        :raises CloudRefused: if it was refused.
+        :param secret: headers; with them, neither headers nor answer are
+            logged.
+        :raises CloudAway: if the service does not answer.
+        :raises CloudRefused: if it refused the call.
         """
         answer = self._read(path, secret)
         if answer.status_code == _NOT_FOUND:
@@ -158,29 +160,29 @@ class Api:
         return found
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
-        """Write.
+        """Write a resource.
 
-        :raises CloudAway: if it is not known whether it was written.
-        :raises CloudRefused: if it was not.
+        :raises CloudAway: if it is unknown whether it was written.
+        :raises CloudRefused: if it was not written.
         """
         if self._ask('PUT', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
-        """Ask for something.
+        """Post a request.
 
-        :raises CloudAway: if it is not known whether it will be done.
-        :raises CloudRefused: if it will not.
+        :raises CloudAway: if it is unknown whether the service accepted it.
+        :raises CloudRefused: if the service refused it.
         """
         if self._ask('POST', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def patch(self, path: str, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change something, in the way of Glance.
+        """Change a resource by JSON patch, as Glance needs it.
 
-        :param changes: of JSON patch.
-        :raises CloudAway: if it is not known whether it was changed.
-        :raises CloudRefused: if it was not.
+        :param changes: operations of JSON patch.
+        :raises CloudAway: if it is unknown whether it was changed.
+        :raises CloudRefused: if it was not changed.
         """
         headers = {'Content-Type': _JSON_PATCH}
         answer = self._ask('PATCH', path, changes, headers)
@@ -188,15 +190,15 @@ class Api:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def delete(self, path: str) -> bool:
-        """Delete; nothing happens if it is not there.
+        """Delete a resource; nothing happens if it does not exist.
 
-        :returns: whether it was there.
-        :raises CloudAway: if it is not known whether it was deleted.
-        :raises CloudRefused: if it was not.
+        :returns: whether it existed.
+        :raises CloudAway: if it is unknown whether it was deleted.
+        :raises CloudRefused: if it was not deleted.
         """
         code = self._ask('DELETE', path).status_code
         if code not in _DELETED and code != _NOT_FOUND:
-            # Another program than the service answered.
+            # Such an answer does not come from the service.
             raise exception.CloudAway(
                 f'{self._service} answers {code} to DELETE, which says neither'
                 ' that it is deleted nor that it is not there'
@@ -230,9 +232,10 @@ class Api:
         secret: Mapping[str, str] | None = None,
         version: str = '',
     ) -> Any:
-        """Ask for an answer that is no refusal.
+        """Send a request and check its answer.
 
-        :param version: microversion, which may be refused; '' for the usual.
+        :param version: microversion, which may be refused; '' for the usual
+            one.
         """
         self.before()
         spoken = f'{self._service} {version or self._version}'
@@ -256,7 +259,7 @@ class Api:
             ) from error
         code = answer.status_code
         self._note(code)
-        # keystoneauth follows redirections; one that is left did nothing.
+        # keystoneauth follows redirections; a remaining one had no effect.
         if code >= _SERVER_ERROR or _REDIRECTED <= code < _REFUSED:
             failed = code == _SERVER_ERROR
             raise (exception.CloudFailed if failed else exception.CloudAway)(
@@ -268,13 +271,13 @@ class Api:
             raise exception.CloudRefused(
                 f'{self._service} refused {method} {path.partition("?")[0]}:'
                 f' {code}',
-                _said(answer),
+                _refusal_text(answer),
             )
         return answer
 
 
-def _said(answer: Any) -> str:
-    """Message of Keystone about a refusal; '' if it is not of its form."""
+def _refusal_text(answer: Any) -> str:
+    """Message of a refusal of Keystone; '' if it has another form."""
     try:
         return str(answer.json()['error']['message'])
     except (LookupError, TypeError, ValueError):
@@ -282,27 +285,27 @@ def _said(answer: Any) -> str:
 
 
 def placement(adapter: Any) -> Api:
-    """Placement, through an adapter of keystoneauth."""
+    """Client of Placement."""
     return Api(adapter, 'placement', _PLACEMENT_VERSION)
 
 
 def nova(adapter: Any) -> Api:
-    """Nova, through an adapter of keystoneauth."""
+    """Client of Nova."""
     return Api(adapter, 'compute', _NOVA_VERSION, _NOVA_NEWER)
 
 
 def keystone(adapter: Any) -> Api:
-    """Keystone, through an adapter of keystoneauth."""
+    """Client of Keystone."""
     return Api(adapter, 'identity', _KEYSTONE_VERSION)
 
 
 def glance(adapter: Any) -> Api:
-    """Glance, through an adapter of keystoneauth."""
+    """Client of Glance."""
     return Api(adapter, 'image', _GLANCE_VERSION)
 
 
 class CloudClients(NamedTuple):
-    """The services of a cloud that are asked."""
+    """Clients of the services of a cloud."""
 
     placement: Api
     nova: Api
@@ -311,11 +314,11 @@ class CloudClients(NamedTuple):
 
 
 def connect(cloud: str, region: str = '') -> CloudClients:
-    """The services of a cloud in ``clouds.yaml``, for an administrator.
+    """Clients of a cloud in ``clouds.yaml``, for an administrator.
 
-    :param cloud: its name; '' takes what the environment names.
-    :param region: of the cloud; '' takes its only one, or its first.
-    :raises ConfigurationError: if it is not described well.
+    :param cloud: name of the cloud; '' takes it from the environment.
+    :param region: region of the cloud; '' takes its first one.
+    :raises ConfigurationError: if the description is not valid.
     """
     try:
         chosen: Any = {'region_name': region} if region else {}
@@ -331,7 +334,7 @@ def connect(cloud: str, region: str = '') -> CloudClients:
         return CloudClients(
             placement(_adapter(config, 'placement')),
             nova(_adapter(config, 'compute')),
-            # These addresses in the catalog may lack the version.
+            # Catalog addresses of these services may lack the version.
             keystone(_adapter(config, 'identity', min_version='3')),
             glance(_adapter(config, 'image', min_version='2')),
         )
@@ -347,11 +350,11 @@ def connect(cloud: str, region: str = '') -> CloudClients:
 def environment_read_once(session: Any) -> Any:
     """A session that reads the environment now, and not at each call.
 
-    For proxies and certificates requests looks through all of it each time,
-    which takes as long as the call itself. Where it names proxies it is left
-    so: which of them counts depends on the address.
+    requests searches the whole environment for proxies and certificates at
+    each call, which takes as long as the call itself. If the environment names
+    proxies, this stays: the proxy depends on the address.
 
-    :param session: of keystoneauth.
+    :param session: session of keystoneauth.
     """
     bundles = [os.environ.get(each) for each in _BUNDLES]
     if session.verify is True:
@@ -361,7 +364,7 @@ def environment_read_once(session: Any) -> Any:
 
 
 def _adapter(config: Any, service: str, **more: Any) -> Any:
-    """An adapter that outlives its connection; the SDK's own does not."""
+    """An adapter that outlives its connection; that of the SDK does not."""
     return keystone_adapter.Adapter(
         environment_read_once(config.get_session()),
         service_type=config.get_service_type(service),

@@ -10,19 +10,20 @@ from typing import Any
 from nova_fairness.cluster.openstack import clients
 
 KEPT_S = 300.0
-"""For which an answer of Nova is used again."""
+"""Seconds for which an answer of Nova is used again."""
 
 AT_ONCE = 20
-"""Flavors that Nova is asked about for one answer: a project whose access is
-not known yet is told of the others, and of these in one of the next."""
+"""Flavors that one answer looks up: a project whose access is still unknown
+sees the remaining flavors in a later answer.
+"""
 
 _PUBLIC = 'os-flavor-access:is_public'
 
 
 class FlavorAccess:
-    """Asks Nova who may use a flavor, and remembers it for a while.
+    """Asks Nova which projects may use a flavor, and caches the answers.
 
-    :param api: of Nova.
+    :param api: API of Nova.
     :param clock: monotonic, seconds.
     """
 
@@ -38,11 +39,11 @@ class FlavorAccess:
     def of(
         self, listed: list[Mapping[str, Any]], project: str
     ) -> list[Mapping[str, Any]]:
-        """The flavors that a project may use: public ones, and its own.
+        """Flavors that a project may use: public ones, and its own.
 
         :param listed: all flavors, as Nova lists them.
-        :param project: '' for the public ones alone.
-        :raises CloudError: if Nova does not say.
+        :param project: ID of the project; '' for public flavors only.
+        :raises CloudError: if Nova does not answer.
         """
         private = [each for each in listed if each.get(_PUBLIC) is False]
         if project:

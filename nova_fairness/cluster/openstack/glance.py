@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images in Glance that are kept of servers before they go.
+"""Images in Glance that keep servers before their eviction.
 
-Any user may set any property on an image of their own. Such an image must not
-let a server be deleted, nor be the one that the owner starts again. So our
-images have a proof beside the UUID, which others can read, too.
+Users may set any property on their own images. Such an image must not let a
+server be deleted, nor be the one from which the owner restarts the server. So
+our images have a proof beside the UUID, which others can read, too.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from nova_fairness import exception
 from nova_fairness.cluster.openstack import clients
 
 LEAVE = 'fairness_leave'
-"""Property of an image: UUID of the one time that its server had to leave."""
+"""Property of an image: UUID of the eviction of its server."""
 
 PROOF = 'fairness_proof'
-"""Property of an image: proves that this service made it, one word for each
-key, so that a key can be changed while images are made."""
+"""Property of an image: proves that this service made it. It has one word per
+key, so that a key can be replaced while images are made."""
 
 _MOST_PROOFS = 6
-"""Nova takes no longer property: 255 characters."""
+"""Nova limits a property to 255 characters."""
 
 _WHOLE = 'active'
 _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})
@@ -34,9 +34,9 @@ _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})
 class Image:
     """An image of a server.
 
-    :ivar uuid: of it.
-    :ivar owner: project that it belongs to.
-    :ivar is_whole: whether a server can be made of it.
+    :ivar uuid: UUID of the image.
+    :ivar owner: project that owns the image.
+    :ivar is_whole: whether a server can be started from it.
     """
 
     uuid: str
@@ -47,10 +47,10 @@ class Image:
 class Images:
     """Images in Glance.
 
-    :param api: of Glance.
-    :param proofs: gives names that others cannot guess; see
-        :meth:`.Store.proofs`. Once all of them are others for the same parts,
-        images that were made before are no longer found.
+    :param api: API of Glance.
+    :param proofs: returns names that others cannot guess; see
+        :meth:`.Store.proofs`. Once all names of the same parts have changed,
+        older images are not found.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class Images:
         self._proofs = proofs
 
     def mark(self, leave: str) -> Mapping[str, str]:
-        """Properties of the image that is to be made for one leave.
+        """Properties for the image of an eviction.
 
-        :param leave: UUID.
+        :param leave: UUID of the eviction.
         """
         proofs = self._proofs('image', leave)[:_MOST_PROOFS]
         return {LEAVE: leave, PROOF: ' '.join(proofs)}
 
     def image_of(self, leave: str) -> Image | None:
-        """Image of one leave that is complete or being uploaded.
+        """Image of an eviction that is complete or being uploaded.
 
-        :param leave: UUID.
-        :raises CloudError: if it cannot be read.
+        :param leave: UUID of the eviction.
+        :raises CloudError: if images cannot be read.
         """
         found = self._api.get(f'/images?{LEAVE}={leave}')
         if found is None:
@@ -88,18 +88,18 @@ class Images:
         return made[0] if made else None
 
     def give(self, image: Image, project: str) -> None:
-        """Let an image belong to a project; nothing happens if it does.
+        """Make a project the owner of an image, if it is not yet.
 
-        :raises CloudError: if it is not known that it does.
+        :raises CloudError: if it is unknown whether that was done.
         """
         if image.owner != project:
             change = {'op': 'replace', 'path': '/owner', 'value': project}
             self._api.patch(f'/images/{image.uuid}', [change])
 
     def remove(self, image: Image) -> None:
-        """Delete an image; nothing happens if it is gone.
+        """Delete an image; nothing happens if it does not exist.
 
-        :raises CloudError: if it is not known that it is gone.
+        :raises CloudError: if it is unknown whether it was deleted.
         """
         self._api.delete(f'/images/{image.uuid}')
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The share tree as Keystone has it: domains, and the projects below them.
+"""The share tree of Keystone: domains, and the projects below them.
 
-Keystone is asked now and then. Its last answer counts while it does not
-answer, and where a new answer cannot be a tree. A project that it deleted
-stays in the tree for as long as the ledger knows its use.
+Keystone is asked at intervals. Its last answer counts while it does not
+answer, and if a new answer is not a valid tree. A deleted project stays in the
+tree for as long as the ledger knows its use.
 """
 
 from collections.abc import Callable
@@ -25,28 +25,26 @@ from nova_fairness.shares import tree
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-"""Between two times that Keystone is asked."""
+"""Seconds between two queries of Keystone."""
 
 _NO_IDS = frozenset({'', '.', '..'})
-"""Would name another place in a URL."""
+"""IDs that would change the path of a URL."""
 
-VANISHED = (
-    'account %s is not in Keystone any more; its use stays in the ledger'
-)
+VANISHED = 'account %s is no longer in Keystone; its use stays in the ledger'
 STAYS = 'the share tree stays as it is: %s'
 
 
 class Keystone:
-    """Projects and domains.
+    """Projects and domains of Keystone.
 
-    :param api: of Keystone, as an administrator.
+    :param api: API of Keystone, as an administrator.
     """
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
 
     def accounts(self) -> dict[str, cluster.Account]:
-        """Domains and projects as accounts, by id.
+        """Domains and projects as accounts, by ID.
 
         :raises CloudError: if they cannot be read.
         """
@@ -61,13 +59,13 @@ class Keystone:
             return found
 
     def knows(self, account: str) -> bool:
-        """Tell whether an account is a project, or one of its users.
+        """Whether an account is a project, or a user of a project.
 
-        A user of a federation has roles by groups that Keystone does not
-        list: the user alone is looked for then.
+        A federated user gets roles through groups that Keystone does not list:
+        then it is enough that the user exists.
 
-        :param account: id of a project, or ids as ``PROJECT/USER``.
-        :raises CloudError: if it is not known.
+        :param account: ID of a project, or IDs as ``PROJECT/USER``.
+        :raises CloudError: if Keystone does not answer.
         """
         project, slash, user = account.partition('/')
         found = self._one('project', project)
@@ -86,7 +84,7 @@ class Keystone:
         return bool(found.get('federated') or told.get('role_assignments'))
 
     def _one(self, noun: str, uuid: str) -> Mapping[str, Any] | None:
-        """One thing of exactly this id; databases may ignore case."""
+        """The object with exactly this ID; databases may ignore case."""
         if uuid in _NO_IDS:
             return None
         told = self._api.get(f'/{noun}s/{urllib.parse.quote(uuid, safe="")}')
@@ -110,11 +108,11 @@ class Keystone:
 
 
 class Mirror:
-    """Accounts of Keystone, with the settings that a file has for them.
+    """Accounts of Keystone, with settings from a file.
 
-    :param keystone: asked for accounts.
-    :param written: says what the file has.
-    :param used: names of accounts that the ledger knows.
+    :param keystone: client of Keystone.
+    :param written: returns the accounts of the file.
+    :param used: returns names of accounts that the ledger knows.
     :param monotonic: seconds that never go back.
     """
 
@@ -141,7 +139,7 @@ class Mirror:
     def accounts(self) -> tuple[cluster.Account, ...]:
         """The share tree.
 
-        :raises CloudError: if Keystone never answered yet.
+        :raises CloudError: if Keystone has never answered.
         """
         self._ask()
         written = self._written()
@@ -177,7 +175,7 @@ class Mirror:
     def _vanished(
         self, found: Mapping[str, cluster.Account]
     ) -> dict[str, cluster.Account]:
-        """Accounts that Keystone no longer has, and that the ledger knows."""
+        """Accounts of the ledger that Keystone no longer has."""
         named = {each.name for each in self._written()}
         gone = {}
         for name in sorted(self._used()):
@@ -193,7 +191,7 @@ class Mirror:
         return gone
 
     def _complain(self, why: str) -> None:
-        """Say once why nothing is taken over."""
+        """Log once why the share tree stays as it is."""
         if why != self._complained:
             LOG.error(STAYS, why)
         self._complained = why
@@ -202,9 +200,9 @@ class Mirror:
 def _merged(
     known: Mapping[str, cluster.Account], written: Iterable[cluster.Account]
 ) -> tuple[cluster.Account, ...]:
-    """Accounts of a file where it has them, in Keystone's places else.
+    """Accounts of Keystone, replaced by those of the file with the same name.
 
-    An account of the file that names no parent is where Keystone has it.
+    An account of the file without a parent keeps its parent from Keystone.
     """
     found = dict(known)
     for each in written:

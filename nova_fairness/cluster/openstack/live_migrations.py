@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Live migrations and server groups of Nova, and ending a migration."""
+"""Live migrations of Nova, and server groups and zones that restrict them."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from nova_fairness.cluster.openstack import server_groups
 from nova_fairness.model import request as request_model
 
 _LATELY_S = 6 * 3600
-"""Nova writes the progress of live migrations, so that they seem changed."""
+"""Nova updates the progress of running migrations, so they look changed."""
 
 _ENDED = frozenset(
     {'completed', 'done', 'error', 'failed', 'cancelled', 'finished'}
@@ -30,11 +30,12 @@ _MB = 2**20
 class Migration:
     """A live migration.
 
-    :ivar number: of it; a later one of the same server has a larger one.
-    :ivar server: UUID.
-    :ivar status: of Nova.
+    :ivar number: number of the migration; later migrations of a server have
+        larger numbers.
+    :ivar server: UUID of the server.
+    :ivar status: status of Nova.
     :ivar source: name of the host that the server leaves.
-    :ivar target: name of its new host; '' while Nova chooses.
+    :ivar target: name of its new host; '' until Nova chooses one.
     """
 
     number: int
@@ -63,9 +64,9 @@ class Migration:
 class Progress:
     """Progress of a live migration.
 
-    :ivar number: of the migration.
-    :ivar sent_mb: memory that was sent, MB; pages that were written meanwhile
-        are sent again.
+    :ivar number: number of the migration.
+    :ivar sent_mb: memory that was sent, MB; pages that change meanwhile are
+        sent again.
     """
 
     number: int
@@ -73,18 +74,18 @@ class Progress:
 
 
 class Mobility:
-    """Live migrations and server groups.
+    """Live migrations, server groups and pinned zones.
 
-    :param api: of Nova.
+    :param api: API of Nova.
     """
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
 
     def cancel(self, server: str, number: int) -> None:
-        """End a live migration; the server stays where it was.
+        """Cancel a live migration; the server stays on its host.
 
-        :raises CloudError: if it is not known that it will be done.
+        :raises CloudError: if it is unknown whether Nova accepted that.
         """
         self._api.delete(f'/servers/{server}/migrations/{number}')
 
@@ -108,7 +109,7 @@ class Mobility:
         return [each for each in self._listed(path) if each.is_under_way]
 
     def progress(self, server: str) -> Progress | None:
-        """How far the live migration of a server is; ``None`` without one.
+        """Progress of the live migration of a server; ``None`` without one.
 
         :raises CloudError: if it cannot be read.
         """
@@ -120,7 +121,7 @@ class Mobility:
         return None
 
     def pin(self, server: str) -> str | None:
-        """The zone that a server is pinned to, as :func:`pinned` has it.
+        """Zone that a server is pinned to; see :func:`pinned`.
 
         :raises CloudError: if it cannot be read.
         """
@@ -129,7 +130,7 @@ class Mobility:
             return pinned((found or {}).get('server', {}))
 
     def pins(self) -> dict[str, str | None]:
-        """Zones that all servers are pinned to, by UUID of the server.
+        """Zones that servers are pinned to, by UUID of the server.
 
         :raises CloudError: if they cannot be read.
         """
@@ -139,7 +140,7 @@ class Mobility:
             return {each['id']: pinned(each) for each in listed}
 
     def groups(self) -> dict[str, request_model.Group]:
-        """Server groups with a rule that binds, by UUID of their members.
+        """Server groups with a strict rule, by UUID of their members.
 
         :raises CloudError: if they cannot be read.
         """
@@ -147,7 +148,7 @@ class Mobility:
             return {
                 member: group
                 for each in server_groups.listed(self._api)
-                for group in _binding(each)
+                for group in _strict_group(each)
                 for member in each['members']
             }
 
@@ -161,17 +162,17 @@ class Mobility:
 
 
 def pinned(found: Mapping[str, Any]) -> str | None:
-    """The zone that a server is to stay in; '' for any.
+    """Zone that a server must stay in; '' for any zone.
 
-    :param found: what Nova says of it.
-    :returns: ``None`` if Nova does not tell.
+    :param found: description of the server by Nova.
+    :returns: ``None`` if Nova does not show the zone.
     """
     return (found[_PINNED] or '') if _PINNED in found else None
 
 
 def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
     for each in listed:
-        # Releases of Nova differ in which filters they know.
+        # Releases of Nova support different filters.
         if each.get('migration_type', 'live-migration') == 'live-migration':
             yield Migration(
                 int(each['id']),
@@ -182,13 +183,13 @@ def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
             )
 
 
-def _binding(group: Mapping[str, Any]) -> list[request_model.Group]:
-    """A group with its rule; none if the rule binds no servers."""
+def _strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
+    """A group with its rule; none if the rule is not strict."""
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')
     if rule is None:
         return []
-    # Nova takes any number; planners count in those of Placement.
+    # Nova accepts any number; planners compute with amounts of Placement.
     rules_of = group.get('rules') or {}
     most = fields.whole(rules_of.get('max_server_per_host')) or 1
     return [

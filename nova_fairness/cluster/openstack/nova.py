@@ -32,62 +32,68 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 DONE = 'fairness:done'
-"""Metadata by which the owner of a server, or its guest, says that it may
-leave at once."""
+"""Metadata of a server by which its owner or guest allows an immediate
+eviction.
+"""
 
 GROUP = 'fairness:group'
-"""Metadata by which a server says in which group with a rate it is."""
+"""Metadata of a server that names its group with a spending rate."""
 
 BUT_BUILDS = (
     '&status=ACTIVE&status=SHUTOFF&status=VERIFY_RESIZE&status=PAUSED'
     '&status=SUSPENDED&status=RESCUE&status=ERROR&status=DELETED'
     '&status=SOFT_DELETED&status=SHELVED&status=SHELVED_OFFLOADED'
 )
-"""Query by which Nova lists all servers but those that are to be built: each
-status names a state, with whatever is done in it (Nova's
-``task_and_vm_state_from_status``)."""
+"""Query for all servers except those in the states of builds: each status
+stands for a state of Nova and all tasks in it
+(``task_and_vm_state_from_status`` in Nova).
+"""
 
 TTL = 'TTL'
-"""Metadata by which a guest reads how long its host is still there, seconds of
-the epoch: that of machine/job features."""
+"""Metadata from which a guest reads the end of its host's life, seconds of the
+epoch, as in machine/job features.
+"""
 
 TTL_OURS = 'fairness:ttl'
-"""The same again, as this product wrote it: what differs is its owner's."""
+"""Copy of ``TTL`` as this product wrote it: if they differ, the owner changed
+it.
+"""
 
 MOVES = frozenset({'ACTIVE', 'PAUSED'})
-"""Statuses of servers that Nova moves while they run."""
+"""Statuses of servers that Nova can live-migrate."""
 
 FULL_EVERY_S = 180.0
-"""All servers are listed as often, whatever changed: a list of changes lacks
-what a cell that was down or a replica that lagged did not tell."""
+"""Interval of full lists of servers: a list of changes lacks changes from a
+cell that was down, or from a replica that lagged.
+"""
 
 UNKNOWN = 'UNKNOWN'
-"""Status of a server whose cell does not answer; it lies where it lay."""
+"""Status of a server whose cell does not answer; its last host counts."""
 
 _LOOKED_AT_ONCE = 20
-"""Servers that are looked up in one call because a full list lacked them."""
+"""Largest number of servers missing in a full list that one look reads."""
 
-_SILENT = 3
-"""Servers without an answer after which the others are left alone for now."""
+_MOST_SILENT = 3
+"""Servers without an answer after which a look asks for no more."""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)
 _MARKERS = 5
-_FEW = 3
-"""Servers that are asked for one by one; of more a list is asked."""
+_MOST_SINGLE = 3
+"""Up to so many servers are read one by one; more are read by a list."""
 
 _FEW_BUILDS = 50
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
 _LONGEST = 255
-_ASKED = {
+_SERVER_ACTIONS = {
     eviction.EvictionAction.STOP: 'os-stop',
     eviction.EvictionAction.SUSPEND: 'suspend',
     eviction.EvictionAction.SHELVE: 'shelve',
 }
 STARTS = {'SHUTOFF': 'os-start', 'SUSPENDED': 'resume'}
-"""Actions that let a server run again on its host, by its status."""
+"""Actions that start a server again on its host, by its status."""
 
 _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
@@ -96,8 +102,8 @@ _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 class NovaHypervisor:
     """A hypervisor.
 
-    :ivar uuid: of it, and of its root provider.
-    :ivar name: of its service; of itself where a service has several.
+    :ivar uuid: UUID of the hypervisor, and of its root provider.
+    :ivar name: name of its service; its own name if the service has several.
     :ivar zone: availability zone.
     :ivar takes: ``False`` if it is down or disabled.
     """
@@ -110,13 +116,13 @@ class NovaHypervisor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ComputeService:
-    """A nova-compute.
+    """A nova-compute service.
 
-    :ivar uuid: of it.
-    :ivar host: its name.
+    :ivar uuid: UUID of the service.
+    :ivar host: name of its host.
     :ivar enabled: whether servers may start there.
     :ivar up: whether it answers.
-    :ivar reason: for which it was disabled; '' without.
+    :ivar reason: why it was disabled; '' if it was not.
     """
 
     uuid: str
@@ -127,16 +133,15 @@ class ComputeService:
 
     @property
     def ours(self) -> bool:
-        """Whether this product disabled it, as its reason tells."""
+        """Whether this product disabled it, according to its reason."""
         return not self.enabled and self.reason.startswith(border.MARK)
 
 
-class Lately(NamedTuple):
-    """Where Placement may have something else by now.
+class RecentChanges(NamedTuple):
+    """Recent changes after which data read from Placement may be out of date.
 
     :ivar left: names of hosts that servers left.
-    :ivar users: whose servers changed, with their projects, first the
-        project.
+    :ivar users: pairs of project and user whose servers changed.
     """
 
     left: frozenset[str]
@@ -145,28 +150,28 @@ class Lately(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as its owner's administrator sees it.
+    """A server, as an administrator sees it.
 
-    :ivar uuid: of it.
-    :ivar project: that it belongs to.
-    :ivar user: who asked for it.
-    :ivar status: of Nova, such as ``BUILD`` or ``ACTIVE``.
-    :ivar task: what is done with it; '' for nothing.
-    :ivar host: where it lies or is being built; '' for nowhere.
-    :ivar amounts: what its flavor needs, by class of Placement.
-    :ivar launched_at: when it began to run, seconds of the epoch; ``None``
-        if it did not.
-    :ivar says_done: whether it may leave at once: its metadata say so.
-    :ivar pays: name of the group with a spending rate that its metadata say;
-        '' without.
+    :ivar uuid: UUID of the server.
+    :ivar project: project that owns it.
+    :ivar user: user who created it.
+    :ivar status: status of Nova, such as ``BUILD`` or ``ACTIVE``.
+    :ivar task: task of Nova on it; '' without one.
+    :ivar host: name of its host, also during the build; '' without one.
+    :ivar amounts: amounts of its flavor, by resource class.
+    :ivar launched_at: when it began to run, seconds of the epoch; ``None`` if
+        it did not.
+    :ivar says_done: whether its metadata allow an immediate eviction.
+    :ivar pays: name of the group with a spending rate in its metadata; ''
+        without one.
     :ivar is_locked: whether its owner or an operator locked it.
     :ivar specs: extra specs of its flavor, sorted by name.
-    :ivar ttl: what its metadata say of its time to live; '' without.
-    :ivar ttl_ours: the same as this product wrote it.
-    :ivar pinned: zone that it is to stay in; '' if it is free to leave any,
-        ``None`` if Nova does not tell.
+    :ivar ttl: time to live in its metadata; '' without one.
+    :ivar ttl_ours: time to live that this product wrote; '' without one.
+    :ivar pinned: zone that it must stay in; '' for any zone, ``None`` if Nova
+        does not show it.
     :ivar has_volumes: whether volumes are attached to it.
-    :ivar name: that its owner gave it; to be shown only, never a key.
+    :ivar name: name by its owner; only for display, never a key.
     """
 
     uuid: str
@@ -189,26 +194,26 @@ class Server:
 
     @property
     def named(self) -> str:
-        """Its name and UUID, for logs."""
+        """Name and UUID, for logs."""
         return f'{self.name} ({self.uuid})' if self.name else self.uuid
 
     @property
     def is_settled(self) -> bool:
-        """Whether Nova knows where it lies, or gave up."""
+        """Whether Nova has placed the server, offloaded it, or given it up."""
         rests = self.status in _SHELVED and not self.task
-        # One that was not offloaded has its host, whatever became of it.
+        # A shelved server keeps its host until it is offloaded.
         lies = bool(self.host) and self.status != 'SHELVED'
         return lies or rests or self.status == 'ERROR'
 
 
 class _Sweep:
-    """How far a full list has come.
+    """Progress of a full list of servers.
 
-    :param before: servers that were known when it began.
-
-    :ivar seen: servers that it had.
-    :ivar markers: the last of them; one that is there still is gone on from.
-    :ivar ends: from which end it is read, and how much at a time.
+    :param before: UUIDs of servers that were known at its begin.
+    :ivar seen: UUIDs of servers that were read.
+    :ivar markers: UUIDs of the last servers read; the next page follows the
+        last one that still exists.
+    :ivar ends: direction and page size.
     """
 
     def __init__(self, before: frozenset[str]) -> None:
@@ -218,7 +223,7 @@ class _Sweep:
         self.ends = paging.ListPosition()
 
     def is_over_after_failure(self) -> bool:
-        """Whether nothing more can be read, once Nova failed for a page."""
+        """Whether the list is over after Nova failed for a page."""
         is_back = self.ends.narrow()
         if is_back:
             self.markers = ['']
@@ -226,16 +231,15 @@ class _Sweep:
 
 
 class Nova:
-    """Nova as it is; servers that did not change are read again seldom.
+    """Servers, hosts and server groups of Nova, with a cache of servers.
 
-    Lists are the truth, but each may be partial: a cell is down, a replica
-    lags, a change is told late. So all are listed in full every
-    :data:`FULL_EVERY_S`, a page a time, and who is lacking is asked for.
+    Lists may be partial: a cell is down, a replica lags, or a change comes
+    late. So all servers are listed again every :data:`FULL_EVERY_S`, one page
+    in each look, and servers missing in that list are read one by one.
 
-    :param api: of Nova.
-
-    :ivar unreadable: servers that could not be read last, and why.
-    :ivar hosts_unreadable: the same of hosts, by UUID or name.
+    :param api: API of Nova.
+    :ivar unreadable: errors of servers in the last read, by UUID.
+    :ivar hosts_unreadable: errors of hosts in the last read, by UUID or name.
     """
 
     def __init__(self, api: clients.Api) -> None:
@@ -274,13 +278,13 @@ class Nova:
         for each, service in zip(listed, services, strict=True):
             with _Noted(self.hosts_unreadable, each, 'id'):
                 host = _host(each, count[service] > 1, zones)
-                # Of one whose service cannot be read the zone is not known.
+                # The zone is unknown if the service cannot be read.
                 takes = host.takes and service not in self.hosts_unreadable
                 found.append(dataclasses.replace(host, takes=takes))
         return _unique(found, self.hosts_unreadable)
 
     def services(self) -> dict[str, ComputeService]:
-        """All nova-computes, by name of the host.
+        """All nova-compute services, by name of the host.
 
         :raises CloudError: if they cannot be read.
         """
@@ -293,27 +297,28 @@ class Nova:
             return found
 
     def disable(self, service: ComputeService, reason: str) -> None:
-        """Let no new servers start on a host; those that run go on.
+        """Disable a host: running servers stay, and no new ones start.
 
-        :param reason: that is to stand there; cut to the length Nova takes.
-        :raises CloudError: if it is not known that it was done.
+        :param reason: reason that Nova shows; cut to the length that Nova
+            accepts.
+        :raises CloudError: if it is unknown whether that was done.
         """
         body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
         self._api.put(f'/os-services/{service.uuid}', body)
 
     def enable(self, service: ComputeService) -> None:
-        """Let servers start on a host again.
+        """Enable a host: servers may start there again.
 
-        :raises CloudError: if it is not known that it was done.
+        :raises CloudError: if it is unknown whether that was done.
         """
         self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
 
     def migrate(self, uuid: str, target: str | None = None) -> None:
-        """Move a server to another host while it runs, if that may take it.
+        """Live-migrate a server.
 
-        :param target: name of the host; ``None`` lets Nova say where.
-        :raises CloudError: :class:`CloudAway` if it is not known whether it
-            will be done, :class:`CloudRefused` if it will not.
+        :param target: name of the new host; ``None`` lets Nova choose.
+        :raises CloudError: :class:`CloudAway` if it is unknown whether Nova
+            accepted it, :class:`CloudRefused` if Nova refused it.
         """
         body = {'os-migrateLive': {'host': target, 'block_migration': 'auto'}}
         self._api.post(f'/servers/{uuid}/action', body)
@@ -324,9 +329,10 @@ class Nova:
         """All servers that are not deleted, by UUID.
 
         :param now: seconds of the epoch; clocks may differ by a minute.
-        :param built: UUIDs of those that are being built, to leave out all
-            others that are to be: in a queue many wait, and each list has
-            them all. ``None`` for all; a server left out stays as it was.
+        :param built: UUIDs of servers that are being built. With it, other
+            servers in the states of builds are not read again: in a queue many
+            wait, and each list would have them all. ``None`` reads all; a
+            server that is not read stays as it was.
         :raises CloudError: if they cannot be read.
         """
         is_whole = (
@@ -348,20 +354,21 @@ class Nova:
         self.unreadable = {}
         self._note_all(changed, now)
         if not is_whole:
-            self._see(built or (), now)
-        # The second list has those that were deleted long before the first.
+            self._read_builds(built or (), now)
+        # The second list has servers that were deleted long before the first.
         back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
-        # What builds changed between two whole lists only these tell.
+        # Lists without builds lack changes of builds since the last whole
+        # list.
         for of_whole in {is_whole, False}:
             self._since[of_whole] = moments.stamp(max(now - back_s, 0))
         self._list_in_full(now)
         self._look_for_missing(now)
         return dict(self._servers)
 
-    def _stand_in(self, uuids: Iterable[str]) -> None:
-        """Keep servers that cannot be read as they were, or as unknown ones.
+    def _keep_unread(self, uuids: Iterable[str]) -> None:
+        """Keep unreadable servers as they were, or as servers without fields.
 
-        An unknown server that exists must not look deleted.
+        A server that exists must not look deleted.
         """
         for uuid in uuids:
             self._servers.setdefault(
@@ -369,12 +376,12 @@ class Nova:
             )
 
     def _list_in_full(self, now: float) -> None:
-        """Read the next page of all servers, if it is time for a full list.
+        """Read the next page of all servers, if a full list is due.
 
-        A page a time: all of a large cloud at once would take a minute.
+        One page in each look: a whole list of a large cloud takes a minute.
         """
         if self._swept_at is None:
-            # The first list had all of them.
+            # The first list is a full one.
             self._swept_at = now
         if self._sweep is None:
             if 0 <= now - self._swept_at < FULL_EVERY_S:
@@ -388,7 +395,7 @@ class Nova:
                 return
             page = []
         if page is None:
-            # Whatever it could go on from was deleted: from the start.
+            # All servers that it could continue from are deleted: begin again.
             self._sweep, self._swept_at = None, now - FULL_EVERY_S
             return
         self._note_all(page, now)
@@ -402,7 +409,7 @@ class Nova:
             self._sweep = None
 
     def _next_page(self, sweep: '_Sweep') -> list[Mapping[str, Any]] | None:
-        """A page; ``None`` if the servers that it follows are all deleted."""
+        """The next page; ``None`` if all marker servers are deleted."""
         path = f'/servers/detail?all_tenants=1{sweep.ends.query}'
         for marker in reversed(sweep.markers):
             after = f'&marker={marker}' if marker else ''
@@ -416,9 +423,9 @@ class Nova:
         return None
 
     def _look_for_missing(self, now: float) -> None:
-        """Ask for servers that a full list lacked, some each time.
+        """Read servers that a full list lacked, some in each look.
 
-        A list may be partial: only who is asked for and not there is gone.
+        A list may be partial: only a server that Nova does not find is gone.
         """
         silent = 0
         for uuid in list(self._missing)[:_LOOKED_AT_ONCE]:
@@ -427,18 +434,18 @@ class Nova:
             if known is None:
                 continue
             try:
-                silent += not self._look_at(uuid, known, now)
+                silent += not self._read_server(uuid, known, now)
             except exception.CloudUnreadable as error:
                 self.unreadable[uuid] = error
             except exception.CloudError:
-                # Later ones may have an answer.
+                # Nova may answer for the next servers.
                 self._missing[uuid] = None
                 silent += 1
-            if silent >= _SILENT:
+            if silent >= _MOST_SILENT:
                 return
 
-    def _lose(self, known: Server, now: float) -> None:
-        """Take note of a server that is gone."""
+    def _note_gone(self, known: Server, now: float) -> None:
+        """Record that a server is gone."""
         self._drop(known.uuid)
         self._remember_gone(known.uuid)
         self._changed[known.project, known.user] = now
@@ -448,49 +455,49 @@ class Nova:
         _remember(self._gone, uuid, None)
 
     def _drop(self, uuid: str) -> Server | None:
-        """Forget a server but for its name; gives what it was."""
+        """Forget a server except its name, and return its last state."""
         known = self._servers.pop(uuid, None)
         if known is not None:
             _remember(self._departed, uuid, known.named)
         return known
 
     def named(self, uuid: str) -> str:
-        """A server in a log: its name, as far as it is known, and UUID.
+        """Name and UUID of a server for logs, as far as they are known.
 
-        Also one that is gone since a short time.
+        Recently deleted servers keep their names.
         """
         known = self._servers.get(uuid)
         return known.named if known else self._departed.get(uuid, uuid)
 
     def is_gone(self, uuid: str) -> bool:
-        """Whether Nova said of a server itself that it is deleted."""
+        """Whether Nova itself said that a server is deleted."""
         return uuid in self._gone
 
     def left_of(self, project: str, uuids: Collection[str]) -> set[str]:
-        """Those of some servers that are there still.
+        """The given servers that still exist.
 
-        :param project: of all of them.
-        :param uuids: of servers that were deleted a moment ago: that a list
-            lacks one proves nothing of others.
-        :raises CloudError: if it is not known.
+        :param project: project of all these servers.
+        :param uuids: UUIDs of servers that were just deleted.
+        :raises CloudError: if Nova does not answer.
         """
-        if len(uuids) <= _FEW:
+        if len(uuids) <= _MOST_SINGLE:
             return {uuid for uuid in uuids if self.server(uuid)}
         path = f'/servers?all_tenants=1&project_id={project}'
         listed = paging.listed(self._api, path, 'servers')
         return {each['id'] for each in listed}.intersection(uuids)
 
     def _forget_unlisted(self, listed: Collection[str]) -> None:
-        # What no cell has yet is in every list, and deleted without a trace.
+        # A build without a cell is in every list; its deletion leaves no
+        # trace.
         for uuid, each in [*self._servers.items()]:
             is_unknown = uuid not in listed and not each.host
             if is_unknown and each.status == 'BUILD':
                 self._drop(uuid)
 
-    def _see(self, built: Collection[str], now: float) -> None:
-        """Take note of servers that are being built, one by one.
+    def _read_builds(self, built: Collection[str], now: float) -> None:
+        """Read servers that are being built, one by one.
 
-        One that cannot be read stays as it was.
+        A server that cannot be read stays as it was.
         """
         odd: dict[str, Exception] = {}
         failures = clients.Tolerance()
@@ -499,24 +506,26 @@ class Nova:
             if known and known.status != 'BUILD':
                 continue
             try:
-                self._look_at(uuid, known, now)
+                self._read_server(uuid, known, now)
             except exception.CloudError as error:
                 failures.note(error)
                 odd[uuid] = error
-        self._stand_in(odd)
+        self._keep_unread(odd)
         self.unreadable |= odd
 
-    def _look_at(self, uuid: str, known: Server | None, now: float) -> bool:
-        """Ask for one server, and take note of it.
+    def _read_server(
+        self, uuid: str, known: Server | None, now: float
+    ) -> bool:
+        """Read one server, and update the cache.
 
-        :param known: as it was; ``None`` if it was not.
+        :param known: cached server; ``None`` if it is not cached.
         :returns: whether its cell answered.
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
             if known:
-                self._lose(known, now)
+                self._note_gone(known, now)
             return True
         with clients.reading(f'what Nova says of server {uuid}'):
             told = found['server']
@@ -526,12 +535,12 @@ class Nova:
     def _note_all(
         self, found: Iterable[Mapping[str, Any]], now: float
     ) -> None:
-        """Take note of servers; one that cannot be read stays as it was."""
+        """Update the cache; a server that cannot be read stays as it was."""
         listed, odd = list(found), dict[str, Exception]()
         for each in listed:
             with _Noted(odd, each, 'id'):
                 self._note(each, now)
-        self._stand_in(odd.keys() & set(map(_id, listed)) - {''})
+        self._keep_unread(odd.keys() & set(map(_id, listed)) - {''})
         self.unreadable |= odd
 
     def _note(self, found: Mapping[str, Any], now: float) -> None:
@@ -542,18 +551,18 @@ class Nova:
         else:
             self._gone.pop(uuid, None)
         if found['status'] == UNKNOWN and uuid in self._servers:
-            # It lies where it lay: Nova tells a part of what it is.
+            # Nova shows only a part of it: its last known state counts.
             return
         server = None if is_gone else _server(found)
         before = self._servers.get(uuid)
         if server is None:
             self._drop(uuid)
-            # What it was like only helps to guess how long others last.
+            # The rest of it only serves to estimate lifetimes.
             with (
                 contextlib.suppress(exception.CloudUnreadable),
                 clients.reading('a server that is gone'),
             ):
-                self._learn(found)
+                self._learn_lifetime(found)
         else:
             self._servers[server.uuid] = server
             if before is None:
@@ -563,10 +572,10 @@ class Nova:
         if before and before.host != (server.host if server else ''):
             self._left[before.host] = now
 
-    def lately(self, now: float) -> Lately:
-        """Where servers were seen to change a moment ago.
+    def recent_changes(self, now: float) -> RecentChanges:
+        """Recently changed hosts and users.
 
-        Placement learns of it a little before or after.
+        Placement gets such changes a little earlier or later.
 
         :param now: seconds of the epoch.
         """
@@ -575,13 +584,13 @@ class Nova:
             for name, at in list(seen.items()):
                 if abs(now - at) > _LATELY_S:
                     del seen[name]
-        return Lately(frozenset(self._left), frozenset(self._changed))
+        return RecentChanges(frozenset(self._left), frozenset(self._changed))
 
     def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
-        """Seconds that the last servers of each kind lasted, sorted."""
+        """Lifetimes of the last servers of each kind, seconds, sorted."""
         return self._lifetimes.by_kind()
 
-    def _learn(self, found: Mapping[str, Any]) -> None:
+    def _learn_lifetime(self, found: Mapping[str, Any]) -> None:
         server, end = _server(found), _time(found, 'terminated_at')
         if end is None or server.launched_at is None:
             return
@@ -589,7 +598,7 @@ class Nova:
         self._lifetimes.learn(kind, server.uuid, end - server.launched_at)
 
     def server(self, uuid: str) -> Server | None:
-        """One server as it is now; ``None`` if it is gone.
+        """One server as it is now; ``None`` if it does not exist.
 
         :raises CloudError: if it cannot be read.
         """
@@ -602,36 +611,36 @@ class Nova:
             told = _server(found['server'])
         if told.status != UNKNOWN:
             return told
-        # Its cell does not answer: it lies where it lay.
+        # Its cell does not answer: its last known state counts.
         return self._servers.get(uuid, told)
 
     def members(self, groups: Collection[str]) -> dict[str, list[str]]:
-        """UUIDs of the servers of groups; of one that is gone there are none.
+        """UUIDs of the servers of groups; a deleted group has none.
 
         :raises CloudError: if they cannot be read.
         """
         return self._groups.members(groups)
 
     def hidden(self, uuids: Collection[str], now: float) -> set[str]:
-        """Those of some servers that may lie on a host that is not known.
+        """The given servers that may be on an unknown host.
 
-        Lists lack what is in a cell that does not answer: who is not known is
-        asked for, some each time.
+        Lists lack servers in a cell that does not answer: servers that are not
+        in the cache are read one by one, some in each look.
 
-        :param uuids: of servers that are there, as something else says.
+        :param uuids: UUIDs of servers that exist according to another source.
         """
         unknown = sorted(set(uuids) - self._servers.keys() - self._gone.keys())
         silent, hidden = 0, set(unknown)
         for uuid in unknown[:_LOOKED_AT_ONCE]:
             try:
-                silent += not self._look_at(uuid, None, now)
+                silent += not self._read_server(uuid, None, now)
             except exception.CloudError:
                 silent += 1
             else:
                 if uuid not in self._servers:
                     self._remember_gone(uuid)
                     hidden.discard(uuid)
-            if silent >= _SILENT:
+            if silent >= _MOST_SILENT:
                 break
         known = self._servers.keys() & set(uuids)
         return hidden | {
@@ -650,12 +659,12 @@ class Nova:
         return self._groups.unreadable
 
     def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
-        """Amounts that one server of each flavor needs, by its name.
+        """Amounts of one server of each flavor, by name of the flavor.
 
-        Changes by extra specs are not seen.
+        Extra specs do not count.
 
-        :param project: that may use them; '' for those that all may use,
-            ``None`` for all flavors.
+        :param project: ID of a project that may use them; '' for public
+            flavors, ``None`` for all flavors.
         :raises CloudError: if they cannot be read.
         """
         with clients.reading("Nova's list of flavors"):
@@ -664,33 +673,35 @@ class Nova:
             )
             if project is not None:
                 listed = self._flavor_access.of(listed, project)
-            return {each['name']: _needs(each) for each in listed}
+            return {each['name']: _flavor_amounts(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
-        """Delete a server; nothing happens if it is gone.
+        """Delete a server; nothing happens if it does not exist.
 
-        :raises CloudError: if it is not known whether it was deleted.
+        :raises CloudError: if it is unknown whether it was deleted.
         """
         if not self._api.delete(f'/servers/{uuid}'):
             self._remember_gone(uuid)
 
     def act(self, uuid: str, action: eviction.EvictionAction) -> None:
-        """Ask for what lets a server leave.
+        """Ask Nova for the action that evicts a server.
 
-        :raises CloudAway: if it is not known whether it will be done.
-        :raises CloudRefused: if it will not.
+        :raises CloudAway: if it is unknown whether Nova accepted it.
+        :raises CloudRefused: if Nova refused it.
         """
         if action is eviction.EvictionAction.DELETE:
             self.delete(uuid)
         else:
-            self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
+            self._api.post(
+                f'/servers/{uuid}/action', {_SERVER_ACTIONS[action]: None}
+            )
 
     def let_run(self, uuid: str, status: str) -> None:
-        """Let a server run again that was stopped or suspended.
+        """Start a stopped server, or resume a suspended one.
 
-        :param status: of :data:`STARTS`.
-        :raises CloudAway: if it is not known whether it will be done.
-        :raises CloudRefused: if it will not.
+        :param status: status of the server, a key of :data:`STARTS`.
+        :raises CloudAway: if it is unknown whether Nova accepted it.
+        :raises CloudRefused: if Nova refused it.
         """
         self._api.post(f'/servers/{uuid}/action', {STARTS[status]: None})
 
@@ -699,39 +710,39 @@ class Nova:
     ) -> None:
         """Ask for an image of a server.
 
-        :raises CloudAway: if it is not known whether it will be made.
-        :raises CloudRefused: if it will not.
+        :raises CloudAway: if it is unknown whether Nova accepted it.
+        :raises CloudRefused: if Nova refused it.
         """
         wanted = {'name': name, 'metadata': dict(properties)}
         self._api.post(f'/servers/{uuid}/action', {'createImage': wanted})
 
     def unshelve(self, uuid: str) -> None:
-        """Let a shelved server start again; in a queue it waits before.
+        """Unshelve a server; with a queue it waits first.
 
-        :raises CloudError: if it is not known that it will be done.
+        :raises CloudError: if it is unknown whether Nova accepted it.
         """
         self._api.post(f'/servers/{uuid}/action', {'unshelve': None})
 
     def offload(self, uuid: str) -> None:
         """Take a shelved server off its host.
 
-        :raises CloudError: if it is not known that it will be done.
+        :raises CloudError: if it is unknown whether Nova accepted it.
         """
         self._api.post(f'/servers/{uuid}/action', {'shelveOffload': None})
 
     def mark(self, uuid: str, metadata: Mapping[str, str]) -> None:
-        """Write metadata of a server, beside what it has.
+        """Write metadata of a server; other keys stay.
 
-        :param metadata: values are cut to what Nova takes.
-        :raises CloudError: if it is not known that it was written.
+        :param metadata: values are cut to the length that Nova accepts.
+        :raises CloudError: if it is unknown whether it was written.
         """
         short = {key: value[:_LONGEST] for key, value in metadata.items()}
         self._api.post(f'/servers/{uuid}/metadata', {'metadata': short})
 
     def unmark(self, uuid: str, key: str) -> None:
-        """Take metadata of a server away; there may be none.
+        """Delete a key of the metadata of a server, if it is there.
 
-        :raises CloudError: if it is not known that it is gone.
+        :raises CloudError: if it is unknown whether it was deleted.
         """
         self._api.delete(f'/servers/{uuid}/metadata/{key}')
 
@@ -744,12 +755,12 @@ class Nova:
 
 
 class _Noted:
-    """Takes note of an entry of a list that cannot be read.
+    """Records the error of a list entry that cannot be read.
 
-    No generator, as each server of a cloud passes one.
+    It is no generator, for speed: each server of a cloud passes one.
 
     :param found: gets the error, by the name of the entry.
-    :param name: field of the entry's name.
+    :param name: field with the name of the entry.
     """
 
     __slots__ = '_entry', '_found', '_name'
@@ -763,7 +774,7 @@ class _Noted:
         """Begin to read."""
 
     def __exit__(self, _: object, error: object, __: object) -> bool:
-        """Keep an error that tells of the entry; another one goes on."""
+        """Record an error of the entry; other errors propagate."""
         if isinstance(error, clients.UNREADABLE):
             error = clients.unreadable('an entry of a list of Nova', error)
         if not isinstance(error, exception.CloudUnreadable):
@@ -775,7 +786,7 @@ class _Noted:
 
 
 def _remember(known: dict[str, _About], uuid: str, about: _About) -> None:
-    """Add a server, and forget the oldest where there are too many."""
+    """Add a server, and forget the oldest ones beyond the limit."""
     known[uuid] = about
     while len(known) > _GONE_KEPT:
         del known[next(iter(known))]
@@ -784,11 +795,11 @@ def _remember(known: dict[str, _About], uuid: str, about: _About) -> None:
 def _text(
     entry: Mapping[str, Any], name: str, without: str | None = None
 ) -> str:
-    """A field that is text.
+    """A text field.
 
-    :param without: what it is if it is missing or nothing; ``None`` if it must
-        not be.
-    :raises TypeError: if it is something else.
+    :param without: value of a missing or empty field; ``None`` if the field
+        must have a value.
+    :raises TypeError: if the value is no text.
     """
     value = entry.get(name)
     if not value and without is not None:
@@ -799,7 +810,7 @@ def _text(
 
 
 def _id(entry: Any) -> str:
-    """The UUID in an entry of a list; '' without."""
+    """UUID of a list entry; '' without one."""
     found = entry.get('id') if isinstance(entry, dict) else None
     return found if isinstance(found, str) else ''
 
@@ -828,7 +839,7 @@ def _host(
 def _unique(
     hosts: Iterable[NovaHypervisor], unreadable: dict[str, Exception]
 ) -> list[NovaHypervisor]:
-    """Hosts whose names are theirs alone."""
+    """Hosts with a unique name and UUID."""
     listed = list(hosts)
     names = collections.Counter(each.name for each in listed)
     uuids = collections.Counter(each.uuid for each in listed)
@@ -842,8 +853,8 @@ def _unique(
     ]
 
 
-def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
-    # In a list of servers it is called otherwise.
+def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
+    # In a list of servers this key has another name.
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
     disk_gb = flavor['disk'] + (more_gb or 0)
     swap_gb = -(-int(flavor.get('swap') or 0) // 1024)
@@ -878,7 +889,7 @@ def _service(found: Mapping[str, Any]) -> ComputeService:
 
 def _server(found: Mapping[str, Any]) -> Server:
     flavor = found.get('flavor') or {}
-    needs = _needs(flavor) if 'vcpus' in flavor else {}
+    needs = _flavor_amounts(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}
     return Server(
         uuid=_text(found, 'id'),

@@ -22,10 +22,11 @@ _Found = Sequence[Mapping[str, Any]]
 class ListPosition:
     """Position in a list of servers, if Nova fails for some of its rows.
 
-    A page for which it fails is read in smaller ones up to the row, and the
-    list then from its other end. Rows that neither end reaches are not read.
+    If Nova fails for a page, smaller pages are read up to the failing row, and
+    then the list is read from its other end. Rows that neither direction
+    reaches are not read.
 
-    :ivar limit: of the next page, >= 1.
+    :ivar limit: size of the next page, >= 1.
     """
 
     def __init__(self) -> None:
@@ -39,10 +40,9 @@ class ListPosition:
         return f'&limit={self.limit}{order}'
 
     def narrow(self) -> bool | None:
-        """Go on after a failure.
+        """Change page size or direction after a failure.
 
-        :returns: whether the list is read from its other end now; ``None`` if
-            that was done.
+        :returns: whether the direction changed; ``None`` if the list is over.
         """
         if self.limit > 1:
             self.limit //= 2
@@ -55,13 +55,13 @@ class ListPosition:
 def around(
     api: clients.Api, path: str, key: str, failure: exception.CloudFailed
 ) -> list[Mapping[str, Any]]:
-    """Servers of a list from both ends, around those for which Nova fails.
+    """Servers of a list from both ends, around servers for which Nova fails.
 
-    :param path: with a query.
-    :param key: of the list in each answer; each item has an ``id``.
-    :param failure: for which the list could not be read.
-    :raises CloudFailed: that, if nothing could be read.
-    :raises CloudError: if Nova is away.
+    :param path: path with a query.
+    :param key: key of the list in each answer; each item has an ``id``.
+    :param failure: error of the whole list.
+    :raises CloudFailed: that error, if nothing can be read.
+    :raises CloudError: if Nova does not answer.
     """
     ends, last, stops = ListPosition(), '', list[str]()
     found: list[Mapping[str, Any]] = []
@@ -85,7 +85,7 @@ def around(
     if not found:
         raise failure
     LOG.warning(
-        'servers: Nova fails for some between %s and %s: they stay as they'
+        'servers: Nova fails for some between %s and %s; they stay as they'
         ' were: %s; ask Nova for them one by one',
         *stops,
         failure,
@@ -94,17 +94,17 @@ def around(
 
 
 def after_id(found: _Found) -> str:
-    """Query for what comes after the last one, by its ``id``."""
+    """Query for the page after the last item, by its ``id``."""
     return f'&marker={found[-1]["id"]}' if found else ''
 
 
 def after_uuid(found: _Found) -> str:
-    """Query for what comes after the last one, by its ``uuid``."""
+    """Query for the page after the last item, by its ``uuid``."""
     return f'&marker={found[-1]["uuid"]}' if found else ''
 
 
 def after_so_many(found: _Found) -> str:
-    """Query for what comes after so many."""
+    """Query for the page after the items found, by their number."""
     return f'&offset={len(found)}'
 
 
@@ -114,13 +114,13 @@ def listed(
     key: str,
     after: Callable[[_Found], str] = after_id,
 ) -> list[Mapping[str, Any]]:
-    """All pages of a list.
+    """All items of a list, page by page.
 
-    :param api: of Nova.
-    :param path: with a query or without.
-    :param key: of the list in each answer; each item has an ``id``.
-    :param after: gives the query for the next page.
-    :raises CloudAway: if there is no such list, or it does not end.
+    :param api: API of Nova.
+    :param path: path with or without a query.
+    :param key: key of the list in each answer; each item has an ``id``.
+    :param after: returns the query for the next page.
+    :raises CloudAway: if the list does not exist, or does not end.
     :raises CloudError: if it cannot be read.
     """
     path += f'{"&" if "?" in path else "?"}limit={PAGE}'

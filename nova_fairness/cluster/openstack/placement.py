@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""State of every host in Placement, and room that is kept in it."""
+"""Hosts in Placement, and room that is reserved for requests there."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ Amount = tuple[int, int, int, int]
 """Capacity, used, largest unit and step of a class."""
 
 _PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
-"""How many of those that seem unchanged are read in one look."""
+"""Unchanged providers, and projects, that are read again in one look."""
 
 _SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 
@@ -31,14 +31,14 @@ _MOST = 2**46
 
 @dataclasses.dataclass(frozen=True)
 class ProviderTree:
-    """Providers below one root, summed up.
+    """Sum of the providers below one root.
 
-    :ivar uuid: of the root.
-    :ivar name: of the root; Nova names hosts otherwise.
-    :ivar amounts: by class. Servers ask in groups, which may come from
-        several children: their largest units are added up, too.
-    :ivar traits: of all of them.
-    :ivar aggregates: of the root.
+    :ivar uuid: UUID of the root.
+    :ivar name: name of the root; Nova may use another name for the host.
+    :ivar amounts: amounts by class. Requests of servers have groups, which
+        several children may serve: so largest units are summed, too.
+    :ivar traits: traits of all providers.
+    :ivar aggregates: aggregates of the root.
     :ivar parts: amounts of every provider, by its UUID, the root first.
     """
 
@@ -51,12 +51,12 @@ class ProviderTree:
 
     @property
     def is_shared(self) -> bool:
-        """Whether hosts have a part of it without being below it."""
+        """Whether hosts outside of this tree use its resources."""
         return _SHARES in self.traits
 
     @property
     def offers(self) -> frozenset[str]:
-        """Classes that servers can have some of."""
+        """Resource classes with a capacity above 0."""
         return frozenset(
             name for name, (have, *_) in self.amounts.items() if have > 0
         )
@@ -70,36 +70,35 @@ class _Known:
     aggregates: frozenset[str]
 
 
-class _Turn:
-    """Turns of what cannot all be read in one look."""
+class _RoundRobin:
+    """Round-robin choice of list items, when one look cannot read all."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._next = 0
 
     def next(self, count: int) -> frozenset[int]:
-        """Places in a list of those that are read now."""
+        """Indexes of the items for this look."""
         places = range(self._next, self._next + min(self._at_once, count))
         self._next = places.stop
         return frozenset(place % count for place in places)
 
 
 class Placement:
-    """Placement as it is, read again where it changed or may have.
+    """Placement with a cache; what changed, or may have, is read again.
 
     A provider's generation grows with every change of its inventories, traits
-    and aggregates, and with new allocations, but not when one is deleted. So
-    the use of a provider is read again if it is said to have less, and that
-    of all others in turn: until then a host seems fuller than it is, never
-    emptier. The use of projects is read again in the same way. The use of a
-    user is read again if that user's servers changed, or if the use of all
-    users together is not that of the project.
+    and aggregates, and with new allocations, but not when an allocation is
+    deleted. So the use of a provider is read again if the caller names it as
+    freed, and that of all others in turn: until then a host seems fuller than
+    it is, never emptier. The use of projects is read again in the same way.
+    The use of a user is read again if that user's servers changed, or if the
+    sum over all users is not the use of the project.
 
-    :param api: of Placement.
-
-    :ivar unreadable: roots with a part that could not be read last, and why:
-        they are in no answer, so that they take nothing.
-    :ivar is_whole: whether all providers that were listed were read.
+    :param api: API of Placement.
+    :ivar unreadable: errors of trees in the last read, by UUID of the root.
+        These trees are left out of answers, so that no server starts there.
+    :ivar is_whole: whether all listed providers were read.
     """
 
     def __init__(self, api: clients.Api) -> None:
@@ -109,8 +108,8 @@ class Placement:
         self._trees: dict[str, tuple[dict[str, _Known], ProviderTree]] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._summed: dict[str, Mapping[str, int]] = {}
-        self._providers = _Turn(_PROVIDERS_AT_ONCE)
-        self._projects = _Turn(_PROJECTS_AT_ONCE)
+        self._providers = _RoundRobin(_PROVIDERS_AT_ONCE)
+        self._projects = _RoundRobin(_PROJECTS_AT_ONCE)
         self.unreadable: dict[str, Exception] = {}
 
     def trees(
@@ -118,11 +117,10 @@ class Placement:
         freed: Collection[str] = (),
         changed: Iterable[tuple[str, str]] = (),
     ) -> dict[str, ProviderTree]:
-        """All trees, by the UUID of their root.
+        """All trees, by UUID of their root.
 
-        :param freed: roots of those where less may be in use.
-        :param changed: users that may use something else, with their
-            projects, first the project.
+        :param freed: roots of trees that may have less use.
+        :param changed: pairs of project and user whose use may have changed.
         :raises CloudError: if they cannot be read.
         """
         below = self._read_all(freed)
@@ -142,8 +140,8 @@ class Placement:
     def _read_all(
         self, freed: Collection[str]
     ) -> dict[str, list[Mapping[str, Any]]]:
-        """Providers by their root, where all of the tree can be read."""
-        found = _needed(self._api.get('/resource_providers'))
+        """Providers by their root, of trees that can be read as a whole."""
+        found = _require_answer(self._api.get('/resource_providers'))
         listed = found['resource_providers']
         in_turn = self._providers.next(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
@@ -162,7 +160,7 @@ class Placement:
                 )
             except (exception.CloudError, LookupError, TypeError) as error:
                 failures.note(error)
-                # One part of a tree that is not known makes all of it full.
+                # A tree with an unknown part counts as full.
                 self.unreadable[_root(each)] = error
                 provider = None
             if provider is None:
@@ -179,14 +177,14 @@ class Placement:
     def used(self, project: str, user: str = '') -> Mapping[str, int]:
         """Amounts that a project has allocated, by class.
 
-        :param user: whose part of it alone; '' for all.
+        :param user: only the part of this user; '' for all.
         :raises CloudError: if it cannot be read.
         """
         known = self._usages.setdefault(project, {})
         if user not in known:
             path = f'/usages?project_id={project}'
             path += f'&user_id={user}' if user else ''
-            found = _needed(self._api.get(path))
+            found = _require_answer(self._api.get(path))
             with clients.reading(f'what Placement says {project} uses'):
                 known[user] = dict(found['usages'])
         return known[user]
@@ -196,12 +194,12 @@ class Placement:
     ) -> dict[str, Mapping[str, int]]:
         """Amounts that users of a project have allocated, by class, by user.
 
-        :param users: all that have servers.
+        :param users: all users with servers.
         :raises CloudError: if it cannot be read.
         """
         total = self.used(project)
         if len(users) == 1:
-            # One who is alone has what the project has.
+            # The use of a single user is that of the project.
             return dict.fromkeys(users, total)
         known = self._usages[project].keys() & set(users)
         found = {user: self.used(project, user) for user in users}
@@ -221,16 +219,16 @@ class Placement:
     def keep(
         self, request: request_model.Request, trees: Iterable[ProviderTree]
     ) -> None:
-        """Keep room for a request; done again, it does nothing.
+        """Reserve room for a request; a repeated call does nothing.
 
-        :param trees: one per server.
-        :raises CloudRefused: if there is no room any more.
+        :param trees: one tree per server.
+        :raises CloudRefused: if there is no free room.
         """
         if not request.demand.amounts or self.keeps(request):
             return
         shares = _shares(request, trees)
         body = {
-            # Each server has one: the largest unit is that of a consumer.
+            # One consumer per server: the largest unit limits each consumer.
             _consumer(server): {
                 'allocations': {
                     provider: {'resources': amounts}
@@ -246,13 +244,13 @@ class Placement:
         self._forget_usage(request.project, _owner(request))
 
     def keeps(self, request: request_model.Request) -> bool:
-        """Tell whether room is kept for a request."""
+        """Whether room is reserved for a request."""
         return self.claimed(_consumer(request.servers[0]))
 
     def claimed(self, server: str) -> bool:
-        """Tell whether Nova has claimed room for a server.
+        """Whether Nova has claimed room for a server.
 
-        :raises CloudError: if it is not known.
+        :raises CloudError: if Placement does not answer.
         """
         found = self._api.get(f'/allocations/{server}')
         return bool(found and found.get('allocations'))
@@ -260,7 +258,7 @@ class Placement:
     def allocated(self, server: str) -> dict[str, int]:
         """Amounts that a server has allocated on all hosts, by class.
 
-        :raises CloudError: if it is not known.
+        :raises CloudError: if Placement does not answer.
         """
         found = self._api.get(f'/allocations/{server}')
         total: dict[str, int] = {}
@@ -271,19 +269,20 @@ class Placement:
         return total
 
     def consumers(self, host: str) -> frozenset[str]:
-        """Consumers of room on a host: servers, and migrations that began.
+        """Consumers with room on a host: servers, and migrations that began.
 
         :param host: UUID of its root provider.
-        :raises CloudError: if it is not known.
+        :raises CloudError: if Placement does not answer.
         """
         found = self._api.get(f'/resource_providers/{host}/allocations')
         with clients.reading(f'who has room on provider {host}'):
             return frozenset(found['allocations'] if found else ())
 
     def free(self, request: request_model.Request) -> None:
-        """Free the room that is kept for a request; there may be none."""
+        """Free the room that is reserved for a request, if there is any."""
         if len(request.servers) == 1 or not self._free_at_once(request):
-            # The first one last: it says whether any is kept.
+            # The first server comes last: it shows whether any room is
+            # reserved.
             for server in reversed(request.servers):
                 self._api.delete(f'/allocations/{_consumer(server)}')
         self._forget_usage(request.project, _owner(request))
@@ -291,7 +290,7 @@ class Placement:
     def _free_at_once(self, request: request_model.Request) -> bool:
         """Free the room of many servers by one call, all of it or nothing.
 
-        :returns: ``False`` if some of it is not as it was kept.
+        :returns: ``False`` if a part of it changed since it was reserved.
         """
         path = f'/allocations/{_consumer(request.servers[0])}'
         first = self._api.get(path)
@@ -299,7 +298,7 @@ class Placement:
             return True
         nothing: dict[str, Any] = {
             'allocations': {},
-            # They were kept by one call, so all have the same.
+            # One call reserved all of them, so they have the same generation.
             'consumer_generation': first.get('consumer_generation'),
             'project_id': request.project,
             'user_id': _owner(request),
@@ -317,7 +316,8 @@ class Placement:
     ) -> _Known | None:
         """One provider; ``None`` if it vanished meanwhile.
 
-        :param is_due: its use is read although its generation is known.
+        :param is_due: whether its use is read although its generation is
+            known.
         """
         known = self._known.get(uuid)
         is_old = known is None or known.generation != generation
@@ -374,11 +374,11 @@ class Placement:
 
 
 def _tree(root: str, name: str, known: Mapping[str, _Known]) -> ProviderTree:
-    """Sum up providers, the root first."""
+    """Sum of providers, the root first."""
     amounts: dict[str, Amount] = {}
     for each in known.values():
         for resource, amount in each.amounts.items():
-            amounts[resource] = _both(amounts.get(resource), amount)
+            amounts[resource] = _sum_of_both(amounts.get(resource), amount)
     return ProviderTree(
         root,
         name,
@@ -402,7 +402,7 @@ def _sum(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _require_answer(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if found is None:
         raise exception.CloudAway(
             'Placement answers 404 to a list: is its endpoint right?'
@@ -422,7 +422,8 @@ def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
 def _used(told: Any) -> int:
     """An amount in use, >= 0.
 
-    :raises ValueError: if it is less: a host must not seem emptier than it is.
+    :raises ValueError: if it is negative: a host must not seem emptier than it
+        is.
     """
     used = int(told)
     if used < 0:
@@ -433,8 +434,8 @@ def _used(told: Any) -> int:
 def _name(listed: Any, key: str) -> str:
     """A name in the entry of a provider.
 
-    :raises LookupError: if there is none.
-    :raises TypeError: if it is no text.
+    :raises LookupError: if it is missing.
+    :raises TypeError: if it is not text.
     """
     found = listed[key]
     if not isinstance(found, str):
@@ -443,12 +444,12 @@ def _name(listed: Any, key: str) -> str:
 
 
 def _root(listed: Any) -> str:
-    """Root of a provider, even if the rest cannot be read; '' if none."""
+    """Root of a provider, even if other fields are odd; '' if unknown."""
     found = listed if isinstance(listed, dict) else {}
     return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 
 
-def _both(one: Amount | None, other: Amount) -> Amount:
+def _sum_of_both(one: Amount | None, other: Amount) -> Amount:
     if one is None:
         return other
     return (
@@ -462,9 +463,9 @@ def _both(one: Amount | None, other: Amount) -> Amount:
 def _shares(
     request: request_model.Request, trees: Iterable[ProviderTree]
 ) -> list[dict[str, dict[str, int]]]:
-    """Allocations by provider, of each server.
+    """Allocations of each server, by provider.
 
-    :raises CloudRefused: if there is not as much.
+    :raises CloudRefused: if there is not enough room.
     """
     taken: dict[tuple[str, str], int] = {}
     return [
@@ -478,14 +479,16 @@ def _share(
     tree: ProviderTree,
     taken: dict[tuple[str, str], int],
 ) -> dict[str, dict[str, int]]:
-    """Allocations of one server.
+    """Allocations of one server, by provider.
 
-    :param taken: by those before it, by provider and class; gets its own.
+    :param taken: amounts of the servers before, by provider and class; the
+        amounts of this server are added.
+    :raises CloudRefused: if there is not enough room.
     """
     share: dict[str, dict[str, int]] = {}
     for name, amount in demand:
         if name not in tree.amounts:
-            # The host has it of a provider that it shares: Nova keeps that.
+            # The class belongs to a shared provider: Nova claims it.
             continue
         left = amount
         for provider, amounts in tree.parts.items():
@@ -502,5 +505,5 @@ def _share(
 
 
 def _consumer(server: str) -> str:
-    """The name of a hold for a server, the same in every process."""
+    """UUID of the consumer that reserves room for a server."""
     return str(uuid_module.uuid5(uuid_module.UUID(server), 'hold'))

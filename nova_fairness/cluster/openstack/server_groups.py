@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Members of server groups, asked for no oftener than needed."""
+"""Members of server groups, read only when needed."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -26,7 +26,7 @@ _AT_ONCE = 20
 def listed(api: clients.Api) -> list[Mapping[str, Any]]:
     """All server groups of all projects.
 
-    :param api: of Nova.
+    :param api: API of Nova.
     :raises CloudError: if they cannot be read.
     """
     path = '/os-server-groups?all_projects=true'
@@ -34,11 +34,10 @@ def listed(api: clients.Api) -> list[Mapping[str, Any]]:
 
 
 class ServerGroups:
-    """Members of server groups; they are asked for again if servers came.
+    """Members of server groups; they are read again after servers were added.
 
-    :param api: of Nova.
-
-    :ivar unreadable: groups whose members could not be read last, and why.
+    :param api: API of Nova.
+    :ivar unreadable: errors of groups in the last read, by UUID.
     """
 
     def __init__(self, api: clients.Api) -> None:
@@ -49,19 +48,19 @@ class ServerGroups:
         self.unreadable: dict[str, Exception] = {}
 
     def renew(self) -> None:
-        """Say that a server came.
+        """Note that a server was added.
 
-        Nova lists it a moment before it is a member of its group, so that it
-        is asked once more after the next :meth:`look`.
+        Nova lists it a little before it is a member of its group, so groups
+        are read once more after the next :meth:`look`.
         """
         self._anew = _LOOKS
 
     def look(self) -> None:
-        """Say that all servers are looked at again."""
+        """Note that all servers were listed again."""
         self._anew = max(self._anew - 1, 0)
 
     def members(self, groups: Collection[str]) -> dict[str, list[str]]:
-        """UUIDs of the servers of groups; of one that is gone there are none.
+        """UUIDs of the servers of groups; a deleted group has none.
 
         :raises CloudError: if they cannot be read.
         """
@@ -79,7 +78,7 @@ class ServerGroups:
         return {group: self._members.get(group, []) for group in groups}
 
     def _list(self, missing: Iterable[str]) -> None:
-        """Take note of groups by the list of all."""
+        """Read groups from the list of all groups."""
         of = {
             each['id']: each.get('members')
             for each in listed(self._api)
@@ -95,9 +94,9 @@ class ServerGroups:
     def _ask_some(
         self, missing: Sequence[str], error: exception.CloudError
     ) -> None:
-        """Ask for groups one by one, in turn: Nova fails for all together.
+        """Read groups one by one, in turn, as Nova fails for the whole list.
 
-        A member in a cell that does not answer is enough for that.
+        A member in a cell that does not answer is enough for such a failure.
         """
         LOG.warning(
             'server groups: Nova does not list them: %s; %d of %d are asked'
@@ -112,12 +111,13 @@ class ServerGroups:
         self._ask(turns[:_AT_ONCE])
 
     def _note(self, group: str, told: Callable[[], object]) -> None:
-        """Take note of the members of a group, if they can be read."""
+        """Store the members of a group, if they can be read."""
         try:
             with clients.reading(f'what Nova says of server group {group}'):
                 self._members[group] = _texts(told())
         except exception.CloudError as error:
-            # Of one Nova may say nothing; lists say whether it is away.
+            # Nova may fail for a single group; lists show whether Nova is
+            # down.
             self.unreadable[group] = error
 
     def _of(self, group: str) -> object:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether a message's token would still be taken.
+"""Checks whether services would still accept the token of a message.
 
-The token of who asked for a server travels in the message. Nova, Glance,
-Cinder and Neutron refuse it once it was revoked, or its user is gone: then the
-build ends in ERROR, and nothing says why.
+The token of the user who asked for a server travels in the message. Nova,
+Glance, Cinder and Neutron refuse it once it is revoked, or its user is
+deleted: then the build ends in ERROR without an explanation.
 """
 
 from urllib import parse
@@ -13,20 +13,23 @@ from nova_fairness import exception
 from nova_fairness.cluster.openstack import clients
 
 _RULE = 'identity:validate_token'
-"""Named where this service may not ask. A token of a trust, which the one who
-gave it cannot pass on any more, is refused with the same 403, without it."""
+"""Part of the error if this service may not validate tokens. A token of a
+trust whose trustor lost the role is refused with the same code 403, but
+without this text.
+"""
 
 _KNOWS_RULES = {'OpenStack-Identity-Access-Rules': '1'}
-"""Without it Keystone denies that there are tokens of application credentials
-that are for some requests only."""
+"""Without this header Keystone hides tokens of application credentials with
+access rules.
+"""
 
 
 class Tokens:
-    """Keystone, asked about the tokens of others.
+    """Keystone as validator of other users' tokens.
 
-    :param api: of Keystone.
-    :param past_end: whether those that ran out are taken: with service tokens
-        they are, for ``[token] allow_expired_window`` of Keystone.
+    :param api: API of Keystone.
+    :param past_end: whether expired tokens count as valid: with service tokens
+        they do, for ``[token] allow_expired_window`` of Keystone.
     """
 
     def __init__(self, api: clients.Api, past_end: bool = True) -> None:
@@ -35,10 +38,10 @@ class Tokens:
         self._path = f'/auth/tokens?{parse.urlencode(query)}'
 
     def is_taken(self, token: str) -> bool:
-        """Tell whether services would take a token; '' is none to be refused.
+        """Whether services would accept a token; '' counts as accepted.
 
-        :raises CloudAway: if it is not known.
-        :raises CloudRefused: if Keystone does not answer this service.
+        :raises CloudAway: if Keystone does not answer.
+        :raises CloudRefused: if Keystone refuses this service.
         """
         if not token:
             return True

@@ -2,6 +2,6 @@
 
 """The database: requests, ledger, evictions, plans and hosts.
 
-Start with ``store``; ``tables`` has the columns.
-It never asks another service.
+Start with ``store``; ``tables`` has the columns. It never calls another
+service.
 """

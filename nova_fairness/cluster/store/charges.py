@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charges as they are stored: the ledger can be computed from them again.
+"""Stored charges, from which the ledger can be computed again.
 
-A row is written before the ledger is, with the version that the ledger gets
-by it. A process that dies in between leaves a row that counts for nothing,
-and that the next one writes over.
+A row is written before the ledger changes, with the new version of the ledger.
+If a process dies in between, its row is ignored, and the next process
+overwrites it.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ _READ_AT_ONCE = 1000
 
 
 class Charges(led.LeaderTable[[]]):
-    """The table of what was charged."""
+    """The table of charges."""
 
     def add(self, charge: records.ChargeRecord, epoch: int) -> None:
-        """Write what is about to be charged.
+        """Write a charge before the ledger changes.
 
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
@@ -49,7 +49,7 @@ class Charges(led.LeaderTable[[]]):
             self._check_leads(epoch)
 
     def all(self, until: int) -> Iterator[records.ChargeRecord]:
-        """Charges that count, the oldest first.
+        """Charges that the ledger contains, the oldest first.
 
         :param until: version of the ledger.
         """
@@ -77,7 +77,7 @@ class Charges(led.LeaderTable[[]]):
             last = rows[-1]['version']
 
     def remove(self, before: float) -> None:
-        """Remove old ones, but for those that later ones go on from.
+        """Remove old charges, except those that newer charges build on.
 
         :param before: seconds of the epoch.
         """

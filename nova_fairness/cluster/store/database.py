@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Opening a database, and what its failures mean to callers."""
+"""Opens a database, and translates its errors."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -31,18 +31,21 @@ _AWAY = (
 )
 
 _PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
-"""Errors that oslo.db lets pass where a transaction begins or ends."""
+"""Errors that oslo.db does not translate at begin or end of a transaction."""
 
 _NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
-"""Errors of drivers for a lock that is not given up, a full disk, a server
-that goes down. oslo.db names the others, such as a table that is missing."""
+"""Driver errors for a lock wait timeout, a full disk or a server shutdown.
+Other errors, such as a missing table, have their own class in oslo.db.
+"""
 
 _MOST_ROWS = 500
 _MOST_BYTES = 4 * 2**20
-"""Of one statement, beyond its first row: MariaDB takes 16 MiB by default."""
+"""Limit of one statement, beyond its first row: MariaDB takes 16 MiB by
+default.
+"""
 
 _MOST_UNREAD = 100
-"""Most rows that are noted as unreadable."""
+"""Largest number of rows that are noted as unreadable."""
 
 _TIME = {
     'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
@@ -56,30 +59,30 @@ _BETWEEN_TRIES_S = 1
 def connect(url: str) -> sa.Engine:
     """Open a database.
 
-    Every statement is committed at once, so that a process which is stopped
-    in the middle of its work holds no lock.
+    Every statement is committed at once, so that a process that is stopped
+    during its work holds no lock.
 
-    :param url: of SQLAlchemy: ``sqlite:////path``, ``mysql+pymysql://`` or
+    :param url: URL of SQLAlchemy: ``sqlite:////path``, ``mysql+pymysql://`` or
         ``postgresql+psycopg://``.
-    :raises StoreAway: if it does not answer.
+    :raises StoreAway: if the database does not answer.
     """
     with failures():
         engine: sa.Engine = engines.create_engine(
             url,
             max_retries=_CONNECT_TRIES,
             retry_interval=_BETWEEN_TRIES_S,
-            # Else it gives up the CPU after each statement, for eventlet.
+            # Otherwise eventlet code gives up the CPU after each statement.
             thread_checkin=False,
         )
         if engine.dialect.name == 'sqlite':
             sa.event.listen(engine, 'connect', _write_ahead)
-            # oslo.db tried a connection already, without the listener.
+            # oslo.db already opened a connection, without the listener.
             engine.dispose()
     return engine
 
 
 def _write_ahead(connection: Any, _record: Any) -> None:
-    """Readers and the one writer do not wait for each other."""
+    """Set modes of SQLite: readers and the writer do not block each other."""
     connection.execute('PRAGMA journal_mode = WAL')
     # An acknowledged message must survive a power cut.
     connection.execute('PRAGMA synchronous = FULL')
@@ -87,10 +90,10 @@ def _write_ahead(connection: Any, _record: Any) -> None:
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """Say in our words what a database said.
+    """Translate errors of a database.
 
-    :raises StoreAway: if it did not answer, or gave up waiting for others.
-    :raises StoreError: for everything else; no text of a row is in it.
+    :raises StoreAway: if it did not answer, or timed out on a lock.
+    :raises StoreError: for all other errors; its text contains no row.
     """
     try:
         yield
@@ -111,7 +114,7 @@ def failures() -> Iterator[None]:
 
 
 def _origin(error: Exception) -> str:
-    """Name what went wrong, without statement and parameters."""
+    """Class name of the original error, without statement and parameters."""
     if type(error) not in (db_exception.DBError, *_PLAIN):
         return type(error).__name__
     inner = getattr(error, 'inner_exception', None) or error
@@ -122,7 +125,7 @@ def _origin(error: Exception) -> str:
 class Tables:
     """Tables in which every statement is committed at once.
 
-    :param engine: of the database.
+    :param engine: engine of the database.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -132,14 +135,14 @@ class Tables:
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
         with self._engine.connect() as connection:
-            # By this mark oslo.db knows of a transaction. Without it, it would
-            # begin one for SQLite, which holds the lock until it ends.
+            # oslo.db takes this mark for a transaction. Without it, oslo.db
+            # would begin one in SQLite, which holds the lock until its end.
             connection.info['in_transaction'] = True
             yield connection
 
     def insert(self, table: sa.Table, *rows: Mapping[str, Any]) -> bool:
-        """Add rows, all or none; ``False`` if one's key is there already."""
-        # One statement, which the database does wholly or not at all.
+        """Add rows, all or none; ``False`` if a row with such a key exists."""
+        # The database applies one statement as a whole or not at all.
         statement = sa.insert(table).values([dict(row) for row in rows])
         try:
             with failures(), self._connection() as connection:
@@ -154,7 +157,7 @@ class Tables:
         row: Mapping[str, Any],
         condition: sa.ColumnElement[bool],
     ) -> bool:
-        """Add a row if something is so; ``False`` if not, or it is there."""
+        """Add a row if a condition holds; ``False`` if it was not added."""
         values = [
             sa.literal(value, table.c[name].type)
             for name, value in row.items()
@@ -163,7 +166,8 @@ class Tables:
         statement = sa.insert(table).from_select(list(row), wanted)
         try:
             with failures(), self._connection() as connection:
-                # PostgreSQL's number is thrown away if nobody says this.
+                # Without this option SQLAlchemy drops the row count of
+                # PostgreSQL.
                 done = connection.execute(
                     statement, execution_options={'preserve_rowcount': True}
                 )
@@ -174,12 +178,12 @@ class Tables:
     def copy(
         self, table: sa.Table, columns: Sequence[str], found: sa.Select[Any]
     ) -> None:
-        """Add what is found as rows, all or none.
+        """Insert the rows that a query finds, all or none.
 
-        :param columns: names, in the order of what is found.
+        :param columns: names of columns, in the order of the query.
         """
         statement = sa.insert(table).from_select(list(columns), found)
-        # Another process that copied the same had the same rows.
+        # If another process inserted them first, its rows are equal.
         with (
             contextlib.suppress(db_exception.DBDuplicateEntry),
             failures(),
@@ -188,19 +192,21 @@ class Tables:
             connection.execute(statement)
 
     def update(self, statement: sa.Update | sa.Delete) -> bool:
-        """Change or delete rows; ``False`` if there was none to change."""
+        """Change or delete rows; ``False`` if no row matched."""
         with failures(), self._connection() as connection:
             return connection.execute(statement).rowcount > 0
 
     def update_each(
         self, statement: sa.Update, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Change by one statement with the parameters of each of many rows."""
+        """Run one statement for each of many rows of parameters."""
         with failures(), self._connection() as connection:
             connection.execute(statement, [dict(row) for row in rows])
 
     def time(self) -> float | None:
-        """Seconds of the epoch; ``None`` from one that is a file here."""
+        """Time of the database server, seconds of the epoch; ``None`` for
+        SQLite.
+        """
         query = _TIME.get(self._engine.dialect.name)
         if query is None:
             return None
@@ -208,12 +214,12 @@ class Tables:
             return float(connection.execute(sa.text(query)).scalar_one())
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
-        """Read rows, by name of column."""
+        """Read rows as dictionaries by name of column."""
         names, rows = self.read(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def only(self, table: sa.Table) -> dict[str, Any]:
-        """The row of a table of one; a lost one is replaced by a new one."""
+        """The row of a table of one row; a missing row is written again."""
         rows = self.select(sa.select(table))
         if not rows:
             LOG.error(
@@ -231,11 +237,11 @@ class Tables:
         rows: Iterable[Mapping[str, Any]],
         make: Callable[[Mapping[str, Any]], _T],
     ) -> list[tuple[str, _T]]:
-        """Make something of each row, except of rows that cannot be read.
+        """Build an object from each row, except rows that cannot be read.
 
-        :param name: of the table.
-        :param key: column that names rows.
-        :returns: names and what was made, in their order.
+        :param name: name of the table.
+        :param key: column that identifies rows.
+        :returns: key and object of each row, in the order of the rows.
         """
         found = []
         for row in rows:
@@ -246,12 +252,12 @@ class Tables:
         return found
 
     def note(self, name: str, key: str, error: Exception) -> None:
-        """Take note of a row that cannot be read."""
+        """Record that a row cannot be read."""
         if len(self._unread) < _MOST_UNREAD:
             self._unread[f'{key} of {name}'] = error
 
     def unread(self) -> dict[str, Exception]:
-        """Rows that could not be read since this was asked last, and why."""
+        """Rows that could not be read since the last call, and why."""
         found, self._unread = self._unread, {}
         return found
 
@@ -261,16 +267,16 @@ class Tables:
         """Read rows, and the names of their columns."""
         with failures(), self._connection() as connection:
             found = connection.execute(query)
-            # Rows that know their columns are twice as slow.
+            # Rows that know their column names take twice the time.
             return tuple(found.keys()), [tuple(row) for row in found]
 
 
 def batches(
     rows: Iterable[dict[str, Any]], column: str
 ) -> Iterator[list[dict[str, Any]]]:
-    """Divide rows into as few statements as a database takes.
+    """Divide rows into as few statements as a database accepts.
 
-    :param column: that is large.
+    :param column: the large column.
     """
     batch: list[dict[str, Any]] = []
     size = 0

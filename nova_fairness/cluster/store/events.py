@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Events of requests, as they are stored.
+"""Stored events of requests.
 
-The row of a request is its event of now. It is copied before it is changed.
-So no change is without its event: a process that dies in between leaves a copy
-of what is still so, and the next one replaces it. Both at once would be a
-transaction, and a process that stops in a transaction holds locks.
+The row of a request is its current event. It is copied here before it changes,
+so no change lacks its event. If a process dies in between, the copy is of an
+event that still lasts, and the next process replaces it. One transaction for
+both would hold locks if a process stops within it.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ from nova_fairness.model import request as request_model
 
 FIRST_KEPT = 20
 LAST_KEPT = 60
-"""Events of one request that are kept, of its first and of its last ones."""
+"""Number of first and of last events of a request that are kept."""
 
 _EVENTS, _REQUESTS = tables.EVENTS, tables.REQUESTS
 _LONGEST = 255
@@ -33,9 +33,9 @@ _SAME = ('stage', 'state', 'reason', 'subject', 'numbers')
 
 
 class EventTable:
-    """The table of events.
+    """The table of past events of requests.
 
-    :param rows: of the database.
+    :param rows: tables of the database.
     """
 
     def __init__(self, rows: database.Tables) -> None:
@@ -47,11 +47,11 @@ class EventTable:
         now: float,
         condition: sa.ColumnElement[bool],
     ) -> None:
-        """Keep what some requests are, before they are something else.
+        """Copy the current events of some requests, before they end.
 
-        :param uuids: of the requests.
-        :param now: when it is over, seconds of the epoch.
-        :param condition: on their rows, and on the leader.
+        :param uuids: UUIDs of the requests.
+        :param now: end of these events, seconds of the epoch.
+        :param condition: condition on rows of requests, and on the leader.
         """
         if not uuids:
             return
@@ -71,7 +71,7 @@ class EventTable:
         self._tables.copy(_EVENTS, list(columns), found)
 
     def _make_room(self, uuids: Collection[str]) -> None:
-        """Remove what is too much, and copies whose change was not made."""
+        """Remove surplus events, and copies whose change was not made."""
         newest = (
             sa.select(_REQUESTS.c.stage)
             .where(_REQUESTS.c.uuid == _EVENTS.c.request)
@@ -126,7 +126,7 @@ class EventTable:
         return self._tables.made('requests', 'uuid', rows, _event)
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Forget events of some requests."""
+        """Remove the events of some requests."""
         self._tables.update(
             sa.delete(_EVENTS).where(_EVENTS.c.request.in_(uuids))
         )

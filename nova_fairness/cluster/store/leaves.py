@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that leave, as they are stored: a row for each time that one did.
+"""Stored evictions: one row for each eviction of a server.
 
-The newest row of a server says how far it has left; those before are history.
+The newest row of a server has its present state; older rows are history.
 """
 
 from collections.abc import Collection
@@ -25,7 +25,7 @@ _LATER = _LEAVES.alias()
 _HAS_LATER = sa.exists().where(
     _LATER.c.server == _LEAVES.c.server, _LATER.c.turn > _LEAVES.c.turn
 )
-"""Made once: the columns of an alias are much garbage."""
+"""Built once: each alias creates many column objects."""
 _MAKES_ROOM = _LEAVES.c.cause.in_(
     sorted(each.value for each in eviction.PREEMPTIONS)
 )
@@ -37,33 +37,37 @@ _SAME = (
     *('vcpus', 'began_at', 'chosen_at', 'told_at', 'acted_at', 'gone_at'),
     'returned_at',
 )
-"""Columns that are fields of the same name."""
+"""Columns with the name of the field that they store."""
 
 
 class Leaves(led.LeaderTable[[eviction.Eviction]]):
-    """The table of servers that leave."""
+    """The table of evictions."""
 
     def found(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
-        """Servers in some states, those that are due first, by UUID."""
+        """Newest evictions in some states, those due first, by UUID of the
+        server.
+        """
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
 
     def since(
         self, moment: float, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
-        """Servers that leave, and those that left of late, by UUID.
+        """Live evictions, and recently changed ones, by UUID of the server.
 
-        :param moment: seconds of the epoch.
-        :param servers: that are told, too, however long ago they left.
+        :param moment: start of the recent time, seconds of the epoch.
+        :param servers: servers whose newest eviction is included in any case.
         """
         live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
         found = self._newest(sa.or_(live, _LEAVES.c.changed_at >= moment))
         return found | self.of(set(servers) - found.keys())
 
     def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
-        """How far some servers have left, by UUID; others never did."""
+        """Newest evictions of some servers, by UUID; servers without one are
+        left out.
+        """
         named = list(servers)
         found: dict[str, eviction.Eviction] = {}
         for first in range(0, len(named), _NAMED_AT_ONCE):
@@ -72,7 +76,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         return found
 
     def turns(self, servers: Collection[str]) -> list[eviction.Eviction]:
-        """Each time that some servers were to leave, the oldest first."""
+        """All evictions of some servers, the oldest first."""
         named = list(servers)[:_NAMED_AT_ONCE]
         query = (
             sa.select(_LEAVES)
@@ -97,17 +101,17 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
     def preemptions(
         self, project: str | None, marker: str | None, most: int
     ) -> Sequence[eviction.Eviction]:
-        """Times that servers were to make room, the newest first.
+        """Evictions that made room for requests, the newest first.
 
-        :param project: to which the server or the request belongs; ``None``
-            for all.
-        :param marker: UUID of the last one of the page before; nothing follows
-            one that is unknown.
-        :param most: how many at most.
+        :param project: project of the server or of the request; ``None`` for
+            all.
+        :param marker: UUID of the last eviction of the previous page; an
+            unknown one has an empty next page.
+        :param most: largest number of evictions.
         """
         query = sa.select(_LEAVES).where(_MAKES_ROOM)
         if project is not None:
-            # The reason of these is about whom room is made for.
+            # Subject of these rows is the project of the preemptor.
             query = query.where(
                 sa.or_(
                     _LEAVES.c.project == project, _LEAVES.c.subject == project
@@ -134,7 +138,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         ]
 
     def preemption(self, uuid: str) -> eviction.Eviction | None:
-        """One time that a server was to make room; ``None`` if unknown."""
+        """One eviction that made room for a request; ``None`` if unknown."""
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
         )
@@ -147,24 +151,24 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         before: eviction.Eviction | None,
         epoch: int,
     ) -> eviction.Eviction:
-        """Let a server leave from now on.
+        """Add an eviction.
 
-        :param leave: in its first state.
-        :param before: how it left last; ``None`` if it never did.
-        :param epoch: of the leader that decided it.
-        :returns: it as it is stored.
-        :raises Outdated: if it leaves already.
+        :param leave: eviction in its first state.
+        :param before: last eviction of the server; ``None`` if it has none.
+        :param epoch: epoch of the leader that decided it.
+        :returns: the stored eviction.
+        :raises Outdated: if the server has a live eviction.
         :raises Deposed: if that leader no longer leads.
         """
         turn = 0 if before is None else before.turn + 1
         chosen = dataclasses.replace(leave, turn=turn)
-        # What has ended never begins again: it may be decided on as read.
+        # An ended eviction never changes: what was read of it is still true.
         if (before and before.state not in eviction.FINAL) or (
             not self._tables.insert_if(
                 _LEAVES, _row(chosen), tables.newest_epoch() == epoch
             )
         ):
-            self._explain(leave.server, epoch)
+            self._raise_outdated(leave.server, epoch)
         self._changed(chosen)
         return chosen
 
@@ -176,46 +180,48 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         now: float,
         at: float | None = None,
     ) -> eviction.Eviction:
-        """Lead a server into its next state.
+        """Move an eviction into its next state.
 
-        :param leave: as it was when this was decided.
-        :param event: what happens to it.
-        :param epoch: of the leader that decided it.
+        :param leave: eviction as it was when the step was decided.
+        :param event: what happens to the server.
+        :param epoch: epoch of the leader that decided it.
         :param now: seconds of the epoch of time.
-        :param at: before that nothing is done to it; ``None`` leaves it.
-        :returns: it as it is now.
-        :raises IllegalStep: if the event leads nowhere from its state.
-        :raises Outdated: if it is no longer of that version.
+        :param at: earliest time of the next action; ``None`` keeps the old
+            one.
+        :returns: the changed eviction.
+        :raises IllegalStep: if its state has no step for the event.
+        :raises Outdated: if it no longer has that version.
         :raises Deposed: if that leader no longer leads.
         """
         changed = leave.stepped(event, now, at)
         if not self._tables.update(
             _guarded(leave, epoch).values(**_row(changed))
         ):
-            self._explain(leave.server, epoch)
+            self._raise_outdated(leave.server, epoch)
         self._changed(changed)
         return changed
 
     def remove_ended(self, before: float) -> None:
-        """Forget those that left before a moment, seconds of the epoch."""
+        """Remove evictions that ended before a time, seconds of the epoch."""
         self._tables.update(
             sa.delete(_LEAVES).where(
                 _LEAVES.c.state.in_(_FINAL), _LEAVES.c.changed_at < before
             )
         )
 
-    def _explain(self, server: str, epoch: int) -> None:
+    def _raise_outdated(self, server: str, epoch: int) -> None:
         self._check_leads(epoch)
         found = self.of([server]).get(server)
         present = f'{found.state.value}' if found else 'unknown'
         raise exception.Outdated(
-            f'server {server} is {present} by now: it was decided on what is'
-            ' no longer so'
+            f'server {server} is now {present}: the decision used an old state'
         )
 
 
 def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
-    """Change a row only if it is as it was and the leader leads."""
+    """Statement that matches a row only if it is unchanged and the leader
+    leads.
+    """
     return sa.update(_LEAVES).where(
         _LEAVES.c.uuid == leave.uuid,
         _LEAVES.c.version == leave.version,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables that the leader alone writes."""
+"""Tables that only the leader writes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ _Told = ParamSpec('_Told')
 
 
 def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
-    """Call a listener whose failure undoes nothing: the change is done."""
+    """Wrap a listener, so that its errors do not undo the change before."""
 
     def tell(*given: _Told.args, **named: _Told.kwargs) -> None:
         try:
             told(*given, **named)
         except Exception:
-            LOG.exception('what was written is not told')
+            LOG.exception('a listener failed; the change is stored')
 
     return tell
 
@@ -32,7 +32,7 @@ def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
 class LeaderTable(Generic[_Told]):
     """A table whose writes name the epoch of the leader.
 
-    :param rows: of the database.
+    :param rows: tables of the database.
     :param check_leads: raises ``Deposed`` unless an epoch is the newest.
     """
 
@@ -44,12 +44,12 @@ class LeaderTable(Generic[_Told]):
         self._listeners: tuple[Callable[_Told, None], ...] = ()
 
     def listen(self, changed: Callable[_Told, None]) -> None:
-        """Notify one more listener of all changes through this object."""
+        """Add a listener that is called after each change by this object."""
         self._listeners = (*self._listeners, safely(changed))
 
     @contextlib.contextmanager
     def listening(self, changed: Callable[_Told, None]) -> Iterator[None]:
-        """Notify a listener meanwhile."""
+        """Call a listener after each change, until the context ends."""
         told = safely(changed)
         self._listeners = (*self._listeners, told)
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with spending rates, what was charged, and prices, as stored.
+"""Stored groups with spending rates, spending, and prices.
 
-Rates and sums of a project are one row, so that they are never without each
-other; of prices there is a row where one changed.
+Rates and sums of a project are in one row, so they always fit together. Prices
+have a row for each change.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from nova_fairness.model import market as market_model
 LOG = logging.getLogger(__name__)
 
 UNREADABLE = (
-    'project %s: what is stored of its groups and funds cannot be read: %s; it'
+    'project %s: its stored groups and funds cannot be read: %s; it'
     ' has no groups and is charged nothing until its row in the table trades'
     ' is mended'
 )
@@ -40,11 +40,11 @@ Replace = Callable[..., None]
 class MarketTables:
     """The tables of the market.
 
-    :param rows: of the database.
-    :param replace: table, version, epoch of the leader, and columns by name.
+    :param rows: tables of the database.
+    :param replace: takes table, version, epoch of the leader, and columns by
+        name.
     :param check_leads: raises ``Deposed`` unless an epoch is the newest.
-
-    :ivar prices: of hosts in the past.
+    :ivar prices: past prices of hosts.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class MarketTables:
         self.prices = Prices(rows, check_leads)
 
     def read(self, known: int) -> records.SpendingRecords | None:
-        """Groups with rates, and what was charged.
+        """Groups with rates, and spending.
 
-        A project whose row cannot be read has no groups and is charged
-        nothing; the others go on.
+        If the row of a project cannot be read, the project has no groups and
+        is charged nothing; other projects are not affected.
 
         :param known: version that the caller has.
-        :returns: ``None`` if it is still that one.
+        :returns: ``None`` if that version is the present one.
         """
         rows = self._tables.select(
             sa.select(_MARKET.c.version).where(_MARKET.c.version != known)
@@ -90,17 +90,17 @@ class MarketTables:
         )
 
     def write(self, traded: records.SpendingRecords, epoch: int) -> None:
-        """Write groups, and what was charged, of each project together.
+        """Write groups and spending, those of each project together.
 
-        :param traded: with the version that it was worked out from.
-        :param epoch: of the leader that did.
+        :param traded: new content, with the version that it was computed from.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the tables changed meanwhile.
         """
         self._replace(_MARKET, traded.version, epoch)
         before, after = self._owned.read(), _written(traded)
         for project in self._unreadable:
-            # An operator may still read what is there.
+            # Keep the row: an operator may still repair it.
             before.pop(project, None)
             after.pop(project, None)
         self._owned.write(before, after, epoch)
@@ -145,16 +145,16 @@ class Prices(led.LeaderTable[[]]):
     """The table of prices."""
 
     def add(self, prices: Sequence[market_model.Price], epoch: int) -> None:
-        """Write prices that are new.
+        """Write new prices.
 
-        :param prices: one of each host and class.
-        :param epoch: of the leader.
+        :param prices: one price for each host and class.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         rows = [dataclasses.asdict(each) for each in prices]
         for batch in database.batches(rows, 'host'):
-            # They are there already if one clock was set back.
+            # Such a row may exist if a clock was set back.
             self._tables.insert(_PRICES, *batch)
 
     def of(
@@ -162,8 +162,9 @@ class Prices(led.LeaderTable[[]]):
     ) -> list[market_model.Price]:
         """Prices of a host, the newest first.
 
-        :param before: seconds of the epoch; ``None`` for the newest.
-        :param limit: how many at most.
+        :param before: latest time, seconds of the epoch; ``None`` for the
+            newest.
+        :param limit: largest number of prices.
         """
         query = sa.select(_PRICES).where(_PRICES.c.host == host)
         if before is not None:
@@ -176,7 +177,7 @@ class Prices(led.LeaderTable[[]]):
         ]
 
     def remove(self, before: float) -> None:
-        """Remove old ones.
+        """Remove old prices.
 
         :param before: seconds of the epoch.
         """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where hosts between batch and cloud stand, as it is stored.
+"""Stored states of hosts between batch system and cloud.
 
-One row for each host. Every step names the version that it was decided on and
-the epoch of the leader, as steps of requests do.
+Each host has one row. Every step names the version that it was decided on and
+the epoch of the leader, like steps of requests.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ _NODES, _BORDER = tables.NODES, tables.BORDER
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostTarget:
-    """How many hosts an operator wants the cloud to have.
+    """Number of hosts that an operator wants the cloud to have.
 
-    :ivar hosts: number; ``None`` to go by calendar and demand.
+    :ivar hosts: number of hosts; ``None`` if calendar and demand decide.
     :ivar version: number of writes.
     """
 
@@ -36,10 +36,10 @@ class HostTarget:
 
 
 class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
-    """The table of hosts between batch and cloud."""
+    """The table of hosts between batch system and cloud."""
 
     def all(self) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
-        """Hosts by name, and what is wrong with rows that cannot be read."""
+        """Hosts by name, and errors of rows that cannot be read."""
         query = sa.select(_NODES).order_by(_NODES.c.host)
         found, wrong = {}, {}
         for row in self._tables.select(query):
@@ -53,7 +53,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         return found, wrong
 
     def node(self, host: str) -> border.BorderHost | None:
-        """One host as it is now; ``None`` if there is none that can be read.
+        """A host; ``None`` if it has no readable row.
 
         :param host: name of the machine.
         """
@@ -65,13 +65,13 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             return None
 
     def closing(self) -> frozenset[str]:
-        """Names in Nova of hosts that are leaving the cloud."""
+        """Names in Nova of hosts that leave the cloud."""
         state = border.HostState.LEAVING_CLOUD.value
         query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
         return frozenset(row['cloud'] for row in self._tables.select(query))
 
     def add(self, host: border.SharedHost, epoch: int, now: float) -> None:
-        """Add a host whose side is not known yet.
+        """Add a host whose side is still unknown.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -87,9 +87,9 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         host: border.SharedHost,
         epoch: int,
     ) -> border.BorderHost:
-        """Write other names or cores of a host; where it stands is kept.
+        """Change names or cores of a host; its state stays.
 
-        :raises Outdated: if it took a step meanwhile.
+        :raises Outdated: if the host took a step meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         changed = dataclasses.replace(
@@ -108,15 +108,15 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         text: str = '',
         until: float | None = None,
     ) -> border.BorderHost:
-        """Lead a host into its next state.
+        """Move a host into its next state.
 
-        :param node: as it was when this was decided.
-        :param epoch: of the leader that decided it.
+        :param node: host as it was when the step was decided.
+        :param epoch: epoch of the leader that decided it.
         :param now: seconds of the epoch of time.
-        :param until: time to live that comes with it, seconds of the epoch of
+        :param until: new time to live of the host, seconds of the epoch of
             time.
-        :raises IllegalStep: if the event leads nowhere from its state.
-        :raises Outdated: if it took a step meanwhile.
+        :raises IllegalStep: if its state has no step for the event.
+        :raises Outdated: if the host took a step meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         changed = node.stepped(event, now, cause, text, until)
@@ -125,20 +125,21 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         return changed
 
     def check(self, host: str, version: int, epoch: int) -> border.BorderHost:
-        """See to it that a host is still as something was decided on.
+        """Check that a host has not changed since a decision.
 
+        :param version: version that the decision used.
         :returns: the host.
-        :raises Outdated: if it took a step meanwhile, or is gone.
+        :raises Outdated: if the host took a step meanwhile, or is gone.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         node = self.node(host)
         if node is None or node.version != version:
-            self._explain(host, epoch)
+            self._raise_outdated(host, epoch)
         return node
 
     def forget(self, node: border.BorderHost, epoch: int) -> None:
-        """Remove a host that is still as it was.
+        """Remove a host, unless it took a step meanwhile.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -151,15 +152,15 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             self._check_leads(epoch)
 
     def aimed(self) -> HostTarget:
-        """How many hosts an operator wants the cloud to have."""
+        """Number of hosts that an operator wants the cloud to have."""
         row = self._tables.only(_BORDER)
         return HostTarget(row['hosts'], row['version'])
 
     def aim(self, aimed: HostTarget, epoch: int) -> None:
-        """Write how many hosts the cloud is to have.
+        """Write the number of hosts that the cloud is to have.
 
-        :param aimed: with the version that it was decided on.
-        :raises Outdated: if it was written meanwhile.
+        :param aimed: new target, with the version that the decision used.
+        :raises Outdated: if the target changed meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         changed = self._tables.update(
@@ -173,7 +174,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                'how many hosts the cloud is to have was set meanwhile'
+                'the target of the border was changed meanwhile'
             )
 
     def _write(
@@ -193,14 +194,14 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             .values(**_row(after))
         )
         if not changed:
-            self._explain(before.host.name, epoch)
+            self._raise_outdated(before.host.name, epoch)
 
-    def _explain(self, host: str, epoch: int) -> NoReturn:
+    def _raise_outdated(self, host: str, epoch: int) -> NoReturn:
         self._check_leads(epoch)
         found = self.node(host)
         present = f'{found.state.value} by now' if found else 'not there'
         raise exception.Outdated(
-            f'host {host} is {present}: it was decided on what is no longer so'
+            f'host {host} is {present}: the decision used an old state'
         )
 
 
@@ -231,7 +232,7 @@ def _row(node: border.BorderHost) -> dict[str, Any]:
 
 
 def _node(row: Mapping[str, Any]) -> border.BorderHost:
-    """A node of a row: fixed, unless its reader knows a description."""
+    """Host of a row: fixed, unless the caller knows a description."""
     return border.BorderHost(
         border.SharedHost(
             row['host'], row['batch'], row['cloud'], row['cores'], True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables with one row for each owner, which the leader writes."""
+"""Tables with one row for each owner, written by the leader."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from nova_fairness.cluster.store import tables
 class OwnerTable:
     """A table with the columns ``key``, name of the owner, and content.
 
-    :param rows: of the database.
-    :param table: which one.
+    :param rows: tables of the database.
+    :param table: table with these columns.
     :param check_leads: raises ``Deposed`` unless an epoch is the newest.
     """
 
@@ -43,13 +43,13 @@ class OwnerTable:
         after: Mapping[str, str],
         epoch: int,
     ) -> None:
-        """Write the rows that changed, each whole.
+        """Write the rows that changed, each as a whole.
 
         :param before: contents by owner, as they were read.
-        :param after: the same, as they are to be.
-        :param epoch: of the leader.
+        :param after: new contents by owner.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if another wrote meanwhile.
+        :raises Outdated: if another process wrote a row meanwhile.
         """
         leads = tables.newest_epoch() == epoch
         changed = [

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves, as they are stored.
+"""Stored migration plans.
 
-A plan and its moves are one row, changed as a whole: neither is ever without
-the other. Every write names the version that it was decided on and the epoch
-of the leader.
+A plan and its moves are one row, which is changed as a whole: so they always
+fit together. Every write names the version that it was decided on and the
+epoch of the leader.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ _PLANS = tables.PLANS
 _CLOSING = frozenset(
     {model.PlanState.APPROVED, model.PlanState.RUNNING, model.PlanState.DONE}
 )
-"""Once all is measured, something may start on the hosts of a plan again."""
+"""States in which servers may not start on hosts that a plan empties."""
 
 _HELD = frozenset(
     {
@@ -35,7 +35,7 @@ _HELD = frozenset(
         model.PlanState.PARTIAL,
     }
 )
-"""States of plans whose host nothing else uses."""
+"""States of plans whose subject, a host, has no other use."""
 
 
 class PlanTable(
@@ -43,12 +43,12 @@ class PlanTable(
 ):
     """The table of migration plans.
 
-    Listeners are told of a plan as it was, ``None`` for a new one, and as it
-    is.
+    Listeners get a plan before the change, ``None`` for a new plan, and after
+    it.
     """
 
     def add(self, plan: model.MigrationPlan, epoch: int) -> None:
-        """Add a plan; one that is there already is left as it is.
+        """Add a plan; an existing plan is not changed.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -65,13 +65,13 @@ class PlanTable(
         after: model.MigrationPlan,
         epoch: int,
     ) -> model.MigrationPlan:
-        """Write a plan as it is now.
+        """Write a changed plan.
 
-        :param before: as it was when this was decided.
-        :param after: the same plan.
-        :param epoch: of the leader that decided it.
+        :param before: the plan as it was when the change was decided.
+        :param after: the changed plan.
+        :param epoch: epoch of the leader that decided it.
         :returns: the plan with its new version.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the plan changed meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         written = dataclasses.replace(after, version=before.version + 1)
@@ -85,20 +85,20 @@ class PlanTable(
             .values(**_row(written))
         )
         if not changed:
-            self._explain(before.uuid, epoch)
+            self._raise_outdated(before.uuid, epoch)
         self._changed(before, written)
         return written
 
     def check(self, plan: model.MigrationPlan, epoch: int) -> None:
-        """See to it that a plan is still as something was decided on.
+        """Check that a plan has not changed since a decision.
 
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the plan changed meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
         found = self.plan(plan.uuid)
         if found is None or found.version != plan.version:
-            self._explain(plan.uuid, epoch)
+            self._raise_outdated(plan.uuid, epoch)
 
     def plan(self, uuid: str) -> model.MigrationPlan | None:
         """One plan; ``None`` if there is none."""
@@ -108,7 +108,9 @@ class PlanTable(
         return found[0][1] if found else None
 
     def open(self) -> list[model.MigrationPlan]:
-        """Plans with work or a measurement left, the oldest first."""
+        """Plans with remaining work or a remaining measurement, the oldest
+        first.
+        """
         query = (
             sa.select(_PLANS)
             .where(_PLANS.c.is_open.is_(True))
@@ -123,8 +125,8 @@ class PlanTable(
     ) -> list[model.MigrationPlan]:
         """All plans, the newest first.
 
-        :param marker: the last one of the page before.
-        :param limit: how many at most; ``None`` for all.
+        :param marker: last plan of the previous page.
+        :param limit: largest number of plans; ``None`` for all.
         """
         query = sa.select(_PLANS)
         if marker is not None:
@@ -141,7 +143,7 @@ class PlanTable(
         return self._made(query)
 
     def since(self, changed_at: float) -> list[model.MigrationPlan]:
-        """Plans that are open, or came into their state since a moment.
+        """Plans that are open, or entered their state since a time.
 
         :param changed_at: seconds of the epoch.
         """
@@ -153,12 +155,12 @@ class PlanTable(
         return self._made(query)
 
     def closing(self, goals: Collection[model.Goal]) -> frozenset[str]:
-        """Names of hosts that are being emptied.
+        """Names of hosts that plans empty.
 
-        :param goals: only plans for them close hosts.
+        :param goals: goals of plans that close hosts.
         """
         states = [each.value for each in _CLOSING]
-        # What others leave empty is free for whoever waits.
+        # Hosts that other plans empty are free for requests that wait.
         query = sa.select(_PLANS.c.uuid, _PLANS.c.empties).where(
             _PLANS.c.is_open.is_(True),
             _PLANS.c.state.in_(states),
@@ -177,7 +179,7 @@ class PlanTable(
     def held(self, goals: Collection[model.Goal]) -> frozenset[str]:
         """Names of hosts that plans hold until they are empty.
 
-        :param goals: the subject of a plan for one of them is a host.
+        :param goals: goals of plans whose subject is a host.
         """
         query = sa.select(_PLANS.c.subject).where(
             _PLANS.c.is_open.is_(True),
@@ -187,7 +189,7 @@ class PlanTable(
         return frozenset(row['subject'] for row in self._tables.select(query))
 
     def remove_ended(self, before: float) -> None:
-        """Forget plans that ended long ago.
+        """Remove plans that ended before a time.
 
         :param before: seconds of the epoch.
         """
@@ -197,13 +199,13 @@ class PlanTable(
             )
         )
 
-    def _explain(self, uuid: str, epoch: int) -> NoReturn:
+    def _raise_outdated(self, uuid: str, epoch: int) -> NoReturn:
         self._check_leads(epoch)
         found = self.plan(uuid)
         present = f'{found.state.value} by now' if found else 'not there'
         raise exception.Outdated(
-            f'plan {uuid} is {present}, or changed: it was decided on what is'
-            ' no longer so'
+            f'plan {uuid} is {present}, or changed: the decision used an old'
+            ' state'
         )
 
 
@@ -219,7 +221,7 @@ def _row(plan: model.MigrationPlan) -> dict[str, Any]:
         'until': plan.until,
         'cause': plan.cause.value,
         'explanation': plan.text,
-        'moves': records.short([_list(each) for each in plan.moves]),
+        'moves': records.short([_move_row(each) for each in plan.moves]),
         'empties': records.short(list(plan.empties)),
         'promised': records.short(dataclasses.asdict(plan.promised)),
         'won': plan.won and records.short(dataclasses.asdict(plan.won)),
@@ -234,7 +236,7 @@ def _empties(row: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in json.loads(row['empties'])]
 
 
-def _list(move: model.Move) -> list[Any]:
+def _move_row(move: model.Move) -> list[Any]:
     return [
         move.server,
         move.source,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with pledges for both sides of the border, as they are stored."""
+"""Stored use and shares of groups with pledges for batch system and cloud."""
 
 from collections.abc import Callable
 import dataclasses
@@ -20,8 +20,9 @@ Replace = Callable[..., None]
 class Pledges:
     """The table of pledges.
 
-    :param rows: of the database.
-    :param replace: table, version, epoch of the leader, and columns by name.
+    :param rows: tables of the database.
+    :param replace: takes table, version, epoch of the leader, and columns by
+        name.
     """
 
     def __init__(self, rows: database.Tables, replace: Replace) -> None:
@@ -29,7 +30,7 @@ class Pledges:
         self._replace = replace
 
     def read(self) -> pledges.BatchMemory:
-        """Read all that is remembered."""
+        """Read everything that is remembered."""
         row = self._tables.only(_PLEDGES)
         kept = json.loads(row['kept'])
         return pledges.BatchMemory(
@@ -41,12 +42,12 @@ class Pledges:
         )
 
     def write(self, kept: pledges.BatchMemory, epoch: int) -> None:
-        """Remember something else.
+        """Remember new values.
 
-        :param kept: with the version that it was worked out from.
-        :param epoch: of the leader that did.
+        :param kept: new values, with the version that they were computed from.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the values changed meanwhile.
         """
         written = dataclasses.asdict(kept)
         version = written.pop('version')

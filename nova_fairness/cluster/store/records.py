@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rows of the table of requests, and the values they are made of."""
+"""Rows of the table of requests, and the values in them."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
 _AGAIN_S = 60.0
-"""Rows that cannot be read are read again in each cycle."""
+"""Retry interval that owners of unreadable rows see; cycles read all rows."""
 _ROWS = 30_000
-"""Columns that are read once: most rows are in a cycle as in the last."""
+"""Parsed columns that are cached: most rows do not change between cycles."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReservedRoom:
     """Room that is reserved for a request.
 
-    :ivar hosts: names, one per server.
-    :ivar leaving: UUIDs of servers that leave for it.
+    :ivar hosts: names of hosts, one per server.
+    :ivar leaving: UUIDs of servers that are evicted for it.
     :ivar at: when it was reserved, seconds of the epoch.
     :ivar until: when the reservation ends, seconds of the epoch.
     """
@@ -41,17 +41,17 @@ class ReservedRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request as it is stored.
+    """A stored request.
 
-    :ivar request: what was asked for, with state and version.
-    :ivar cast_uuid: of the message it was made of.
-    :ivar why: what its owner is told.
-    :ivar changed_at: when it came into its state, seconds of the epoch.
-    :ivar hosts: where room was found when it was sent last, one per server;
-        empty before, and if none was looked for.
-    :ivar room: that was promised to it last; ``None`` if none was.
-    :ivar fault: why its row cannot be read; ``None`` if it can. Then it needs
-        nothing, and has one server, which is called as it is.
+    :ivar request: the request, with state and version.
+    :ivar cast_uuid: UUID of the message that it was made from.
+    :ivar why: reason that its owner sees.
+    :ivar changed_at: when it entered its state, seconds of the epoch.
+    :ivar hosts: hosts with room when it was last sent, one per server; empty
+        before, and if no room was looked for.
+    :ivar room: room that was last reserved for it; ``None`` if none was.
+    :ivar fault: why its row cannot be read; ``None`` if it can. If it cannot,
+        the request has no demand, and one server with the UUID of the request.
     """
 
     request: request_model.Request
@@ -65,13 +65,14 @@ class RequestRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UseRecords:
-    """Use of accounts, decayed: the longer ago, the less it counts.
+    """Decayed use of accounts: older use counts less.
 
-    :ivar at: seconds of the epoch that is charged up to; 0 if nothing was.
-    :ivar parts: of the cloud by class of Placement, by account.
+    :ivar at: seconds of the epoch up to which use is charged; 0 before the
+        first charge.
+    :ivar parts: parts of the cloud by resource class, by account.
     :ivar version: number of writes.
     :ivar since: when the period of budgets began, seconds of the epoch.
-    :ivar spent: unit-seconds of it by account.
+    :ivar spent: unit-seconds that were spent in this period, by account.
     """
 
     at: float = 0.0
@@ -85,16 +86,16 @@ class UseRecords:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChargeRecord:
-    """Amounts that were charged at once.
+    """One charge of the ledger.
 
-    :ivar version: of the ledger after it.
+    :ivar version: version of the ledger after it.
     :ivar begins: seconds of the epoch.
     :ivar ends: seconds of the epoch.
-    :ivar capacity: of the cloud by class.
-    :ivar changed: amounts by class, by account, of those that have others
-        than in the charge before; of all if there is an opening.
-    :ivar opening: what the ledger had at the begin, parts of the cloud by
-        class, by account; ``None`` if it goes on from the charge before.
+    :ivar capacity: capacity of the cloud by class.
+    :ivar changed: amounts by class, by account, of accounts whose amounts
+        differ from the charge before; of all accounts if there is an opening.
+    :ivar opening: content of the ledger at the begin, parts of the cloud by
+        class, by account; ``None`` if it continues the charge before.
     """
 
     version: int
@@ -107,9 +108,9 @@ class ChargeRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountSettings:
-    """Settings of accounts that were made while the service ran.
+    """Settings of accounts that callers changed while the service ran.
 
-    :ivar accounts: JSON types by name of the account and of its field.
+    :ivar accounts: values of JSON types by field, by account.
     :ivar version: number of writes.
     """
 
@@ -119,7 +120,7 @@ class AccountSettings:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PromisedStarts:
-    """Estimated starts that owners were told, and their outcomes.
+    """Estimated starts that owners saw, and how they came true.
 
     :ivar promises: fields of :class:`.calibration.Promise`, by UUID.
     :ivar past: fields of :class:`.calibration.Outcome`, the oldest first.
@@ -132,13 +133,13 @@ class PromisedStarts:
 
 
 class ServerMeter(NamedTuple):
-    """How far a server was charged.
+    """CPU time up to which a server was charged.
 
-    :ivar project: to which it belongs.
-    :ivar host: on which its process is.
-    :ivar process: which one of the host; told from others only, no key.
+    :ivar project: project of the server.
+    :ivar host: host of its process.
+    :ivar process: identifier of the process; equality is all that counts.
     :ivar used: microseconds of CPU of this process that are charged.
-    :ivar at: up to when, seconds of the epoch.
+    :ivar at: time of the last charge, seconds of the epoch.
     """
 
     project: str
@@ -150,11 +151,11 @@ class ServerMeter(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpendingRecords:
-    """Groups with spending rates, and what was charged.
+    """Groups with spending rates, and spending.
 
-    :ivar groups: project, name, rate and count of each.
+    :ivar groups: project, name, rate and count of each group.
     :ivar spent: units of :mod:`.shares.spending` by account of a user.
-    :ivar meters: up to what servers were charged, by UUID.
+    :ivar meters: charged CPU time of servers, by UUID.
     :ivar version: number of writes.
     """
 
@@ -170,7 +171,7 @@ class Leader:
 
     :ivar epoch: > 0, larger with every takeover; 0 if no process ever led.
     :ivar holder: name of the process; '' if the last one gave the lease back.
-    :ivar since: when it said so last, seconds of the epoch of time.
+    :ivar since: last renewal of the lease, seconds of the epoch of time.
     """
 
     epoch: int = 0
@@ -179,17 +180,17 @@ class Leader:
 
     @property
     def host(self) -> str:
-        """Where the process runs; '' without one."""
+        """Host of the process; '' without a process."""
         return self.holder.rpartition(':')[0]
 
 
 def short(content: object) -> str:
-    """JSON in few characters."""
+    """JSON without spaces."""
     return json.dumps(content, separators=(',', ':'))
 
 
 def row_of(record: RequestRecord) -> dict[str, Any]:
-    """The columns of a request."""
+    """Columns of a request."""
     request = record.request
     return {
         'uuid': request.uuid,
@@ -218,7 +219,7 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
 
 
 def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
-    """The columns of a hold."""
+    """Columns of a hold."""
     return {
         'held_by': hold and hold.by.value,
         'held_at': hold and hold.since,
@@ -234,9 +235,9 @@ def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
 
 
 def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
-    """Servers that are; see :func:`.request.newest`.
+    """UUIDs of preemptible servers; see :func:`.request.newest`.
 
-    :param found: the oldest first.
+    :param found: records of requests, the oldest first.
     """
     newest = request_model.newest(each.request for each in found)
     return frozenset(
@@ -245,7 +246,7 @@ def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
 
 
 def columns_of(why: reason.Why) -> dict[str, Any]:
-    """The columns of a reason."""
+    """Columns of a reason."""
     return {
         'reason': why.reason.value,
         'subject': why.subject,
@@ -258,8 +259,8 @@ def told(
 ) -> dict[str, Any]:
     """Parameters of :func:`.tables.tell_requests`.
 
-    :param stage: number of events before this one.
-    :param at: when it began, seconds of the epoch.
+    :param stage: number of events before this event.
+    :param at: begin of this event, seconds of the epoch.
     """
     return {
         'stage': stage,
@@ -272,9 +273,9 @@ def told(
 
 
 class RowCache:
-    """Records of the rows that were read last.
+    """Cache of the records of the rows that were last read.
 
-    Most rows are in a cycle as in the last, and so are their records.
+    Most rows, and so their records, do not change between cycles.
     """
 
     def __init__(self) -> None:
@@ -283,9 +284,9 @@ class RowCache:
     def records(
         self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]
     ) -> list[RequestRecord]:
-        """Records of rows, in their order.
+        """Records of rows, in the order of the rows.
 
-        :param names: of the columns.
+        :param names: names of the columns.
         """
         key = names.index('uuid')
         found, known = {}, self._by_uuid
@@ -295,7 +296,8 @@ class RowCache:
                 record = read(dict(zip(names, row, strict=True)))
                 seen = (row, record)
             found[row[key]] = seen
-        # Those of other states are read for themselves, now and then.
+        # A small result is a query for other states: it only adds to the
+        # cache.
         if 2 * len(found) < len(known):
             known.update(found)
         else:
@@ -304,7 +306,7 @@ class RowCache:
 
 
 def read(row: Mapping[str, Any]) -> RequestRecord:
-    """Make a record of a row, or one that says that it cannot be read."""
+    """Record of a row; its ``fault`` is set if the row cannot be read."""
     try:
         return record_of(row)
     except Exception as error:  # noqa: BLE001 - other rows are read
@@ -312,7 +314,7 @@ def read(row: Mapping[str, Any]) -> RequestRecord:
 
 
 def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
-    """A request whose row cannot be read, as far as it is known."""
+    """Record of an unreadable row, with the fields that are readable."""
     uuid, state, origin = str(row['uuid']), row['state'], row['origin']
     states = {each.value: each for each in request_model.State}
     request = request_model.Request(
@@ -345,11 +347,11 @@ def _finite(value: object) -> float:
     return value
 
 
-def _maybe(value: object) -> float | None:
+def _maybe_time(value: object) -> float | None:
     return None if value is None else _finite(value)
 
 
-def _turn(value: object) -> int | None:
+def _maybe_turn(value: object) -> int | None:
     return None if value is None else int(_finite(value))
 
 
@@ -369,9 +371,9 @@ def hosts_of(written: str | None) -> tuple[str, ...]:
 
 
 def record_of(row: Mapping[str, Any]) -> RequestRecord:
-    """Make a record of a row.
+    """Record of a row.
 
-    :raises Exception: if it cannot be read.
+    :raises Exception: if the row cannot be read.
     """
     servers, names, demand, group = _asked(row['wanted'])
     request = request_model.Request(
@@ -383,15 +385,15 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         asked_at=_finite(row['asked_at']),
         origin=request_model.Origin(row['origin']),
         group=group,
-        expires_at=_maybe(row['expires_at']),
+        expires_at=_maybe_time(row['expires_at']),
         band=request_model.Band(row['band']),
         leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
-        time_limit_s=_maybe(row['time_limit_s']),
+        time_limit_s=_maybe_time(row['time_limit_s']),
         extended_s=_finite(row['extended_s']),
         hold=_hold(row),
-        first=_turn(row['first_turn']),
+        first=_maybe_turn(row['first_turn']),
         flavor=row['flavor'] or '',
         names=names,
         state=request_model.State(row['state']),
@@ -400,15 +402,15 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
     return RequestRecord(
         request,
         row['cast_uuid'],
-        _told(row),
+        _stored_reason(row),
         _finite(row['changed_at']),
         hosts_of(row['hosts']),
         _room(row['room']),
     )
 
 
-def _told(row: Mapping[str, Any]) -> reason.Why:
-    """Reason that the owner was told; ``NOT_PLANNED`` if it is unknown."""
+def _stored_reason(row: Mapping[str, Any]) -> reason.Why:
+    """Reason that the owner sees; ``NOT_PLANNED`` if it is unreadable."""
     try:
         return why_of(row)
     except (exception.BadReason, *exception.UNREADABLE):
@@ -416,8 +418,8 @@ def _told(row: Mapping[str, Any]) -> reason.Why:
 
 
 def _room(written: str | None) -> ReservedRoom | None:
-    """Room that is promised; none if it cannot be read: others leave in
-    vain then, and it waits.
+    """Reserved room; ``None`` if it cannot be read: then evictions for it are
+    in vain, and the request waits.
     """
     if written is None:
         return None
@@ -434,7 +436,7 @@ def _room(written: str | None) -> ReservedRoom | None:
 
 
 def why_of(row: Mapping[str, Any]) -> reason.Why:
-    """Make a reason of its columns."""
+    """Reason of its columns."""
     return _why(row['reason'], row['subject'], row['numbers'])
 
 
@@ -471,15 +473,15 @@ def _wanted(request: request_model.Request) -> str:
         {
             'servers': request.servers,
             'names': request.names,
-            'demand': _demanded(demand),
+            'demand': _demand_json(demand),
             'group': group and [group.uuid, group.rule.value, group.per_host],
         },
         separators=(',', ':'),
     )
 
 
-def _demanded(demand: request_model.Demand) -> dict[str, Any]:
-    """A demand as it is written."""
+def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
+    """JSON form of a demand."""
     fallbacks = demand.fallbacks
     return {
         'amounts': demand.amounts,
@@ -489,7 +491,7 @@ def _demanded(demand: request_model.Demand) -> dict[str, Any]:
         'aggregates': [sorted(each) for each in demand.aggregates],
         'host': demand.host,
         'without': sorted(demand.without),
-        'fallbacks': fallbacks and [_demanded(each) for each in fallbacks],
+        'fallbacks': fallbacks and [_demand_json(each) for each in fallbacks],
     }
 
 

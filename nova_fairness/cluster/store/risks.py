@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that are told that they are at risk, as they are stored."""
+"""Stored warnings of servers that are at risk of eviction."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,18 +16,18 @@ _RISKS = tables.RISKS
 
 
 class Risks(led.LeaderTable[[risk.Risk]]):
-    """The table of servers at risk."""
+    """The table of warnings."""
 
     def all(self) -> dict[str, risk.Risk]:
-        """All of them by UUID of the server, also of those that are safe."""
+        """All warnings by UUID of the server, including withdrawn warnings."""
         query = sa.select(_RISKS).order_by(_RISKS.c.since, _RISKS.c.server)
         rows = self._tables.select(query)
         return dict(self._tables.made('risks', 'server', rows, _risk))
 
     def add(self, new: risk.Risk, epoch: int) -> None:
-        """Write a warning for a server that has none.
+        """Add a warning of a server that has none.
 
-        :param epoch: of the leader that decided it.
+        :param epoch: epoch of the leader that decided it.
         :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
@@ -37,7 +37,7 @@ class Risks(led.LeaderTable[[risk.Risk]]):
             self._check_leads(epoch)
 
     def change(self, known: risk.Risk, epoch: int) -> None:
-        """Write one that is known.
+        """Change an existing warning.
 
         :param epoch: see :meth:`add`.
         :raises Deposed: see :meth:`add`.
@@ -51,7 +51,7 @@ class Risks(led.LeaderTable[[risk.Risk]]):
             self._changed(known)
 
     def remove(self, server: str, epoch: int) -> None:
-        """Forget a server.
+        """Remove the warning of a server.
 
         :param epoch: see :meth:`add`.
         :raises Deposed: see :meth:`add`.

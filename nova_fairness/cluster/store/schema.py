@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Making the tables, and bringing older ones up to this version.
+"""Creates the tables, and upgrades older tables to this version.
 
-The scripts are in ``migrations/versions``, one per revision, and go one way.
+The scripts are in ``migrations/versions``, one per revision. They only
+upgrade.
 """
 
 import pathlib
@@ -21,16 +22,16 @@ _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 
 
 def upgrade(engine: sa.Engine) -> None:
-    """Bring the tables to the newest revision; it may be done already.
+    """Upgrade the tables to the newest revision, if they are older.
 
-    The next call completes an upgrade that was killed half way: each change
-    looks whether it is made already.
+    If an upgrade is killed half way, the next call completes it: each change
+    first checks whether it is already made.
 
-    :param engine: of the database.
+    :param engine: engine of the database.
     :raises SchemaMismatch: if no revision that this version knows made the
         tables; they stay as they are.
     :raises StoreAway: if the database does not answer.
-    :raises StoreError: if it refuses a change.
+    :raises StoreError: if the database refuses a change.
     """
     with database.failures():
         found = present(engine)
@@ -48,7 +49,7 @@ def upgrade(engine: sa.Engine) -> None:
 
 
 def check(engine: sa.Engine) -> None:
-    """See to it that the tables are those of this version.
+    """Check that the tables have the newest revision.
 
     :raises SchemaMismatch: if they are missing, older, newer, or of no
         release; the message says what to do.
@@ -65,14 +66,14 @@ def check(engine: sa.Engine) -> None:
 
 
 def present(engine: sa.Engine) -> str | None:
-    """The revision of the tables; ``None`` without tables."""
+    """Revision of the tables; ``None`` without tables."""
     with engine.connect() as connection:
         context = migration.MigrationContext.configure(connection)
         return context.get_current_revision()
 
 
 def known() -> list[str]:
-    """The revisions that this version knows, the newest first."""
+    """Revisions that this version knows, the newest first."""
     scripts = script.ScriptDirectory.from_config(_config())
     return [each.revision for each in scripts.walk_revisions()]
 
@@ -92,7 +93,7 @@ def _unknown(found: str) -> exception.SchemaMismatch:
 
 
 def _number(revision: str) -> int:
-    """The place of a revision; 0 if its name is not of a release."""
+    """Number of a revision; 0 if the name is not that of a release."""
     named = re.match(r'v(\d+)_', revision)
     return int(named[1]) if named else 0
 

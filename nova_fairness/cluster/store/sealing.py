@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Held messages are unreadable on disk: they hold tokens and passwords.
+"""Encryption of held messages: they contain tokens and passwords.
 
-The file of keys has one key a line. The first one seals; all of them open. To
-replace a key, an operator puts the new one before the old ones, messages are
-sealed again, and the old keys are then taken out.
+The key file has one key per line. The first key seals; every key opens. To
+replace a key, an operator puts the new key before the old ones, seals messages
+again, and then removes the old keys.
 """
 
 import base64
@@ -24,18 +24,19 @@ from nova_fairness.model import wording
 from nova_fairness.runtime import state_file
 
 _QUICK = 1
-"""Level of compression: a message is several times smaller, and a database
-writes it at least twice."""
+"""Level of compression: it makes messages several times smaller, and a
+database writes each at least twice.
+"""
 
 _OPAQUE_DIGITS = 40
-"""160 bits: no two names are the same by chance."""
+"""160 bits: two names are never equal by chance."""
 
 
 class Sealer:
-    """Seals and opens messages with the keys of a file.
+    """Seals and opens messages with keys.
 
-    :param keys: the first one seals.
-    :raises BadKeyFile: if there is none, or one is no key.
+    :param keys: keys; the first one seals.
+    :raises BadKeyFile: if there is no key, or one is not valid.
     """
 
     def __init__(self, keys: tuple[str, ...]) -> None:
@@ -53,18 +54,18 @@ class Sealer:
         ]
 
     def opaque(self, *parts: str) -> str:
-        """A name that says nothing without the key.
+        """A name that reveals nothing without the key.
 
-        It is the same for the same parts as long as the last key of the file
-        is the same.
+        Equal parts have equal names as long as the last key of the file stays.
         """
-        # Sealing takes another key first; names stay until the old is gone.
+        # A new key comes first; the last key, and so names, change when it is
+        # removed.
         return self.proofs(*parts)[-1]
 
     def proofs(self, *parts: str) -> list[str]:
-        """Names as :meth:`opaque` gives, one for each key of the file.
+        """Names like that of :meth:`opaque`, one for each key of the file.
 
-        They can be checked while the file has any of these keys.
+        A name can be verified while the file has its key.
         """
         told = msgpack.packb(_encoded(parts))
         return [
@@ -73,12 +74,12 @@ class Sealer:
         ]
 
     def seal(self, cast: cast_module.Cast) -> bytes:
-        """Make a message unreadable.
+        """Encrypt a message.
 
-        :raises StoreError: if its properties are not what can be written.
+        :raises StoreError: if its properties cannot be serialized.
         """
-        # The UUID inside says which row it belongs to: a sealed message
-        # that was put into another row is found out.
+        # The UUID inside names the row of the message: this reveals a sealed
+        # message that was moved to another row.
         parts = [cast.uuid, cast.key, cast.body, dict(cast.properties)]
         try:
             packed = zlib.compress(msgpack.packb(parts), _QUICK)
@@ -92,9 +93,9 @@ class Sealer:
     def open(
         self, uuid: str, method: str, received_at: float, sealed: bytes
     ) -> cast_module.Cast:
-        """Make a message readable again.
+        """Decrypt a message.
 
-        :raises SealBroken: if no key opens it, or it is another message.
+        :raises SealBroken: if no key opens it, or it belongs to another row.
         """
         try:
             packed = self._fernet.decrypt(_token(sealed))
@@ -113,7 +114,7 @@ class Sealer:
         )
 
     def renew(self, sealed: bytes) -> bytes:
-        """Seal with the first key what any key opens.
+        """Encrypt again, with the first key, a message that any key opens.
 
         :raises SealBroken: if no key opens it.
         """
@@ -124,10 +125,10 @@ class Sealer:
 
 
 def read(path: pathlib.Path) -> Sealer:
-    """Read the file of keys.
+    """Read the key file.
 
-    :raises BadKeyFile: if it is missing, holds no keys, or can be read by
-        others than its owner.
+    :raises BadKeyFile: if it is missing, has no valid keys, or others than its
+        owner can read it.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -145,9 +146,9 @@ def read(path: pathlib.Path) -> Sealer:
 
 
 def add_key(path: pathlib.Path) -> None:
-    """Put a new key before those of a file; the file is made if needed.
+    """Put a new key before the keys of a file; the file is created if needed.
 
-    :raises OSError: if it cannot be written.
+    :raises OSError: if the file cannot be written.
     """
     old = path.read_text(encoding='ascii') if path.exists() else ''
     new = fernet.Fernet.generate_key().decode('ascii')
@@ -155,9 +156,9 @@ def add_key(path: pathlib.Path) -> None:
 
 
 def drop_old_keys(path: pathlib.Path) -> None:
-    """Leave only the first key, once everything is sealed with it.
+    """Keep only the first key, once it seals all messages.
 
-    :raises OSError: if it cannot be read or written.
+    :raises OSError: if the file cannot be read or written.
     """
     state_file.replace(
         path, path.read_text(encoding='ascii').split()[0] + '\n', durable=True

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers of requests that have another UUID than these.
+"""Stored servers whose UUID differs from that of their request.
 
 A build has the UUID of its first server, so most requests have no row here.
-Rows are written before their request: a process that dies in between leaves
-rows of a request that is not there yet, and finds them when it adds it.
+Rows are written before their request. If a process dies in between, the rows
+stay, and it finds them when it adds the request later.
 """
 
 from collections.abc import Collection
@@ -23,14 +23,14 @@ _ROWS_AT_ONCE = 500
 class ServerTable:
     """The table of servers.
 
-    :param rows: of the database.
+    :param rows: tables of the database.
     """
 
     def __init__(self, rows: database.Tables) -> None:
         self._tables = rows
 
     def add(self, request: request_model.Request) -> None:
-        """Add the servers of a request; those that are known stay."""
+        """Add the servers of a request; existing rows stay."""
         rows = (
             {'server': server, 'request': request.uuid}
             for server in request.servers
@@ -40,7 +40,7 @@ class ServerTable:
             self._tables.insert(_SERVERS, *batch)
 
     def requests(self, server: str) -> list[str]:
-        """UUIDs of all requests that a server may have; some may be gone."""
+        """UUIDs of requests that may own a server; some may be removed."""
         query = sa.select(_SERVERS.c.request).where(
             _SERVERS.c.server == server
         )
@@ -48,7 +48,7 @@ class ServerTable:
         return [server, *(row['request'] for row in found)]
 
     def remove(self, requests: Collection[str]) -> None:
-        """Forget the servers of requests, by UUID."""
+        """Remove the servers of requests, by UUID of the request."""
         if requests:
             self._tables.update(
                 sa.delete(_SERVERS).where(_SERVERS.c.request.in_(requests))

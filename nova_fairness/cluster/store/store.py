@@ -2,12 +2,12 @@
 
 """Messages, requests and the leader: state that must survive every process.
 
-Nothing here trusts a lease. Taking over makes a new epoch. Every change of a
-request names the epoch of the leader that decided it and the version that it
-was decided on, in the statement that makes the change. A deposed leader, or a
-decision on an outdated version, changes nothing. A statement of an old leader
-that the database began before the takeover may still end after it: then the
-new leader's own decision on that request is the one that is outdated.
+Correctness does not depend on a lease. A takeover creates a new epoch. Each
+statement that changes a request names the epoch of the leader and the version
+of the request that its decision used. So a deposed leader, or a decision on an
+old version, changes nothing. A statement that an old leader began before the
+takeover may still end after it: then the decision of the new leader on that
+request is outdated.
 """
 
 from collections.abc import Callable
@@ -53,28 +53,27 @@ _LEADERS_KEPT = 1000
 
 _News = tuple[request_model.Request, reason_module.Why]
 Changed = Callable[[request_model.Request, reason_module.Why, float], None]
-"""Told of a request that was added or came into a state, why, and when."""
+"""Listener for new requests and new states: gets request, reason and time."""
 _FINAL = sorted(each.value for each in request_model.FINAL)
 _SETTLED = sorted({request_model.State.ACTIVE.value, *_FINAL})
 
 
 class Store:
-    """The store on one database; safe to be used by threads.
+    """The store in one database; threads may share it.
 
-    :param engine: with tables of this version.
-    :param sealer: seals messages.
+    :param engine: database with tables of this version.
+    :param sealer: encrypts messages.
     :raises SchemaMismatch: if the tables are not those of this version.
-
-    :ivar servers: of requests, by their UUIDs.
-    :ivar events: of requests.
-    :ivar waits: of requests, and their percentiles.
-    :ivar leaves: servers that leave.
-    :ivar risks: servers that are among the next to leave.
-    :ivar charges: what was charged when.
-    :ivar nodes: hosts between batch and cloud.
+    :ivar servers: servers of requests.
+    :ivar events: past events of requests.
+    :ivar waits: waits of requests, and their percentiles.
+    :ivar leaves: evictions.
+    :ivar risks: warnings of servers at risk of eviction.
+    :ivar charges: charges of the ledger.
+    :ivar nodes: hosts between batch system and cloud.
     :ivar market: groups with spending rates, and prices.
-    :ivar plans: of moves.
-    :ivar pledges: what is remembered of groups on the batch side.
+    :ivar plans: migration plans.
+    :ivar pledges: use and shares of groups in the batch system.
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
@@ -98,32 +97,34 @@ class Store:
         self.plans = plans_module.PlanTable(rows, leads)
 
     def opaque(self, *parts: str) -> str:
-        """A name that says nothing to others; see :meth:`.Sealer.opaque`."""
+        """A name that reveals nothing; see :meth:`.Sealer.opaque`."""
         return self._sealer.opaque(*parts)
 
     def proofs(self, *parts: str) -> list[str]:
-        """Such names for all keys; see :meth:`.Sealer.proofs`."""
+        """Such names, one for each key; see :meth:`.Sealer.proofs`."""
         return self._sealer.proofs(*parts)
 
     def listen(self, changed: Changed) -> None:
-        """Notify a listener of all changes through this object."""
+        """Set the listener that is called after each change by this object."""
         self._changed = led.safely(changed)
 
     def hold(self, cast: cast_module.Cast) -> bool:
-        """Keep a message; when this returns, it is safe on disk.
+        """Store a message; when this returns, it is safe on disk.
 
         MariaDB takes at most a tenth of its redo log in one row (9.6 MiB by
         default), PostgreSQL 1 GB. Messages are compressed before.
 
-        :returns: ``False`` if it is known already, whatever became of it.
+        :returns: ``False`` if the message was stored before, even if it was
+            forgotten since.
         """
         return self.hold_all([cast])[0]
 
     def hold_all(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
-        """Keep messages, many with one write to the disk.
+        """Store messages with few writes to the disk.
 
-        :returns: for each what :meth:`hold` gives.
-        :raises StoreError: if one of them cannot be kept; others may be.
+        :returns: result of :meth:`hold` for each message.
+        :raises StoreError: if a message cannot be stored; others may be
+            stored.
         """
         rows = [
             {
@@ -136,7 +137,7 @@ class Store:
         ]
         new: list[bool] = []
         for batch in database.batches(rows, 'sealed'):
-            # Where one is known, none was written: each is tried alone.
+            # If one row exists, none was written: each row is tried alone.
             if self._tables.insert(_CASTS, *batch):
                 new += [True] * len(batch)
             elif len(batch) == 1:
@@ -163,8 +164,8 @@ class Store:
     def unread(self, most: int, skipped: int = 0) -> list[str]:
         """UUIDs of messages without a request, the oldest first.
 
-        :param most: how many at most.
-        :param skipped: how many of the oldest are left out.
+        :param most: largest number of messages.
+        :param skipped: number of oldest messages to skip.
         """
         known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         query = (
@@ -177,18 +178,19 @@ class Store:
         return [row['uuid'] for row in self._tables.select(query)]
 
     def forget(self, uuid: str) -> None:
-        """Throw a message away, and remember that it was there."""
+        """Delete the content of a message; its UUID stays known."""
         self._tables.update(
             sa.update(_CASTS).where(_CASTS.c.uuid == uuid).values(sealed=None)
         )
 
     def reseal(self, after: str, most: int) -> str | None:
-        """Seal messages with the first key, in the order of their UUIDs.
+        """Encrypt messages again with the first key, in the order of their
+        UUIDs.
 
-        :param after: the UUID that was given last, '' at first.
-        :param most: how many at most.
-        :returns: the last UUID; ``None`` if all are sealed.
-        :raises SealBroken: if no key opens one.
+        :param after: result of the previous call, '' at first.
+        :param most: largest number of messages.
+        :returns: last UUID; ``None`` if no message remains.
+        :raises SealBroken: if no key opens a message.
         """
         query = (
             sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
@@ -199,7 +201,8 @@ class Store:
         last = None
         for row in self._tables.select(query):
             last = row['uuid']
-            # Only what was read: it may have been forgotten meanwhile.
+            # Only an unchanged row: its content may have been deleted
+            # meanwhile.
             same = (_CASTS.c.uuid == last) & (_CASTS.c.sealed == row['sealed'])
             renewed = self._sealer.renew(row['sealed'])
             self._tables.update(
@@ -217,8 +220,8 @@ class Store:
         """Add a request that was read from a message.
 
         :param now: seconds of the epoch.
-        :param why: what its owner is told.
-        :returns: ``False`` if it is known already.
+        :param why: reason that its owner sees.
+        :returns: ``False`` if the request exists already.
         """
         record = records.RequestRecord(request, cast_uuid, why, now)
         self.servers.add(request)
@@ -230,7 +233,7 @@ class Store:
     def requests(
         self, states: Collection[request_model.State]
     ) -> list[records.RequestRecord]:
-        """The requests in some states, the oldest first."""
+        """Requests in some states, the oldest first."""
         query = (
             sa.select(_REQUESTS)
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
@@ -245,12 +248,12 @@ class Store:
         after: tuple[float, str] | None,
         most: int,
     ) -> list[records.RequestRecord]:
-        """A page of the requests of all times, the oldest first.
+        """One page of all requests, also ended ones, the oldest first.
 
-        :param project: to which they belong; ``None`` for all.
-        :param after: when the last one of the page before was asked for, and
-            its UUID; ``None`` for the first page.
-        :param most: how many at most.
+        :param project: project of the requests; ``None`` for all.
+        :param after: time and UUID of the last request of the previous page;
+            ``None`` for the first page.
+        :param most: largest number of requests.
         """
         known = _REQUESTS.c
         query = sa.select(_REQUESTS).where(*_conditions(wanted))
@@ -262,7 +265,8 @@ class Store:
         if after is not None:
             at, uuid = after
             is_later = sa.and_(known.asked_at == at, known.uuid > uuid)
-            # The first one alone lets the database begin in the index.
+            # The first condition alone lets the database start within the
+            # index.
             query = query.where(
                 known.asked_at >= at, sa.or_(known.asked_at > at, is_later)
             )
@@ -271,10 +275,9 @@ class Store:
         return [records.read(row) for row in rows]
 
     def ended_with_room(self, since: float) -> list[records.RequestRecord]:
-        """Requests that ended and that others left, or were to leave, for.
+        """Requests that ended and once had reserved room.
 
-        :param since: seconds of the epoch; those that ended before are left
-            out.
+        :param since: earliest end, seconds of the epoch.
         """
         query = (
             sa.select(_REQUESTS)
@@ -292,10 +295,10 @@ class Store:
     def left_over(
         self, most: int, turn: int = 0
     ) -> list[records.RequestRecord]:
-        """Requests that still have their message and do not need it any more.
+        """Requests whose message is still stored, but is needed no longer.
 
-        :param most: how many at most; projects take turns.
-        :param turn: another number lets others be first.
+        :param most: largest number of requests; projects take turns.
+        :param turn: the requests that come first change with this number.
         """
         query = (
             sa.select(_REQUESTS.c.uuid, _REQUESTS.c.project)
@@ -304,7 +307,8 @@ class Store:
             .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
         rows = self._tables.select(query)
-        # Those that fail each time are not the first of their project always.
+        # A request that fails each time must not always be the first of its
+        # project.
         begin = turn % max(len(rows), 1)
         rows = rows[begin:] + rows[:begin]
         chosen = pace.in_turn(rows, lambda row: str(row['project']))[:most]
@@ -314,13 +318,13 @@ class Store:
         return sorted(found, key=lambda each: places[each.request.uuid])
 
     def remove_ended(self, before: float, most: int) -> int:
-        """Remove requests that ended, and what is known of their messages.
+        """Remove ended requests, and rows of forgotten messages.
 
-        Those whose message is still kept stay: they have to be cleaned up.
+        Requests whose message is still stored stay: they need a cleanup first.
 
-        :param before: seconds of the epoch; later ones stay.
-        :param most: how many of each table at most.
-        :returns: number of requests.
+        :param before: latest end, seconds of the epoch.
+        :param most: largest number of rows of each table.
+        :returns: number of removed requests.
         """
         cast = sa.select(_CASTS.c.uuid).where(
             _CASTS.c.uuid == _REQUESTS.c.cast_uuid
@@ -342,7 +346,7 @@ class Store:
         return removed
 
     def _remove(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> int:
-        # Two statements: MariaDB reads no table that it deletes from.
+        # Two statements: MariaDB cannot read the table that it deletes from.
         uuids = [row['uuid'] for row in rows]
         if uuids:
             self._tables.update(
@@ -351,37 +355,37 @@ class Store:
         return len(uuids)
 
     def unreadable(self) -> dict[str, Exception]:
-        """Rows that could not be read since this was asked last, and why."""
+        """Rows that could not be read since the last call, and why."""
         return self._tables.unread()
 
     def request(self, uuid: str) -> records.RequestRecord | None:
-        """One request; ``None`` if it is unknown."""
+        """A request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )
         return records.read(rows[0]) if rows else None
 
     def leader(self) -> records.Leader:
-        """Say who leads."""
+        """The leader with the newest epoch."""
         query = sa.select(_LEADERS).order_by(_LEADERS.c.epoch.desc()).limit(1)
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
     def time(self) -> float | None:
-        """The time of the database, seconds of the epoch of time.
+        """Time of the database, seconds of the epoch of time.
 
-        :returns: ``None`` if it has no clock but that of this host.
+        :returns: ``None`` if it uses the clock of this host.
         """
         return self._tables.time()
 
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
-        """Lead from now on.
+        """Become the leader.
 
-        :param from_epoch: of the leader that is deposed.
+        :param from_epoch: epoch of the deposed leader.
         :param holder: name of the process; '' gives the lease back.
         :param now: seconds of the epoch of time.
         :returns: the new epoch.
-        :raises Deposed: if another took over from that leader.
+        :raises Deposed: if another process took over from that leader.
         """
         epoch = from_epoch + 1
         if self.leader().epoch == from_epoch and self._tables.insert(
@@ -395,10 +399,11 @@ class Store:
         )
 
     def renew(self, epoch: int, now: float) -> None:
-        """Say that a leader works still.
+        """Renew the lease within an epoch.
 
-        :param epoch: of the leader.
-        :param now: seconds of the epoch of time, others than before.
+        :param epoch: epoch of the leader.
+        :param now: seconds of the epoch of time; it must differ from the last
+            one.
         :raises Deposed: if that leader no longer leads.
         """
         own = _LEADERS.c.epoch == epoch
@@ -414,26 +419,26 @@ class Store:
         now: float,
         hosts: Sequence[str] | None = None,
     ) -> request_model.Request:
-        """Lead a request into its next state.
+        """Move a request into its next state.
 
-        :param request: as it was when this was decided.
-        :param event: what happens to it.
-        :param epoch: of the leader that decided it.
-        :param why: what its owner is told.
+        :param request: request as it was when the step was decided.
+        :param event: what happens to the request.
+        :param epoch: epoch of the leader that decided it.
+        :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :param hosts: where it goes, one per server; ``None``: as before.
-        :returns: the request as it is now.
-        :raises IllegalStep: if the event leads nowhere from its state.
-        :raises Outdated: if it is no longer in that state and version.
+        :param hosts: new hosts, one per server; ``None`` keeps the old ones.
+        :returns: the changed request.
+        :raises IllegalStep: if its state has no step for the event.
+        :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if that leader no longer leads.
-        :raises StoreAway: if it is not known whether it was done.
+        :raises StoreAway: if it is unknown whether the step was stored.
         """
         state = request_model.after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
-        if not _passes(request, event):
-            self._keep(request, now, epoch)
+        if not _is_within_event(request, event):
+            self._keep_event(request, now, epoch)
         if event is request_model.Event.SEND:
-            is_same = _is_same(request, epoch)
+            is_same = _is_unchanged(request, epoch)
             self.waits.keep(request.uuid, now, is_same)
         changed = self._tables.update(
             _guarded(request, epoch).values(
@@ -447,7 +452,7 @@ class Store:
             )
         )
         if not changed:
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
         if event is request_model.Event.RETURN:
             self.waits.remove([request.uuid])
         now_is = dataclasses.replace(
@@ -462,10 +467,10 @@ class Store:
         epoch: int,
         now: float,
     ) -> None:
-        """Tell owners other reasons; states and versions stay.
+        """Write new reasons of requests; states and versions stay.
 
-        :param news: requests and reasons; a request that is no longer in its
-            state and version is told nothing.
+        :param news: requests and reasons; a request that no longer has its
+            state and version is skipped.
         :param now: seconds of the epoch of time.
         :raises Deposed: if that leader no longer leads.
         """
@@ -485,7 +490,7 @@ class Store:
             self._check_leads(epoch)
 
     def _stages(self, told: Mapping[str, _News]) -> list[dict[str, Any]]:
-        """Events of now of requests that are in their state and version."""
+        """Current events of requests whose state and version are as told."""
         known = _REQUESTS.c
         query = sa.select(
             known.uuid,
@@ -502,11 +507,11 @@ class Store:
             and row['version'] == told[row['uuid']][0].version
         ]
 
-    def _keep(
+    def _keep_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
-        """Keep the event of a request that is over."""
-        self.events.keep([request.uuid], now, _is_same(request, epoch))
+        """Copy the current event of a request, before it ends."""
+        self.events.keep([request.uuid], now, _is_unchanged(request, epoch))
 
     def promise_room(
         self,
@@ -514,30 +519,30 @@ class Store:
         room: records.ReservedRoom,
         epoch: int,
     ) -> None:
-        """Promise room to a request; state and version stay.
+        """Reserve room for a request; state and version stay.
 
-        :raises Outdated: if it is no longer in that state and version.
+        :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if that leader no longer leads.
         """
         written = records.short(dataclasses.asdict(room))
         promised = _guarded(request, epoch).values(room=written)
         if not self._tables.update(promised):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def extend(
         self, request: request_model.Request, by_s: float, epoch: int
     ) -> None:
-        """Let servers of a request run longer; state and version go on.
+        """Extend the time limit of a request; its version grows.
 
         :param by_s: seconds, > 0.
-        :raises Outdated: if it is no longer in that state and version.
+        :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if that leader no longer leads.
         """
         longer = _guarded(request, epoch).values(
             extended_s=request.extended_s + by_s, version=request.version + 1
         )
         if not self._tables.update(longer):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def hold_back(
         self,
@@ -548,16 +553,16 @@ class Store:
         now: float,
         epoch: int,
     ) -> None:
-        """Let a request be held, or end its hold; its version goes on.
+        """Hold a request, or end its hold; its version grows.
 
-        :param hold: ``None`` for none any more.
-        :param expires_at: when it stops waiting from now on.
-        :param why: what its owner is told.
+        :param hold: the hold; ``None`` ends it.
+        :param expires_at: new time at which the request expires.
+        :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if another process leads by now.
+        :raises Outdated: if it no longer has that state and version.
+        :raises Deposed: if another process leads now.
         """
-        self._keep(request, now, epoch)
+        self._keep_event(request, now, epoch)
         changed = _guarded(request, epoch).values(
             version=request.version + 1,
             expires_at=expires_at,
@@ -566,7 +571,7 @@ class Store:
             **records.columns_of(why),
         )
         if not self._tables.update(changed):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
         now_is = dataclasses.replace(
             request,
             hold=hold,
@@ -578,20 +583,21 @@ class Store:
     def put_first(
         self, request: request_model.Request, first: int | None, epoch: int
     ) -> None:
-        """Put a request before all others, or back; its version goes on.
+        """Put a request before all others, or end that; its version grows.
 
-        :param first: its number among those; ``None`` for none any more.
-        :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if another process leads by now.
+        :param first: number among requests that were put first; ``None`` ends
+            it.
+        :raises Outdated: if it no longer has that state and version.
+        :raises Deposed: if another process leads now.
         """
         changed = _guarded(request, epoch).values(
             version=request.version + 1, first_turn=first
         )
         if not self._tables.update(changed):
-            self._explain(request, epoch)
+            self._raise_outdated(request, epoch)
 
     def used(self) -> records.UseRecords:
-        """Use of accounts."""
+        """Decayed use of accounts."""
         row = self._tables.only(_LEDGER)
         return records.UseRecords(
             row['at'],
@@ -602,12 +608,12 @@ class Store:
         )
 
     def charge(self, used: records.UseRecords, epoch: int) -> None:
-        """Write what accounts used.
+        """Write the use of accounts.
 
-        :param used: with the version that it was worked out from.
-        :param epoch: of the leader that did.
+        :param used: new use, with the version that it was computed from.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the ledger changed meanwhile.
         """
         self._replace(
             _LEDGER,
@@ -619,22 +625,25 @@ class Store:
             spent=records.short(used.spent),
         )
 
-    def given(self) -> records.AccountSettings:
-        """Settings of accounts that callers made while the service ran."""
+    def account_settings(self) -> records.AccountSettings:
+        """Settings of accounts that callers changed while the service ran."""
         row = self._tables.only(_SHARES)
         accounts = {
-            name: _loaded(given)
+            name: _loaded_settings(given)
             for name, given in self._settings.read().items()
         }
         return records.AccountSettings(accounts, row['version'])
 
-    def give(self, given: records.AccountSettings, epoch: int) -> None:
-        """Write what is set of accounts.
+    def set_account_settings(
+        self, given: records.AccountSettings, epoch: int
+    ) -> None:
+        """Write settings of accounts.
 
-        :param given: with the version that it was worked out from.
-        :param epoch: of the leader that did.
+        :param given: new settings, with the version that they were computed
+            from.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the settings changed meanwhile.
         """
         self._replace(_SHARES, given.version, epoch)
         written = {
@@ -643,24 +652,25 @@ class Store:
         self._settings.write(self._settings.read(), written, epoch)
 
     def promised(self) -> records.PromisedStarts:
-        """Estimated starts that owners were told, and their outcomes."""
+        """Estimated starts that owners saw, and how they came true."""
         row = self._tables.only(_PROMISES)
         try:
             kept = json.loads(row['kept'])
             promises, past = dict(kept['promises']), list(kept['past'])
         except exception.UNREADABLE as error:
-            # They only judge estimates: those that are made now are told.
+            # They only rate estimates: new estimates are published anyway.
             self._tables.note('promises', '1', error)
             promises, past = {}, []
         return records.PromisedStarts(promises, past, row['version'])
 
     def promise(self, promised: records.PromisedStarts, epoch: int) -> None:
-        """Write what owners were told.
+        """Write estimated starts that owners see.
 
-        :param promised: with the version that it was worked out from.
-        :param epoch: of the leader that did.
+        :param promised: new content, with the version that it was computed
+            from.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if it was written meanwhile.
+        :raises Outdated: if the content changed meanwhile.
         """
         kept = {'promises': promised.promises, 'past': promised.past}
         self._replace(
@@ -689,8 +699,10 @@ class Store:
                 f'epoch {epoch} is over: {leader.holder or "no process"} leads'
             )
 
-    def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
-        """Say why a change found nothing to change."""
+    def _raise_outdated(
+        self, request: request_model.Request, epoch: int
+    ) -> NoReturn:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
         found = self.request(request.uuid)
         if found is None:
@@ -709,7 +721,7 @@ def _conditions(
 ) -> list[sa.ColumnElement[bool]]:
     known = _REQUESTS.c
     found: list[sa.ColumnElement[bool]] = []
-    # A condition that is always so keeps databases from the right index.
+    # A condition that is always true makes databases miss the right index.
     if wanted.states != frozenset(request_model.State):
         found.append(known.state.in_([each.value for each in wanted.states]))
     if wanted.running is not None:
@@ -728,20 +740,20 @@ def _conditions(
     return found
 
 
-def _passes(
+def _is_within_event(
     request: request_model.Request, event: request_model.Event
 ) -> bool:
-    """Whether it is a moment between two events: room kept, message sent."""
+    """Whether a step is within one event: room reserved, message sent."""
     return (
         request.state is request_model.State.RESERVED
         or event is request_model.Event.SENT
     )
 
 
-def _is_same(
+def _is_unchanged(
     request: request_model.Request, epoch: int
 ) -> sa.ColumnElement[bool]:
-    """Whether a request is as it was, and the leader leads."""
+    """Condition that a request is unchanged, and that the leader leads."""
     return sa.and_(
         _REQUESTS.c.state == request.state.value,
         _REQUESTS.c.version == request.version,
@@ -754,12 +766,12 @@ def _next_stage(now: float) -> dict[str, Any]:
 
 
 def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
-    """Columns of the wait that an event ends, or lets go on."""
+    """Columns of a wait that an event ends or continues."""
     if event is request_model.Event.RETURN:
         return {'sent_at': None, 'waited_s': None}
     if event is not request_model.Event.SEND:
         return {}
-    # A request that returns is as old as the one before: its message is not.
+    # A returned request keeps its age, but its message is newer.
     came_at = (
         sa.select(_CASTS.c.received_at)
         .where(_CASTS.c.uuid == _REQUESTS.c.cast_uuid)
@@ -769,7 +781,7 @@ def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
     return {'sent_at': now, 'waited_s': waited_s}
 
 
-def _loaded(given: str) -> Any:
+def _loaded_settings(given: str) -> Any:
     """Settings of an account; ``None`` if they cannot be read."""
     try:
         return json.loads(given)
@@ -778,7 +790,9 @@ def _loaded(given: str) -> Any:
 
 
 def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
-    """Change a request only if it is as it was and the leader leads."""
+    """Statement that matches a request only if it is unchanged and the leader
+    leads.
+    """
     state = request.state.value
     return tables.change_request(request.uuid, state, request.version, epoch)
 

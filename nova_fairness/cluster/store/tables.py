@@ -2,8 +2,8 @@
 
 """The tables of the store.
 
-Every row is written by one statement that says in which state it may be, so
-that a process which is stopped in the middle holds no lock.
+Each row is written by one statement that names the state that it expects, so
+that a process that is stopped during its work holds no lock.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ METADATA = sa.MetaData()
 
 _MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 _BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
-# MariaDB takes names for the same that differ in case or accents only.
+# MariaDB treats names that differ only in case or accents as equal.
 _NAME = sa.String(255).with_variant(
     mysql.VARCHAR(255, collation='utf8mb4_bin'), 'mysql', 'mariadb'
 )
@@ -27,11 +27,11 @@ CASTS = sa.Table(
     sa.Column('uuid', sa.String(64), primary_key=True),
     sa.Column('method', sa.String(64), nullable=False),
     sa.Column('received_at', sa.Double, nullable=False),
-    # NULL once nobody needs it: the row stays, so that a message which the
-    # broker delivers again is known.
+    # NULL once the message is not needed: the row stays, so that a second
+    # delivery by the broker is recognized.
     sa.Column('sealed', _BYTES),
-    # Few are kept of many that are remembered: it is in an index. PostgreSQL
-    # makes no index of a column that it does not store.
+    # An index needs this column: few of many rows are kept. PostgreSQL cannot
+    # index a column that it does not store.
     sa.Column(
         'kept', sa.Boolean, sa.Computed('sealed IS NOT NULL', persisted=True)
     ),
@@ -49,7 +49,7 @@ REQUESTS = sa.Table(
     sa.Column('asked_at', sa.Double, nullable=False),
     sa.Column('expires_at', sa.Double),
     sa.Column('origin', sa.String(64), nullable=False),
-    # JSON: servers, their names, demand and group. Servers are looked for in
+    # JSON: servers, their names, demand and group. Searches for a server use
     # SERVERS.
     sa.Column('wanted', _TEXT, nullable=False),
     sa.Column('state', sa.String(16), nullable=False),
@@ -58,28 +58,27 @@ REQUESTS = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
-    # JSON: names, one per server, once it was sent; before that none.
+    # JSON: names of hosts, one per server, once it was sent; empty before.
     sa.Column('hosts', sa.Text, nullable=False),
     sa.Column('band', sa.String(16), nullable=False),
     sa.Column('time_limit_s', sa.Double),
     sa.Column('extended_s', sa.Double, nullable=False),
-    # Of those whose owners said how they want to make room.
+    # How its preemptible servers make room, if the owner chose that.
     sa.Column('leaves_by', sa.String(32)),
-    # JSON: hosts that are promised, and who leaves for that.
+    # JSON: reserved hosts, and servers that are evicted for that.
     sa.Column('room', _TEXT),
-    # Role of who holds it back, since when and why; NULL of all others.
+    # Role of the holder, since when and why; NULL without a hold.
     sa.Column('held_by', sa.String(16)),
     sa.Column('held_at', sa.Double),
     sa.Column('held_why', sa.String(255)),
-    # Number among those that operators put before all others.
+    # Number among requests that operators put before all others.
     sa.Column('first_turn', sa.Integer),
-    # Number of events before, and since when state and reason are as they
-    # are.
+    # Number of past events, and begin of the current one.
     sa.Column('stage', sa.Integer, nullable=False),
     sa.Column('stage_at', sa.Double, nullable=False),
-    # NULL of those that have no room to wait for.
+    # NULL if the request needs no room.
     sa.Column('flavor', _NAME),
-    # NULL until it is sent to Nova: when that was, and how long it waited.
+    # NULL until it is sent to Nova: when it was sent, and its wait.
     sa.Column('sent_at', sa.Double),
     sa.Column('waited_s', sa.Double),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
@@ -98,7 +97,7 @@ SERVERS = sa.Table(
     sa.Index('ix_servers_request', 'request'),
     **_MYSQL,
 )
-"""One row per request and server that has another UUID than the request."""
+"""One row per request and server whose UUID is not that of the request."""
 
 EVENTS = sa.Table(
     'events',
@@ -111,19 +110,20 @@ EVENTS = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
-    # JSON as in the request; NULL if it is longer.
+    # JSON as in the request; NULL if it is too long.
     sa.Column('hosts', sa.String(255)),
     **_MYSQL,
 )
-"""One row per event of a request that is over: state and reason as the request
-had them. The event that lasts is the row of the request itself."""
+"""One row per past event of a request: its state and reason then. The current
+event is the row of the request itself.
+"""
 
 WAITS = sa.Table(
     'waits',
     METADATA,
     sa.Column('request', sa.String(36), primary_key=True),
     sa.Column('reason', sa.String(64), primary_key=True),
-    # As in the request: one index then has all that is asked for.
+    # Copied from the request: so one index serves the whole query.
     sa.Column('project', sa.String(255), nullable=False),
     sa.Column('sent_at', sa.Double, nullable=False),
     sa.Column('wait_s', sa.Double, nullable=False),
@@ -131,8 +131,10 @@ WAITS = sa.Table(
     sa.Index('ix_waits_project', 'project', 'reason', 'wait_s', 'sent_at'),
     **_MYSQL,
 )
-"""One row per request that was sent to Nova and reason for which it waited, in
-seconds of all its events. Written once: to add up events takes too long."""
+"""One row per sent request and reason for which it waited, with the sum of
+seconds over its events. Written once: a sum over events at each query is too
+slow.
+"""
 
 LEAVES = sa.Table(
     'leaves',
@@ -143,7 +145,7 @@ LEAVES = sa.Table(
     sa.Column('project', sa.String(255), nullable=False),
     sa.Column('owner', sa.String(255), nullable=False),
     sa.Column('cause', sa.String(32), nullable=False),
-    # Words, with commas between them.
+    # Names of actions, separated by commas.
     sa.Column('actions', sa.String(255), nullable=False),
     sa.Column('at', sa.Double, nullable=False),
     sa.Column('changed_at', sa.Double, nullable=False),
@@ -153,7 +155,7 @@ LEAVES = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
-    # Of who makes room for a request.
+    # The preemptor, for evictions that make room.
     sa.Column('request', sa.String(36)),
     sa.Column('asked_at', sa.Double),
     sa.Column('vcpus', sa.Integer, nullable=False),
@@ -168,11 +170,11 @@ LEAVES = sa.Table(
     sa.Index('ix_leaves_chosen_at', 'chosen_at'),
     **_MYSQL,
 )
-"""One row for each time that a server was to leave.
+"""One row for each eviction of a server.
 
-How far it has left and how that ended are one row, so that one statement
-writes both. It leaves for one reason at a time: the key is made of the server
-and its turn, and a turn begins when the one before has ended.
+State and outcome are in one row, so that one statement writes both. A server
+has one live eviction at a time: the key is made of the server and its turn,
+and a turn begins after the end of the one before.
 """
 
 RISKS = sa.Table(
@@ -184,15 +186,16 @@ RISKS = sa.Table(
     sa.Column('state', sa.String(16), nullable=False),
     sa.Column('since', sa.Double, nullable=False),
     sa.Column('changed_at', sa.Double, nullable=False),
-    # Whether metadata of the server say the same.
+    # Whether metadata of the server have the same state.
     sa.Column('is_written', sa.Boolean, nullable=False),
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
     **_MYSQL,
 )
-"""One row for each server that is told that it is among the next to leave,
-until some time after it is told that it is not."""
+"""One row for each warned server, until some time after the warning is
+withdrawn.
+"""
 
 LEDGER = sa.Table(
     'ledger',
@@ -202,31 +205,31 @@ LEDGER = sa.Table(
     sa.Column('at', sa.Double, nullable=False),
     # JSON: parts of the cloud by account and class.
     sa.Column('used', _TEXT, nullable=False),
-    # Of the period of budgets that began then; JSON: unit-seconds by account.
+    # Begin of the period of budgets; JSON: its unit-seconds by account.
     sa.Column('since', sa.Double, nullable=False),
     sa.Column('spent', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row, changed as a whole: all is charged up to one moment, or nothing."""
+"""One row, changed as a whole: all use is charged up to one time."""
 
 CHARGES = sa.Table(
     'charges',
     METADATA,
-    # That the ledger got by it.
+    # Version of the ledger after this charge.
     sa.Column('version', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('begins', sa.Double, nullable=False),
     sa.Column('ends', sa.Double, nullable=False),
-    # JSON: of the cloud by class.
+    # JSON: capacity of the cloud by class.
     sa.Column('capacity', sa.Text, nullable=False),
-    # JSON: amounts by account and class, of accounts that have others than
-    # in the row before.
+    # JSON: amounts by account and class, of accounts whose amounts differ from
+    # the row before.
     sa.Column('changed', _TEXT, nullable=False),
-    # JSON: what the ledger had at the begin, by account and class; then all
-    # accounts are in ``changed``. NULL where the row goes on from another.
+    # JSON: content of the ledger at the begin, by account and class; then all
+    # accounts are in ``changed``. NULL if the row continues the one before.
     sa.Column('opening', _TEXT),
     **_MYSQL,
 )
-"""One row for each time that the ledger was moved forward."""
+"""One row for each charge of the ledger."""
 
 SHARES = sa.Table(
     'shares',
@@ -235,15 +238,15 @@ SHARES = sa.Table(
     sa.Column('version', sa.Integer, nullable=False),
     **_MYSQL,
 )
-"""One row: how often what was set of accounts was changed."""
+"""One row: number of changes of account settings."""
 
 SETTINGS = sa.Table(
     'account_settings',
     METADATA,
-    # A digest: databases do not tell all names apart.
+    # A digest: databases treat some different names as equal.
     sa.Column('key', sa.String(64), primary_key=True),
     sa.Column('account', sa.Text, nullable=False),
-    # JSON: what was set, by field.
+    # JSON: settings by field.
     sa.Column('given', _TEXT, nullable=False),
     **_MYSQL,
 )
@@ -254,7 +257,7 @@ PROMISES = sa.Table(
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # JSON: promises by UUID, and what became of the last ones.
+    # JSON: promised starts by UUID, and the last outcomes.
     sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )
@@ -264,7 +267,7 @@ NODES = sa.Table(
     'nodes',
     METADATA,
     sa.Column('host', _NAME, primary_key=True),
-    # Its names on both sides.
+    # Names in the batch system and in the cloud.
     sa.Column('batch', sa.String(255), nullable=False),
     sa.Column('cloud', sa.String(255), nullable=False),
     sa.Column('cores', sa.Double, nullable=False),
@@ -276,14 +279,14 @@ NODES = sa.Table(
     sa.Column('history', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row per host between batch and cloud."""
+"""One row per host between batch system and cloud."""
 
 BORDER = sa.Table(
     'border',
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # That the cloud is to have; NULL to go by calendar and demand.
+    # Hosts that the cloud is to have; NULL if calendar and demand decide.
     sa.Column('hosts', sa.Integer),
     **_MYSQL,
 )
@@ -296,21 +299,22 @@ MARKET = sa.Table(
     sa.Column('version', sa.Integer, nullable=False),
     **_MYSQL,
 )
-"""One row: how often anything of the market was changed."""
+"""One row: number of changes of the market."""
 
 TRADES = sa.Table(
     'trades',
     METADATA,
-    # A digest: databases do not tell all names apart.
+    # A digest: databases treat some different names as equal.
     sa.Column('key', sa.String(64), primary_key=True),
     sa.Column('project', sa.Text, nullable=False),
-    # JSON: groups, units spent by account, and how far servers were charged:
-    # together, so that neither is ever without the other.
+    # JSON: groups, units spent by account, and charged CPU time of servers:
+    # together, so that they always fit.
     sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row for each project that has groups or was charged: it grows with what
-that project has, and with nothing of others."""
+"""One row for each project that has groups or was charged: its size depends on
+that project alone.
+"""
 
 PRICES = sa.Table(
     'prices',
@@ -323,28 +327,28 @@ PRICES = sa.Table(
     sa.Index('ix_prices_at', 'at'),
     **_MYSQL,
 )
-"""One row where the price of a host changed."""
+"""One row for each change of the price of a host."""
 
 PLANS = sa.Table(
     'plans',
     METADATA,
     sa.Column('uuid', sa.String(36), primary_key=True),
     sa.Column('goal', sa.String(16), nullable=False),
-    # Of the request, or name of the host, that it is for.
+    # UUID of the request, or name of the host, that the plan serves.
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('state', sa.String(16), nullable=False),
-    # Few are of many that are remembered.
+    # Few of many stored plans are open.
     sa.Column('is_open', sa.Boolean, nullable=False),
     sa.Column('made_at', sa.Double, nullable=False),
     sa.Column('changed_at', sa.Double, nullable=False),
     sa.Column('until', sa.Double, nullable=False),
     sa.Column('cause', sa.String(32), nullable=False),
     sa.Column('explanation', sa.Text, nullable=False),
-    # JSON: all that is known of each move, in their order.
+    # JSON: all fields of the moves, in their order.
     sa.Column('moves', _TEXT, nullable=False),
     # JSON: names of hosts.
     sa.Column('empties', _TEXT, nullable=False),
-    # JSON: numbers by name, of before and of afterwards.
+    # JSON: numbers by name, before and after the moves.
     sa.Column('promised', sa.Text, nullable=False),
     sa.Column('won', sa.Text),
     sa.Column('version', sa.Integer, nullable=False),
@@ -354,17 +358,17 @@ PLANS = sa.Table(
     sa.Index('ix_plans_made_at', 'made_at', 'uuid'),
     **_MYSQL,
 )
-"""One row per plan of moves, changed as a whole: a plan is never without its
-moves."""
+"""One row per migration plan, changed as a whole: a plan always has its moves.
+"""
 
 PLEDGES = sa.Table(
     'pledges',
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # JSON: up to when, use by account, and shares of the batch system as
-    # they were and as they were given: together, so that what is restored is
-    # never what was given.
+    # JSON: time, use by account, and shares of the batch system as found and
+    # as written: together, so that a restore never takes a written share for a
+    # found one.
     sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )
@@ -387,7 +391,7 @@ ONLY: dict[str, dict[str, Any]] = {
         'kept': '{"at":0.0,"use":{},"found":{},"given":{}}',
     },
 }
-"""Tables of one row, and that row as it is made at first."""
+"""Tables of one row, and the first content of that row."""
 
 LEADERS = sa.Table(
     'leaders',
@@ -397,9 +401,9 @@ LEADERS = sa.Table(
     sa.Column('since', sa.Double, nullable=False),
     **_MYSQL,
 )
-"""One row per leader there ever was; the largest epoch leads.
+"""One row per epoch; the largest epoch leads.
 
-Taking over is an insert: of two that try at once, the key lets one through.
+A takeover is an insert: if two processes try at once, the key lets one pass.
 """
 
 
@@ -407,14 +411,16 @@ _TOLD = ('reason', 'subject', 'numbers', 'stage', 'stage_at')
 
 
 def newest_epoch() -> sa.ScalarSelect[Any]:
-    """The epoch of the leader, in the statement that makes a change."""
+    """Epoch of the leader, as a part of a statement."""
     return sa.select(sa.func.max(LEADERS.c.epoch)).scalar_subquery()
 
 
 def change_request(
     uuid: object, state: object, version: object, epoch: int
 ) -> sa.Update:
-    """Change a request only if it is as it was and the leader leads."""
+    """Statement that matches a request only if it is unchanged and the leader
+    leads.
+    """
     return sa.update(REQUESTS).where(
         REQUESTS.c.uuid == uuid,
         REQUESTS.c.state == state,
@@ -424,7 +430,7 @@ def change_request(
 
 
 def tell_requests(epoch: int) -> sa.Update:
-    """Write reasons to requests; each row of parameters names both."""
+    """Statement that writes reasons; each parameter row names a request."""
 
     def given(name: str) -> sa.BindParameter[Any]:
         return sa.bindparam(name)

@@ -34,7 +34,7 @@ class SentRequest(NamedTuple):
 class WaitTable:
     """Waits of requests that were sent to Nova, and whose flavor is known.
 
-    :param rows: of the database.
+    :param rows: tables of the database.
     """
 
     def __init__(self, rows: database.Tables) -> None:
@@ -43,13 +43,13 @@ class WaitTable:
     def keep(
         self, uuid: str, now: float, condition: sa.ColumnElement[bool]
     ) -> None:
-        """Keep for which reasons a request waited, before it is sent.
+        """Store the reasons for which a request waited, before it is sent.
 
-        A process that dies before the change leaves rows. The next one
+        A process that dies before the change leaves rows. The next process
         replaces them.
 
-        :param now: when it is sent, seconds of the epoch.
-        :param condition: on its row, and on the leader.
+        :param now: when the request is sent, seconds of the epoch.
+        :param condition: condition on its row, and on the leader.
         """
         is_so = sa.exists().where(_REQUESTS.c.uuid == uuid, condition)
         self._tables.update(
@@ -70,7 +70,7 @@ class WaitTable:
                 condition,
                 _REQUESTS.c.flavor.is_not(None),
                 _EVENTS.c.state == request_model.State.WAITING.value,
-                # A copy of what is still so is no wait that is over.
+                # A copy of the current event is not a past wait.
                 _EVENTS.c.stage < _REQUESTS.c.stage,
             )
             .group_by(_REQUESTS.c.uuid, _REQUESTS.c.project, _EVENTS.c.reason)
@@ -78,7 +78,7 @@ class WaitTable:
         self._tables.copy(_WAITS, list(columns), found)
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Forget for which reasons some requests waited."""
+        """Remove the reasons for which some requests waited."""
         self._tables.update(
             sa.delete(_WAITS).where(_WAITS.c.request.in_(uuids))
         )
@@ -86,11 +86,11 @@ class WaitTable:
     def percentiles(
         self, wanted: waits.WaitFilter, after: str, most: int
     ) -> list[waits.WaitStatistics]:
-        """Percentiles of groups, by name.
+        """Percentiles of groups, sorted by name.
 
-        :param after: name of the last group of the page before; '' for the
+        :param after: name of the last group of the previous page; '' for the
             first page.
-        :param most: how many groups at most.
+        :param most: largest number of groups.
         """
         if wanted.key is waits.WaitKey.REASON:
             rows = self._of_reasons(wanted, after, most)
@@ -109,8 +109,8 @@ class WaitTable:
     def sent(self, since: float, most: int) -> list[SentRequest]:
         """Requests that were sent to Nova, the newest first.
 
-        :param since: seconds of the epoch; those sent before are left out.
-        :param most: how many at most.
+        :param since: earliest time of sending, seconds of the epoch.
+        :param most: largest number of requests.
         """
         known = _REQUESTS.c
         query = (
@@ -134,8 +134,8 @@ class WaitTable:
     ) -> list[dict[str, Any]]:
         """Count each group, and then look up the waits at its ranks.
 
-        The index has the waits in their order. It takes MariaDB a tenth of
-        the time that sorting takes.
+        The index has the waits in their order. MariaDB needs a tenth of the
+        time of a sort.
         """
         name, counts = _WAITS.c.reason, _counts(_WAITS, wanted)
         all_sizes = self._tables.select(
@@ -143,8 +143,8 @@ class WaitTable:
             .where(*counts)
             .group_by(name)
         )
-        # There are few reasons, and databases order signs in ways of their
-        # own.
+        # There are few reasons, and each database sorts characters
+        # differently.
         sizes = sorted(
             (row for row in all_sizes if row['name'] > after),
             key=lambda row: str(row['name']),
@@ -173,7 +173,7 @@ class WaitTable:
 def _counts(
     table: sa.Table, wanted: waits.WaitFilter
 ) -> list[sa.ColumnElement[bool]]:
-    """Conditions on the waits that are counted."""
+    """Conditions for waits that are counted."""
     counts: list[sa.ColumnElement[bool]] = []
     if wanted.since is not None:
         counts.append(table.c.sent_at >= wanted.since)
@@ -183,7 +183,7 @@ def _counts(
 
 
 def _spans(wanted: waits.WaitFilter, after: str) -> sa.Select[Any]:
-    """A row per request."""
+    """Query with one row of name and wait per request."""
     known, name = _REQUESTS.c, _KEYS[wanted.key]
     return sa.select(name.label('name'), known.waited_s.label('wait_s')).where(
         known.flavor.is_not(None),
@@ -196,9 +196,9 @@ def _spans(wanted: waits.WaitFilter, after: str) -> sa.Select[Any]:
 def _at_rank(
     reason: str, size: int, part: int, counts: list[sa.ColumnElement[bool]]
 ) -> sa.ScalarSelect[Any]:
-    """The nearest rank of a reason, as in :func:`_ranked`.
+    """Wait at the nearest rank, for one reason; see :func:`_ranked`.
 
-    :param size: how many waits it has, >= 1.
+    :param size: number of waits with this reason, >= 1.
     :param part: percent.
     """
     wait_s = _WAITS.c.wait_s
@@ -216,7 +216,9 @@ def _at_rank(
 
 
 def _ranked(spans: sa.Select[Any]) -> sa.Select[Any]:
-    """The nearest rank: the least wait that so many percent do not exceed."""
+    """Query for percentiles: the least wait that ``part`` percent do not
+    exceed.
+    """
     each = spans.subquery('spans')
     ranked = sa.select(
         each.c.name,

@@ -2,10 +2,10 @@
 
 """Records of charges: written, read, and used to compute the ledger again.
 
-Only changes since the charge before are written. Some charges also have the
-ledger at their beginning: those that do not begin where the one before ends,
-the first one of each process, and one a day. From each of these on the ledger
-can be computed again.
+A record has only the changes since the charge before. Some records also have
+the ledger at their beginning: those that do not begin where the one before
+ends, the first one of each process, and one a day. From each of these the
+ledger can be computed again.
 """
 
 from collections.abc import Iterator
@@ -19,19 +19,21 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.shares import ledger as ledger_module
 
 WHOLE_EVERY = 1440
-"""Charges."""
+"""Charges after which a record has the whole ledger."""
 
 TOLERATED = 1e-9
-"""Part of the cloud by which rounding may change the ledger."""
+"""Difference of the ledger by rounding that is accepted, as a part of the
+cloud.
+"""
 
 _Floats = npt.NDArray[np.float64]
 _Amounts = Mapping[str, Mapping[str, float]]
 
 
 class ChargeLog:
-    """Writes what is about to be charged.
+    """Writes records of charges.
 
-    :param store: where.
+    :param store: store with the records.
     """
 
     def __init__(self, store: store_module.Store) -> None:
@@ -46,16 +48,16 @@ class ChargeLog:
         version: int,
         epoch: int,
     ) -> None:
-        """Write a charge.
+        """Record a charge, before the ledger has it.
 
-        :param ledger: before it.
-        :param charge: what is charged.
-        :param classes: of the columns.
-        :param version: that the ledger gets by it.
-        :param epoch: of the leader.
+        :param ledger: the ledger before the charge.
+        :param charge: the charge.
+        :param classes: resource classes of the columns.
+        :param version: version of the ledger after the charge.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         """
-        current = _named(charge.current, classes)
+        current = _amounts_by_class(charge.current, classes)
         before, ended, known = self._last
         opening, changed = None, dict[str, Mapping[str, float]]()
         if (
@@ -64,7 +66,10 @@ class ChargeLog:
             or (version % WHOLE_EVERY == 0)
         ):
             at = ledger.advanced(charge.begins, {}, charge.capacity)
-            opening, changed = _named(at.use, classes), dict(current)
+            opening, changed = (
+                _amounts_by_class(at.use, classes),
+                dict(current),
+            )
         else:
             changed = {
                 name: current.get(name, {})
@@ -84,26 +89,26 @@ class ChargeLog:
 def recorded(
     store: store_module.Store, until: int
 ) -> tuple[tuple[str, ...], list[ledger_module.PeriodCharge]]:
-    """Classes, and all charges that are known, the oldest first.
+    """Resource classes, and all recorded charges, the oldest first.
 
     :param until: version of the ledger.
     """
     rows = list(store.charges.all(until))
-    # What the first ones go on from was removed.
+    # The records that the first ones continue were removed.
     while rows and rows[0].opening is None:
         del rows[0]
     classes = tuple(sorted({name for row in rows for name in row.capacity}))
-    return classes, list(_whole(rows, classes))
+    return classes, list(_complete_charges(rows, classes))
 
 
 def difference(
     store: store_module.Store, half_life_s: float
 ) -> tuple[float, int]:
-    """Difference between the ledger and the one computed from its records.
+    """Compare the ledger with the one computed from its records.
 
     :param half_life_s: seconds after which use counts half, > 0.
-    :returns: the largest difference of any account in any class, part of the
-        cloud; and the number of charges that are known.
+    :returns: the largest difference of any account in any class, as a part of
+        the cloud; and the number of recorded charges.
     """
     kept = store.used()
     classes, charges = recorded(store, kept.version)
@@ -121,10 +126,10 @@ def difference(
     ), len(charges)
 
 
-def _whole(
+def _complete_charges(
     rows: list[records.ChargeRecord], classes: tuple[str, ...]
 ) -> Iterator[ledger_module.PeriodCharge]:
-    """Charges with all that they charge, not only what changed."""
+    """Complete charges, from records that have only changes."""
     current: dict[str, _Floats] = {}
     for row in rows:
         if row.opening is not None:
@@ -144,10 +149,10 @@ def _whole(
         )
 
 
-def _named(
+def _amounts_by_class(
     amounts: Mapping[str, _Floats], classes: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
-    """By class, without what is 0."""
+    """Amounts above 0, by class and account."""
     return {
         name: {
             resource_class: much

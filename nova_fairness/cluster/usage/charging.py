@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charges accounts for what they have or use, and for how long.
+"""Charges accounts for allocated or used amounts over time.
 
-The ledger in the store says up to when everything is charged, and the leader
-moves it forward. After a restart or another takeover nothing is charged twice.
-Time that was not seen is charged with the present amounts, for an hour at
-most.
+The ledger in the store has the time up to which everything is charged, and the
+leader moves it forward. After a restart or a takeover nothing is charged
+twice. An interval without observation is charged with the present amounts, up
+to one hour.
 """
 
 from collections.abc import Callable
@@ -34,47 +34,50 @@ from nova_fairness.shares import tree as tree_module
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-"""Between two charges, at most."""
+"""Longest interval between two charges."""
 
 PART = 0.01
-"""The same as a part of the half-life: what runs at a charge counts for all
-that ran since the last one, which few samples would be far off."""
+"""The same interval as a part of the half-life: the servers that run at a
+charge count for the whole interval since the last one, so few charges would be
+inaccurate.
+"""
 
 LONGEST_S = 3600.0
-"""Most that is charged at once, and how far a clock may go back."""
+"""Longest interval of one charge, and largest step back of a clock."""
 
 WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 
 _Floats = npt.NDArray[np.float64]
 _Named = tuple[tuple[str, int], ...]
 Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
-"""The same snapshot with what was used elsewhere."""
+"""Adds use outside of the cloud to a snapshot."""
 
 _ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
 def _nothing(_: int) -> None:
-    """Measure nothing."""
+    """No measurement: for charges by allocation."""
 
 
 class LedgerKeeper:
-    """Keeps the ledger.
+    """Moves the ledger forward, and adds its content to snapshots.
 
-    :param store: where it is.
-    :param reader: says what users have allocated.
+    :param store: store with the ledger.
+    :param reader: reads the allocations of users.
     :param half_life_s: seconds after which use counts half, > 0.
-    :param terms: what budgets are counted in, and what preemptible servers
-        count as in them and in the ledger.
-    :param trading: charges in a currency what agents measured.
-    :param charge: what the ledger has; budgets have what is allocated.
-    :param measured: what agents of a cloud of so many hosts measured, if they
-        say it.
+    :param terms: units of budgets, and the part that preemptible servers count
+        in budgets and in the ledger.
+    :param trading: charges measured use in a currency.
+    :param charge: kind of use that the ledger has; budgets always count
+        allocations.
+    :param measured: returns the use that agents measured, given the number of
+        hosts; ``None`` if it is unknown.
     :param weights: :attr:`.ClusterSnapshot.weights`.
     :param outliers: see :attr:`outliers`.
-
-    :ivar outliers: says why an agent is not like the others, by its host.
-    :ivar trading: as given.
-    :ivar counted: adds what accounts used beside the cloud; set by who knows.
+    :ivar outliers: returns why an agent differs from the others, by its host.
+    :ivar trading: spending groups.
+    :ivar counted: adds what accounts used beside the cloud; the border sets
+        it.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class LedgerKeeper:
         self.counted: Counted = lambda snapshot: snapshot
 
     def kept(self, elapsed_s: float) -> float:
-        """Part of use that still counts after so many seconds, 0 to 1."""
+        """Part of past use that still counts after this time, 0 to 1."""
         return ledger_module.UseLedger(self._half_life_s, 0.0).kept(elapsed_s)
 
     def charge(
@@ -116,17 +119,17 @@ class LedgerKeeper:
         *,
         holds: bool = False,
     ) -> cluster.ClusterSnapshot:
-        """Charge what is allocated, if it is time to.
+        """Charge the time since the last charge, if a charge is due.
 
-        :param view: of the cloud.
+        :param view: view of the cloud.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
-        :param holds: whether nothing is charged: the time may be wrong.
+        :param epoch: epoch of the leader.
+        :param holds: whether nothing is charged, as the time may be wrong.
         :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
             :attr:`.ClusterSnapshot.granted` and
             :attr:`.ClusterSnapshot.budgets`.
         :raises Deposed: if that leader no longer leads.
-        :raises CloudError: if it cannot be read what users have.
+        :raises CloudError: if allocations of users cannot be read.
         """
         snapshot, kept = view.snapshot, self._store.used()
         since, spent = self._of_period(kept, now)
@@ -162,10 +165,10 @@ class LedgerKeeper:
     def budgets(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Budgets | None:
-        """Budgets of the accounts of a snapshot; nothing is charged.
+        """Budgets of the accounts of a snapshot, without a charge.
 
         :param now: seconds of the epoch.
-        :raises StoreError: if it cannot be read what was spent.
+        :raises StoreError: if spending cannot be read.
         """
         kept = self._store.used()
         _, spent = self._of_period(kept, now)
@@ -174,7 +177,7 @@ class LedgerKeeper:
     def _trade(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
-        """Let rates be worked out; they are apart from the ledger."""
+        """Update rates of spending groups, apart from the ledger."""
         try:
             self.trading.see(snapshot, now, epoch)
         except exception.StoreError:
@@ -185,16 +188,16 @@ class LedgerKeeper:
     def _ledger(
         self, kept: records.UseRecords, classes: tuple[str, ...]
     ) -> ledger_module.UseLedger:
-        """The stored ledger, in these classes."""
+        """The stored ledger, with these resource classes."""
         use = {name: _row(each, classes) for name, each in kept.parts.items()}
         return ledger_module.UseLedger(self._half_life_s, kept.at, use)
 
     def _of_period(
         self, kept: records.UseRecords, now: float
     ) -> tuple[float, Mapping[str, float]]:
-        """When the period began, and what was spent in it as it is known."""
+        """Begin of the budget period, and spending in it."""
         begin = self._terms.period.around(now)[0]
-        # A clock that went back does not make budgets anew.
+        # A clock that went back does not start a new period.
         if begin <= kept.since <= now + LONGEST_S:
             return kept.since, kept.spent
         return begin, {}
@@ -206,7 +209,7 @@ class LedgerKeeper:
         classes: tuple[str, ...],
         elapsed_s: float,
     ) -> dict[str, float]:
-        """Unit-seconds by account, with those of the last while."""
+        """Unit-seconds by account, including the last interval."""
         weights = self._terms.weights
         units = np.array([weights.get(name, 0.0) for name in classes])
         new = {
@@ -228,7 +231,7 @@ class LedgerKeeper:
         kept: records.UseRecords,
         epoch: int,
     ) -> ledger_module.UseLedger:
-        """The ledger at this moment; its new charges are recorded first."""
+        """The ledger at this time; the new charge is recorded first."""
         if ledger.at > now:
             LOG.warning(WENT_BACK, ledger.at - now)
             return dataclasses.replace(ledger, at=now)
@@ -236,7 +239,7 @@ class LedgerKeeper:
         capacity = np.zeros(len(classes))
         columns = [classes.index(name) for name in snapshot.classes]
         capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
-        # Nobody saw what was used before: it fades for all alike.
+        # Earlier use is unknown: the ledger only decays for that time.
         begins = max(ledger.at, now - LONGEST_S)
         charge = ledger_module.PeriodCharge(begins, now, current, capacity)
         self._recorder.record(ledger, charge, classes, kept.version + 1, epoch)
@@ -246,9 +249,10 @@ class LedgerKeeper:
     def _current(
         self, view: snapshot_module.CloudView, classes: tuple[str, ...]
     ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
-        """Allocated and charged amounts of every account with all below it.
+        """Allocated and charged amounts of accounts with all accounts below
+        them.
 
-        The second is the same as the first unless it is measured.
+        Both are equal unless measured use is charged.
         """
         users = self._reader.used_by_users(view)
         own, lent = _allocated(view.snapshot, users)
@@ -269,7 +273,9 @@ class LedgerKeeper:
         users: Iterable[tuple[str, str]],
         classes: tuple[str, ...],
     ) -> dict[str, _Floats]:
-        """Charged amounts of accounts with all below them, (c,), by name."""
+        """Charged amounts of accounts with all accounts below them, (c,), by
+        name.
+        """
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
         counts = measured_module.charged(
             self._charge,
@@ -290,10 +296,11 @@ class LedgerKeeper:
 
 
 def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
-    """Times of what is allocated that can be used, by class.
+    """Factor from allocated to usable amounts, by class.
 
-    A server of one VCPU uses one CPU at most; where a CPU counts as several
-    VCPUs, that is as many. One server gets what a host has at most.
+    A server with one VCPU uses one CPU at most: if Placement offers several
+    VCPUs per CPU, that use counts as several. One server gets at most a whole
+    host.
     """
     inventory = snapshot.inventory
     capacity = inventory.capacity.sum(axis=0, dtype=np.float64)
@@ -318,7 +325,7 @@ def _allocated(
         own[request_model.account_of(project, user)] = amounts.astype(
             np.float64
         )
-        # Lists are read one after the other: they may differ.
+        # Lists are read one after the other, so they may not fit.
         own[project] = np.maximum(own[project] - amounts, 0.0)
     lent = {
         request_model.account_of(*owner): amounts.astype(np.float64)
@@ -333,10 +340,10 @@ def _granted(
     now: float,
     preemptible: float,
 ) -> dict[str, _Floats]:
-    """Parts of the cloud that accounts have and the ledger lacks, (c,).
+    """Parts of the cloud that running servers have beyond the ledger, (c,).
 
-    Of what runs for some time it has ``1 - b``, this is the ``b``: together
-    they are all that runs, as if it had been running for ever.
+    After some time the ledger has the part ``1 - b`` of a running server; this
+    is the part ``b``. Together they count each server as if it had always run.
     """
     owners: dict[tuple[str, str], int] = {}
     kinds: dict[tuple[_Named, bool], int] = {}

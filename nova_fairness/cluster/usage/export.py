@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charges as a table for other programs."""
+"""Export of charges as a table for other programs."""
 
 from collections.abc import Iterable
 import contextlib
@@ -23,8 +23,9 @@ SCHEMA = pa.schema(
         ('part', pa.float64()),
     ]
 )
-"""``amount`` of the class between two moments, and which ``part`` of the
-cloud that was."""
+"""``amount`` of the class between two times, and that amount as a ``part`` of
+the cloud.
+"""
 
 _WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}
 
@@ -34,13 +35,13 @@ def write(
     charges: Iterable[ledger_module.PeriodCharge],
     classes: tuple[str, ...],
 ) -> int:
-    """Write what was charged.
+    """Write charges to a file.
 
-    :param path: of a file ``*.csv`` or ``*.parquet``; it is whole or not
-        there.
-    :param classes: of the columns of the charges.
+    :param path: path ``*.csv`` or ``*.parquet``; after an error the file is
+        unchanged.
+    :param classes: resource classes of the columns of the charges.
     :returns: number of rows.
-    :raises ConfigurationError: if the file has another suffix, or cannot be
+    :raises ConfigurationError: if the suffix is unknown, or the file cannot be
         written.
     """
     if path.suffix not in _WRITERS:

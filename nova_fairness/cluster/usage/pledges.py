@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with one pledge for both sides: their use, and their shares.
+"""Groups with one pledge for batch system and cloud: their use and shares.
 
-Now and then the batch system is asked for the use of jobs since the last time.
-The next leader after a crash asks in the same way: nothing is charged twice,
-nothing is left out. Shares are written to the store before they are given, so
-that shares as they were found are never taken for shares that were given.
+At intervals the batch system reports the use of jobs since the last report.
+The next leader after a crash continues there: nothing is charged twice or left
+out. Shares are stored before they are set in the batch system, so that a share
+that was set is never taken for an original one.
 """
 
 from collections.abc import Iterable
@@ -27,19 +27,20 @@ from nova_fairness.planners.border import pledges
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 300.0
-"""Between two looks at accounts, usually: half-lives are hours to months, and
-Slurm computes shares again every 300 s (PriorityCalcPeriod)."""
+"""Usual seconds between two looks at accounts: half-lives are hours to months,
+and Slurm computes shares every 300 s (PriorityCalcPeriod).
+"""
 
 LONGEST_S = 7 * 86400.0
-"""Use of jobs that is older is not asked for any more."""
+"""Older use of jobs is not read."""
 
 
 class PledgeKeeper:
-    """Keeps the account of groups on the batch side, and adjusts shares.
+    """Charges groups for batch jobs, and adjusts their shares.
 
-    :param store: where it is remembered.
+    :param store: store of use and shares.
     :param batch: the batch system.
-    :param half_life_s: of the ledger, seconds, > 0.
+    :param half_life_s: half-life of the ledger, seconds, > 0.
     :param every_s: seconds between two looks at accounts.
     """
 
@@ -63,12 +64,14 @@ class PledgeKeeper:
     def counted(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
-        """The queue's snapshot with what groups used of the batch side."""
+        """The queue's snapshot, with use of groups in the batch system."""
         beside = self._beside
         return pledges.counted(snapshot, beside) if beside else snapshot
 
     def forget(self) -> None:
-        """Read accounts again before anything counts: another process led."""
+        """Clear all state after another process led; the next cycle reads
+        again.
+        """
         self._looked_at = self._beside = None
         self.standings, self._told, self._uncharged = (), (), ()
 
@@ -80,17 +83,17 @@ class PledgeKeeper:
         now: float,
         epoch: int,
     ) -> tuple[str, ...]:
-        """Look at accounts, if it is time to, and give shares.
+        """Look at accounts if that is due, and set shares.
 
-        :param groups: with pledges; without any, shares that were given are
-            taken back, and the queue counts its own side alone.
-        :param hosts: between both sides.
-        :param snapshot: of the queue.
+        :param groups: groups with pledges; without any, original shares are
+            restored, and the queue counts only use of the cloud.
+        :param hosts: hosts between batch system and cloud.
+        :param snapshot: snapshot of the queue.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
-        :returns: sentences about what keeps shares from being adjusted, and
-            jobs from being charged.
-        :raises ClusterError: if nothing can be remembered.
+        :param epoch: epoch of the leader.
+        :returns: sentences on why shares are not adjusted, or jobs not
+            charged.
+        :raises ClusterError: if the store fails.
         """
         last = self._looked_at
         if last is not None and 0 <= now - last < self._every_s:
@@ -119,10 +122,10 @@ class PledgeKeeper:
         epoch: int,
         kept: pledges.BatchMemory,
     ) -> list[str]:
-        """Charge groups, store and give shares.
+        """Charge groups, then store and set shares.
 
-        :returns: sentences about what failed.
-        :raises BatchError: if the batch system does not say what it has.
+        :returns: sentences about errors.
+        :raises BatchError: if the batch system does not answer.
         """
         shares = self._batch.shares()
         owner = pledges.owners(groups, shares)
@@ -152,7 +155,9 @@ class PledgeKeeper:
         hosts: Sequence[border.SharedHost],
         now: float,
     ) -> pledges.BatchMemory:
-        """Charge what jobs had since; the queue counts it from now on."""
+        """Charge jobs since the last look; the queue counts that use from now
+        on.
+        """
         since = max(kept.at or now, now - LONGEST_S)
         found = self._batch.accounting(since, now)
         self._uncharged = found.faults
@@ -172,7 +177,7 @@ class PledgeKeeper:
         snapshot: cluster.ClusterSnapshot,
         hosts: Sequence[border.SharedHost],
     ) -> dict[str, float]:
-        """Use that accounts have of the cloud alone, as parts of the hosts."""
+        """Use of the cloud by accounts, as parts of the shared hosts."""
         use = {
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
             for name, parts in self._store.used().parts.items()
@@ -180,7 +185,9 @@ class PledgeKeeper:
         return pledges.of_cloud(snapshot, use, _names(hosts))
 
     def _give(self, give: Mapping[str, int]) -> list[str]:
-        """Let accounts have shares, one after the other; say who refused."""
+        """Set shares of accounts one by one, and return sentences about
+        errors.
+        """
         wrong = []
         for account, share in sorted(give.items()):
             try:

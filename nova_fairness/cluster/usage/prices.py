@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts: what all servers of each spend, now and in the past."""
+"""Prices of hosts: spending of all servers of a host, now and in the past."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from nova_fairness.model import cluster
 from nova_fairness.model import market
 
 SOLD = 'VCPU'
-"""Resource class that rates are paid for."""
+"""Resource class that rates pay for."""
 
 EVERY_S = 600.0
-"""Between two looks at what changed."""
+"""Seconds between two writes of changed prices."""
 
 _CLEANED_S = 3600.0
 
@@ -25,16 +25,16 @@ def prices(
     rates: Mapping[str, float],
     now: float,
 ) -> list[market.Price]:
-    """Prices of all hosts that have something to sell, by name.
+    """Prices of all hosts that have capacity to sell, sorted by name.
 
-    :param rates: in force, by UUID of the server.
+    :param rates: rates in force, by UUID of the server.
     :param now: seconds of the epoch.
     """
     if SOLD not in snapshot.classes:
         return []
     spent: dict[str, float] = {}
     for each in snapshot.running:
-        # Of one whose amounts are not known yet they are taken to be usual.
+        # A server with unknown amounts counts as an ordinary one.
         if not each.amounts or SOLD in dict(each.amounts):
             rate = rates.get(each.uuid, 0.0)
             spent[each.host] = spent.get(each.host, 0.0) + rate
@@ -65,17 +65,16 @@ def of_others(
     lowest: float,
     name: Callable[[str], str],
 ) -> list[market.Price]:
-    """Prices as a project may read them, by names that only it is given.
+    """Prices that a project may read, with host names for this project alone.
 
-    The project's own spending does not count: a rate that it sets for one
-    server would tell on which host that is. Amounts are rounded down, and
-    servers with the lowest rate do not count: prices would tell how many there
-    are.
+    The project's own spending does not count: otherwise a changed rate of one
+    server would reveal its host. Amounts are rounded down, and servers with
+    the lowest rate do not count: otherwise prices would reveal their number.
 
-    :param rates: in force, by UUID of the server.
+    :param rates: rates in force, by UUID of the server.
     :param now: seconds of the epoch.
-    :param lowest: rate of servers without another one.
-    :param name: gives the name of a host for this project.
+    :param lowest: rate of servers without a group.
+    :param name: returns the name of a host for this project.
     """
     counted = {
         each.uuid: rates.get(each.uuid, 0.0)
@@ -95,11 +94,11 @@ def of_others(
 
 
 def _coarse(amount: float) -> float:
-    """The largest of 1, 2, 5, 10, 20 and so on that is not above an amount."""
+    """The largest number of 1, 2, 5, 10, 20 and so on up to an amount."""
     if amount <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(amount))
-    # Rounding may have put a power of ten just below itself.
+    # Rounding may make a power of ten slightly too small.
     first = next(
         (step for step in (10, 5, 2) if amount >= step * power * (1 - 1e-9)), 1
     )
@@ -107,10 +106,10 @@ def _coarse(amount: float) -> float:
 
 
 class PriceHistory:
-    """Writes prices down where they change.
+    """Stores prices when they change.
 
-    :param store: where they are.
-    :param keep_s: seconds for which they are kept.
+    :param store: store of prices.
+    :param keep_s: seconds for which prices are kept.
     """
 
     def __init__(self, store: store_module.Store, keep_s: float) -> None:
@@ -127,14 +126,15 @@ class PriceHistory:
         now: float,
         epoch: int,
     ) -> None:
-        """Write what changed since the last look, if it is time for one.
+        """Store prices that changed since the last look, if a look is due.
 
-        :param look: tells the prices of this moment.
-        :param epoch: of the leader.
-        :raises StoreError: if it cannot be stored; it is tried again.
+        :param look: returns present prices.
+        :param epoch: epoch of the leader.
+        :raises StoreError: if they cannot be stored; the next call tries
+            again.
         """
         if epoch != self._epoch:
-            # Others may have written meanwhile: all is written once.
+            # Another leader may have written: all prices are stored once.
             self._epoch, self._last, self._looked_at = epoch, {}, None
         if not is_due(self._looked_at, now, EVERY_S):
             return
@@ -154,9 +154,10 @@ class PriceHistory:
 
 
 def is_due(last: float | None, now: float, every_s: float) -> bool:
-    """Whether it is time again; a clock that was set back delays nothing.
+    """Whether an interval is over, also after a clock was set back.
 
-    :param last: when it was, in seconds of the epoch; ``None`` for never.
+    :param last: begin of the interval, seconds of the epoch; ``None`` if there
+        is none.
     :param now: seconds of the epoch.
     """
     return last is None or not 0 <= now - last < every_s

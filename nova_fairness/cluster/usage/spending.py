@@ -2,13 +2,12 @@
 
 """Rates of groups of servers, and charges of their owners.
 
-Agents say how much CPU time the processes of their own VMs have had since they
-began, and ask for the rates. New CPU time of a server is charged once, at the
-rate of that moment, and never more than its CPUs times the time since its
-agent's last answer. The store has how far each server was charged, in one row
-with the sums of its project. After a restart or another takeover charging goes
-on there: nothing is charged twice or left out. Rates only change after charges
-at the old ones are stored.
+Agents report the CPU time of VM processes since their start, and ask for
+rates. New CPU time of a server is charged once, at the present rate, and never
+more than its CPUs times the time since its agent's last report. The store has
+the charged CPU time of each server, in one row with the sums of its project.
+After a restart or a takeover charging continues there: nothing is charged
+twice or left out. Rates only change after charges at the old rates are stored.
 """
 
 from collections.abc import Callable
@@ -28,10 +27,10 @@ from nova_fairness.model import request as request_model
 from nova_fairness.shares import spending
 
 EVERY_S = 60.0
-"""Between two writes, if no rate changes."""
+"""Seconds between two writes, if no rate changes."""
 
 MOST = 1000
-"""Groups of one project."""
+"""Largest number of groups of one project."""
 
 _MICROSECONDS = 1_000_000
 _CPUS = ('VCPU', 'PCPU')
@@ -42,11 +41,11 @@ Meters = Mapping[str, tuple[str, int]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """A group as it is.
+    """State of a group.
 
-    :ivar group: that was set.
-    :ivar servers: that are in it.
-    :ivar rate: in force of each of them; ``None`` if there are none.
+    :ivar group: the stored group.
+    :ivar servers: number of its servers.
+    :ivar rate: rate in force of each server; ``None`` without servers.
     """
 
     group: market.SpendingGroup
@@ -55,12 +54,12 @@ class GroupStanding:
 
 
 class SpendingGroups:
-    """Keeps groups, and charges; safe to be used by threads.
+    """Groups with rates, and charges; threads may share it.
 
-    :param store: where all of it is.
-    :param lowest: rate of who has no other.
-    :param keep_s: seconds for which prices of the past are kept.
-    :param most: groups that one project may have.
+    :param store: store of groups and charges.
+    :param lowest: rate of servers without a group.
+    :param keep_s: seconds for which past prices are kept.
+    :param most: largest number of groups of a project.
     """
 
     def __init__(
@@ -91,14 +90,15 @@ class SpendingGroups:
     def see(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
-        """Compute rates again, and store charges if it is time to.
+        """Compute rates again, and store charges if that is due.
 
-        :param epoch: of the leader.
-        :raises StoreError: if it cannot be stored; all is read again then.
+        :param epoch: epoch of the leader.
+        :raises StoreError: if they cannot be stored; the next call reads all
+            again.
         """
         with self._lock:
             if epoch != self._epoch:
-                # Others led meanwhile: what is stored counts.
+                # Another process led meanwhile: the stored state counts.
                 self._epoch, self._version = epoch, -1
             self._read()
             before = self._rates
@@ -111,9 +111,9 @@ class SpendingGroups:
                 self._written_at = now
 
     def rates(self, servers: Iterable[str]) -> dict[str, float]:
-        """Tell the rates of servers.
+        """Rates of servers.
 
-        :returns: by UUID; servers that are not known are left out.
+        :returns: rates by UUID; unknown servers are left out.
         """
         with self._lock:
             return {
@@ -123,9 +123,9 @@ class SpendingGroups:
             }
 
     def report(self, host: str, meters: Meters) -> list[str]:
-        """Charge what the agent of a host says of its own servers.
+        """Charge CPU time that the agent of a host reports.
 
-        :returns: UUIDs of those that are not on that host, which are not
+        :returns: UUIDs of servers that are not on that host; they are not
             charged.
         """
         with self._lock:
@@ -145,11 +145,13 @@ class SpendingGroups:
         group: market.SpendingGroup | None,
         epoch: int,
     ) -> None:
-        """Set a group, or take it away.
+        """Set or delete a group.
 
-        :param epoch: of the leader.
-        :raises IllegalStep: if the project has too many.
-        :raises StoreError: if it cannot be stored; all is read again then.
+        :param group: the new group; ``None`` deletes it.
+        :param epoch: epoch of the leader.
+        :raises IllegalStep: if the project has too many groups.
+        :raises StoreError: if it cannot be stored; the next call reads all
+            again.
         """
         with self._lock:
             self._read()
@@ -172,13 +174,15 @@ class SpendingGroups:
             )
 
     def group(self, project: str, name: str) -> market.SpendingGroup | None:
-        """A group; ``None`` if there is none."""
+        """A group; ``None`` if it does not exist."""
         with self._lock:
             self._read()
             return self._groups.get((project, name))
 
     def standings(self, project: str | None) -> list[GroupStanding]:
-        """Groups of a project or, with ``None``, of all, by name."""
+        """Groups of a project or, with ``None``, of all projects, sorted by
+        name.
+        """
         with self._lock:
             self._read()
             running = self._snapshot.running if self._snapshot else ()
@@ -201,16 +205,16 @@ class SpendingGroups:
         }
 
     def prices(self) -> list[market.Price]:
-        """Prices of hosts at the last look, by name."""
+        """Prices of hosts at the last look, sorted by name."""
         with self._lock:
             return self._prices()
 
     def prices_of_others(
         self, project: str, name: Callable[[str], str]
     ) -> list[market.Price]:
-        """Prices as a project may read them; none where no group is set.
+        """Prices that a project may read; none if no group exists.
 
-        :param name: gives the name of a host for this project.
+        :param name: returns the name of a host for this project.
         """
         with self._lock:
             self._read()
@@ -237,7 +241,7 @@ class SpendingGroups:
     ) -> list[market.Price]:
         """Prices of a host, the newest first; see :meth:`.prices.Prices.of`.
 
-        :raises UnknownHost: if there is none, nor was.
+        :raises UnknownHost: if the host has no present or past price.
         """
         found = self._store.market.prices.of(host, before, limit)
         if not found and before is None:
@@ -247,7 +251,7 @@ class SpendingGroups:
         return found
 
     def left(self, account: str) -> float | None:
-        """Currency that an account with funds has left, >= 0."""
+        """Remaining currency of an account with funds, >= 0."""
         with self._lock:
             units = self._funds.left.get(account)
         return None if units is None else max(units, 0) / spending.UNIT
@@ -256,18 +260,20 @@ class SpendingGroups:
         self, group: market.SpendingGroup, uuids: list[str]
     ) -> GroupStanding:
         rates = [self._rates[uuid] for uuid in uuids if uuid in self._rates]
-        # Of one whose funds are empty it is the lowest; others may have more.
+        # A server with empty funds has the lowest rate; others may have more.
         rate = max(rates) / spending.THOUSANDTHS if rates else None
         return GroupStanding(group, len(uuids), rate)
 
     def _charge(
         self, server: cluster.Running, process: str, used: int
     ) -> None:
-        """Charge a server up to what its CPUs can have had since last time.
+        """Charge a server up to the CPU time that was possible since the last
+        charge.
 
-        More than that is charged later, or never if it is not true. If the
-        clock was set back, a meter may have a time to come. It then counts
-        from now, so that the time between is not charged twice.
+        Reported time beyond that is charged later, or never if the report is
+        wrong. If the clock was set back, a meter may have a time in the
+        future. It then restarts now, so that the time between is not charged
+        twice.
         """
         uuid, now = server.uuid, self._seen_at
         known = self._meters.get(uuid)
@@ -279,7 +285,7 @@ class SpendingGroups:
             account = request_model.account_of(server.project, server.user)
             self._funds.charge(account, more * self._rates[uuid])
             used = known.used + more
-        # What it had before anybody asked is nobody's debt.
+        # CPU time before the first report is not charged.
         self._meters[uuid] = records.ServerMeter(
             server.project, server.host, process, used, now
         )
@@ -308,7 +314,7 @@ class SpendingGroups:
         )
 
     def _read(self) -> None:
-        """Take over what is stored, if another wrote it."""
+        """Read the stored state, if another process changed it."""
         found = self._store.market.read(self._version)
         if found is None:
             return
@@ -336,7 +342,7 @@ class SpendingGroups:
         try:
             self._store.market.write(told, epoch)
         except exception.StoreError:
-            # What memory has may be what another process did meanwhile.
+            # The state in memory may lack changes of another process.
             self._version = -1
             raise
         self._version += 1
@@ -344,13 +350,13 @@ class SpendingGroups:
 
 
 def _cpus(server: cluster.Running) -> int:
-    """CPUs of a server, >= 1; of a flavor without any it has one at least."""
+    """CPUs of a server, >= 1; a flavor without CPUs counts as one."""
     amounts = dict(server.amounts)
     return max(sum(amounts.get(name, 0) for name in _CPUS), 1)
 
 
 def group_facts(standing: GroupStanding) -> dict[str, Any]:
-    """A group as answers tell it."""
+    """A group as an answer."""
     group = standing.group
     return {
         'name': group.name,

@@ -641,7 +641,7 @@ class FakeOperations(requests.ClusterCalls):
                 'plans': [plan_of_now],
                 'border': {'batch': 2},
                 'warnings': ['account p: odd'],
-                'advice': ['Mend limits.'],
+                'advice': ['Correct limits.'],
             }
         }
 

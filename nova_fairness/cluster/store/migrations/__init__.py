@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Steps of the schema of the database, and how one is repeated after a kill.
+"""Revisions of the database schema; a killed upgrade can be repeated.
 
-Start with ``changes``: statements that can run again.
-It never runs by itself: operators upgrade with ``nova-fairness-cluster``.
+Start with ``changes``: statements that can run again. Upgrades never run by
+themselves: operators run ``nova-fairness-cluster``.
 """

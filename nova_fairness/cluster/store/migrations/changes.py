@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Changes of tables that do nothing where they are done already.
+"""Changes of tables that do nothing if they are already made.
 
 MariaDB commits every change of a table at once. A script that is killed half
-way is run again from its first line, so each line must be repeatable. Scripts
-of :mod:`.versions` change tables by this module alone. A new database has the
-tables of the newest revision at once, so that later scripts find them changed.
+way runs again from its first line, so each line must be repeatable. Scripts of
+:mod:`.versions` change tables only through this module. A new database gets
+the tables of the newest revision at once, so later scripts find their changes
+already made.
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,10 @@ import sqlalchemy as sa
 def create_table(
     table: sa.Table, row: Mapping[str, Any] | None = None
 ) -> None:
-    """Make a table with its indexes.
+    """Create a table with its indexes.
 
-    :param row: of a table of one row, without its ``id``, which is 1.
+    :param row: content of the row of a table of one row, without ``id``, which
+        is 1.
     """
     if not sa.inspect(op.get_bind()).has_table(table.name):
         op.execute(sa.schema.CreateTable(table))
@@ -44,7 +46,7 @@ def add_column(table: str, column: sa.Column[Any]) -> None:
 def rename_column(
     table: str, old: str, new: str, of_type: sa.types.TypeEngine[Any]
 ) -> None:
-    """Rename a column that must have a value."""
+    """Rename a column that is not nullable."""
     if new not in _columns(table):
         op.alter_column(
             table,
@@ -56,7 +58,7 @@ def rename_column(
 
 
 def create_index(name: str, table: str, columns: Sequence[str]) -> None:
-    """Make an index."""
+    """Create an index."""
     if name not in _indexes(table):
         op.create_index(name, table, list(columns))
 

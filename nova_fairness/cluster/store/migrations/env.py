@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How alembic runs the scripts: on the connection it is given."""
+"""Runs the scripts for alembic, on the connection of the caller."""
 
 from alembic import context
 

@@ -102,8 +102,9 @@ def test_an_unusable_value_sets_its_own_account_aside(world, own):
     process.cycle()
     epoch = world.store.leader().epoch
     given = {'evil/u': own, 'victim': {'share': 2.0}}
-    world.store.give(
-        records.AccountSettings(given, world.store.given().version), epoch
+    world.store.set_account_settings(
+        records.AccountSettings(given, world.store.account_settings().version),
+        epoch,
     )
     evil = world.post('evil', 1, 'evil')
     victim = world.post('victim', 1, 'victim')
@@ -148,7 +149,7 @@ def test_a_project_has_room_for_so_many_accounts_of_its_own(world, epoch):
     made = accounts_module.Accounts(world.store, most=3)
     for number in range(3):
         made.change(f'p/{number}', {'share': 1.0}, epoch)
-    with pytest.raises(exception.IllegalStep, match='of 3 users'):
+    with pytest.raises(exception.IllegalStep, match='for 3 users'):
         made.change('p/more', {'share': 1.0}, epoch)
     made.change('p/1', {'share': 3.0}, epoch)
     made.change('q/1', {'share': 1.0}, epoch)
@@ -169,13 +170,13 @@ def test_an_account_that_nothing_is_ever_below_is_refused(world):
     asked = requests.ClusterOperations(world.store, process)
     for name in ('p1', 'p1/ann', 'physics', 'p/ann'):
         assert asked.set_share(name, 2.0)['account'] == name
-    before = world.store.given().accounts
+    before = world.store.account_settings().accounts
     for name in ('beta', 'p1/eve', 'physics/eve'):
         with pytest.raises(exception.UnknownAccount, match=f'{name}: nothing'):
             asked.set_share(name, 2.0)
         with pytest.raises(exception.UnknownAccount, match='as PROJECT/USER'):
             asked.set_limits(name, {'budget': 2.0})
-    assert world.store.given().accounts == before
+    assert world.store.account_settings().accounts == before
 
 
 def test_settings_of_a_deleted_account_are_taken_back(world, epoch):

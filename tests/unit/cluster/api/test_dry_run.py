@@ -84,7 +84,7 @@ def test_a_dry_run_foretells_the_plan_after_the_change(world, process, ask):
     assert last['before']['position'] == 1
     # Nothing was set.
     assert planned(process) == before
-    assert world.store.given().accounts == {}
+    assert world.store.account_settings().accounts == {}
     ask.set_share('p', 10.0)
     assert planned(process) == positions(told, 'after')
 

@@ -143,7 +143,7 @@ def test_each_entry_in_quarantine_is_a_warning(monkeypatch, process, ask):
     told = ask.status()['status']
     assert told['warnings'] == [
         'clocks: they differ by 90 s',
-        'account physics: it is set aside: its windows are odd',
+        'account physics: set aside: its windows are odd',
     ]
     assert len(told['advice']) == 2
 

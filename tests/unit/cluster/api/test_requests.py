@@ -168,16 +168,20 @@ def test_a_share_that_is_set_counts_from_the_next_cycle_on(
     assert {each['name']: each['share'] for each in told} == {
         'the-project': 3.0, 'the-project/ann': 0.5
     }  # fmt: skip
-    assert world.store.given().accounts == {
+    assert world.store.account_settings().accounts == {
         'the-project': {'share': 3.0}, 'the-project/ann': {'share': 0.5}
     }  # fmt: skip
     assert ask.set_share('the-project', None)['share'] is None
-    assert world.store.given().accounts == {'the-project/ann': {'share': 0.5}}
+    assert world.store.account_settings().accounts == {
+        'the-project/ann': {'share': 0.5}
+    }
     with pytest.raises(exception.UnknownAccount, match='the-project'):
         ask.set_share('the-project', None)
     with pytest.raises(exception.BadShares, match='from 0 to'):
         ask.set_share('the-project', -1.0)
-    assert world.store.given().accounts == {'the-project/ann': {'share': 0.5}}
+    assert world.store.account_settings().accounts == {
+        'the-project/ann': {'share': 0.5}
+    }
 
 
 def test_a_process_that_does_not_lead_sets_no_share(world, process, ask):
@@ -185,7 +189,7 @@ def test_a_process_that_does_not_lead_sets_no_share(world, process, ask):
     other = requests.ClusterOperations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):
         other.set_share('the-project', 3.0)
-    assert world.store.given().accounts == {}
+    assert world.store.account_settings().accounts == {}
 
 
 def test_agents_are_told_the_tree_when_it_is_new_to_them(world, process, ask):

@@ -112,7 +112,7 @@ def test_one_that_cannot_be_read_keeps_no_others_back(placement, caplog):
         found = made.of(there, asked, now)
     assert dict(found.pop('s0'))['VCPU'] == 4
     assert set(found.values()) == {(('VCPU', 3),)}
-    assert 'what server s0 has is not known' in caplog.text
+    assert 'the allocation of server s0 is unknown' in caplog.text
     placement.broken = set()
     placement.has['s0'] = {'VCPU': 3}
     assert made.of(there, asked, 3.0)['s0'] == (('VCPU', 3),)

@@ -364,7 +364,7 @@ def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
     ask = requests.ClusterOperations(world.store, process)
     found = [each['id'] for each in ask.groups(None, None, 9)['groups']]
     assert found == ['p/web']
-    assert 'project q: what is stored' in caplog.text
+    assert 'project q: its stored groups' in caplog.text
     had(ask, 's1', 0)
     later(world, process)
     had(ask, 's1', SECOND)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Revisions of the schema, the oldest first; each is named like its file.
+"""Revisions of the schema, the oldest first; each has the name of its file.
 
-Start with ``v1_tables``: a new database gets the tables of this version there.
-A later revision never imports ``tables``: it changes those of a release.
+Start with ``v1_tables``: it creates the tables of this version in a new
+database. A later revision never imports ``tables``: it changes the tables of a
+release.
 """

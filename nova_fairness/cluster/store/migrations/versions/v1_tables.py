@@ -10,6 +10,6 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make the tables, their indexes, and the rows that are only changed."""
+    """Create the tables, their indexes, and the rows of tables of one row."""
     for table in tables.METADATA.sorted_tables:
         changes.create_table(table, tables.ONLY.get(table.name))
