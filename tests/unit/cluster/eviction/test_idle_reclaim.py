@@ -147,7 +147,7 @@ def test_the_time_goes_by_the_share(factor, days):
     ],
 )
 def test_times_that_cannot_be_are_refused(given):
-    with pytest.raises(ValueError, match='expected numbers of at least 0'):
+    with pytest.raises(ValueError, match='the idle time must be at least 0'):
         idle_reclaim.IdleOptions(**given)
 
 
