@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Migration plans are carried out, one step after the other.
+"""Carries out migration plans, one step after the other.
 
-A move is written as begun before Nova is asked. After a crash, or when Nova
-gave no answer, it is in doubt: Nova's own migrations are looked at before
-anything is repeated.
+A move is written as begun before Nova is asked. After a crash, or if Nova did
+not answer, the move is in doubt: Nova's own migrations are looked up before a
+call is repeated.
 """
 
 import collections
@@ -28,24 +28,25 @@ from nova_fairness.model import plans as model
 LOG = logging.getLogger(__name__)
 
 MOVING = 'fairness:moving'
-"""Metadata of a server that is about to move: since when, UTC, and why."""
+"""Metadata key of a server that is about to move: since when, UTC, and why."""
 
 MOVED = 'fairness:moved'
-"""Metadata of a server that a plan moved: when it had arrived, and why."""
+"""Metadata key of a server that a plan moved: when it arrived, and why."""
 
 MOST_FAILURES = 3
-"""Moves that fail one after the other before their plan ends."""
+"""Number of moves that fail one after the other before their plan ends."""
 
 _C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """Limits of how much is done at once.
+    """Limits of simultaneous moves, and of their duration.
 
     :ivar cloud: live migrations in the whole cloud, by any caller, >= 1.
-    :ivar host: that go to or leave one host, >= 1.
-    :ivar longest_s: after which a live migration is ended; 0 for never.
+    :ivar host: live migrations to or from one host, >= 1.
+    :ivar longest_s: seconds after which a live migration is cancelled; 0:
+        never.
     """
 
     cloud: int = 4
@@ -54,13 +55,13 @@ class ExecutionLimits:
 
 
 class PlanExecutor:
-    """Carries plans out.
+    """Carries out plans.
 
-    :param plans: where they are.
-    :param nova: where servers are looked at, and asked to move.
-    :param mobility: says how moves ended.
-    :param limits: how much is done at once.
-    :param clock: seconds of the epoch.
+    :param plans: stores plans.
+    :param nova: shows servers, and moves them.
+    :param mobility: tells how moves ended.
+    :param limits: limits of simultaneous moves.
+    :param clock: returns seconds of the epoch.
     """
 
     def __init__(
@@ -81,10 +82,10 @@ class PlanExecutor:
     def watch(
         self, plan: model.MigrationPlan, epoch: int
     ) -> model.MigrationPlan:
-        """Look up the state of moves that were begun.
+        """Look up the state of moves that have begun.
 
         :returns: the plan as it is now.
-        :raises StoreError: if something cannot be written.
+        :raises StoreError: if a change cannot be written.
         """
         for number, move in enumerate(plan.moves):
             if move.state is _S.MOVING:
@@ -102,14 +103,14 @@ class PlanExecutor:
         epoch: int,
         left: Collection[str] = (),
     ) -> model.MigrationPlan:
-        """Begin moves of a plan that runs, and see whether it ended.
+        """Begin moves of a running plan, and check whether it ended.
 
-        :param services: of Nova, by name of the host.
-        :param room: of hosts, with what is on its way there.
+        :param services: compute services of Nova, by name of the host.
+        :param room: of hosts, including servers on their way there.
         :param left: names of servers that no move takes off the host that an
-            operator has emptied.
+            operator wants empty.
         :returns: the plan as it is now.
-        :raises StoreError: if something cannot be written.
+        :raises StoreError: if a change cannot be written.
         """
         if (step := self._over(plan, left)) is not None:
             return self._stepped(plan, *step, epoch)
@@ -151,18 +152,20 @@ class PlanExecutor:
         return None
 
     def _free(self, plan: model.MigrationPlan) -> collections.Counter[str]:
-        """How many live migrations may begin, by host and '' for all.
+        """Number of live migrations that may begin, by host and '' for all.
 
-        :raises CloudError: if those that run cannot be read.
+        :raises CloudError: if running migrations cannot be read.
         """
         count = collections.Counter({'': self._limits.cloud})
         for each in self._running(plan):
-            # Of one whose new host Nova still looks for it is ''.
+            # The new host is '' while Nova still looks for one.
             count.subtract({'', *each})
         return count
 
     def _running(self, plan: model.MigrationPlan) -> Iterable[tuple[str, str]]:
-        """Hosts of live migrations that run, by any caller."""
+        """Source and target hosts of running live migrations, by any
+        caller.
+        """
         seen = {
             each.server: (each.source, each.target)
             for each in self._mobility.under_way(self._clock())
@@ -189,7 +192,7 @@ class PlanExecutor:
         free: collections.Counter[str],
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan after a move began, was left out, or waits."""
+        """The plan after a move began, was skipped, or waits."""
         move = plan.moves[number]
         if registry.GOALS[plan.goal].is_in_vain(plan, move):
             verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
@@ -220,12 +223,13 @@ class PlanExecutor:
         move = dataclasses.replace(plan.moves[number], after=newest)
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
         plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
-        # While it moves Nova takes no metadata.
+        # Tell before the move: Nova takes no metadata while a server moves.
         self._tell(plan, asked)
         try:
             self._nova.migrate(move.server, move.target)
         except exception.CloudRefused as error:
-            # Whoever was faster has it: what became of that is seen next.
+            # Another caller may have been faster: then the next cycle sees the
+            # result.
             verdict = prechecks.MoveVerdict(_E.FAIL, _C.REFUSED, str(error))
             server = self._nova.server(move.server)
             if server is not None and server.task:
@@ -254,7 +258,9 @@ class PlanExecutor:
     def _progressed(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
-        """Take note of what was sent, and end what takes too long."""
+        """Record the memory sent so far, and cancel a move that takes too
+        long.
+        """
         move = plan.moves[number]
         found = self._mobility.progress(move.server)
         if found is None or found.number <= move.after:
@@ -286,7 +292,8 @@ class PlanExecutor:
             verdict.event, self._clock(), verdict.cause, verdict.text
         )
         if before.state is _S.MOVING:
-            # Whoever dies before the step is written tells it again.
+            # Tell before the step is written: after a crash in between, the
+            # owner is told again.
             self._tell(plan, move)
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
@@ -299,9 +306,10 @@ class PlanExecutor:
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
     def _tell(self, plan: model.MigrationPlan, move: model.Move) -> None:
-        """Tell the owner of a server that it is about to move, or did.
+        """Tell the owner of a server that it is about to move, or has moved.
 
-        Nothing hangs on it: a server whose metadata cannot be written moves.
+        The move does not depend on it: a server whose metadata cannot be
+        written moves all the same.
         """
         if move.cause is _C.SERVER_GONE:
             return
