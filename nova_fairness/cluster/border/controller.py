@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts move between batch and cloud: look at both sides, plan, act.
+"""Moves hosts between batch and cloud: read both sides, plan, act.
 
 The store has a row for the state of each host. A step is written before its
-effect. To open and to close a side is planned again from what is seen until it
-is done: so the next leader goes on where another died. Just before an action
-the row and the leader are read once more, so that an action that was cancelled
-meanwhile is not done.
+effect. Each cycle plans again from the present state to open or close a side,
+until that is done: so the next leader goes on where another died. Just before
+an action the row and the leader are read once more, so that an action that was
+cancelled in the meantime is not done.
 """
 
 from collections.abc import Callable
@@ -48,15 +48,14 @@ _STARTING = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class BorderObservation:
-    """State of both sides at the last look, and its plan.
+    """State of both sides in the last cycle, and its plan.
 
     :ivar at: seconds of the epoch.
     :ivar snapshot: of both sides.
-    :ivar balances: what each side has and wants; none of a side that gave no
-        answer.
-    :ivar faults: sentences about what keeps hosts from moving, or shares from
-        being adjusted.
-    :ivar groups: with pledges for both sides.
+    :ivar balances: capacity and demand of each side that gave an answer.
+    :ivar faults: sentences about why hosts do not move, or shares are not
+        adjusted.
+    :ivar groups: pledges of groups that use both sides.
     """
 
     at: float
@@ -69,18 +68,18 @@ class BorderObservation:
 class BorderController(host_controller.HostController[BorderObservation]):
     """Moves hosts, in the process that acts.
 
-    :param store: where hosts stand.
-    :param service: of the queue: says whether this process acts.
-    :param file: names hosts.
+    :param store: has the states of hosts.
+    :param service: of the queue: tells whether this process acts.
+    :param file: names the hosts.
     :param batch: the batch system.
     :param cloud: Nova's side.
-    :param vacating: lets servers leave hosts.
-    :param telling: tells jobs and servers how long their host is there.
-    :param rules: what operators allow; the file has the calendar.
-    :param clock: seconds of the epoch.
-    :param stopped: set by who wants this to end.
-    :param interval_s: seconds between two looks.
-    :param pledging: of groups for both sides.
+    :param vacating: evicts servers from hosts.
+    :param telling: tells jobs and servers how long their host stays.
+    :param rules: options of operators; the file has the calendar.
+    :param clock: returns seconds of the epoch.
+    :param stopped: event that ends this controller.
+    :param interval_s: seconds between two cycles.
+    :param pledging: keeps the pledges of groups that use both sides.
     """
 
     name = 'partition'
@@ -114,7 +113,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         self._failed: dict[str, str] = {}
 
     def cycle(self) -> bool:
-        """Look once, plan once, and do it.
+        """Read both sides, plan, and carry out the plan once.
 
         :returns: whether this process acts.
         :raises ClusterError: if nothing can be done now.
@@ -167,7 +166,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return None if aimed is None else border.CloudTarget(aimed)
 
     def nodes(self) -> dict[str, border.BorderHost]:
-        """Hosts by name, as they stand now.
+        """Hosts by name, with their present states.
 
         :raises ClusterError: if they cannot be read.
         :raises NotLeading: if this process does not act, or has not looked.
@@ -185,29 +184,30 @@ class BorderController(host_controller.HostController[BorderObservation]):
         """Send a host to the other side.
 
         :param host: name of the machine.
-        :raises UnknownHost: if there is none.
-        :raises IllegalStep: if it is fixed, on its way, or of unknown side.
-        :raises ClusterError: if it cannot be done now.
+        :raises UnknownHost: if there is no such host.
+        :raises IllegalStep: if the host is fixed, already moves, or its side
+            is unknown.
+        :raises ClusterError: if that is not possible now.
         :raises NotLeading: if this process does not act, or has not looked.
         """
         return self._by_hand(host, border.HostEvent.ASK)
 
     def cancel(self, host: str) -> border.BorderHost:
-        """Let a host stay that is on its way.
+        """Cancel the move of a host.
 
         :param host: see :meth:`move`.
         :raises UnknownHost: see :meth:`move`.
-        :raises IllegalStep: if it is not on its way.
+        :raises IllegalStep: if the host does not move.
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
         return self._by_hand(host, border.HostEvent.CANCEL)
 
     def aim(self, hosts: int | None) -> None:
-        """Say how many hosts the cloud is to have.
+        """Set the number of hosts that the cloud is to have.
 
-        :param hosts: number, >= 0; ``None`` to go by calendar and demand.
-        :raises IllegalStep: if there are not as many hosts.
+        :param hosts: number, >= 0; ``None``: calendar and demand decide.
+        :raises IllegalStep: if there are fewer hosts.
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
@@ -225,7 +225,8 @@ class BorderController(host_controller.HostController[BorderObservation]):
         self, host: str, event: border.HostEvent
     ) -> border.BorderHost:
         epoch = self._acts()
-        # Who has not looked cannot tell what came of it: nothing is done.
+        # Raises if this process has not looked yet: it could not report the
+        # result.
         self.last()
         described = {each.name: each for each in self._file.content().hosts}
         node = self._store.nodes.node(host)
@@ -242,7 +243,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
     def _nodes(
         self, described: hosts_file.BorderFile, epoch: int, now: float
     ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
-        """All hosts as they stand, as they are described now."""
+        """All hosts with their states and present descriptions, and faults."""
         stored = self._store.nodes
         found, wrong = stored.all()
         hosts = {each.name: each for each in described.hosts}
@@ -268,7 +269,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
     ) -> tuple[
         border.SideSnapshot | None, border.SideSnapshot | None, list[str]
     ]:
-        """Both sides, ``None`` for who gives no answer, and why."""
+        """Read both sides: ``None`` for a side without answer, and faults."""
         away, batch, cloud = [], None, None
         try:
             batch = self._batch.look()
@@ -287,7 +288,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return batch, cloud, away
 
     def _unread(self, side: str, error: Exception) -> str:
-        """Take note of a side whose answer cannot be used."""
+        """Report a side whose answer cannot be used."""
         self._service.quarantine.put(_PART, f'{self.name} {side}', error)
         return (
             f'{side}: its answer cannot be read: {type(error).__name__}; no'
@@ -300,13 +301,14 @@ class BorderController(host_controller.HostController[BorderObservation]):
         snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
-        """Do one action; its failure keeps no other back."""
+        """Carry out one action; its failure delays no other action."""
         try:
             self._do(action, snapshot, epoch)
         except (exception.Deposed, exception.StoreAway):
             raise
         except exception.Outdated as error:
-            # It was cancelled, or sent on its way, since the look.
+            # The host was cancelled, or sent to the other side, since both
+            # sides were read.
             LOG.info('%s', error)
         except exception.ClusterError as error:
             self._failed[action.host] = str(error)
@@ -357,9 +359,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
             to.close(name, action.text)
 
     def _is_quiet(self, node: border.BorderHost) -> bool:
-        """Whether nothing that the queue sent may be on its way to a host.
+        """Whether no request that the queue sent may be on its way to a host.
 
-        Nova would find it closed, and refuse what finds no other.
+        Nova would find the host closed, and fail a request without another
+        host.
         """
         is_planned_without = self._service.last().at > node.since
         sent = self._store.requests(_STARTING)
@@ -398,7 +401,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         plan: border.BorderPlan,
         epoch: int,
     ) -> None:
-        """Spare servers whose host stays; forget hosts without description."""
+        """Spare servers whose host stays; forget hosts that the file lacks."""
         found, _ = self._store.nodes.all()
         machines = {
             name
@@ -415,7 +418,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
                 self._store.nodes.forget(node, epoch)
 
     def _tell(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
-        """Tell jobs and servers of hosts as they stand after the steps."""
+        """Tell jobs and servers about their hosts, after the steps of this
+        cycle.
+        """
         if self._service.leads() != epoch:
             return []
         found, _ = self._store.nodes.all()
@@ -429,14 +434,14 @@ class BorderController(host_controller.HostController[BorderObservation]):
 
 
 def _stored(host: border.SharedHost) -> border.SharedHost:
-    """A host as the store gives it back, which knows no descriptions."""
+    """A host as the store returns it: without its description."""
     return dataclasses.replace(host, fixed=True)
 
 
 def _has_name_of(
     host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
-    """Whether a host has a name on a side that is another's now."""
+    """Whether another host now has one of the names of a host."""
     return any(
         each.batch == host.batch or each.cloud == host.cloud for each in others
     )

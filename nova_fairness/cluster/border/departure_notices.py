@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Jobs and servers are told how long their host is still there for them.
+"""Tells jobs and servers how long their host still stays for them.
 
-As machine/job features (HSF-TN-2016-02), which the users of the partition
-driver read (Partition Director, INDIGO, section 3.1.1): files in a directory
-for each host, and the server's metadata ``TTL``.
+The form is that of machine/job features (HSF-TN-2016-02), which the users of
+the partition driver read (Partition Director, INDIGO, section 3.1.1): files in
+a directory for each host, and the metadata ``TTL`` of a server.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class DepartureNotices:
     """Tells jobs and servers of hosts that are being left.
 
     :param api: of Nova.
-    :param directory: of the files; ``None`` to write none.
+    :param directory: directory of the files; ``None``: no files.
     """
 
     def __init__(
@@ -44,15 +44,17 @@ class DepartureNotices:
         self._nova = nova.Nova(api)
 
     def forget(self) -> None:
-        """Read again before anything is told: another process has led."""
+        """Read the metadata again before the next notice: another process has
+        led.
+        """
         self._told = None
 
     def tell(self, snapshot: border.Snapshot, now: float) -> list[str]:
-        """Write features and marks that are missing, and remove outdated ones.
+        """Write missing features and metadata, and remove outdated ones.
 
-        :param snapshot: hosts as they stand, and what both sides have there.
+        :param snapshot: states of hosts, and the work of both sides there.
         :param now: seconds of the epoch.
-        :returns: sentences on what could not be written.
+        :returns: sentences about failed writes.
         """
         return [
             *self._write_all(snapshot.nodes),
@@ -85,7 +87,8 @@ class DepartureNotices:
         wanted = _wanted(snapshot)
         try:
             if told is None:
-                # Another process may have told others since this one looked.
+                # Another process may have told servers since this one last
+                # read them.
                 self._nova = nova.Nova(self._api)
                 told = {
                     each.uuid: each.ttl_ours
@@ -126,7 +129,7 @@ class DepartureNotices:
 
 
 def _wanted(snapshot: border.Snapshot) -> Mapping[str, str]:
-    """When servers are to be gone, as they are told it, by UUID."""
+    """Times at which servers must be gone, as texts for them, by UUID."""
     found = {}
     for node in snapshot.nodes:
         place = snapshot.place(node, border.BorderSide.CLOUD)
@@ -149,9 +152,9 @@ def _seconds(at: float | None) -> str:
 
 
 def _write(place: pathlib.Path, features: Mapping[str, str]) -> None:
-    """Write the files of a host; readers never see half of one.
+    """Write the files of a host; readers never see half of a file.
 
-    :raises OSError: if that cannot be.
+    :raises OSError: if that is not possible.
     """
     if features:
         place.mkdir(exist_ok=True)
