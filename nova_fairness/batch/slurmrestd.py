@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Slurm by slurmrestd, where it is looked at over HTTP."""
+"""Slurm with slurmrestd, which is read over HTTP."""
 
 import http.client
 import os
@@ -12,21 +12,22 @@ from nova_fairness.batch import slurm
 from nova_fairness.batch import slurm_forms
 
 URL = 'SLURMRESTD_URL'
-"""Variable of the environment: where it listens, ``http://host:6820`` or
-``unix:/path``."""
+"""Environment variable with the address of slurmrestd: ``http://host:6820`` or
+``unix:/path``.
+"""
 
 _PATHS = '/openapi/v3'
 _USER, _TOKEN = 'SLURM_USER', 'SLURM_JWT'
 
 
 class SlurmRest(slurm.Slurm):
-    """Slurm 22.05 to 26.05, looked at by slurmrestd, changed by ``scontrol``.
+    """Slurm 22.05 to 26.05, read by slurmrestd, changed by ``scontrol``.
 
-    slurmrestd of 22.05 cannot change nodes. Where it listens is in the
-    variable :data:`URL` of the environment; a token, if it wants one, in
-    ``SLURM_JWT``, and whose it is in ``SLURM_USER``.
+    slurmrestd of 22.05 cannot change nodes. Its address is in the environment
+    variable :data:`URL`. If it wants a token, the token is in ``SLURM_JWT``,
+    and the name of the token's user in ``SLURM_USER``.
 
-    :param timeout_s: seconds in which it must answer, > 0.
+    :param timeout_s: seconds in which slurmrestd must answer, > 0.
     """
 
     description = (
@@ -59,7 +60,7 @@ class SlurmRest(slurm.Slurm):
                 f' {type(error).__name__}: {error}'
             ) from error
         except ValueError:
-            # Its text would tell the token.
+            # The text of the error would show the token.
             raise exception.BatchAway(
                 f'slurmrestd at {url} cannot be asked: {_TOKEN} or {_USER} of'
                 ' the environment has characters that no header can have'
@@ -75,7 +76,7 @@ class SlurmRest(slurm.Slurm):
 
 
 class _Unix(http.client.HTTPConnection):
-    """HTTP over a socket of a path."""
+    """HTTP over a Unix socket."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
         super().__init__('localhost', timeout=timeout_s)
@@ -88,9 +89,9 @@ class _Unix(http.client.HTTPConnection):
 
 
 def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
-    """Where a URL says.
+    """A connection to the address in a URL.
 
-    :raises BatchAway: if it says nothing that can be reached.
+    :raises BatchAway: if the URL is not valid.
     """
     try:
         found = parse.urlsplit(url)
