@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One epoch of metric and policy for a whole domain.
+"""Rolls out one epoch of metric and policy to a whole domain.
 
-Where peers have keys, the caller makes and signs it. Otherwise the host does
-that knows the newest one, and the others are given what it answered.
+If peers have keys, the caller makes and signs the epoch. Otherwise the host
+with the newest epoch makes it, and the other hosts take over its answer.
 """
 
 import collections
@@ -17,7 +17,9 @@ from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import protocol
 
 _MAKERS = 3
-"""Hosts asked to make the epoch before all are left as they are."""
+"""Largest number of hosts that are asked to make the epoch, one after the
+other.
+"""
 
 _OTHER = {'set_metric': 'policy', 'set_policy': 'metric'}
 
@@ -26,7 +28,7 @@ Statuses = Mapping[str, Any]
 
 
 class Signer(Protocol):
-    """Signs a choice, and judges those of others."""
+    """Signs choices, and checks the signatures of others."""
 
     def signed(
         self,
@@ -36,15 +38,15 @@ class Signer(Protocol):
         user_id: str = '',
         request_id: str = '',
     ) -> dict[str, Any]:
-        """All of a choice, with ``origin`` and ``signature``.
+        """All fields of a choice, with ``origin`` and ``signature``.
 
         :raises NotAllowed: if the own key cannot sign.
         """
 
     def check(self, choice: Mapping[str, Any]) -> None:
-        """Let a choice pass that was signed.
+        """Check that a choice is signed.
 
-        :raises ReportRefused: otherwise.
+        :raises ReportRefused: if it is not.
         """
 
 
@@ -59,7 +61,7 @@ def set_for_all(
 
     :param method: ``set_metric`` or ``set_policy``.
     :param name: of the metric or policy.
-    :param signer: where peers have keys.
+    :param signer: signer of the caller, if peers have keys.
     :raises NotAllowed: if the own key cannot sign.
     """
     found = client.to_all(hosts, 'get_status')
@@ -100,13 +102,13 @@ def signed(
 ) -> dict[str, Any]:
     """Make and sign the next epoch.
 
-    Hosts may lie: an epoch that no controller signed is not counted.
+    Hosts may lie: an epoch that no controller signed does not count.
 
     :param context: of the call of the method.
     :param statuses: of one host or more.
     :returns: arguments of the method.
     :raises NotAllowed: if the own key cannot sign.
-    :raises RpcError: if no host says what is in force.
+    :raises RpcError: if no host tells which metric and policy are in force.
     """
     statuses = _understood(statuses)
     if not statuses:
@@ -160,7 +162,7 @@ def _with(
     not_reached: Mapping[str, str],
     refused: Mapping[str, str],
 ) -> client_module.Answers:
-    """Answers, and what was known of hosts before they were asked."""
+    """Answers, together with earlier failures of hosts."""
     return client_module.Answers(
         told.by_host,
         _sorted({**not_reached, **told.not_reached}),
@@ -176,7 +178,7 @@ def _newest_first(statuses: Statuses) -> list[str]:
 
 
 def _understood(statuses: Statuses) -> dict[str, Any]:
-    """Statuses that say what is asked of them: any host may lie."""
+    """Statuses that have all needed fields: a host may send anything."""
     return {
         host: status
         for host, status in statuses.items()
