@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-ctl``: looks at the agents of a domain and steers them."""
+"""``nova-fairness-ctl``: shows and steers the agents of a domain."""
 
 import warnings
 
@@ -50,7 +50,8 @@ _VERSION = 1
 def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
-    :param arguments: without the program; ``None`` for those of the process.
+    :param arguments: without the name of the program; ``None`` for those of
+        the process.
     :returns: the exit code.
     """
     options = ctl_options.parsed(arguments)
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain('interrupted', INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read the answers has seen enough.
+        # The reader of the output closed it, such as ``head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INCOMPLETE
     except Exception as error:  # noqa: BLE001 - operators get no traceback
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
-    """Logs a line per message; never a traceback."""
+    """Logs one line per message; never a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         said = plain.line(record.getMessage())
@@ -147,10 +148,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _login() -> str:
-    """Name who runs the command, for agents' logs."""
+    """Name of the user who runs the command, for agents' logs."""
     try:
         name = getpass.getuser()
-    except (KeyError, OSError):  # nobody by that number
+    except (KeyError, OSError):  # no user has this number
         name = str(os.getuid())
     return f'{name}@{socket.gethostname()}'
 
@@ -194,7 +195,9 @@ def _top(
 
 
 def _clean(clean: Callable[[], None]) -> None:
-    """Close the connections, but wait for no thread that still waits."""
+    """Close the connections, but do not wait for long for threads that
+    block.
+    """
     thread = threading.Thread(target=clean, name='clean-up', daemon=True)
     thread.start()
     thread.join(_CLEAN_S)
@@ -243,7 +246,7 @@ def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:
-    """Warnings of hosts about their settings, each sentence once."""
+    """Warnings of hosts about their settings, without repetitions."""
     told = [said.get('warning') for said in answers.by_host.values()]
     return list(dict.fromkeys(text for text in told if text))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers of agents, and lists of keys, as tables for a terminal."""
+"""Formats answers of agents, and lists of keys, as tables for a terminal."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ _NOTHING = '-'
 
 
 def table(command: str, answers: Answers) -> str:
-    """Write the answers to a command.
+    """Format the answers to a command as a table.
 
     :param command: of ``nova-fairness-ctl``.
     :param answers: by host, at least one.
-    :returns: lines, the first with the names of the columns.
+    :returns: lines; the first line has the names of the columns.
     """
     titles, rows = _FORMS[command]
     return aligned(titles, rows(answers))
 
 
 def why(answers: Answers, *, everything: bool) -> str:
-    """Say in sentences why a VM gets what it gets.
+    """Explain in sentences the service of a VM.
 
     :param answers: by host, at least one.
     :param everything: whether numbers and a table follow.
@@ -41,7 +41,7 @@ def why(answers: Answers, *, everything: bool) -> str:
 
 
 def aligned(titles: Sequence[str], rows: Rows) -> str:
-    """Lines of a table: numbers to the right, texts to the left."""
+    """Lines of a table: numbers are aligned right, texts left."""
     texts = [[_text(item) for item in row] for row in rows]
     numeric = [
         bool(texts) and all(_is_number(row[place]) for row in texts)
@@ -57,7 +57,7 @@ def _text(item: Any) -> str:
         return 'yes' if item else 'no'
     if isinstance(item, float):
         return f'{item:.3f}'
-    # A name is somebody else's text: it must not steer the terminal.
+    # A user may choose any name: it must not control the terminal.
     return ''.join(c if c.isprintable() else '?' for c in str(item))
 
 
@@ -168,9 +168,9 @@ def _instances(answers: Answers) -> Rows:
 
 
 def _users(answers: Answers) -> Rows:
-    """Put together what nodes say of a user; the heaviest first.
+    """Rows of users, the heaviest first, from the answers of all nodes.
 
-    Every node tells the heaviness over all nodes, as it knows them.
+    Every node tells the heaviness over all nodes that it knows.
     """
     names = sorted(
         {user for said in answers.values() for user in said['users']}
@@ -180,9 +180,9 @@ def _users(answers: Answers) -> Rows:
 
 
 def _projects(answers: Answers) -> Rows:
-    """Put together what nodes say of a project; the heaviest first.
+    """Rows of projects, the heaviest first, from the answers of all nodes.
 
-    Where users are compared, each node tells of its own VMs only.
+    If users are compared, each node counts its own VMs only.
     """
     rows: dict[str, list[Any]] = {}
     for said in answers.values():
@@ -196,7 +196,7 @@ def _projects(answers: Answers) -> Rows:
 
 
 def _plugins(answers: Answers) -> Rows:
-    """List what is installed, and on how many of the nodes."""
+    """Rows of installed plugins, with the number of nodes that have each."""
     hosts: dict[tuple[str, str, str], int] = {}
     for said in answers.values():
         for kind, key in (('metric', 'metrics'), ('policy', 'policies')):
@@ -243,7 +243,7 @@ _WHY = (
 
 
 def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
-    """Begin with the words, as the client of the HTTP interface does."""
+    """The sentences first, as in the client of the HTTP interface."""
     lines = [f'{_named(vm)}, on {host}:', *vm['advice']]
     if everything:
         lines += ['', *_why_numbers(vm), '']
@@ -255,7 +255,9 @@ def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
 
 
 def _named(vm: Mapping[str, Any]) -> str:
-    """Name a VM and whose it is, by names where they are told."""
+    """Name and UUID of a VM, with the names of its user and project if
+    known.
+    """
     user = vm.get('user_name', vm['user_id'])
     project = vm.get('project_name', vm['project_id'])
     return f'{vm["name"]} ({vm["uuid"]}) of {user} in {project}'
@@ -289,7 +291,7 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _short(amount: float | None) -> str | None:
-    """Write an amount with a unit that keeps it short."""
+    """An amount with a unit that keeps it short."""
     if amount is None:
         return None
     for step, letter in ((1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
@@ -308,7 +310,7 @@ _FORESEEN = (
 
 
 def preview(answers: Answers, *, everything: bool) -> str:
-    """Write who would gain or lose how much, metric by metric.
+    """Format forecasts: gains and losses of users or VMs, metric by metric.
 
     :param answers: by host, at least one.
     :param everything: whether each VM is shown instead of sums by user.
@@ -327,7 +329,7 @@ def preview(answers: Answers, *, everything: bool) -> str:
 
 
 def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Hosts with what they say of each metric, the metrics sorted."""
+    """Pairs of a host and its forecast for a metric, sorted by metric."""
     told = [
         (host, one)
         for host, said in answers.items()
@@ -337,7 +339,7 @@ def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 
 def _previewed_users(answers: Answers) -> Rows:
-    """Sums over the hosts; the largest loss comes first."""
+    """Sums over the hosts by user; the largest loss comes first."""
     rows: dict[tuple[str, str], list[Any]] = {}
     for _, one in _previewed(answers):
         for user, told in one['users'].items():
@@ -351,7 +353,7 @@ def _previewed_users(answers: Answers) -> Rows:
 
 
 def _sum_of_spreads(one: float | None, other: float | None) -> float | None:
-    """Spread of a sum over hosts, which vary apart from each other."""
+    """Spread of a sum over hosts, whose changes are independent."""
     return None if one is None or other is None else math.hypot(one, other)
 
 

@@ -27,7 +27,7 @@ from nova_fairness.runtime import signatures
 
 
 def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the database answers, with tables of this version."""
+    """Check that the database answers, with tables of this version."""
     engine = database.connect(conf.fairness_cluster.database)
     with database.failures():
         schema.check(engine)
@@ -36,7 +36,7 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the clocks of this host and of the database agree."""
+    """Check that the clocks of this host and of the database agree."""
     engine = database.connect(conf.fairness_cluster.database)
     seen = clocks.Clocks(
         time.time, clocks.uptime_s, database.Tables(engine).time
@@ -50,14 +50,14 @@ def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read the keys, which must be for their owner only."""
+    """Read the keys, which only their owner may be able to read."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read(path)
     return results.success(f'{path} can be read, by its owner only')
 
 
 def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether agents believe what the service tells them."""
+    """Check that agents trust messages of the service."""
     if not conf.transport_url:
         return results.success('no agent asks: transport_url is not set')
     signs = signatures.signer(conf, conf.fairness_exchange.domain)
@@ -67,7 +67,7 @@ def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether a relay stands in front of conductor, on all brokers."""
+    """Check that a relay receives messages to conductor, on all brokers."""
     missing = []
     for url, names in queue_commands.brokers(conf):
         found = link.Link(url, names, declares=False)
@@ -84,7 +84,7 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Ask Placement as the service does."""
+    """Read Placement as the service does."""
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
     count = len(placement.Placement(rooms).trees())
@@ -94,7 +94,7 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 class _Sends(NamedTuple):
-    """Where services of Nova send to."""
+    """The exchange to which services of Nova send."""
 
     exchange: str
     durable: bool
@@ -102,16 +102,16 @@ class _Sends(NamedTuple):
 
 _RABBIT = 'oslo_messaging_rabbit'
 _DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
-"""Either makes what oslo.messaging declares durable."""
+"""Options of oslo.messaging; each of them makes its declarations durable."""
 
 
 def exchanges(
     nova: str, nova_api: str, conf: cfg.ConfigOpts
 ) -> upgradecheck.Result:
-    """Look whether nova-api, and it alone, sends to the relay.
+    """Check that nova-api, and only nova-api, sends to the relay.
 
     :param nova: configuration file of all services of Nova.
-    :param nova_api: what nova-api reads after it.
+    :param nova_api: further file that only nova-api reads.
     """
     if not pathlib.Path(nova).exists():
         return results.success(f'no Nova here: there is no {nova}')
@@ -172,7 +172,7 @@ def checks(
     """The checks with the configuration of a file.
 
     :param nova: configuration file of all services of Nova.
-    :param nova_api: what nova-api reads after it.
+    :param nova_api: further file that only nova-api reads.
     """
     looked = functools.partial(exchanges, nova, nova_api)
     named: tuple[results.Named, ...] = (
