@@ -90,8 +90,10 @@ class Condor(system.BatchSystem):
         """See :meth:`.system.BatchSystem.look`."""
         # Slots before jobs: nothing starts on a host that is drained in the
         # list of slots.
-        slots = self._asked('condor_status', '-json', _SLOT)
-        jobs = self._asked('condor_q', '-global', '-allusers', '-json', _JOB)
+        slots = self._read_ads('condor_status', '-json', _SLOT)
+        jobs = self._read_ads(
+            'condor_q', '-global', '-allusers', '-json', _JOB
+        )
         return seen(slots, jobs)
 
     def drain(self, host: str, reason: str) -> None:
@@ -101,18 +103,18 @@ class Condor(system.BatchSystem):
             f' {self._retirement_s:.0f}'
         )
         given = '-graceful', '-reason', reason, '-check', check
-        self._order('condor_drain', *given, host)
+        self._run_order('condor_drain', *given, host)
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._order('condor_drain', '-cancel', host)
+        self._run_order('condor_drain', '-cancel', host)
 
-    def _asked(self, *command: str | tuple[str, ...]) -> str:
+    def _read_ads(self, *command: str | tuple[str, ...]) -> str:
         *words, attributes = command
         given = [*map(str, words), '-attributes', ','.join(attributes)]
         return commands.output(tuple(given), self._timeout_s)
 
-    def _order(self, *command: str) -> None:
+    def _run_order(self, *command: str) -> None:
         """Run a command that :meth:`look` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
@@ -130,9 +132,9 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
         can be read.
     """
     read = entries.EntryReader('HTCondor')
-    listed = _ads('condor_status', slots)
-    queued = [] if jobs.strip() == _NO_JOBS else _ads('condor_q', jobs)
-    queue = list(read.read('job', _name, queued, _job))
+    listed = _parse_ads('condor_status', slots)
+    queued = [] if jobs.strip() == _NO_JOBS else _parse_ads('condor_q', jobs)
+    queue = list(read.read('job', _job_name, queued, _job))
     ends = {name: job.end for name, job in queue if job}
     by_host: dict[str, list[_Slot | None]] = {}
     for host, slot in read.read('slot', _machine, listed, _slot):
@@ -202,10 +204,10 @@ def _slot(slot: Ad) -> _Slot:
 
 
 def _job(job: Ad) -> _Job:
-    return _Job(_end(job), _want(job))
+    return _Job(_end_time(job), _demand_of(job))
 
 
-def _ads(command: str, text: str) -> list[Ad]:
+def _parse_ads(command: str, text: str) -> list[Ad]:
     """Parse several JSON lists one after the other; each queue writes one or
     none.
     """
@@ -250,14 +252,14 @@ def _work(
             yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.job))
 
 
-def _name(job: Ad) -> str:
+def _job_name(job: Ad) -> str:
     cluster, proc = (
         int(entries.number(job[key])) for key in ('ClusterId', 'ProcId')
     )
     return f'{cluster}.{proc}'
 
 
-def _end(job: Ad) -> float | None:
+def _end_time(job: Ad) -> float | None:
     """Time of the limit of a running job; ``None`` without a limit."""
     allowed = job.get('AllowedJobDuration')
     began = job.get('JobCurrentStartDate')
@@ -266,7 +268,7 @@ def _end(job: Ad) -> float | None:
     return entries.number(began) + entries.number(allowed)
 
 
-def _want(job: Ad) -> border.PendingWork | None:
+def _demand_of(job: Ad) -> border.PendingWork | None:
     """Demand of a waiting job; HTCondor does not tell whether more hosts
     help.
     """
@@ -277,4 +279,4 @@ def _want(job: Ad) -> border.PendingWork | None:
     cores = entries.number(job.get('RequestCpus', 1))
     if not cores:
         raise ValueError('it waits and wants no CPUs')
-    return border.PendingWork(_name(job), cores, since)
+    return border.PendingWork(_job_name(job), cores, since)

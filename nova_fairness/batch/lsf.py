@@ -84,16 +84,18 @@ class Lsf(system.BatchSystem):
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""
-        self._order('badmin', 'hclose', '-C', reason.replace('"', "'"), host)
+        self._run_order(
+            'badmin', 'hclose', '-C', reason.replace('"', "'"), host
+        )
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._order('badmin', 'hopen', host)
+        self._run_order('badmin', 'hopen', host)
 
     def _output(self, *command: str) -> str:
         return commands.output(command, self._timeout_s)
 
-    def _order(self, *command: str) -> None:
+    def _run_order(self, *command: str) -> None:
         """Run a command that :meth:`look` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
@@ -123,7 +125,7 @@ def seen(
     parsed = [
         job
         for _, job in read.read(
-            'job', _name, queue, functools.partial(_job, now=now)
+            'job', _job_name, queue, functools.partial(_job, now=now)
         )
     ]
     work: dict[str, list[border.RunningWork]] = {}
@@ -168,7 +170,7 @@ def _host_name(host: Record) -> str:
 
 
 def _job(job: Record, now: float) -> _Job:
-    return _Job(tuple(_parts(job, now)), _want(job, now))
+    return _Job(tuple(_running_parts(job, now)), _demand_of(job, now))
 
 
 def _records(command: str, text: str) -> list[Record]:
@@ -224,13 +226,13 @@ def _place(
     )
 
 
-def _name(job: Record) -> str:
+def _job_name(job: Record) -> str:
     index = job['JOBINDEX']
     of_array = f'[{index}]' if index not in ('', '-', '0') else ''
     return entries.text(entries.text(job['JOBID']) + of_array)
 
 
-def _parts(
+def _running_parts(
     job: Record, now: float
 ) -> Iterator[tuple[str, border.RunningWork]]:
     """Yield the slots of a job on each of its hosts, from
@@ -244,10 +246,10 @@ def _parts(
     for match in _EACH.finditer(job['EXEC_HOST']):
         slots = entries.number(match[1] or 1)
         host = entries.text(match[2])
-        yield host, border.RunningWork(_name(job), slots, gone_at)
+        yield host, border.RunningWork(_job_name(job), slots, gone_at)
 
 
-def _want(job: Record, now: float) -> border.PendingWork | None:
+def _demand_of(job: Record, now: float) -> border.PendingWork | None:
     waits = job['STAT'] == 'PEND'
     if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
         return None
@@ -256,7 +258,7 @@ def _want(job: Record, now: float) -> border.PendingWork | None:
     if not cores:
         raise ValueError('it waits and wants no slots')
     since = now - (_seconds(job['PEND_TIME']) or 0.0)
-    return border.PendingWork(_name(job), cores, since)
+    return border.PendingWork(_job_name(job), cores, since)
 
 
 def _seconds(text: str) -> float | None:

@@ -80,20 +80,20 @@ class Slurm(system.BatchSystem):
         :raises BatchAway: if its commands give no answer.
         :raises BatchUnreadable: if it has no form of JSON that is known here.
         """
-        json, listed = '--json', self._option('--json=list')
+        json, listed = '--json', self._option_output('--json=list')
         if listed is not None:
             form = slurm_forms.best(slurm_forms.plugins(listed))
             json = f'--json={slurm_forms.title(form)}'
         # sinfo groups nodes in all versions but 22.05.
         nodes: tuple[str, ...] = ('scontrol', '--all', json, 'show', 'nodes')
-        if listed is None and self._option(json, '--version') is None:
+        if listed is None and self._option_output(json, '--version') is None:
             nodes = 'sinfo', json
         # Without this, squeue cuts lists of an array's tasks at 64 characters.
         whole = 'env', 'SLURM_BITSTR_LEN=0'
         # Since 24.05 the filters of squeue apply to JSON, too.
         return nodes, (*whole, 'squeue', '--all', '--states=all', json)
 
-    def _option(self, *options: str) -> str | None:
+    def _option_output(self, *options: str) -> str | None:
         """Output of scontrol; ``None`` if it does not know the options."""
         command = 'scontrol', *options
         try:
@@ -123,10 +123,10 @@ class Slurm(system.BatchSystem):
         """See :meth:`.system.BatchSystem.accounting`."""
         # List jobs before reading their ends: a job that ends in between has
         # its end in the accounts.
-        known = slurm_accounts.listed(self._listed())
+        known = slurm_accounts.listed(self._squeue_jobs())
         ago_s = math.ceil(max(now - since, 0.0)) + 1
         columns = ','.join(slurm_accounts.SPENT)
-        text = self._accounted(
+        text = self._accounting_output(
             (
                 *_TIMES_AS_NUMBERS,
                 'sacct',
@@ -141,7 +141,7 @@ class Slurm(system.BatchSystem):
         )
         return slurm_accounts.accounting(text, known, since, now)
 
-    def _listed(self) -> str:
+    def _squeue_jobs(self) -> str:
         columns = '|'.join(slurm_accounts.LISTED)
         return commands.output(
             (
@@ -157,7 +157,7 @@ class Slurm(system.BatchSystem):
     def shares(self) -> Mapping[str, pledge.BatchShare]:
         """See :meth:`.system.BatchSystem.shares`."""
         columns = ','.join(slurm_accounts.SHARES)
-        text = self._accounted(
+        text = self._accounting_output(
             (
                 'sacctmgr',
                 'show',
@@ -194,7 +194,7 @@ class Slurm(system.BatchSystem):
                 ) from error
             raise
 
-    def _accounted(self, command: tuple[str, ...]) -> str:
+    def _accounting_output(self, command: tuple[str, ...]) -> str:
         """Output of a command of the accounting.
 
         :raises BatchRefused: if Slurm has no accounting.

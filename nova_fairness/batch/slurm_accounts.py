@@ -66,7 +66,7 @@ def accounting(
     """
     lines = text.splitlines()
     read = entries.EntryReader('Slurm')
-    rows = [row for _, row in read.read('job', _number_of, lines, _spent)]
+    rows = [row for _, row in read.read('job', _number_of, lines, _parse_row)]
     if lines and not any(rows):
         raise exception.BatchUnreadable(read.faults()[0])
     found = []
@@ -96,7 +96,7 @@ def _number_of(line: str) -> str:
     return line.partition('|')[0]
 
 
-def _spent(line: str) -> _Row:
+def _parse_row(line: str) -> _Row:
     cells = line.split('|')
     if len(cells) != len(SPENT):
         raise ValueError(

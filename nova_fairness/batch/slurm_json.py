@@ -98,8 +98,8 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     :raises BatchUnreadable: if one is of another form, or no node in it can be
         read.
     """
-    form, listed = _listed(nodes, 'nodes')
-    job_form, queue = _listed(jobs, 'jobs')
+    form, listed = _form_and_entries(nodes, 'nodes')
+    job_form, queue = _form_and_entries(jobs, 'jobs')
     read = entries.EntryReader('Slurm')
     found = read.by_name('node', lambda node: node['name'], listed, _node)
     known = {name: node for name, node in found.items() if node}
@@ -118,7 +118,7 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
             read.say(_CUT.format(each.name))
     # Users choose the number of tasks, so demands are made one by one, up to a
     # limit.
-    wants = (want for each in parsed if each for want in _every(each))
+    wants = (want for each in parsed if each for want in _task_demands(each))
     return border.SideSnapshot(
         _places(known, parsed, now),
         tuple(itertools.islice(wants, MOST_WANTS)),
@@ -133,7 +133,7 @@ _CUT = (
 )
 
 
-def _listed(text: str, key: str) -> tuple[int, list[Json]]:
+def _form_and_entries(text: str, key: str) -> tuple[int, list[Json]]:
     """Form and entries of an answer."""
     try:
         written = json.loads(text)
@@ -282,11 +282,13 @@ def _job(job: Json, largest: float) -> _Job:
         if job['state_reason'] not in _ROOM_HELPS:
             return _Job(name)
         count, is_cut = _tasks(job['array_task_string'])
-        want = _want(job, name, largest)
+        want = _demand_of(job, name, largest)
         return _Job(name, want=want, tasks=count, is_cut=is_cut)
     if state in ENDED:
         at = slurm_forms.number(job, 'end_time')
-        return _Job(name, over=tuple((node, at) for node, _ in _cpus(job)))
+        return _Job(
+            name, over=tuple((node, at) for node, _ in _cpus_by_node(job))
+        )
     gone_at = None
     if slurm_forms.maybe(job['time_limit']) not in {None, math.inf}:
         gone_at = slurm_forms.number(job, 'end_time')
@@ -295,7 +297,7 @@ def _job(job: Json, largest: float) -> _Job:
         name,
         tuple(
             (node, border.RunningWork(name, cpus, gone_at))
-            for node, cpus in _cpus(job)
+            for node, cpus in _cpus_by_node(job)
         ),
     )
 
@@ -314,7 +316,7 @@ def _state(value: object) -> str:
     return bases[0]
 
 
-def _cpus(job: Json) -> Iterator[tuple[str, float]]:
+def _cpus_by_node(job: Json) -> Iterator[tuple[str, float]]:
     """Yield the CPUs of a job by node."""
     given = job.get('job_resources')
     if not given:
@@ -337,7 +339,7 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
         yield name, cpus * count / total
 
 
-def _want(job: Json, name: str, largest: float) -> border.PendingWork:
+def _demand_of(job: Json, name: str, largest: float) -> border.PendingWork:
     """Demand of a job, or of one task of an array."""
     cores = slurm_forms.number(job, 'cpus')
     nodes = slurm_forms.number(job, 'node_count')
@@ -354,7 +356,7 @@ def _want(job: Json, name: str, largest: float) -> border.PendingWork:
     )
 
 
-def _every(job: _Job) -> Iterator[border.PendingWork]:
+def _task_demands(job: _Job) -> Iterator[border.PendingWork]:
     """Yield the demands of all tasks of a job."""
     if job.want is not None:
         for n in range(min(job.tasks, MOST_TASKS)):

@@ -36,14 +36,14 @@ class SlurmRest(slurm.Slurm):
     )
 
     def _chosen(self) -> slurm.Questions:
-        form = slurm_forms.best(slurm_forms.paths(self._got(_PATHS)))
+        form = slurm_forms.best(slurm_forms.paths(self._get(_PATHS)))
         root = f'/slurm/{slurm_forms.title(form)}'
         return ('GET', f'{root}/nodes/'), ('GET', f'{root}/jobs/')
 
     def _answer(self, question: tuple[str, ...]) -> str:
-        return self._got(question[-1])
+        return self._get(question[-1])
 
-    def _got(self, path: str) -> str:
+    def _get(self, path: str) -> str:
         url = os.environ.get(URL, '')
         headers = {'Accept': 'application/json'}
         if token := os.environ.get(_TOKEN):
@@ -75,7 +75,7 @@ class SlurmRest(slurm.Slurm):
         return text
 
 
-class _Unix(http.client.HTTPConnection):
+class _UnixConnection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
@@ -99,7 +99,7 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
     except ValueError as error:
         raise exception.BatchAway(f'{URL} is no URL: {error}') from error
     if found.scheme == 'unix' and found.path:
-        return _Unix(found.path, timeout_s)
+        return _UnixConnection(found.path, timeout_s)
     kinds: dict[str, type[http.client.HTTPConnection]] = {
         'http': http.client.HTTPConnection,
         'https': http.client.HTTPSConnection,

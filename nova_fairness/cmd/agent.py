@@ -104,7 +104,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
     return conf
 
 
-def _cloud(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
+def _cloud_facts(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
     """Become a service of Nova, if the options say so.
 
     :raises ConfigurationError: if the options say so, and it is not possible.
@@ -166,13 +166,13 @@ def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
             held.close()
             raise exception.StateError(
                 f'another agent takes care of the VMs of {uri}'
-                f'{_holder(name)}; expected one agent per host'
+                f'{_holder_text(name)}; expected one agent per host'
             ) from error
         held.listen(100)
         return held
 
 
-def _holder(name: str) -> str:
+def _holder_text(name: str) -> str:
     """The process that holds an abstract socket name, as a text for people."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(_ALONE_WITHIN_S)
@@ -192,7 +192,7 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     alone = be_alone(conf.fairness.connection_uri)
     _raise_descriptor_limit()
     # First, because the whole process shares one configuration of Nova.
-    cloud = _cloud(conf)
+    cloud = _cloud_facts(conf)
     controls.prepare(conf.config_file or ())
     parts = assembly.build(conf, cloud)
     heap.give_back()
@@ -229,7 +229,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
 
 def _withdraw(conf: cfg.ConfigOpts) -> int:
     """Remove a stopped agent from Nova's list of services."""
-    removed = _cloud(conf).withdraw()
+    removed = _cloud_facts(conf).withdraw()
     sys.stdout.write(
         plain.lines(
             f'{conf.fairness.host} is no longer a service of Nova\n'

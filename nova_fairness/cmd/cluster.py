@@ -226,7 +226,7 @@ def _watched(
             postman.stop()
 
 
-def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
+def _signer(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
     """Make the signer for agents; ``None`` without agents or keys.
 
     :raises ConfigurationError: if the key cannot sign.
@@ -237,7 +237,7 @@ def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    signs = _signs(conf)
+    signs = _signer(conf)
     closing = move_plans.ClosedHosts()
     made, store = _service(conf, closing)
     stopped = queue_commands.until_signalled()

@@ -59,17 +59,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(options)
     except (exception.ConfigurationError, cfg.Error, ValueError) as error:
-        return _complain(error, BAD_USAGE)
+        return _print_error(error, BAD_USAGE)
     except exception.FairnessError as error:
-        return _complain(error, INCOMPLETE)
+        return _print_error(error, INCOMPLETE)
     except KeyboardInterrupt:
-        return _complain('interrupted', INTERRUPTED)
+        return _print_error('interrupted', INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output closed it, such as ``head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INCOMPLETE
     except Exception as error:  # noqa: BLE001 - operators get no traceback
-        return _complain(f'{type(error).__name__}: {error}', INCOMPLETE)
+        return _print_error(f'{type(error).__name__}: {error}', INCOMPLETE)
 
 
 class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
@@ -80,7 +80,7 @@ class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
         return f'{PROGRAM}: {record.levelname.lower()}: {said}'
 
 
-def _complain(error: object, code: int) -> int:
+def _print_error(error: object, code: int) -> int:
     sys.stderr.write(plain.lines(f'{PROGRAM}: {error}\n'))
     return code
 
@@ -225,14 +225,14 @@ def _show(
     sys.stdout.flush()
     if options.command in ctl_options.ROLLED:
         for text in _warnings(answers):
-            _complain_of(f'warning: {text}')
+            _print_problem(f'warning: {text}')
     for host, why in answers.refused.items():
-        _complain_of(f'{host} refused: {why}')
+        _print_problem(f'{host} refused: {why}')
     for host, why in answers.not_reached.items():
-        _complain_of(f'{host} was not reached: {why}')
+        _print_problem(f'{host} was not reached: {why}')
 
 
-def _complain_of(what: str) -> None:
+def _print_problem(what: str) -> None:
     said = plain.line(f'{PROGRAM}: {what}')
     sys.stderr.write(plain.lines(f'{said}\n'))
 

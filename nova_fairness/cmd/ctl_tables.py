@@ -35,7 +35,7 @@ def why(answers: Answers, *, everything: bool) -> str:
     :param everything: whether numbers and a table follow.
     """
     return '\n'.join(
-        _why(host, said['instance'], everything=everything)
+        _why_text(host, said['instance'], everything=everything)
         for host, said in answers.items()
     )
 
@@ -68,7 +68,7 @@ def _is_number(text: str) -> bool:
     )
 
 
-def _chosen(answers: Answers) -> Rows:
+def _choice_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -81,18 +81,18 @@ def _chosen(answers: Answers) -> Rows:
     ]
 
 
-def _paused(answers: Answers) -> Rows:
+def _pause_rows(answers: Answers) -> Rows:
     return [
         [host, said['paused'], said['from_round'], said['persistent']]
         for host, said in answers.items()
     ]
 
 
-def _reset(answers: Answers) -> Rows:
+def _reset_rows(answers: Answers) -> Rows:
     return [[host, said['from_round']] for host, said in answers.items()]
 
 
-def _preferred(answers: Answers) -> Rows:
+def _preference_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -104,11 +104,11 @@ def _preferred(answers: Answers) -> Rows:
     ]
 
 
-def _statuses(answers: Answers) -> Rows:
-    return [_status(host, said) for host, said in answers.items()]
+def _status_rows(answers: Answers) -> Rows:
+    return [_status_row(host, said) for host, said in answers.items()]
 
 
-def _status(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
+def _status_row(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
     done = said['round'] or {}
     duration_s = done.get('duration_s')
     peers = said['peers'].values()
@@ -150,7 +150,7 @@ def _problems(said: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _instances(answers: Answers) -> Rows:
+def _instance_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -167,7 +167,7 @@ def _instances(answers: Answers) -> Rows:
     ]
 
 
-def _users(answers: Answers) -> Rows:
+def _user_rows(answers: Answers) -> Rows:
     """Rows of users, the heaviest first, from the answers of all nodes.
 
     Every node tells the heaviness over all nodes that it knows.
@@ -175,11 +175,11 @@ def _users(answers: Answers) -> Rows:
     names = sorted(
         {user for said in answers.values() for user in said['users']}
     )
-    rows = [_user(name, answers) for name in names]
+    rows = [_user_row(name, answers) for name in names]
     return sorted(rows, key=lambda row: -row[1])
 
 
-def _projects(answers: Answers) -> Rows:
+def _project_rows(answers: Answers) -> Rows:
     """Rows of projects, the heaviest first, from the answers of all nodes.
 
     If users are compared, each node counts its own VMs only.
@@ -195,7 +195,7 @@ def _projects(answers: Answers) -> Rows:
     return sorted(rows.values(), key=lambda row: (-row[2], row[0]))
 
 
-def _plugins(answers: Answers) -> Rows:
+def _plugin_rows(answers: Answers) -> Rows:
     """Rows of installed plugins, with the number of nodes that have each."""
     hosts: dict[tuple[str, str, str], int] = {}
     for said in answers.values():
@@ -209,7 +209,7 @@ def _plugins(answers: Answers) -> Rows:
     ]
 
 
-def _user(name: str, answers: Answers) -> Sequence[Any]:
+def _user_row(name: str, answers: Answers) -> Sequence[Any]:
     told = [
         said['users'][name]
         for said in answers.values()
@@ -242,9 +242,9 @@ _WHY = (
 )
 
 
-def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
+def _why_text(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
     """The sentences first, as in the client of the HTTP interface."""
-    lines = [f'{_named(vm)}, on {host}:', *vm['advice']]
+    lines = [f'{_vm_title(vm)}, on {host}:', *vm['advice']]
     if everything:
         lines += ['', *_why_numbers(vm), '']
     text = ''.join(f'{_text(line) if line else ""}\n' for line in lines)
@@ -254,7 +254,7 @@ def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
     return text + aligned(_WHY, rows)
 
 
-def _named(vm: Mapping[str, Any]) -> str:
+def _vm_title(vm: Mapping[str, Any]) -> str:
     """Name and UUID of a VM, with the names of its user and project if
     known.
     """
@@ -282,7 +282,7 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
         name,
         vm['heaviness']['by_resource'].get(name),
         *(
-            _short(vm[amounts].get(name))
+            _short_amount(vm[amounts].get(name))
             for amounts in ('usage', 'endowment', 'owner_usage', 'quota')
         ),
         name in vm['contended'],
@@ -290,7 +290,7 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
     ]
 
 
-def _short(amount: float | None) -> str | None:
+def _short_amount(amount: float | None) -> str | None:
     """An amount with a unit that keeps it short."""
     if amount is None:
         return None
@@ -328,7 +328,7 @@ def preview(answers: Answers, *, everything: bool) -> str:
     return text + ''.join(f'{_text(line)}\n' for line in (_FORESEEN, *notes))
 
 
-def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
+def _forecasts(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Pairs of a host and its forecast for a metric, sorted by metric."""
     told = [
         (host, one)
@@ -341,7 +341,7 @@ def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
 def _previewed_users(answers: Answers) -> Rows:
     """Sums over the hosts by user; the largest loss comes first."""
     rows: dict[tuple[str, str], list[Any]] = {}
-    for _, one in _previewed(answers):
+    for _, one in _forecasts(answers):
         for user, told in one['users'].items():
             new = [one['metric'], told['name'], 0, *(0.0,) * len(_PREVIEW)]
             row = rows.setdefault((one['metric'], user), new)
@@ -369,7 +369,7 @@ def _previewed_instances(answers: Answers) -> Rows:
             vm.get(_SPREAD),
             vm['weight_ratio'],
         ]
-        for host, one in _previewed(answers)
+        for host, one in _forecasts(answers)
         for vm in one['instances']
     ]
     return sorted(rows, key=lambda row: (row[0], row[-3]))
@@ -383,7 +383,7 @@ def _preview_notes(answers: Answers) -> Iterator[str]:
         if said['not_foreseen']:
             names = ', '.join(said['not_foreseen'])
             yield f'{host}: VMs compete for {names}, too: not foreseen.'
-    for host, one in _previewed(answers):
+    for host, one in _forecasts(answers):
         if one['problem']:
             yield f'{host}: nothing of {one["metric"]}: {one["problem"]}.'
         elif not one['settled']:
@@ -394,14 +394,14 @@ _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
 _PAUSE = ('HOST', 'PAUSED', 'FROM ROUND', 'AFTER RESTART TOO')
 
 _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
-    'set-metric': (_CHOICE, _chosen),
-    'set-policy': (_CHOICE, _chosen),
-    'pause': (_PAUSE, _paused),
-    'resume': (_PAUSE, _paused),
-    'reset': (('HOST', 'FROM ROUND'), _reset),
+    'set-metric': (_CHOICE, _choice_rows),
+    'set-policy': (_CHOICE, _choice_rows),
+    'pause': (_PAUSE, _pause_rows),
+    'resume': (_PAUSE, _pause_rows),
+    'reset': (('HOST', 'FROM ROUND'), _reset_rows),
     'prefer': (
         ('HOST', 'PREFERENCES', 'FROM ROUND', 'AFTER RESTART TOO'),
-        _preferred,
+        _preference_rows,
     ),
     'status': (
         (
@@ -418,7 +418,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'PEERS',
             'PROBLEMS',
         ),
-        _statuses,
+        _status_rows,
     ),
     'instances': (
         (
@@ -431,12 +431,12 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'CPU WEIGHT',
             'CPU UNITS',
         ),
-        _instances,
+        _instance_rows,
     ),
     'users': (
         ('USER', 'HEAVINESS', 'VMS', 'USES MOST', 'QUOTAS OF IT'),
-        _users,
+        _user_rows,
     ),
-    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _projects),
-    'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugins),
+    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _project_rows),
+    'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugin_rows),
 }

@@ -90,9 +90,13 @@ def picture(
             vms.setdefault(vm[entity], []).append(vm)
     names = {name for said in users.values() for name in said['users']}
     rows = [
-        _row(_shown(vms.get(name, ()), entity, name), told, vms.get(name, ()))
+        _row(
+            _display_name(vms.get(name, ()), entity, name),
+            told,
+            vms.get(name, ()),
+        )
         for name, told in (
-            (name, _told(users, name)) for name in sorted(names)
+            (name, _user_answers(users, name)) for name in sorted(names)
         )
     ]
     rows.sort(key=lambda row: -row[1])
@@ -111,13 +115,15 @@ def picture(
     )
 
 
-def _told(users: Answers, name: str) -> list[Mapping[str, Any]]:
+def _user_answers(users: Answers, name: str) -> list[Mapping[str, Any]]:
     return [
         said['users'][name] for said in users.values() if name in said['users']
     ]
 
 
-def _shown(vms: Sequence[Mapping[str, Any]], entity: str, name: str) -> str:
+def _display_name(
+    vms: Sequence[Mapping[str, Any]], entity: str, name: str
+) -> str:
     """Name of a user or project if a VM tells it, else the id."""
     return next((vm[f'{entity}_name'] for vm in vms), name)
 

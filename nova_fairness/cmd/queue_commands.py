@@ -67,7 +67,7 @@ def main(
     given = sys.argv[1:] if arguments is None else arguments
     try:
         conf = _configuration(program, description, commands, given, options)
-        _chosen(commands, conf.command)(conf)
+        _find_command(commands, conf.command)(conf)
     except (cfg.Error, exception.ConfigurationError) as error:
         sys.stderr.write(plain.lines(f'{program}: {error}\n'))
         return 2
@@ -77,7 +77,9 @@ def main(
     return 0
 
 
-def _chosen(commands: Mapping[str, tuple[Command, str]], name: str) -> Command:
+def _find_command(
+    commands: Mapping[str, tuple[Command, str]], name: str
+) -> Command:
     if name not in commands:
         raise exception.ConfigurationError(
             f'unknown command {name!r}; expected {" or ".join(commands)}'

@@ -70,7 +70,9 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             '[oslo_messaging_zmq] keys_path is not set; expected what '
             'nova-fairness-keys makes'
         )
-    return _of_ring(keyring.Keyring(settings.keys_path), conf.fairness.host)
+    return _keyring_result(
+        keyring.Keyring(settings.keys_path), conf.fairness.host
+    )
 
 
 def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -127,7 +129,7 @@ CHECKS: tuple[results.Named, ...] = (
 """Checks for every machine of the cloud, by name."""
 
 
-def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
+def _keyring_result(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
     entry = ring.require(ring.public)
     if entry.name != ring.name:
         return results.failure(

@@ -103,9 +103,9 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
                 unowned.append(domain.name)
     if unowned:
         return results.warning(
-            f'no owner is known of {_some(unowned)}: neither Nova wrote one '
-            'into the domain nor does [fairness] owners_file name one; all '
-            f'of them count as one user, {instance.UNOWNED!r}'
+            f'no owner is known of {_shortened(unowned)}: neither Nova wrote '
+            'one into the domain nor does [fairness] owners_file name one; '
+            f'all of them count as one user, {instance.UNOWNED!r}'
         )
     owned = wording.counted(count, 'domain')
     return results.success(f'all owners of {owned} are known')
@@ -139,7 +139,8 @@ def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
         return results.success('[fairness] controls does not name cpu')
     release = os.uname().release
     scheduler = kernel_model.scheduler_fault(
-        _text(_SCHED_EXT / 'state'), _text(_SCHED_EXT / 'root' / 'ops')
+        _file_text(_SCHED_EXT / 'state'),
+        _file_text(_SCHED_EXT / 'root' / 'ops'),
     )
     faults = filter(None, (kernel_model.placement_fault(release), scheduler))
     if told := '; '.join(faults):
@@ -254,7 +255,7 @@ def _mounts() -> dict[str, cgroup.Mount]:
     return dict(cgroup.mounts(pathlib.Path(_MOUNTINFO).read_bytes()))
 
 
-def _text(path: pathlib.Path) -> str:
+def _file_text(path: pathlib.Path) -> str:
     """Content of a file; empty if the kernel has no such file."""
     try:
         return path.read_text('utf-8', 'replace')
@@ -277,7 +278,7 @@ def _read_only() -> str:
     return ''
 
 
-def _some(names: list[str]) -> str:
+def _shortened(names: list[str]) -> str:
     more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
     return ', '.join(names[:_SHOWN]) + more
 

@@ -93,7 +93,7 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     )
 
 
-class _Sends(NamedTuple):
+class _Exchange(NamedTuple):
     """The exchange to which services of Nova send."""
 
     exchange: str
@@ -116,12 +116,15 @@ def exchanges(
     if not pathlib.Path(nova).exists():
         return results.success(f'no Nova here: there is no {nova}')
     ours = conf.fairness_cluster
-    others, api = _sends(nova), _sends(nova, nova_api)
-    target = _Sends(ours.nova_exchange, ours.nova_exchange_durable)
+    others, api = (
+        _configured_exchange(nova),
+        _configured_exchange(nova, nova_api),
+    )
+    target = _Exchange(ours.nova_exchange, ours.nova_exchange_durable)
     if others != target:
         return results.failure(
-            f'{nova}: services of Nova use {_told(others)}, and'
-            f' [fairness_cluster] expects {_told(target)}'
+            f'{nova}: services of Nova use {_exchange_text(others)}, and'
+            f' [fairness_cluster] expects {_exchange_text(target)}'
         )
     if api.exchange == target.exchange:
         return results.warning(
@@ -129,28 +132,28 @@ def exchanges(
             f' waits. In {nova_api} [DEFAULT] control_exchange ='
             f' {ours.front_exchange} is missing'
         )
-    front = _Sends(ours.front_exchange, True)
+    front = _Exchange(ours.front_exchange, True)
     if api != front:
         return results.failure(
-            f'{nova_api}: nova-api uses {_told(api)}, and the relay takes'
-            f' messages from {_told(front)}'
+            f'{nova_api}: nova-api uses {_exchange_text(api)}, and the relay'
+            f' takes messages from {_exchange_text(front)}'
         )
     return results.success(
         f'nova-api, and it alone, sends to {front.exchange}'
     )
 
 
-def _sends(*paths: str) -> _Sends:
+def _configured_exchange(*paths: str) -> _Exchange:
     conf = cfg.ConfigOpts()
     conf.register_opt(cfg.StrOpt('control_exchange', default='nova'))
     conf.register_opts([cfg.BoolOpt(name) for name in _DURABLE], _RABBIT)
     there = [path for path in paths if pathlib.Path(path).exists()]
     conf([], default_config_files=there, default_config_dirs=[])
     durable = any(conf[_RABBIT][name] for name in _DURABLE)
-    return _Sends(conf.control_exchange, durable)
+    return _Exchange(conf.control_exchange, durable)
 
 
-def _told(sends: _Sends) -> str:
+def _exchange_text(sends: _Exchange) -> str:
     how = 'durable' if sends.durable else 'not durable'
     return f'the exchange {sends.exchange}, {how}'
 
@@ -179,10 +182,10 @@ def checks(
         *CHECKS,
         ('Exchanges of Nova', looked),
     )
-    return tuple((name, _with(check, path)) for name, check in named)
+    return tuple((name, _with_file(check, path)) for name, check in named)
 
 
-def _with(
+def _with_file(
     check: results.Check, path: pathlib.Path
 ) -> Callable[[cfg.ConfigOpts], upgradecheck.Result]:
     def bound(_: cfg.ConfigOpts) -> upgradecheck.Result:

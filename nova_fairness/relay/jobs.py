@@ -216,7 +216,7 @@ class QueueJob(abc.ABC):
     ) -> None:
         """Send a message where it would have gone without this job."""
 
-    def _identity(
+    def _held_cast(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
     ) -> envelope.HeldCast | None:
         """The cast of a message that is to wait; ``None`` if it cannot be
@@ -261,7 +261,7 @@ class Sorter(QueueJob):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Send one message on."""
-        found = self._identity(delivery, self._methods)
+        found = self._held_cast(delivery, self._methods)
         if not found:
             self.counts['passed'] += 1
             link.publish(self._places.target, delivery)
@@ -271,7 +271,9 @@ class Sorter(QueueJob):
             self.counts['unheld'] += 1
             link.publish(self._places.target, delivery)
         else:
-            link.publish(self._places.held, delivery, self._marked(delivery))
+            link.publish(
+                self._places.held, delivery, self._held_properties(delivery)
+            )
 
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
@@ -279,7 +281,9 @@ class Sorter(QueueJob):
         """Send a message on unchanged."""
         link.publish(self._places.target, delivery)
 
-    def _marked(self, delivery: link_module.Delivery) -> dict[str, object]:
+    def _held_properties(
+        self, delivery: link_module.Delivery
+    ) -> dict[str, object]:
         """The properties of a message that is to wait."""
         kept: dict[str, object] = {'delivery_mode': link_module.PERSISTENT}
         if self._is_open and delivery.again:
@@ -335,7 +339,7 @@ class Keeper(QueueJob):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Accept one message; :meth:`settle` stores it."""
-        found = self._identity(delivery, self._methods)
+        found = self._held_cast(delivery, self._methods)
         if not found:
             link.publish(self._places.target, delivery)
             return
@@ -467,7 +471,7 @@ def running(
     """
     threads = [
         threading.Thread(
-            target=_tirelessly,
+            target=_run_forever,
             args=(job, stopped),
             name=job.name,
             daemon=True,
@@ -485,7 +489,7 @@ def running(
             thread.join(max(end_s - time.monotonic(), 0))
 
 
-def _tirelessly(job: ThreadWork, stopped: threading.Event) -> None:
+def _run_forever(job: ThreadWork, stopped: threading.Event) -> None:
     while not stopped.is_set():
         try:
             job.run()

@@ -96,14 +96,14 @@ class Link:
             heartbeat=HEARTBEAT_S,
             connect_timeout=_CONNECT_TIMEOUT_S,
         )
-        with self._failures():
+        with self._mapped_errors():
             try:
                 # Try every broker of the URL once: the caller tries again.
                 self._connection.ensure_connection(
                     max_retries=1, interval_start=0
                 )
-                self._channel = self._opened()
-                self._outbox = self._outgoing()
+                self._channel = self._open_channel()
+                self._outbox = self._open_outbox()
                 if declares:
                     topology.declare(self._channel, places)
             except BaseException:
@@ -130,7 +130,7 @@ class Link:
                 )
             )
 
-        with self._failures():
+        with self._mapped_errors():
             self._channel.basic_qos(0, prefetch, False)
             self._channel.basic_consume(queue, callback=keep)
 
@@ -143,7 +143,7 @@ class Link:
         :param prefetch: number of messages that come before they are
             acknowledged.
         """
-        with self._failures():
+        with self._mapped_errors():
             queue = self._channel.queue_declare(
                 exclusive=True, arguments={'x-max-length': _OVERHEARD}
             ).queue
@@ -154,7 +154,7 @@ class Link:
         """The messages that have arrived, in order; an empty list after the
         time.
         """
-        with self._failures():
+        with self._mapped_errors():
             if not self._inbox:
                 self._connection.heartbeat_check(rate=_HEARTBEAT_CHECKS)
                 wait_s = timeout_s
@@ -180,7 +180,7 @@ class Link:
         # The broker refuses a user name that is not the relay's own.
         given = {**delivery.properties, **(properties or {})}
         given.pop('user_id', None)
-        with self._failures():
+        with self._mapped_errors():
             self._outbox.basic_publish(
                 amqp.Message(delivery.body, **given),
                 exchange,
@@ -199,7 +199,7 @@ class Link:
             these messages are lost.
         :raises BrokerAway: if it is not known whether the broker has all.
         """
-        with self._failures():
+        with self._mapped_errors():
             while self._unconfirmed and not self._refused:
                 self._connection.drain_events(timeout=_CONFIRM_TIMEOUT_S)
         if self._refused:
@@ -212,7 +212,7 @@ class Link:
 
         :raises BrokerAway: if that is not known.
         """
-        with self._failures():
+        with self._mapped_errors():
             try:
                 channel = self._connection.channel()
                 found = channel.queue_declare(queue, passive=True)
@@ -227,7 +227,7 @@ class Link:
 
         :raises StillUsed: if messages remain there or a relay runs.
         """
-        with self._failures():
+        with self._mapped_errors():
             try:
                 topology.remove(self._channel, places)
             except amqp.PreconditionFailed as error:
@@ -239,24 +239,27 @@ class Link:
         """Tell the broker that a message and all messages before it are
         safe.
         """
-        with self._failures():
+        with self._mapped_errors():
             self._channel.basic_ack(delivery.tag, multiple=True)
 
     def close(self) -> None:
         """Close the connection; the broker keeps messages without
         acknowledgement.
         """
-        with contextlib.suppress(exception.BrokerAway), self._failures(False):
+        with (
+            contextlib.suppress(exception.BrokerAway),
+            self._mapped_errors(False),
+        ):
             self._connection.close()
 
-    def _opened(self) -> Any:
+    def _open_channel(self) -> Any:
         channel = self._connection.channel()
         # Do not decode the bodies of messages.
         channel.auto_decode = False
         return channel
 
-    def _outgoing(self) -> Any:
-        channel = self._opened()
+    def _open_outbox(self) -> Any:
+        channel = self._open_channel()
         channel.confirm_select()
         channel.events['basic_ack'].add(self._on_confirm)
         channel.events['basic_nack'].add(self._on_refuse)
@@ -277,7 +280,7 @@ class Link:
         self._unheard.append((exchange, key))
 
     @contextlib.contextmanager
-    def _failures(self, is_told: bool = True) -> Iterator[None]:
+    def _mapped_errors(self, is_told: bool = True) -> Iterator[None]:
         known = self._connection
         try:
             yield

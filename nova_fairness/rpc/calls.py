@@ -53,8 +53,10 @@ def answers(
         def answer(self: object, ctxt: Context, **given: Any) -> Answer:
             request_id = request_ids.of(ctxt)
             request_ids.note(request_id)
-            asked = functools.partial(_ask, access, method, self, ctxt, given)
-            return _logged(access, method.__name__, request_id, asked)
+            asked = functools.partial(
+                _checked_call, access, method, self, ctxt, given
+            )
+            return _logged_call(access, method.__name__, request_id, asked)
 
         functools.update_wrapper(answer, method)
         answer.access = access
@@ -64,7 +66,7 @@ def answers(
     return decorate
 
 
-def _ask(
+def _checked_call(
     access: roles.Access,
     method: Callable[..., Answer],
     endpoint: object,
@@ -79,18 +81,18 @@ def _ask(
         '%s(%s) was asked for by %s',
         method.__name__,
         ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
-        _named(asker(ctxt)),
+        _caller_text(asker(ctxt)),
     )
     return method(endpoint, ctxt, **given)
 
 
-def _named(by: caller.Asker) -> str:
+def _caller_text(by: caller.Asker) -> str:
     user = f' for user {by.user_id}' if by.user_id else ''
     request = f' in {by.request_id}' if by.request_id else ''
     return (by.caller or 'a caller without a key') + user + request
 
 
-def _logged(
+def _logged_call(
     access: roles.Access,
     name: str,
     request_id: str,

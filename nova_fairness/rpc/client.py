@@ -161,7 +161,7 @@ class FairnessClient:
                 f'no answer within {patience_s:g} s'
             ) from error
         except oslo_messaging.RemoteError as error:
-            raise exception.RpcError(_remote(error)) from error
+            raise exception.RpcError(_remote_text(error)) from error
         except oslo_messaging.UnsupportedVersion as error:
             # A driver within one process raises this error instead of
             # RemoteError.
@@ -173,7 +173,7 @@ class FairnessClient:
         except exception.FairnessError as error:
             raise _without_traceback(error) from error
         except Exception as error:
-            raise _foreign(error) from error
+            raise _error_of_driver(error) from error
 
     def to_all(
         self, hosts: Iterable[str], method: str, **arguments: Any
@@ -215,7 +215,7 @@ class FairnessClient:
             _ASKED_FOR_PEERS,
             self._timeout_s,
         )
-        said = _named(answers.values())
+        said = _hosts_by_status(answers.values())
         if not said:
             odd = 'the status of an agent cannot be understood'
             failures = [exception.RpcError(odd) for _ in answers]
@@ -228,10 +228,10 @@ class FairnessClient:
             or any(name not in each for each in said.values())
         }
         if len(doubtful) > _MOST_DOUBTFUL:
-            known -= self._invented(said.values(), doubtful)
+            known -= self._invented_names(said.values(), doubtful)
         return tuple(sorted(known))
 
-    def _invented(
+    def _invented_names(
         self, said: Iterable[set[str]], doubtful: set[str]
     ) -> set[str]:
         """Find names that an agent may have invented.
@@ -242,7 +242,7 @@ class FairnessClient:
         :param doubtful: names that not all agents gave, or that only one agent
             gave.
         """
-        asked = _some(said, doubtful)
+        asked = _random_hosts(said, doubtful)
         answers, _ = ask_all(
             asked,
             lambda host: self._call(host, 'get_status', {}),
@@ -250,7 +250,9 @@ class FairnessClient:
             self._timeout_s,
         )
         times = collections.Counter(
-            itertools.chain.from_iterable(_named(answers.values()).values())
+            itertools.chain.from_iterable(
+                _hosts_by_status(answers.values()).values()
+            )
         )
         needed = 2 if len(answers) > 1 else 1
         invented = {
@@ -281,7 +283,7 @@ class FairnessClient:
         )
 
 
-def _named(statuses: Iterable[Any]) -> dict[str, set[str]]:
+def _hosts_by_status(statuses: Iterable[Any]) -> dict[str, set[str]]:
     """Names that each host gives, by host; unusable statuses are left out."""
     found: dict[str, set[str]] = {}
     for status in statuses:
@@ -291,7 +293,7 @@ def _named(statuses: Iterable[Any]) -> dict[str, set[str]]:
     return found
 
 
-def _some(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
+def _random_hosts(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
     """A random choice of hosts, with equal numbers from each agent."""
     of_each = (sorted(each & doubtful) for each in said)
     shuffled = [random.sample(each, len(each)) for each in of_each]
@@ -338,7 +340,7 @@ def _without_traceback(
     return kind(*error.args)  # type: ignore[no-any-return]  # one of ours
 
 
-def _foreign(error: Exception) -> exception.RpcError:
+def _error_of_driver(error: Exception) -> exception.RpcError:
     """Distinguish a bug of an agent from a failed connection.
 
     Python's own exceptions are sent over the wire. For connections, each
@@ -351,7 +353,7 @@ def _foreign(error: Exception) -> exception.RpcError:
     return exception.HostNotReached(text)
 
 
-def _remote(error: oslo_messaging.RemoteError) -> str:
+def _remote_text(error: oslo_messaging.RemoteError) -> str:
     return f'{error.exc_type}: {error.value}'
 
 
@@ -367,7 +369,7 @@ first.
 """
 
 
-class _Crowd(Generic[T]):
+class _ParallelCalls(Generic[T]):
     """Calls hosts in daemon threads, so that an interrupted program can end at
     once.
     """
@@ -434,7 +436,7 @@ def ask_all(
     turns = math.ceil(len(asked) / at_once)
     answers: dict[str, T] = {}
     errors: dict[str, exception.FairnessError] = {}
-    for host, answer, error in _Crowd(asked, ask, at_once).gather(
+    for host, answer, error in _ParallelCalls(asked, ask, at_once).gather(
         turns * timeout_s + _GRACE_S
     ):
         if error is None:

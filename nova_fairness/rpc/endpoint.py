@@ -130,7 +130,7 @@ class AgentCalls(abc.ABC):
         """
 
 
-class _Chosen(NamedTuple):
+class _ChoiceArguments(NamedTuple):
     """The choice in a call, unchecked."""
 
     metric: Any
@@ -173,8 +173,8 @@ class FairnessEndpoint:
         :param origin: origin in that answer.
         :param signature: of a controller, if peers have keys.
         """
-        chosen = _Chosen(name, policy, epoch, origin, signature)
-        return self._set(chosen, calls.asker(ctxt), new='metric')
+        chosen = _ChoiceArguments(name, policy, epoch, origin, signature)
+        return self._set_choice(chosen, calls.asker(ctxt), new='metric')
 
     @_CHANGE
     def set_policy(
@@ -187,10 +187,12 @@ class FairnessEndpoint:
         signature: Any = None,
     ) -> Answer:
         """Choose the policy of the domain; see :meth:`set_metric`."""
-        chosen = _Chosen(metric, name, epoch, origin, signature)
-        return self._set(chosen, calls.asker(ctxt), new='policy')
+        chosen = _ChoiceArguments(metric, name, epoch, origin, signature)
+        return self._set_choice(chosen, calls.asker(ctxt), new='policy')
 
-    def _set(self, given: '_Chosen', by: caller.Asker, new: str) -> Answer:
+    def _set_choice(
+        self, given: '_ChoiceArguments', by: caller.Asker, new: str
+    ) -> Answer:
         arguments.name(new, getattr(given, new))
         chosen = (
             arguments.optional_name('metric', given.metric),

@@ -69,7 +69,7 @@ def set_for_all(
     if signer is not None and found.by_host:
         given = signed(client.context, found.by_host, method, name, signer)
         told = client.to_all(found.by_host, method, **given)
-        return _with(told, found.not_reached, refused)
+        return _with_earlier(told, found.not_reached, refused)
     for maker in _newest_first(found.by_host)[:_MAKERS]:
         try:
             made = client.call(maker, method, name=name)
@@ -82,7 +82,7 @@ def set_for_all(
             continue
         others = set(found.by_host) - {maker, *refused}
         told = client.to_all(others, method, **given)
-        told = _with(told, found.not_reached, refused)
+        told = _with_earlier(told, found.not_reached, refused)
         return client_module.Answers(
             _sorted({**told.by_host, maker: made}),
             told.not_reached,
@@ -110,15 +110,15 @@ def signed(
     :raises NotAllowed: if the own key cannot sign.
     :raises RpcError: if no host tells which metric and policy are in force.
     """
-    statuses = _understood(statuses)
+    statuses = _usable_statuses(statuses)
     if not statuses:
         raise exception.RpcError(
             'no host that answers says which metric and policy are in force'
         )
     newest = _newest_signed(statuses, signer)
     chosen = {
-        'metric': newest.get('metric') or _commonest(statuses, 'metric'),
-        'policy': newest.get('policy') or _commonest(statuses, 'policy'),
+        'metric': newest.get('metric') or _most_common(statuses, 'metric'),
+        'policy': newest.get('policy') or _most_common(statuses, 'policy'),
         method.removeprefix('set_'): name,
     }
     made = signer.signed(newest.get('epoch', 0) + 1, **chosen, **context)
@@ -139,7 +139,7 @@ def _newest_signed(statuses: Statuses, signer: Signer) -> Mapping[str, Any]:
     return newest
 
 
-def _commonest(statuses: Statuses, key: str) -> str:
+def _most_common(statuses: Statuses, key: str) -> str:
     """The metric or policy in force on most hosts."""
     found = sorted(str(status[key]) for status in statuses.values())
     return collections.Counter(found).most_common(1)[0][0]
@@ -157,7 +157,7 @@ def _arguments(method: str, made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _with(
+def _with_earlier(
     told: client_module.Answers,
     not_reached: Mapping[str, str],
     refused: Mapping[str, str],
@@ -171,13 +171,13 @@ def _with(
 
 
 def _newest_first(statuses: Statuses) -> list[str]:
-    known = _understood(statuses)
+    known = _usable_statuses(statuses)
     return sorted(
         known, key=lambda host: (-known[host]['desired']['epoch'], host)
     )
 
 
-def _understood(statuses: Statuses) -> dict[str, Any]:
+def _usable_statuses(statuses: Statuses) -> dict[str, Any]:
     """Statuses that have all needed fields: a host may send anything."""
     return {
         host: status

@@ -152,7 +152,7 @@ class Executor:
         # the room and free it again.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
-        reserved = self._kept(record.request, trees, action.why, epoch)
+        reserved = self._keep_room(record.request, trees, action.why, epoch)
         if reserved is not None:
             without = functools.partial(parser.without, hosts=others)
             self._send(
@@ -175,7 +175,7 @@ class Executor:
 
         :param found: requests that have not ended.
         """
-        kept = _kept(planned, found, view)
+        kept = _hosts_with_room(planned, found, view)
         starts = [
             each.key
             for each in planned.actions
@@ -264,7 +264,7 @@ class Executor:
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.nowhere if is_gone else _as_it_is
+        changed = parser.nowhere if is_gone else _unchanged
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
@@ -310,7 +310,7 @@ class Executor:
         now = self._clock()
         self._store.step(record.request, _E.LOSE, epoch, why, now)
 
-    def _kept(
+    def _keep_room(
         self,
         request: request_model.Request,
         trees: Iterable[placement_module.ProviderTree],
@@ -386,9 +386,9 @@ class Executor:
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        self._tell_sent(kept, hosts, why)
+        self._log_sent(kept, hosts, why)
 
-    def _tell_sent(
+    def _log_sent(
         self,
         kept: request_model.Request,
         hosts: tuple[str, ...],
@@ -439,7 +439,7 @@ class Executor:
         return [each for each in looked if each is not None]
 
 
-def _kept(
+def _hosts_with_room(
     planned: cluster.Plan,
     found: Iterable[records.RequestRecord],
     view: snapshot_module.CloudView,
@@ -464,7 +464,7 @@ def _kept(
     return hosts
 
 
-def _as_it_is(cast: cast_module.Cast) -> cast_module.Cast:
+def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 

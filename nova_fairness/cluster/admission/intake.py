@@ -65,21 +65,21 @@ def take_in(
     :raises StoreAway: if the store does not answer.
     """
     aside = quarantine or quarantine_module.Quarantine()
-    guarded = _Guarded(times, aside)
+    guarded = _GuardedLimits(times, aside)
     skipped = 0
     while uuids := store.unread(_AT_ONCE, skipped):
         left = [
             uuid
             for uuid in uuids
             if aside.holds(_K.MESSAGE, uuid)
-            or not _is_taken(store, uuid, now, guarded, preemptible, aside)
+            or not _try_message(store, uuid, now, guarded, preemptible, aside)
         ]
         if len(left) < len(uuids):
             return
         skipped += len(left)
 
 
-def _is_taken(
+def _try_message(
     store: store_module.Store,
     uuid: str,
     now: float,
@@ -89,7 +89,7 @@ def _is_taken(
 ) -> bool:
     """Make a request of a message; ``False`` if that is not possible."""
     try:
-        _take(store, uuid, now, times, preemptible)
+        _make_request(store, uuid, now, times, preemptible)
     except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
@@ -107,7 +107,7 @@ class _LimitsFailed(Exception):
     """The time that a request may wait and run is not known."""
 
 
-class _Guarded:
+class _GuardedLimits:
     """Tells how long a request may wait and run, and guards against errors.
 
     The messages of an account wait while its limits cannot be read: a request
@@ -135,7 +135,7 @@ class _Guarded:
             raise _LimitsFailed from error
 
 
-def _take(
+def _make_request(
     store: store_module.Store,
     uuid: str,
     now: float,
@@ -159,8 +159,10 @@ def _take(
         LOG.exception('message %s cannot be read: server %s', uuid, named)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _returning(store, _timely(request, now, cast))
-        if store.add(_begun(request, cast), uuid, now, **given):
+        request = _with_earlier_age(
+            store, _with_checked_time(request, now, cast)
+        )
+        if store.add(_with_first_state(request, cast), uuid, now, **given):
             return
         named = _named(cast)
         LOG.error(
@@ -168,7 +170,9 @@ def _take(
             uuid,
             named,
         )
-    store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+    store.add(
+        _with_first_state(parser.unread(cast), cast), uuid, now, _UNREADABLE
+    )
 
 
 def _named(cast: cast_module.Cast) -> str:
@@ -182,7 +186,7 @@ def _named(cast: cast_module.Cast) -> str:
     return plans.listed(envelope.named_servers(message.get('args')))
 
 
-def _timely(
+def _with_checked_time(
     request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
     """A request that did not come in the future, whatever its relay's clock
@@ -206,7 +210,7 @@ def _timely(
     )
 
 
-def _returning(
+def _with_earlier_age(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
     """A request; that of an evicted server that returns keeps its age and
@@ -229,7 +233,7 @@ def _returning(
     return request
 
 
-def _begun(
+def _with_first_state(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
     """A new request; one in doubt counts as sent, because Nova may have it."""

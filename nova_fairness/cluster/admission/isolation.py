@@ -49,7 +49,7 @@ _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Facet:
+class _InputsOfKind:
     """Inputs of one kind in a snapshot.
 
     :ivar kind: kind of these inputs.
@@ -123,7 +123,7 @@ class Isolation:
             if facet.kind is _K.REQUEST:
                 self._search_requests(snapshot, now, error, budget)
             else:
-                fails = self._tried(snapshot, now, facet, names)
+                fails = self._failure_test(snapshot, now, facet, names)
                 blamed, unsure = culprits.find(names, fails, budget)
                 for name in (*blamed, *unsure):
                     self._quarantine.put(facet.kind, name, error)
@@ -152,15 +152,15 @@ class Isolation:
         late = [each for each in left if _is_late(each, now)]
         ends = tuple(_expired(each, now) for each in late)
         waiting = dict(plan.waiting)
-        above = _Chains(snapshot.accounts)
+        above = _AccountsAbove(snapshot.accounts)
         for each in left:
             if each not in late:
-                why = self._why(each, above)
+                why = self._reason_of(each, above)
                 waiting[each.uuid] = cluster.Waiting(len(waiting) + 1, why)
         return cluster.Plan((*ends, *plan.actions), waiting)
 
-    def _why(
-        self, request: request_model.Request, above: '_Chains'
+    def _reason_of(
+        self, request: request_model.Request, above: '_AccountsAbove'
     ) -> reason.Why:
         entry = self._quarantine.entry(_K.REQUEST, request.uuid)
         if entry is not None:
@@ -178,8 +178,12 @@ class Isolation:
             return True
         return False
 
-    def _tried(
-        self, snapshot: Snapshot, now: float, facet: _Facet, names: _Names
+    def _failure_test(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        facet: _InputsOfKind,
+        names: _Names,
     ) -> culprits.Fails[str]:
         """Return a test: does the planner fail on some of these names and all
         else?
@@ -234,7 +238,7 @@ class Isolation:
         self._late = frozenset(uuid for unit in left for uuid in unit)
 
 
-class _Chains:
+class _AccountsAbove:
     """Names of the accounts above requests.
 
     :param accounts: accounts of the snapshot; their parents may be missing.
@@ -292,7 +296,7 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
     """A snapshot in which no request of, or below, some accounts starts."""
-    above = _Chains(snapshot.accounts)
+    above = _AccountsAbove(snapshot.accounts)
     stopped = {
         each.uuid
         for each in snapshot.requests
@@ -305,12 +309,12 @@ def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
     return dataclasses.replace(
         _without_requests(snapshot, stopped),
         accounts=plain,
-        history=_but(snapshot.history, names),
-        granted=_but(snapshot.granted, names),
+        history=_without_names(snapshot.history, names),
+        granted=_without_names(snapshot.granted, names),
     )
 
 
-def _but(amounts: _Use, names: _Names) -> _Use:
+def _without_names(amounts: _Use, names: _Names) -> _Use:
     return {name: each for name, each in amounts.items() if name not in names}
 
 
@@ -352,8 +356,8 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 _FACETS = (
-    _Facet(_K.REQUEST, _waiting, _without_requests),
-    _Facet(
+    _InputsOfKind(_K.REQUEST, _waiting, _without_requests),
+    _InputsOfKind(
         _K.ACCOUNT,
         lambda snapshot: sorted(
             {
@@ -364,12 +368,12 @@ _FACETS = (
         ),
         _without_accounts,
     ),
-    _Facet(
+    _InputsOfKind(
         _K.SERVER,
         lambda snapshot: [each.uuid for each in snapshot.running],
         _without_servers,
     ),
-    _Facet(
+    _InputsOfKind(
         _K.HOST,
         lambda snapshot: [each.name for each in snapshot.providers],
         _without_hosts,

@@ -39,7 +39,7 @@ class StoreClient:
         self._open = open_store
         self._store: store_module.Store | None = None
         self._clocks = clocks_module.Clocks(
-            wall, steady, lambda: self._opened().time(), settles_s
+            wall, steady, lambda: self._opened_store().time(), settles_s
         )
         try:
             self._store = open_store()
@@ -57,17 +57,17 @@ class StoreClient:
         :raises StoreError: if one of the messages cannot be stored.
         """
         fault = self._clocks.look()
-        timely = _timely(casts, self._clocks.now(), fault)
-        return self._opened().hold_all(timely)
+        timely = _with_checked_times(casts, self._clocks.now(), fault)
+        return self._opened_store().hold_all(timely)
 
     def epoch(self) -> int:
         """Number that grows with each new leader.
 
         :raises StoreError: if the number is not known.
         """
-        return self._opened().leader().epoch
+        return self._opened_store().leader().epoch
 
-    def _opened(self) -> store_module.Store:
+    def _opened_store(self) -> store_module.Store:
         if self._store is None:
             try:
                 self._store = self._open()
@@ -78,7 +78,7 @@ class StoreClient:
         return self._store
 
 
-def _timely(
+def _with_checked_times(
     casts: Sequence[cast_module.Cast], now: float, fault: str
 ) -> Sequence[cast_module.Cast]:
     """Messages with a time of arrival that is about now.

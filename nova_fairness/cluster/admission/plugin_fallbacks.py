@@ -74,7 +74,9 @@ class _Fallbacks(Generic[_P]):
             if self._quarantine.holds(_PLUGIN, name):
                 continue
             try:
-                return self._runner.run(functools.partial(_called, do, plugin))
+                return self._runner.run(
+                    functools.partial(_call_safely, do, plugin)
+                )
             except passed as error:
                 self._quarantine.put(_PLUGIN, name, error)
             except exception.PluginMisbehaved as error:
@@ -83,7 +85,7 @@ class _Fallbacks(Generic[_P]):
         return do(self._last)
 
 
-def _called(do: Callable[[_P], _T], plugin: _P) -> _T:
+def _call_safely(do: Callable[[_P], _T], plugin: _P) -> _T:
     """Call a plugin, and prevent it from ending the process."""
     try:
         return do(plugin)

@@ -88,8 +88,8 @@ class Scheduler:
             plan, self._quarantine, monotonic
         )
         self._decisions = decisions.Decisions()
-        self._whole: _Whole | None = None
-        self._is_between = False
+        self._full_plan: _FullPlan | None = None
+        self._is_partial = False
 
     def begin(self, waiting: int, now: float) -> bool:
         """Begin a cycle.
@@ -99,13 +99,13 @@ class Scheduler:
         :returns: whether the cycle makes a full plan, so that all requests
             must be looked at.
         """
-        self._is_between = (
-            self._whole is not None
+        self._is_partial = (
+            self._full_plan is not None
             and waiting >= MANY
-            and 0 <= now - self._whole.at < EVERY_S
+            and 0 <= now - self._full_plan.at < EVERY_S
         )
         self._isolation.begin()
-        return not self._is_between
+        return not self._is_partial
 
     def plan(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -132,24 +132,24 @@ class Scheduler:
         kind = quarantine_module.InputKind.PLUGIN
         while True:
             try:
-                return self._isolated(snapshot, now)
+                return self._plan_isolated(snapshot, now)
             except exception.PluginMisbehaved as error:
                 name = error.plugin
                 if not name or self._quarantine.holds(kind, name):
                     raise
                 self._quarantine.put(kind, name, error)
 
-    def _isolated(
+    def _plan_isolated(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
         sound = self._isolation.sound(snapshot)
         try:
-            found = self._planned(sound, now)
+            found = self._full_or_partial(sound, now)
         except Exception as error:  # noqa: BLE001 - one input of many raised
-            self._whole = None
+            self._full_plan = None
             self._isolation.search(sound, now, error)
             sound = self._isolation.sound(sound)
-            found = self._planned(sound, now)
+            found = self._full_or_partial(sound, now)
         if sound is snapshot:
             return found
         return self._isolation.told(found, snapshot, now)
@@ -162,20 +162,20 @@ class Scheduler:
         """
         return self._isolation.sound(snapshot)
 
-    def _planned(
+    def _full_or_partial(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        if self._is_between and self._whole is not None:
-            found = self._between(self._whole, snapshot, now)
+        if self._is_partial and self._full_plan is not None:
+            found = self._partial_plan(self._full_plan, snapshot, now)
             if found is not None:
                 return found
         found = self._plan(snapshot, now)
-        self._whole = _Whole(snapshot, found, now)
+        self._full_plan = _FullPlan(snapshot, found, now)
         return found
 
     def forget(self) -> None:
         """Make the next plan a full one."""
-        self._whole = None
+        self._full_plan = None
 
     def news(
         self, planned: cluster.Plan, found: Mapping[str, records.RequestRecord]
@@ -194,8 +194,8 @@ class Scheduler:
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
         return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
 
-    def _between(
-        self, whole: '_Whole', snapshot: cluster.ClusterSnapshot, now: float
+    def _partial_plan(
+        self, whole: '_FullPlan', snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan | None:
         """A partial plan for the requests that are ahead; ``None`` if a full
         plan is needed.
@@ -215,10 +215,12 @@ class Scheduler:
         found = self._plan(few, now)
         if not whole.allows(found, snapshot, left):
             return None
-        return _joined(found, whole.waiting, [each.uuid for each in left])
+        return _merged_plans(
+            found, whole.waiting, [each.uuid for each in left]
+        )
 
 
-class _Whole:
+class _FullPlan:
     """The last full plan; tells which of its requests are ahead later.
 
     :param snapshot: of the cloud.
@@ -233,7 +235,7 @@ class _Whole:
     ) -> None:
         self.at = now
         self.waiting = plan.waiting
-        self._given = _given(snapshot)
+        self._inputs_of_limits = _inputs_of_limits(snapshot)
         self._used = snapshot.used
         self._known = {
             each.uuid: each.version
@@ -249,11 +251,11 @@ class _Whole:
         self._may_start = frozenset(by_room)
         self._kept = frozenset(
             uuid for uuid, each in plan.waiting.items() if each.reserved
-        ) | _owed(snapshot, plan)
+        ) | _owed_borrowed_room(snapshot, plan)
 
     def is_other(self, snapshot: cluster.ClusterSnapshot) -> bool:
         """Whether limits, hosts or accounts changed since the full plan."""
-        return _given(snapshot) != self._given
+        return _inputs_of_limits(snapshot) != self._inputs_of_limits
 
     def divided(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -271,7 +273,7 @@ class _Whole:
             if self._known.get(each.uuid) != each.version
             or (each.expires_at is not None and each.expires_at <= now)
         )
-        ahead.update(self._of_projects(held, snapshot))
+        ahead.update(self._first_of_projects(held, snapshot))
         groups = {_group(each) for each in held if each.uuid in ahead} - {None}
         few: list[request_model.Request] = []
         left: list[request_model.Request] = []
@@ -306,7 +308,7 @@ class _Whole:
             for uuid, each in plan.waiting.items()
         )
 
-    def _of_projects(
+    def _first_of_projects(
         self,
         held: Iterable[request_model.Request],
         snapshot: cluster.ClusterSnapshot,
@@ -319,7 +321,7 @@ class _Whole:
             for project, had in self._used.items()
             if (snapshot.used.get(project, 0) < had).any()
         }
-        unused = _unused(snapshot)
+        unused = _unused_guarantees(snapshot)
         by_project: dict[str, list[str]] = {}
         for each in held:
             if each.uuid in self.waiting and (
@@ -336,7 +338,9 @@ class _Whole:
         ]
 
 
-def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
+def _owed_borrowed_room(
+    snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
+) -> set[str]:
     """UUIDs of the first request of each kind that is owed borrowed room."""
     known = {each.uuid: each for each in snapshot.requests}
     kinds: dict[tuple[object, ...], str] = {}
@@ -348,7 +352,7 @@ def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
     return set(kinds.values())
 
 
-def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
+def _inputs_of_limits(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
     """Inputs that determine limits, except the amounts in use."""
     return (
         snapshot.classes,
@@ -360,7 +364,7 @@ def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
     )
 
 
-def _unused(
+def _unused_guarantees(
     snapshot: cluster.ClusterSnapshot,
 ) -> dict[str, dict[str, int]]:
     """Guaranteed amounts that projects do not use, by project and class."""
@@ -396,7 +400,7 @@ def _group(request: request_model.Request) -> tuple[object, ...] | None:
     return request.project, request.group.uuid, request.band
 
 
-def _joined(
+def _merged_plans(
     plan: cluster.Plan,
     before: Mapping[str, cluster.Waiting],
     left: Iterable[str],
@@ -431,11 +435,11 @@ def _joined(
                 position, was.why, was.factors, was.reserved
             )
         else:
-            waiting[uuid] = _at(found, position)
+            waiting[uuid] = _moved_to(found, position)
     return cluster.Plan(plan.actions, waiting)
 
 
-def _at(found: cluster.Waiting, position: int) -> cluster.Waiting:
+def _moved_to(found: cluster.Waiting, position: int) -> cluster.Waiting:
     """A waiting request at a new position, which its reason also tells."""
     why = found.why
     if 'before' in reason.NUMBERS.get(why.reason, ()):

@@ -96,7 +96,7 @@ class SentRequests:
             ):
                 absent.append(record)
         self._follow(seen, epoch)
-        self._look_for(absent, epoch)
+        self._look_up_absent(absent, epoch)
 
     def _follow(self, seen: list[_Seen], epoch: int) -> None:
         """Look up the state of requests whose servers exist, as far as time
@@ -126,7 +126,7 @@ class SentRequests:
                 send = self._executor.send_unplanned
                 self._parts.of_one(record, send, record, why, epoch)
 
-    def _look_for(
+    def _look_up_absent(
         self, absent: list[records.RequestRecord], epoch: int
     ) -> None:
         """Look up servers that are missing from lists, some in each cycle.
@@ -143,10 +143,10 @@ class SentRequests:
             self._turn,
         ):
             self._parts.of_one(
-                record, self._look_for_one, record, budget, epoch
+                record, self._look_up_one, record, budget, epoch
             )
 
-    def _look_for_one(
+    def _look_up_one(
         self,
         record: records.RequestRecord,
         budget: pace.WorkBudget,
@@ -189,11 +189,11 @@ class SentRequests:
         ):
             # A running server that is about to be unshelved is not settled
             # either.
-            self._doubt(record, there, budget, epoch)
+            self._resolve_doubt(record, there, budget, epoch)
             return
         self._doubted.pop(request.uuid, None)
 
-    def _doubt(
+    def _resolve_doubt(
         self,
         record: records.RequestRecord,
         there: list[nova_module.Server],

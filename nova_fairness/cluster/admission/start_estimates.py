@@ -52,14 +52,17 @@ class LastCycle:
     calibrated: cluster.EstimateQuality | None
 
     @functools.cached_property
-    def _first(self) -> Mapping[str, int | None]:
+    def _first_by_uuid(self) -> Mapping[str, int | None]:
         return {each.request.uuid: each.request.first for each in self.records}
 
     def is_of(self, request: request_model.Request) -> bool:
         """Whether the cycle is still valid for a request: it was not put first
         since.
         """
-        return self._first.get(request.uuid, request.first) == request.first
+        return (
+            self._first_by_uuid.get(request.uuid, request.first)
+            == request.first
+        )
 
 
 class StartEstimates:

@@ -88,7 +88,9 @@ class CloudSide:
         by_host: dict[str, list[nova_module.Server]] = {}
         for each in self._nova.servers(now).values():
             by_host.setdefault(each.host, []).append(each)
-        mapped = _mapped(last.snapshot, {node.host.cloud for node in nodes})
+        mapped = _placement_hosts(
+            last.snapshot, {node.host.cloud for node in nodes}
+        )
         running = {each.uuid: each for each in last.snapshot.running}
         leaves = self._leaves.found(eviction.GOING)
         places = {}
@@ -100,12 +102,12 @@ class CloudSide:
             there = by_host.get(service.host, [])
             amounts = [_amounts(each, running) for each in there]
             work = [
-                self._work(each, cores, running, leaves, now)
+                self._server_work(each, cores, running, leaves, now)
                 for each, cores in zip(
                     there, mapped.cores(node.host, amounts), strict=True
                 )
             ]
-            work += self._unseen(node, service, provider, there, now)
+            work += self._unlisted_work(node, service, provider, there, now)
             places[service.host] = border.SideStatus(
                 service.enabled,
                 service.up,
@@ -114,7 +116,7 @@ class CloudSide:
                 tuple(work),
             )
         hosts = {node.host.cloud: node.host for node in nodes}
-        wants = tuple(_wants(last, mapped, hosts))
+        wants = tuple(_helped_requests(last, mapped, hosts))
         return border.SideSnapshot(places, wants)
 
     def close(self, host: str, text: str) -> None:
@@ -130,7 +132,7 @@ class CloudSide:
         if service.enabled:
             self._nova.disable(service, f'{border.MARK}: {text}')
         elif not service.ours:
-            raise _by_another(service)
+            raise _foreign_close_error(service)
 
     def open(self, host: str) -> None:
         """Allow servers to start on a host that :meth:`close` closed.
@@ -143,7 +145,7 @@ class CloudSide:
         if service.ours:
             self._nova.enable(service)
         elif not service.enabled:
-            raise _by_another(service)
+            raise _foreign_close_error(service)
 
     def _service(self, host: str) -> nova_module.ComputeService:
         service = self._nova.services().get(host)
@@ -151,7 +153,7 @@ class CloudSide:
             raise exception.CloudRefused(f'Nova has no host {host}')
         return service
 
-    def _work(
+    def _server_work(
         self,
         server: nova_module.Server,
         cores: float,
@@ -178,7 +180,7 @@ class CloudSide:
             gone_at, way = now + _MIGRATES_S, _W.MOVES
         return border.RunningWork(server.uuid, cores, gone_at, way)
 
-    def _unseen(
+    def _unlisted_work(
         self,
         node: border.BorderHost,
         service: nova_module.ComputeService,
@@ -205,7 +207,9 @@ class CloudSide:
         )
 
 
-def _by_another(service: nova_module.ComputeService) -> exception.CloudRefused:
+def _foreign_close_error(
+    service: nova_module.ComputeService,
+) -> exception.CloudRefused:
     return exception.CloudRefused(
         f'host {service.host} was closed by another hand: {service.reason}'
     )
@@ -219,7 +223,7 @@ def _amounts(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Mapped:
+class _PlacementHosts:
     """Hosts between both sides as Placement knows them.
 
     :ivar hosts: these hosts, as if all of them were open.
@@ -270,9 +274,9 @@ class _Mapped:
         )
 
 
-def _mapped(
+def _placement_hosts(
     snapshot: cluster.ClusterSnapshot, names: Collection[str]
-) -> _Mapped:
+) -> _PlacementHosts:
     rows = [
         row
         for row, each in enumerate(snapshot.providers)
@@ -284,7 +288,7 @@ def _mapped(
         have.capacity[rows], have.used[rows], have.unit[rows], have.step[rows]
     )
     opened = tuple(dataclasses.replace(each, takes=True) for each in known)
-    return _Mapped(
+    return _PlacementHosts(
         hosts_module.Hosts(
             cluster.ClusterSnapshot(snapshot.classes, opened, inventory)
         ),
@@ -294,9 +298,9 @@ def _mapped(
     )
 
 
-def _wants(
+def _helped_requests(
     last: start_estimates.LastCycle,
-    mapped: _Mapped,
+    mapped: _PlacementHosts,
     hosts: Mapping[str, border.SharedHost],
 ) -> Iterator[border.PendingWork]:
     """Waiting requests that one of these hosts could help.

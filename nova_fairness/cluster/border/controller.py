@@ -127,19 +127,19 @@ class BorderController(host_controller.HostController[BorderObservation]):
             return False
         now = self._clock()
         described = self._file.content()
-        nodes, faults = self._nodes(described, epoch, now)
-        batch, cloud, away = self._look(nodes, now)
+        nodes, faults = self._read_hosts(described, epoch, now)
+        batch, cloud, away = self._read_sides(nodes, now)
         faults += batch.faults if batch else ()
         snapshot = border.Snapshot(nodes, batch, cloud, self._target())
         rules = dataclasses.replace(self._rules, windows=described.windows)
         plan = planner.plan(snapshot, now, rules)
         self._failed = {}
         for action in plan.actions:
-            self._try(action, snapshot, epoch)
+            self._try_action(action, snapshot, epoch)
         untold: list[str] = []
         if not away:
-            self._tidy(snapshot, plan, epoch)
-            untold = self._part('jobs told', self._tell, snapshot, epoch)
+            self._spare_and_forget(snapshot, plan, epoch)
+            untold = self._part('jobs told', self._tell_work, snapshot, epoch)
         failed = [f'{host}: {why}' for host, why in self._failed.items()]
         unshared = self._part(
             'shares of groups',
@@ -240,7 +240,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         cause = border.HostCause.OPERATOR
         return self._store.nodes.step(node, event, epoch, self._clock(), cause)
 
-    def _nodes(
+    def _read_hosts(
         self, described: hosts_file.BorderFile, epoch: int, now: float
     ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
         """All hosts with their states and present descriptions, and faults."""
@@ -249,22 +249,24 @@ class BorderController(host_controller.HostController[BorderObservation]):
         hosts = {each.name: each for each in described.hosts}
         for name in hosts.keys() - found.keys() - wrong.keys():
             stored.add(hosts[name], epoch, now)
-            found[name] = border.BorderHost(_stored(hosts[name]), since=now)
+            found[name] = border.BorderHost(
+                _without_description(hosts[name]), since=now
+            )
         nodes = []
         for name, node in found.items():
             host = hosts.get(name)
             if host is None:
-                if _has_name_of(node.host, hosts.values()):
+                if _shares_name(node.host, hosts.values()):
                     stored.forget(node, epoch)
                     continue
                 nodes.append(node)
                 continue
-            if _stored(host) != node.host:
+            if _without_description(host) != node.host:
                 node = stored.describe(node, host, epoch)
             nodes.append(dataclasses.replace(node, host=host))
         return tuple(nodes), [f'{name}: {why}' for name, why in wrong.items()]
 
-    def _look(
+    def _read_sides(
         self, nodes: tuple[border.BorderHost, ...], now: float
     ) -> tuple[
         border.SideSnapshot | None, border.SideSnapshot | None, list[str]
@@ -276,7 +278,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         except exception.BatchError as error:
             away.append(str(error))
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unread('the batch system', error))
+            away.append(self._unreadable_side('the batch system', error))
         try:
             cloud = self._cloud.look(nodes, self._service.last(), now)
         except exception.CloudError as error:
@@ -284,10 +286,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
         except (exception.ClusterError, exception.NotLeading):
             raise
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unread('the cloud', error))
+            away.append(self._unreadable_side('the cloud', error))
         return batch, cloud, away
 
-    def _unread(self, side: str, error: Exception) -> str:
+    def _unreadable_side(self, side: str, error: Exception) -> str:
         """Report a side whose answer cannot be used."""
         self._service.quarantine.put(_PART, f'{self.name} {side}', error)
         return (
@@ -295,7 +297,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             ' host moves until it can be'
         )
 
-    def _try(
+    def _try_action(
         self,
         action: border.BorderAction,
         snapshot: border.Snapshot,
@@ -303,7 +305,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
     ) -> None:
         """Carry out one action; its failure delays no other action."""
         try:
-            self._do(action, snapshot, epoch)
+            self._carry_out(action, snapshot, epoch)
         except (exception.Deposed, exception.StoreAway):
             raise
         except exception.Outdated as error:
@@ -316,7 +318,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             self._service.quarantine.put(_PART, f'host {action.host}', error)
             self._failed[action.host] = type(error).__name__
 
-    def _do(
+    def _carry_out(
         self,
         action: border.BorderAction,
         snapshot: border.Snapshot,
@@ -341,11 +343,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
                 action.text or action.cause.value.replace('_', ' '),
             )
         elif action.verb in (_V.OPEN, _V.CLOSE):
-            self._turn(action, node)
+            self._open_or_close(action, node)
         else:
-            self._clear(action, node, snapshot, epoch)
+            self._clear_host(action, node, snapshot, epoch)
 
-    def _turn(
+    def _open_or_close(
         self, action: border.BorderAction, node: border.BorderHost
     ) -> None:
         """Open or close a side of a host."""
@@ -370,7 +372,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             node.host.cloud in each.hosts for each in sent
         )
 
-    def _clear(
+    def _clear_host(
         self,
         action: border.BorderAction,
         node: border.BorderHost,
@@ -395,7 +397,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         }
         self._vacating.clear(work, machine, asked_at, epoch)
 
-    def _tidy(
+    def _spare_and_forget(
         self,
         snapshot: border.Snapshot,
         plan: border.BorderPlan,
@@ -417,7 +419,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             if name not in described and is_at_rest:
                 self._store.nodes.forget(node, epoch)
 
-    def _tell(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
+    def _tell_work(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
         """Tell jobs and servers about their hosts, after the steps of this
         cycle.
         """
@@ -433,12 +435,12 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return self._telling.tell(as_it_is, self._clock())
 
 
-def _stored(host: border.SharedHost) -> border.SharedHost:
+def _without_description(host: border.SharedHost) -> border.SharedHost:
     """A host as the store returns it: without its description."""
     return dataclasses.replace(host, fixed=True)
 
 
-def _has_name_of(
+def _shares_name(
     host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
     """Whether another host now has one of the names of a host."""

@@ -76,7 +76,7 @@ class DepartureNotices:
                 yield f'no directory can be called {name!r}'
                 continue
             try:
-                _write(self._directory / name, features)
+                _write_files(self._directory / name, features)
             except OSError as error:
                 yield f'machine features of {name} are not written: {error}'
 
@@ -84,7 +84,7 @@ class DepartureNotices:
         self, snapshot: border.Snapshot, now: float
     ) -> Iterator[str]:
         told = self._told
-        wanted = _wanted(snapshot)
+        wanted = _end_times(snapshot)
         try:
             if told is None:
                 # Another process may have told servers since this one last
@@ -128,7 +128,7 @@ class DepartureNotices:
             self._nova.unmark(uuid, _OURS)
 
 
-def _wanted(snapshot: border.Snapshot) -> Mapping[str, str]:
+def _end_times(snapshot: border.Snapshot) -> Mapping[str, str]:
     """Times at which servers must be gone, as texts for them, by UUID."""
     found = {}
     for node in snapshot.nodes:
@@ -136,22 +136,22 @@ def _wanted(snapshot: border.Snapshot) -> Mapping[str, str]:
         if node.state is border.HostState.LEAVING_CLOUD and place:
             for work in place.work:
                 if work.cores > 0:
-                    found[work.name] = _seconds(node.until)
+                    found[work.name] = _seconds_text(node.until)
     return found
 
 
 def _features(node: border.BorderHost) -> Mapping[str, str]:
     features = {'total_cpu': f'{node.host.cores:g}'}
     if node.state in border.LEAVING and node.until is not None:
-        features['shutdowntime'] = _seconds(node.until)
+        features['shutdowntime'] = _seconds_text(node.until)
     return features
 
 
-def _seconds(at: float | None) -> str:
+def _seconds_text(at: float | None) -> str:
     return '' if at is None else f'{at:.0f}'
 
 
-def _write(place: pathlib.Path, features: Mapping[str, str]) -> None:
+def _write_files(place: pathlib.Path, features: Mapping[str, str]) -> None:
     """Write the files of a host; readers never see half of a file.
 
     :raises OSError: if that is not possible.

@@ -99,9 +99,9 @@ class Warnings:
         if not (self._rules.most or self._left_over):
             return
         wanted = {each.server: each for each in following[: self._rules.most]}
-        known = self._settled(wanted, servers, leaves, now, epoch)
+        known = self._remaining_warnings(wanted, servers, leaves, now, epoch)
         new = [
-            self._new(each, servers[uuid], now)
+            self._new_warning(each, servers[uuid], now)
             for uuid, each in wanted.items()
             if uuid not in known and uuid in servers
         ]
@@ -119,14 +119,14 @@ class Warnings:
         self._turn += AT_ONCE
         for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
             named = servers[each.server].named
-            evictor.attempt(named, self._write, each, named, epoch)
+            evictor.attempt(named, self._tell_server, each, named, epoch)
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk
         }
         # After the option was switched off, old warnings are still withdrawn.
         self._left_over = bool(known)
 
-    def _settled(
+    def _remaining_warnings(
         self,
         wanted: Mapping[str, next_module.Next],
         servers: Mapping[str, nova_module.Server],
@@ -155,7 +155,7 @@ class Warnings:
                 self._store.risks.remove(uuid, epoch)
         return left
 
-    def _new(
+    def _new_warning(
         self,
         following: next_module.Next,
         server: nova_module.Server,
@@ -171,7 +171,7 @@ class Warnings:
             now,
         )
 
-    def _write(self, known: risk.Risk, named: str, epoch: int) -> None:
+    def _tell_server(self, known: risk.Risk, named: str, epoch: int) -> None:
         """Tell owner and guest of a server by all channels."""
         try:
             self._channels.warn(known)

@@ -33,7 +33,7 @@ class CycleEvictions:
         """
         with self._lock:
             before = self._known.get(leave.server)
-            if before is None or _age(before) < _age(leave):
+            if before is None or _version_key(before) < _version_key(leave):
                 self._known[leave.server] = leave
 
     def found(
@@ -43,7 +43,9 @@ class CycleEvictions:
         first.
         """
         return {
-            each.server: each for each in self._all() if each.state in states
+            each.server: each
+            for each in self._sorted_evictions()
+            if each.state in states
         }
 
     def lately(self, since: float) -> dict[str, eviction.Eviction]:
@@ -53,7 +55,7 @@ class CycleEvictions:
         """
         return {
             each.server: each
-            for each in self._all()
+            for each in self._sorted_evictions()
             if each.state in eviction.LIVE or each.changed_at >= since
         }
 
@@ -71,7 +73,7 @@ class CycleEvictions:
                 if uuid in self._known
             }
 
-    def _all(self) -> list[eviction.Eviction]:
+    def _sorted_evictions(self) -> list[eviction.Eviction]:
         with self._lock:
             known = list(self._known.values())
         return sorted(known, key=lambda each: (each.at, each.server))
@@ -95,5 +97,5 @@ def followed(
         yield made
 
 
-def _age(leave: eviction.Eviction) -> tuple[int, int]:
+def _version_key(leave: eviction.Eviction) -> tuple[int, int]:
     return leave.turn, leave.version

@@ -180,7 +180,7 @@ class Evictor:
         :raises IllegalStep: if an action has begun.
         :raises ClusterError: if that is not possible now.
         """
-        self._untell(leave, _E.SPARE, epoch)
+        self._withdraw_notice(leave, _E.SPARE, epoch)
 
     def take_back(self, leave: eviction.Eviction, epoch: int) -> None:
         """Cancel the eviction of a server that no longer has to leave.
@@ -199,15 +199,15 @@ class Evictor:
             # The server has left: the next cycle records that.
             return
         try:
-            if leave.state is _S.TOLD and not self._is_down(leave):
+            if leave.state is _S.TOLD and not self._has_shut_down(leave):
                 self.spare(leave, epoch)
                 return
         except exception.CloudAway as error:
             LOG.warning('server %s: %s', self._named(leave), error)
         self._step(leave, _E.UNDO, epoch)
-        self._unmark(leave)
+        self._remove_texts(leave)
 
-    def _is_down(self, leave: eviction.Eviction) -> bool:
+    def _has_shut_down(self, leave: eviction.Eviction) -> bool:
         """Whether a server has shut down since its notice."""
         server = self._nova.server(leave.server)
         return server is not None and nova_status.has_shut_down(leave, server)
@@ -218,19 +218,19 @@ class Evictor:
         :raises IllegalStep: if the server has not left.
         :raises ClusterError: if that is not possible now.
         """
-        self._untell(leave, _E.RETURN, epoch)
+        self._withdraw_notice(leave, _E.RETURN, epoch)
 
-    def _untell(
+    def _withdraw_notice(
         self,
         leave: eviction.Eviction,
         event: eviction.EvictionEvent,
         epoch: int,
     ) -> None:
         eviction.after(leave.state, event)
-        self._unmark(leave)
+        self._remove_texts(leave)
         self._step(leave, event, epoch)
 
-    def _unmark(self, leave: eviction.Eviction) -> None:
+    def _remove_texts(self, leave: eviction.Eviction) -> None:
         try:
             self._channels.untell(leave.server)
         except exception.CloudRefused as error:
@@ -261,12 +261,12 @@ class Evictor:
             (due if _is_due(each, servers, now) else told).append(each)
         self._turn += 1
         for leave in (
-            *self._some(due, _AT_ONCE),
-            *self._some(told, _ASKED_AT_ONCE),
+            *self._take_in_turn(due, _AT_ONCE),
+            *self._take_in_turn(told, _ASKED_AT_ONCE),
         ):
             attempt(self._named(leave), self._advance, leave, epoch)
 
-    def _some(
+    def _take_in_turn(
         self, these: list[eviction.Eviction], most: int
     ) -> list[eviction.Eviction]:
         """Take some evictions, in turn, so that a failure delays no other
@@ -287,20 +287,20 @@ class Evictor:
             if server and leave.cause is eviction.EvictionCause.RETIRES:
                 # No later step removes the notice when its owner starts the
                 # server again.
-                self._unmark(leave)
+                self._remove_texts(leave)
             self._step(leave, _E.FREE, epoch)
         elif leave.state is _S.CHOSEN:
-            self._tell(leave, epoch)
+            self._give_notice(leave, epoch)
         elif leave.state is _S.TOLD:
-            self._begin(leave, server, epoch)
+            self._begin_first_action(leave, server, epoch)
         elif leave.state is _S.ACTING:
-            self._act(leave, server, epoch)
+            self._request_action(leave, server, epoch)
         elif leave.state is _S.UNDOING:
             self._undo(leave, server, epoch)
         else:
-            self._look(leave, server, epoch)
+            self._check_action(leave, server, epoch)
 
-    def _tell(self, leave: eviction.Eviction, epoch: int) -> None:
+    def _give_notice(self, leave: eviction.Eviction, epoch: int) -> None:
         now = self._clock()
         at = max(leave.at, now + self._patience.notice_s)
         try:
@@ -318,7 +318,7 @@ class Evictor:
             at = now
         self._step(leave, _E.TELL, epoch, at)
 
-    def _begin(
+    def _begin_first_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
@@ -335,9 +335,9 @@ class Evictor:
             return
         if server and server.task and late_s < self._patience.action_s:
             return
-        self._next(leave, epoch)
+        self._begin_next_action(leave, epoch)
 
-    def _next(self, leave: eviction.Eviction, epoch: int) -> None:
+    def _begin_next_action(self, leave: eviction.Eviction, epoch: int) -> None:
         """Begin the next action, or end the eviction after the last one."""
         if leave.is_last:
             # A stopped server that keeps its room helps no request: start it
@@ -351,9 +351,9 @@ class Evictor:
             return
         acting = self._step(leave, _E.ACT, epoch)
         # Earlier actions may have changed the server.
-        self._act(acting, self._nova.server(leave.server), epoch)
+        self._request_action(acting, self._nova.server(leave.server), epoch)
 
-    def _act(
+    def _request_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
@@ -368,18 +368,18 @@ class Evictor:
         ):
             # Nova is busy with another task and would refuse.
             if self._is_late(leave):
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
             return
         if server and not is_at_it and not nova_status.is_done(leave, server):
             try:
-                self._ask(leave)
+                self._call_nova(leave)
             except exception.CloudRefused as error:
                 LOG.warning('server %s: %s', self._named(leave), error)
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
                 return
         self._step(leave, _E.ASK, epoch)
 
-    def _ask(self, leave: eviction.Eviction) -> None:
+    def _call_nova(self, leave: eviction.Eviction) -> None:
         if leave.action is not _A.SNAPSHOT_DELETE:
             self._nova.act(leave.server, leave.action)
         elif self._images.image_of(leave.uuid) is None:
@@ -389,7 +389,7 @@ class Evictor:
             )
             self._nova.keep_image(leave.server, name, mark)
 
-    def _look(
+    def _check_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
@@ -397,23 +397,23 @@ class Evictor:
     ) -> None:
         """Check whether an action released the room, or failed."""
         if self._is_late(leave):
-            self._next(leave, epoch)
+            self._begin_next_action(leave, epoch)
         elif server is None or server.task:
             return
         elif nova_status.is_done(leave, server):
             if not leave.action.frees:
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
         elif leave.action is _A.SHELVE and server.status == 'SHELVED':
             self._nova.offload(leave.server)
         elif leave.action is not _A.SNAPSHOT_DELETE or (
-            not self._is_kept(leave)
+            not self._has_image(leave)
         ):
             LOG.warning(
                 'server %s: %s failed', self._named(leave), leave.action.value
             )
-            self._next(leave, epoch)
+            self._begin_next_action(leave, epoch)
 
-    def _is_kept(self, leave: eviction.Eviction) -> bool:
+    def _has_image(self, leave: eviction.Eviction) -> bool:
         """Whether the server has an image; delete the server once it is
         complete.
 
@@ -456,7 +456,7 @@ class Evictor:
         else:
             self._drop_image(leave)
             event = _E.SPARE if leave.acted_at is None else _E.GIVE_UP
-            self._untell(leave, event, epoch)
+            self._withdraw_notice(leave, event, epoch)
             self._undone.discard(leave.uuid)
 
     def _drop_image(self, leave: eviction.Eviction) -> None:

@@ -133,17 +133,17 @@ class IdleReclaim:
         """
         if not (self._rules.after_s or self._left_over):
             return
-        here = self._concerned(found, servers) if self._rules.after_s else {}
+        here = self._reclaimable(found, servers) if self._rules.after_s else {}
         told = self._told({each.host for each in here.values()})
         live = leaves.found(eviction.LIVE)
         for leave in live.values():
-            if self._is_in_vain(leave, here.get(leave.server), told, now):
+            if self._is_spared(leave, here.get(leave.server), told, now):
                 named = self._to.named(leave.server)
                 evictor.attempt(named, self._to.spare, leave, epoch)
         # After the option was switched off, servers with a notice are spared
         # once.
         self._left_over = False
-        chosen = self._chosen(snapshot, here, told, now)
+        chosen = self._idle_long_enough(snapshot, here, told, now)
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
@@ -151,7 +151,7 @@ class IdleReclaim:
                 server.named, self._choose, server, idle_s, now, epoch
             )
 
-    def _concerned(
+    def _reclaimable(
         self,
         found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
@@ -169,7 +169,7 @@ class IdleReclaim:
             and uuid not in preemptible
         }
 
-    def _is_in_vain(
+    def _is_spared(
         self,
         leave: eviction.Eviction,
         server: nova.Server | None,
@@ -188,7 +188,7 @@ class IdleReclaim:
         idle_s = told[server.host].get(server.uuid, 0.0)
         return idle_s < SOONEST * self._rules.after_s
 
-    def _chosen(
+    def _idle_long_enough(
         self,
         snapshot: cluster.ClusterSnapshot,
         here: Mapping[str, nova.Server],
@@ -201,7 +201,9 @@ class IdleReclaim:
         """
         least_s = SOONEST * self._rules.after_s
         idle = [
-            each for each in _idle(here, told, now) if 0 < least_s <= each[1]
+            each
+            for each in _reported_idle(here, told, now)
+            if 0 < least_s <= each[1]
         ]
         if not idle:
             return []
@@ -210,7 +212,7 @@ class IdleReclaim:
             for each in overview.standings(snapshot)
         }
         judged = [
-            (_factor(server, factors), -idle_s, server.uuid, server)
+            (_account_factor(server, factors), -idle_s, server.uuid, server)
             for server, idle_s in idle
         ]
         return [
@@ -236,7 +238,7 @@ class IdleReclaim:
         )
 
 
-def _idle(
+def _reported_idle(
     here: Mapping[str, nova.Server], told: Told, now: float
 ) -> Iterator[tuple[nova.Server, float]]:
     """Yield servers that the agent of their own host saw idle, and seconds."""
@@ -250,6 +252,8 @@ def _idle(
                 yield server, min(idle_s, runs_s)
 
 
-def _factor(server: nova.Server, factors: Mapping[str, float]) -> float:
+def _account_factor(
+    server: nova.Server, factors: Mapping[str, float]
+) -> float:
     of_project = factors.get(server.project, 1.0)
     return factors.get(f'{server.project}/{server.user}', of_project)

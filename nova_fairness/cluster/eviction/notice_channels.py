@@ -86,7 +86,7 @@ class ServerMetadata(NoticeChannel):
         # that retires said "done" before, and keeps it.
         if leave.cause is not eviction.EvictionCause.RETIRES:
             self._nova.unmark(leave.server, nova_module.DONE)
-        self._nova.mark(leave.server, _of_leave(leave))
+        self._nova.mark(leave.server, _eviction_texts(leave))
 
     def untell(self, server: str) -> None:
         """Remove the notice, and the answer of the server."""
@@ -96,7 +96,7 @@ class ServerMetadata(NoticeChannel):
     def warn(self, known: risk.Risk) -> None:
         """Write since when a server is at risk, or remove that."""
         if known.is_at_risk:
-            self._nova.mark(known.server, _of_risk(known))
+            self._nova.mark(known.server, _risk_texts(known))
         else:
             self.unwarn(known.server)
 
@@ -196,15 +196,15 @@ def for_agents(
     :param risks: of servers that are at risk.
     :returns: texts by UUID of the server.
     """
-    found = {each.server: _of_risk(each) for each in risks}
+    found = {each.server: _risk_texts(each) for each in risks}
     is_told = eviction.GOING - {eviction.EvictionState.CHOSEN}
     for leave in leaves:
         if leave.state in is_told:
-            found[leave.server] = _of_leave(leave)
+            found[leave.server] = _eviction_texts(leave)
     return found
 
 
-def _of_leave(leave: eviction.Eviction) -> Words:
+def _eviction_texts(leave: eviction.Eviction) -> Words:
     return {
         LEAVES_AT: moments.stamp(leave.at),
         LEAVES_BY: leave.actions[0].value,
@@ -215,5 +215,5 @@ def _of_leave(leave: eviction.Eviction) -> Words:
     }
 
 
-def _of_risk(known: risk.Risk) -> Words:
+def _risk_texts(known: risk.Risk) -> Words:
     return {AT_RISK: moments.stamp(known.since)}

@@ -194,37 +194,41 @@ class PreemptionController:
             for u, each in known.items()
             if each.cause in eviction.COME_BACK
         }
-        held = [each for each in found if _waits(each.request)]
-        rooms = _promised(held, now)
-        self._snapshot = _freeing(
-            view.snapshot, _ends(known, ()), _untold(rooms, known)
+        held = [each for each in found if _gets_room(each.request)]
+        rooms = _valid_reservations(held, now)
+        self._snapshot = _with_leaving(
+            view.snapshot,
+            _ends_of_evictions(known, ()),
+            _untold_victims(rooms, known),
         )
-        vain = self._in_vain(known, held, rooms, now)
-        ends = _ends(known, vain)
+        vain = self._orphans_in_vain(known, held, rooms, now)
+        ends = _ends_of_evictions(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
         self._rooms = reservations.standing(
-            _freeing(view.snapshot, ends, _untold(rooms, known)),
+            _with_leaving(view.snapshot, ends, _untold_victims(rooms, known)),
             rooms,
             {**back, **vain},
             self._closed_for_long(view.snapshot, rooms, now),
         )
-        stays = {**_stays(known, self._rules.again_s), **vain}
+        stays = {**_not_chosen_until(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
-            _freeing(view.snapshot, ends, _untold(self._rooms, known)),
+            _with_leaving(
+                view.snapshot, ends, _untold_victims(self._rooms, known)
+            ),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
-            evicted=self._evicted(now),
+            evicted=self._victims_last_hour(now),
             in_vain=self._vain.until(now),
             running=tuple(
-                _as_it_leaves(each, ends, stays)
+                _with_announced_end(each, ends, stays)
                 for each in view.snapshot.running
             ),
         )
         snapshot = alternatives.chosen(snapshot)
         return dataclasses.replace(view, snapshot=snapshot)
 
-    def _evicted(self, now: float) -> int:
+    def _victims_last_hour(self, now: float) -> int:
         """Number of victims in the last hour, or more if earlier ones still
         count.
         """
@@ -238,7 +242,7 @@ class PreemptionController:
             return lately
         return max(lately, owed(times, self._rules.per_hour, now))
 
-    def _in_vain(
+    def _orphans_in_vain(
         self,
         known: Mapping[str, eviction.Eviction],
         held: Iterable[records.RequestRecord],
@@ -253,10 +257,10 @@ class PreemptionController:
         waits = {each.request.uuid for each in held}
         orphans = reservations.orphans(known, waits)
         given = [(room.hosts, each) for room, each in rooms.values()]
-        needed = self._adopted(orphans, given)
+        needed = self._adopted_orphans(orphans, given)
         return dict.fromkeys(orphans.keys() - needed, now)
 
-    def _adopted(
+    def _adopted_orphans(
         self,
         orphans: Mapping[str, eviction.Eviction],
         given: Iterable[reservations.Given],
@@ -346,7 +350,7 @@ class PreemptionController:
                 )
             elif leave.state is _S.GONE and server:
                 left -= evictor.attempt(
-                    server.named, self._start, leave, server, epoch
+                    server.named, self._restart, leave, server, epoch
                 )
         if self._rooms:
             self._choose(by_server(found), servers, leaves, epoch)
@@ -360,13 +364,15 @@ class PreemptionController:
         given, rooms = list[reservations.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
             record = self._store.request(uuid)
-            if record and _waits(record.request):
+            if record and _gets_room(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
             elif record and record.request.state not in _ENDED_OR_WAITING:
                 given.append((record.hosts, asked))
         self._rooms = rooms
-        return self._adopted(reservations.orphans(self._lately, rooms), given)
+        return self._adopted_orphans(
+            reservations.orphans(self._lately, rooms), given
+        )
 
     def _is_needed(
         self, leave: eviction.Eviction, server: nova_module.Server | None
@@ -402,7 +408,7 @@ class PreemptionController:
                         self._to.choose,
                         servers[uuid],
                         eviction.EvictionCause.ROOM,
-                        self._why(servers[uuid], asked.project),
+                        self._reason_for(servers[uuid], asked.project),
                         in_order(own, self._rules.actions),
                         epoch,
                         0.0,
@@ -410,12 +416,14 @@ class PreemptionController:
                         own and own.asked_at,
                     )
 
-    def _why(self, server: nova_module.Server, project: str) -> reason.Why:
+    def _reason_for(
+        self, server: nova_module.Server, project: str
+    ) -> reason.Why:
         now = self._clock()
         ran_s = max(now - (server.launched_at or now), 0.0)
         return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
 
-    def _start(
+    def _restart(
         self, leave: eviction.Eviction, server: nova_module.Server, epoch: int
     ) -> bool:
         """Start a server again, unless Nova does so already.
@@ -440,7 +448,7 @@ class PreemptionController:
         return True
 
 
-def _waits(request: request_model.Request) -> bool:
+def _gets_room(request: request_model.Request) -> bool:
     """Whether a request waits and is not held: only then room is made for
     it.
     """
@@ -464,7 +472,7 @@ def owed(times: Iterable[float], per_hour: int, now: float) -> int:
     return math.ceil(max(count, 0.0))
 
 
-def _promised(
+def _valid_reservations(
     held: Iterable[records.RequestRecord], now: float
 ) -> reservations.Rooms:
     return {
@@ -474,7 +482,7 @@ def _promised(
     }
 
 
-def _stays(
+def _not_chosen_until(
     known: Mapping[str, eviction.Eviction], alone_s: float
 ) -> dict[str, float]:
     """By UUID: until when servers that failed to leave are not chosen
@@ -487,7 +495,7 @@ def _stays(
     }
 
 
-def _ends(
+def _ends_of_evictions(
     known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
     """When servers leave that will free their room, by UUID."""
@@ -511,7 +519,7 @@ def _is_told(
     )
 
 
-def _untold(
+def _untold_victims(
     rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
     """Victims that reservations name and that were not told yet.
@@ -526,7 +534,7 @@ def _untold(
     )
 
 
-def _freeing(
+def _with_leaving(
     snapshot: cluster.ClusterSnapshot,
     ends: Iterable[str],
     untold: frozenset[str],
@@ -535,7 +543,7 @@ def _freeing(
     return dataclasses.replace(snapshot, leaving=untold.union(ends))
 
 
-def _as_it_leaves(
+def _with_announced_end(
     server: cluster.Running,
     ends: Mapping[str, float],
     stays: Mapping[str, float],

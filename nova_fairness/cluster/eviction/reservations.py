@@ -70,12 +70,12 @@ def adopted(
     :returns: UUIDs of such orphans.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = _left_by(snapshot, set(going) - alone.keys())
+    left = _free_without(snapshot, set(going) - alone.keys())
     for hosts, request in given:
         if not request.is_preemptible:
             there = [row[host] for host in hosts if host in row]
             rows = np.array(there, dtype=np.intp)
-            _take(left, rows, _asked(request, snapshot, rows))
+            _subtract(left, rows, _amounts_of(request, snapshot, rows))
     running = {each.uuid: each for each in snapshot.running}
     found = set[str]()
     for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
@@ -112,7 +112,7 @@ def standing(
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = _left_by(snapshot, snapshot.leaving)
+    left = _free_without(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
         rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
@@ -125,9 +125,9 @@ def standing(
             continue
         there = [row[host] for host in room.hosts if host in row]
         rows = np.array(there, dtype=np.intp)
-        asked = _asked(request, snapshot, rows)
+        asked = _amounts_of(request, snapshot, rows)
         then = free_amounts.FreeAmounts(left.free)
-        _take(then, rows, asked)
+        _subtract(then, rows, asked)
         in_doubt = [
             row[host]
             for host in row.keys() & set(room.hosts)
@@ -138,14 +138,14 @@ def standing(
     return found
 
 
-def _left_by(
+def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
     """Free amounts of hosts after some servers are gone."""
     return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
 
 
-def _take(
+def _subtract(
     left: free_amounts.FreeAmounts,
     rows: hosts_module.Rows,
     asked: cluster.Amounts,
@@ -155,7 +155,7 @@ def _take(
         left.take(row, amounts)
 
 
-def _asked(
+def _amounts_of(
     request: request_model.Request,
     snapshot: cluster.ClusterSnapshot,
     rows: hosts_module.Rows,

@@ -97,12 +97,12 @@ class Retirement:
                 leave.state in eviction.UNTOUCHED
             ):
                 named = self._to.named(leave.server)
-                evictor.attempt(named, self._judge, leave, epoch)
+                evictor.attempt(named, self._spare_unfinished, leave, epoch)
         # After the option was switched off, chosen servers are spared once.
         self._left_over = False
         if not self._rules.is_on:
             return
-        for uuid in self._done(wanted, told, servers):
+        for uuid in self._finished_servers(wanted, told, servers):
             if uuid not in live:
                 evictor.attempt(
                     servers[uuid].named,
@@ -112,7 +112,7 @@ class Retirement:
                     epoch,
                 )
 
-    def _done(
+    def _finished_servers(
         self,
         wanted: Mapping[str, next_module.Next],
         told: Mapping[str, risk.Risk],
@@ -142,7 +142,7 @@ class Retirement:
             return False
         return server is not None and server.says_done
 
-    def _judge(self, leave: eviction.Eviction, epoch: int) -> None:
+    def _spare_unfinished(self, leave: eviction.Eviction, epoch: int) -> None:
         """Spare a server that is no longer done."""
         server = self._nova.server(leave.server)
         if server is None:

@@ -172,7 +172,7 @@ class TimeLimits:
         if lack:
             raise exception.IllegalStep(
                 f'request {record.request.uuid} runs no longer than before:'
-                f' {_said(lack, record.request)}'
+                f' {_lack_text(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
         return dataclasses.replace(snapshot, budgets=spending.left())
@@ -235,12 +235,12 @@ class TimeLimits:
             self._turn,
         ):
             leave, end = left_by.get(server), made.get(server)
-            do, found = self._settle, servers[server]
+            do, found = self._evict_or_spare, servers[server]
             left -= evictor.attempt(found.named, do, leave, end, found, epoch)
             if not left:
                 return
 
-    def _settle(
+    def _evict_or_spare(
         self,
         leave: eviction.Eviction | None,
         end: TimeLimit | None,
@@ -248,13 +248,13 @@ class TimeLimits:
         epoch: int,
     ) -> bool:
         """Evict or spare a server; ``False`` if there is nothing to do."""
-        if leave and _is_in_vain(leave, end):
+        if leave and _is_spared(leave, end):
             self._to.spare(leave, epoch)
             return True
         if (
             end
             and end.request.state is _S.ACTIVE
-            and _leaves_again(leave, server)
+            and _is_to_leave(leave, server)
         ):
             limit_s = end.request.time_limit_s or 0.0
             why = reason.why(
@@ -273,7 +273,7 @@ class TimeLimits:
         return False
 
 
-def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
+def _is_spared(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
     """Whether a server need not leave, or leaves later than it was told."""
     return (
         leave.cause in _OWN
@@ -282,9 +282,7 @@ def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
     )
 
 
-def _leaves_again(
-    leave: eviction.Eviction | None, server: nova.Server
-) -> bool:
+def _is_to_leave(leave: eviction.Eviction | None, server: nova.Server) -> bool:
     """Whether a server close to its end is to leave, maybe once more."""
     if leave is None or leave.state is _SPARED:
         return bool(server.host)
@@ -293,7 +291,9 @@ def _leaves_again(
     return runs and leave.state in eviction.FINAL
 
 
-def _said(lack: budgets.BudgetLack, request: request_model.Request) -> str:
+def _lack_text(
+    lack: budgets.BudgetLack, request: request_model.Request
+) -> str:
     """Why a request cannot be extended, worded for members of its project."""
     why = reason.why(
         reason.Reason.BUDGET_SPENT,

@@ -119,7 +119,7 @@ class HostPower:
         """
         if not self._rules.rests:
             return
-        empty, now = self._empty(seen), self._clock()
+        empty, now = self._empty_hosts(seen), self._clock()
         ready = [host for host in empty if seen.services[host].enabled]
         ready = [host for host in ready if seen.services[host].up]
         resting = [
@@ -134,13 +134,13 @@ class HostPower:
         wanted = [host for host in resting if host in seen.used]
         if seen.lacking or missing > 0:
             self._closing.clear()
-            wanted += _needed(seen, resting)
+            wanted += _needed_hosts(seen, resting)
             others = [host for host in resting if host not in wanted]
             wanted += others[: max(missing, 0)]
         else:
-            self._rest(seen, ready)
+            self._rest_hosts(seen, ready)
         for host in resting:
-            self._turn(seen.services[host], host in wanted)
+            self._wake_or_power_down(seen.services[host], host in wanted)
 
     def disable_emptied(
         self, service: nova_module.ComputeService, text: str
@@ -153,7 +153,7 @@ class HostPower:
             self._nova.disable(service, f'{EMPTIED}: {text}')
             LOG.info('host %s is empty, and disabled', service.host)
 
-    def _empty(self, seen: HostPowerInput) -> list[str]:
+    def _empty_hosts(self, seen: HostPowerInput) -> list[str]:
         """Names of empty hosts; also records since when they are empty."""
         now, used = self._clock(), seen.snapshot.inventory.used
         empty = [
@@ -169,7 +169,7 @@ class HostPower:
         }
         return empty
 
-    def _rest(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
+    def _rest_hosts(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
         now = self._clock()
         # The largest hosts stay ready: they suit most requests.
         size = {
@@ -190,7 +190,7 @@ class HostPower:
                 LOG.info('host %s is empty: it rests', host)
                 del self._closing[host]
 
-    def _turn(
+    def _wake_or_power_down(
         self, service: nova_module.ComputeService, is_wanted: bool
     ) -> None:
         """Bring back a resting host, or power it down."""
@@ -199,16 +199,16 @@ class HostPower:
             self._nova.enable(service)
             LOG.info('host %s is needed: it is enabled again', host)
         elif is_wanted:
-            self._power(UP, host)
+            self._run_power_command(UP, host)
         # Wait: Nova may have chosen the host just before it was disabled.
         elif (
             service.up
             and has_command
             and self._clock() - self._rested[host] >= SETTLES_S
         ):
-            self._power(DOWN, host)
+            self._run_power_command(DOWN, host)
 
-    def _power(self, to: str, host: str) -> None:
+    def _run_power_command(self, to: str, host: str) -> None:
         """Run the command, unless its last run may not have taken effect
         yet.
         """
@@ -227,7 +227,7 @@ class HostPower:
             LOG.error('%s ended with status %d', ' '.join(command), status)
 
 
-def _needed(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
+def _needed_hosts(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
     """Resting hosts that could hold requests that lack room, one for each."""
     opened = tuple(
         dataclasses.replace(each, takes=True)

@@ -74,7 +74,7 @@ class PlanObserver:
         self._nova = nova
         self._mobility = mobility
         self._rest_s = rest_s
-        self._pins = _Pins()
+        self._pins = _NewerPins()
         self._pins_at: float | None = None
 
     def look(
@@ -88,7 +88,7 @@ class PlanObserver:
         :raises StoreError: if the store cannot be read.
         """
         services = self._nova.services()
-        servers = self._pinned(self._nova.servers(now), now)
+        servers = self._with_pins(self._nova.servers(now), now)
         groups = self._mobility.groups()
         shared = self._shared()
         closed = {
@@ -135,7 +135,7 @@ class PlanObserver:
             return known
         return dataclasses.replace(known, servers={**known.servers, **changed})
 
-    def _pinned(
+    def _with_pins(
         self, servers: Mapping[str, nova_module.Server], now: float
     ) -> Mapping[str, nova_module.Server]:
         """Servers with the pins that were last read."""
@@ -148,7 +148,7 @@ class PlanObserver:
         return {**found, **self._pins.note(self._mobility.pins(), found)}
 
 
-class _Pins:
+class _NewerPins:
     """Pins that were read after the servers were listed.
 
     A pin is dropped when its server is listed again, with a newer pin.

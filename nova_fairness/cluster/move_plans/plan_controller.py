@@ -157,21 +157,23 @@ class PlanController(
         if epoch is None:
             self._last = None
             return False
-        looked = self._look()
+        looked = self._observe()
         self._last = looked
         plans = self._plans.open()
         for plan in plans:
-            self._part(f'plan {plan.uuid}', self._go_on, plan, looked, epoch)
+            self._part(
+                f'plan {plan.uuid}', self._advance_plan, plan, looked, epoch
+            )
         # If a move ended just now, the observation is older than its end.
         if not any(each.is_moving for each in plans):
-            self._part('new plans', self._plan, looked, epoch)
-        self._part('rest of hosts', self._rest, looked)
+            self._part('new plans', self._search, looked, epoch)
+        self._part('rest of hosts', self._rest_hosts, looked)
         self._plans.remove_ended(looked.at - self._rules.history_s)
         self._say(())
         return True
 
-    def _rest(self, looked: observation.PlanObservation) -> None:
-        self._resting.look(self._seen(looked))
+    def _rest_hosts(self, looked: observation.PlanObservation) -> None:
+        self._resting.look(self._power_input(looked))
 
     def closing(self) -> frozenset[str]:
         """Names of hosts on which the queue must start nothing."""
@@ -235,12 +237,12 @@ class PlanController(
         if not draft.moves:
             raise exception.IllegalStep(
                 f'nothing on host {host} can move to another one'
-                + _said_of(draft.stays)
+                + _stay_texts(draft.stays)
             )
         for plan in alive:
             if plan.state is not _S.PARTIAL or plan.subject == host:
-                self._replace(plan, epoch)
-        return self._add(draft, _C.OPERATOR, epoch)
+                self._replace_plan(plan, epoch)
+        return self._add_plan(draft, _C.OPERATOR, epoch)
 
     def _by_hand(
         self, uuid: str, event: model.PlanEvent
@@ -259,7 +261,7 @@ class PlanController(
         after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
         return self._plans.write(plan, after, epoch)
 
-    def _look(self) -> observation.PlanObservation:
+    def _observe(self) -> observation.PlanObservation:
         last, now = self._service.last(), self._clock()
         if now - last.at > STALE_S:
             raise exception.CloudAway(
@@ -267,7 +269,7 @@ class PlanController(
             )
         return self._looking.look(last, now)
 
-    def _go_on(
+    def _advance_plan(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
@@ -279,7 +281,7 @@ class PlanController(
             after = plan.stepped(_E.EXPIRE, self._clock(), _C.NOT_A_GOAL)
             plan = self._plans.write(plan, after, epoch)
         if plan.state is _S.PROPOSED:
-            plan = self._judge(plan, looked, epoch)
+            plan = self._approve_or_expire(plan, looked, epoch)
         if plan.state is _S.APPROVED:
             plan = self._plans.write(
                 plan,
@@ -287,17 +289,17 @@ class PlanController(
                 epoch,
             )
         if plan.state is _S.RUNNING:
-            room = self._room(plan, looked)
+            room = self._host_room(plan, looked)
             left = registry.GOALS[plan.goal].left(
                 plan, looked.known.servers.values()
             )
             plan = self._moving.work(plan, looked.services, room, epoch, left)
         if plan.state is _S.PARTIAL:
-            plan = self._remaining(plan, looked, epoch)
+            plan = self._finish_partial(plan, looked, epoch)
         has_ended = plan.state is _S.PARTIAL or plan.state in model.FINAL
         is_due = plan.is_open and plan.won is None and not plan.is_moving
         if has_ended and is_due:
-            self._measure(plan, looked, epoch)
+            self._measure_outcome(plan, looked, epoch)
 
     def _is_wanted(self, plan: model.MigrationPlan) -> bool:
         """Whether an open plan has a goal that operators still choose."""
@@ -306,7 +308,7 @@ class PlanController(
             plan.goal is each.name for each in goals
         )
 
-    def _remaining(
+    def _finish_partial(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
@@ -323,7 +325,7 @@ class PlanController(
         after = dataclasses.replace(after, won=None)
         return self._plans.write(plan, after, epoch)
 
-    def _judge(
+    def _approve_or_expire(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
@@ -343,7 +345,7 @@ class PlanController(
             return plan
         return self._plans.write(plan, after, epoch)
 
-    def _room(
+    def _host_room(
         self, plan: model.MigrationPlan, looked: observation.PlanObservation
     ) -> prechecks.HostRoom:
         # When all servers are repacked, some wait on a host that is being
@@ -357,7 +359,7 @@ class PlanController(
                 room.take(move.server, move.target)
         return room
 
-    def _plan(self, looked: observation.PlanObservation, epoch: int) -> None:
+    def _search(self, looked: observation.PlanObservation, epoch: int) -> None:
         """Search for moves, less often if a search takes long."""
         begun = self._clock()
         if begun < self._again_at:
@@ -398,8 +400,8 @@ class PlanController(
                 if self._is_outdated(draft, looked):
                     return
                 for plan in alive:
-                    self._replace(plan, epoch)
-                self._add(draft, _C.FOUND, epoch)
+                    self._replace_plan(plan, epoch)
+                self._add_plan(draft, _C.FOUND, epoch)
                 return
 
     def _goal_input(
@@ -423,7 +425,7 @@ class PlanController(
         moved = (each.server for each in draft.moves)
         return self._looking.pinned(looked, moved) is not looked.known
 
-    def _add(
+    def _add_plan(
         self, draft: goal_module.Draft, cause: model.PlanCause, epoch: int
     ) -> model.MigrationPlan:
         now = self._clock()
@@ -453,13 +455,13 @@ class PlanController(
         )
         return plan
 
-    def _replace(self, plan: model.MigrationPlan, epoch: int) -> None:
+    def _replace_plan(self, plan: model.MigrationPlan, epoch: int) -> None:
         event = {_S.PROPOSED: _E.EXPIRE, _S.PARTIAL: _E.STOP}.get(plan.state)
         if event is not None:
             after = plan.stepped(event, self._clock(), _C.REPLACED)
             self._plans.write(plan, after, epoch)
 
-    def _measure(
+    def _measure_outcome(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
@@ -493,7 +495,7 @@ class PlanController(
         sent = self._store.requests(_STARTING)
         return not any(host in each.hosts for each in sent)
 
-    def _seen(
+    def _power_input(
         self, looked: observation.PlanObservation
     ) -> host_power.HostPowerInput:
         sent = self._store.requests(_STARTING)
@@ -523,7 +525,7 @@ class PlanController(
         )
 
 
-def _said_of(stays: Sequence[model.Stay]) -> str:
+def _stay_texts(stays: Sequence[model.Stay]) -> str:
     """The first servers that stay, with reasons, as the end of a sentence."""
     told = [each.sentence for each in stays]
     return ': ' + model.listed(told, '; ') if told else ''

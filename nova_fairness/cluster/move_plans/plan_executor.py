@@ -90,7 +90,7 @@ class PlanExecutor:
         for number, move in enumerate(plan.moves):
             if move.state is _S.MOVING:
                 try:
-                    plan = self._watched(plan, number, epoch)
+                    plan = self._after_lookup(plan, number, epoch)
                 except exception.CloudError as error:
                     LOG.warning('plan %s: %s', plan.uuid, error)
         return plan
@@ -112,21 +112,23 @@ class PlanExecutor:
         :returns: the plan as it is now.
         :raises StoreError: if a change cannot be written.
         """
-        if (step := self._over(plan, left)) is not None:
-            return self._stepped(plan, *step, epoch)
-        free = self._free(plan)
+        if (step := self._end_of_plan(plan, left)) is not None:
+            return self._after_plan_step(plan, *step, epoch)
+        free = self._free_slots(plan)
         for number, move in enumerate(plan.moves):
             if move.state is not _S.PENDING:
                 continue
             try:
-                plan = self._begun(plan, number, services, room, free, epoch)
+                plan = self._after_begin(
+                    plan, number, services, room, free, epoch
+                )
             except exception.CloudError as error:
                 LOG.warning('plan %s: %s', plan.uuid, error)
-        if (step := self._over(plan, left)) is not None:
-            return self._stepped(plan, *step, epoch)
+        if (step := self._end_of_plan(plan, left)) is not None:
+            return self._after_plan_step(plan, *step, epoch)
         return plan
 
-    def _over(
+    def _end_of_plan(
         self, plan: model.MigrationPlan, left: Collection[str]
     ) -> tuple[model.PlanEvent, model.PlanCause, str] | None:
         """How a plan ends; ``None`` if it goes on."""
@@ -151,18 +153,22 @@ class PlanExecutor:
             return model.PlanEvent.EXPIRE, _C.LATE, ''
         return None
 
-    def _free(self, plan: model.MigrationPlan) -> collections.Counter[str]:
+    def _free_slots(
+        self, plan: model.MigrationPlan
+    ) -> collections.Counter[str]:
         """Number of live migrations that may begin, by host and '' for all.
 
         :raises CloudError: if running migrations cannot be read.
         """
         count = collections.Counter({'': self._limits.cloud})
-        for each in self._running(plan):
+        for each in self._running_migrations(plan):
             # The new host is '' while Nova still looks for one.
             count.subtract({'', *each})
         return count
 
-    def _running(self, plan: model.MigrationPlan) -> Iterable[tuple[str, str]]:
+    def _running_migrations(
+        self, plan: model.MigrationPlan
+    ) -> Iterable[tuple[str, str]]:
         """Source and target hosts of running live migrations, by any
         caller.
         """
@@ -183,7 +189,7 @@ class PlanExecutor:
             free[name] + host > 0 for name in (move.source, move.target)
         )
 
-    def _begun(
+    def _after_begin(
         self,
         plan: model.MigrationPlan,
         number: int,
@@ -196,7 +202,7 @@ class PlanExecutor:
         move = plan.moves[number]
         if registry.GOALS[plan.goal].is_in_vain(plan, move):
             verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         if not self._may_begin(move, free):
             return plan
         is_last = all(
@@ -210,12 +216,12 @@ class PlanExecutor:
         server = self._nova.server(move.server)
         verdict = prechecks.judge(move, server, services, room, is_last)
         if verdict.event is not _E.ASK:
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         free.subtract(('', move.source, move.target))
         room.take(move.server, move.target)
-        return self._ask(plan, number, epoch)
+        return self._ask_nova(plan, number, epoch)
 
-    def _ask(
+    def _ask_nova(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         before = self._mobility.of(plan.moves[number].server)
@@ -224,7 +230,7 @@ class PlanExecutor:
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
         plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
         # Tell before the move: Nova takes no metadata while a server moves.
-        self._tell(plan, asked)
+        self._tell_owner(plan, asked)
         try:
             self._nova.migrate(move.server, move.target)
         except exception.CloudRefused as error:
@@ -234,7 +240,7 @@ class PlanExecutor:
             server = self._nova.server(move.server)
             if server is not None and server.task:
                 verdict = prechecks.MoveVerdict(_E.RETURN, _C.BUSY)
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         LOG.info(
             'plan %s: server %s moves from %s to %s',
             plan.uuid,
@@ -244,7 +250,7 @@ class PlanExecutor:
         )
         return plan
 
-    def _watched(
+    def _after_lookup(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         move, now = plan.moves[number], self._clock()
@@ -252,10 +258,10 @@ class PlanExecutor:
         migrations = self._mobility.of(move.server)
         verdict = prechecks.became(move, server, migrations, now)
         if verdict.event is None and server is not None:
-            return self._progressed(plan, number, epoch)
-        return self._moved(plan, number, verdict, epoch)
+            return self._after_progress(plan, number, epoch)
+        return self._after_step(plan, number, verdict, epoch)
 
-    def _progressed(
+    def _after_progress(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         """Record the memory sent so far, and cancel a move that takes too
@@ -277,7 +283,7 @@ class PlanExecutor:
         seen = dataclasses.replace(move, sent_mb=found.sent_mb)
         return self._plans.write(plan, plan.with_move(number, seen), epoch)
 
-    def _moved(
+    def _after_step(
         self,
         plan: model.MigrationPlan,
         number: int,
@@ -294,7 +300,7 @@ class PlanExecutor:
         if before.state is _S.MOVING:
             # Tell before the step is written: after a crash in between, the
             # owner is told again.
-            self._tell(plan, move)
+            self._tell_owner(plan, move)
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
@@ -305,7 +311,7 @@ class PlanExecutor:
         )
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
-    def _tell(self, plan: model.MigrationPlan, move: model.Move) -> None:
+    def _tell_owner(self, plan: model.MigrationPlan, move: model.Move) -> None:
         """Tell the owner of a server that it is about to move, or has moved.
 
         The move does not depend on it: a server whose metadata cannot be
@@ -329,7 +335,7 @@ class PlanExecutor:
                 error,
             )
 
-    def _stepped(
+    def _after_plan_step(
         self,
         plan: model.MigrationPlan,
         event: model.PlanEvent,

@@ -110,12 +110,12 @@ def judge(
         return MoveVerdict(_E.SKIP, _C.LOCKED)
     if server.status not in nova.MOVES:
         return MoveVerdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
-    return _judged_there(
+    return _verdict_of_target(
         move, server, services.get(move.target), room, is_last
     )
 
 
-def _judged_there(
+def _verdict_of_target(
     move: model.Move,
     server: nova.Server,
     service: nova.ComputeService | None,
@@ -156,7 +156,7 @@ def became(
         (each for each in migrations if each.number > move.after), None
     )
     if newest is None:
-        return _unseen(move, server, now)
+        return _without_migration(move, server, now)
     if newest.is_under_way or server.task:
         return MoveVerdict(None, _C.ASKED, newest.status)
     if server.host == move.target:
@@ -173,7 +173,9 @@ def became(
     )
 
 
-def _unseen(move: model.Move, server: nova.Server, now: float) -> MoveVerdict:
+def _without_migration(
+    move: model.Move, server: nova.Server, now: float
+) -> MoveVerdict:
     """Verdict on a move that has begun and has no migration in Nova."""
     if server.task:
         return MoveVerdict(None, _C.ASKED, server.task)

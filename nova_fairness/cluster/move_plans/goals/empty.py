@@ -101,11 +101,11 @@ def _stay(
         model.PlanCause.NOWHERE,
         '',
     )
-    if cause is model.PlanCause.NOWHERE and _is_together(running):
+    if cause is model.PlanCause.NOWHERE and _is_bound_together(running):
         cause = model.PlanCause.TOGETHER
     return model.Stay(running.uuid, server.name if server else '', cause, text)
 
 
-def _is_together(running: cluster.Running) -> bool:
+def _is_bound_together(running: cluster.Running) -> bool:
     together = request_model.Rule.TOGETHER
     return running.bound is not None and running.bound.rule is together

@@ -68,16 +68,18 @@ class HelpGoal(goal.PlanGoal):
         """
         if seen.lacking is None:
             return None
-        found = seen.lacking.tenants(seen.snapshot, {}, _shares(seen.snapshot))
+        found = seen.lacking.tenants(
+            seen.snapshot, {}, _due_shares(seen.snapshot)
+        )
         # A report of an agent may be as old as the interval between two
         # reports.
         seen_s = self.rules.seen_s + agent_reports.LACKING_S
         if seen.at - seen.moved_at < seen_s:
             return None
-        return _seen_whole(found, seen.servers)
+        return _without_blind_hosts(found, seen.servers)
 
 
-def _seen_whole(
+def _without_blind_hosts(
     found: tenants.Tenants, servers: Mapping[str, nova.Server]
 ) -> tenants.Tenants:
     """The wants without hosts where no agent has seen a running server yet.
@@ -96,7 +98,7 @@ def _seen_whole(
     return dataclasses.replace(found, cpus=cpus)
 
 
-def _shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+def _due_shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
     """Fractions of the cloud due to owners, > 0, by project and user."""
     found: dict[str, float] = {}
     for each in overview.standings(snapshot):

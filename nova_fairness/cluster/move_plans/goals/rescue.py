@@ -48,7 +48,7 @@ class RescueGoal(goal.PlanGoal):
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
         """Moves for each of the next requests that lack room."""
-        for request in _lacking(seen):
+        for request in _next_lacking_room(seen):
             found = planner.rescue(seen.snapshot, request, self.rules)
             if found is not None and found.moves:
                 draft = goal.draft(
@@ -79,7 +79,7 @@ class RescueGoal(goal.PlanGoal):
         )
 
 
-def _lacking(seen: goal.GoalInput) -> list[request_model.Request]:
+def _next_lacking_room(seen: goal.GoalInput) -> list[request_model.Request]:
     """The next requests that lack room only.
 
     Preemptible requests use what is left: no server moves for them.
