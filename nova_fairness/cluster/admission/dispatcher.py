@@ -351,14 +351,12 @@ class Executor:
             if is_build:
                 self._delete(kept)
             return
-        # A refused token matters for builds only: a server that Nova cannot
-        # unshelve stays shelved, and nothing is deleted.
+        # For builds only: a server that cannot be unshelved stays shelved.
         if is_build and not self._tokens.is_taken(parser.token(cast)):
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
-        # After an old backup of the database was restored, a build that waits
-        # here may have been built already. Conductor would delete such a
-        # build.
+        # After an old backup was restored, this build may be done already.
+        # Conductor would delete it.
         started = any(
             each.is_settled if is_build else each.host
             for each in self.present(kept)

@@ -82,15 +82,12 @@ class CloudSide:
             raise exception.CloudAway(
                 f'the queue saw the cloud {now - last.at:.0f} s ago'
             )
-        # Services before servers: nothing starts on a host that is closed in
-        # the first list.
+        # Before servers: no server starts on a host that is closed here.
         services = self._nova.services()
         by_host: dict[str, list[nova_module.Server]] = {}
         for each in self._nova.servers(now).values():
             by_host.setdefault(each.host, []).append(each)
-        mapped = _placement_hosts(
-            last.snapshot, {node.host.cloud for node in nodes}
-        )
+        mapped = _map_hosts(last.snapshot, {node.host.cloud for node in nodes})
         running = {each.uuid: each for each in last.snapshot.running}
         leaves = self._leaves.found(eviction.GOING)
         places = {}
@@ -274,7 +271,7 @@ class _PlacementHosts:
         )
 
 
-def _placement_hosts(
+def _map_hosts(
     snapshot: cluster.ClusterSnapshot, names: Collection[str]
 ) -> _PlacementHosts:
     rows = [

@@ -197,24 +197,20 @@ class PreemptionController:
         held = [each for each in found if _gets_room(each.request)]
         rooms = _valid_reservations(held, now)
         self._snapshot = _with_leaving(
-            view.snapshot,
-            _ends_of_evictions(known, ()),
-            _untold_victims(rooms, known),
+            view.snapshot, _end_times(known, ()), _untold(rooms, known)
         )
         vain = self._orphans_in_vain(known, held, rooms, now)
-        ends = _ends_of_evictions(known, vain)
+        ends = _end_times(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
         self._rooms = reservations.standing(
-            _with_leaving(view.snapshot, ends, _untold_victims(rooms, known)),
+            _with_leaving(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
             self._closed_for_long(view.snapshot, rooms, now),
         )
         stays = {**_not_chosen_until(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
-            _with_leaving(
-                view.snapshot, ends, _untold_victims(self._rooms, known)
-            ),
+            _with_leaving(view.snapshot, ends, _untold(self._rooms, known)),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
@@ -495,7 +491,7 @@ def _not_chosen_until(
     }
 
 
-def _ends_of_evictions(
+def _end_times(
     known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
     """When servers leave that will free their room, by UUID."""
@@ -519,7 +515,7 @@ def _is_told(
     )
 
 
-def _untold_victims(
+def _untold(
     rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
     """Victims that reservations name and that were not told yet.

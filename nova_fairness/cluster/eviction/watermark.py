@@ -80,8 +80,7 @@ class Watermark:
         lower = self._rules.lower
         if not (lower or self._left_over):
             return
-        # After the option was switched off, servers with a notice are spared
-        # once.
+        # After the option was switched off, notices are withdrawn once.
         self._left_over = False
         self._spare(snapshot, plan, leaves, epoch)
         chosen = watermark.leaving(
