@@ -2,6 +2,6 @@
 
 """Batch systems: hosts and jobs are read, hosts are drained and resumed.
 
-Start with ``system``: the contract; ``slurm`` is the first that keeps it.
-It never decides which host moves.
+Start with ``system``: the contract; ``slurm`` is its first implementation.
+This package never decides which host moves.
 """

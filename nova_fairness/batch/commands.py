@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Commands of a batch system, with a limit of time."""
+"""Commands of a batch system, with a time limit."""
 
 import subprocess
 
@@ -15,10 +15,10 @@ def output(
 ) -> str:
     """Run a command, and return its output.
 
-    :param timeout_s: seconds after which it counts as not answering.
-    :param failed: raised if it ends with another code than 0.
-    :param with_messages: what it writes as errors is output, too.
-    :raises BatchAway: if it is not installed, or takes too long.
+    :param timeout_s: seconds after which the command counts as without answer.
+    :param failed: error to raise if the command ends with another code than 0.
+    :param with_messages: whether its error output is returned, too.
+    :raises BatchAway: if the command is not installed, or takes too long.
     """
     title = ' '.join(command[:2])
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""HTCondor by its own commands; written from its manual, never run on one.
+"""HTCondor by its own commands; written from its manual, never run on it.
 
 Attributes are those of the manual's appendix *ClassAd Attributes*, commands
 those of its reference, version 23.
@@ -42,17 +42,23 @@ _JOB = (
     'AllowedJobDuration',
 )
 _IDLE = 1
-"""Of ``JobStatus``: it waits. Those on hold, 5, want nothing."""
+"""Value of ``JobStatus`` of a job that waits. Jobs on hold (5) are not
+counted.
+"""
 
 _NO_JOBS = 'All queues are empty'
-"""Answer of ``condor_q -global``, also with ``-json``, without any jobs."""
+"""Output of ``condor_q -global``, also with ``-json``, if there are no
+jobs.
+"""
 
 _NOT_ON_SLOTS = frozenset({7, 9, 12})
-"""Of ``JobUniverse``: scheduler, grid and local need no slot."""
+"""Values of ``JobUniverse`` that need no slot: scheduler, grid and local."""
 
 _CLAIMED = frozenset({'Claimed', 'Preempting'})
 _TAKES = _CLAIMED | {'Unclaimed', 'Matched', 'Backfill'}
-"""Of ``State``; ``Owner`` is a slot whose START expression forbids jobs."""
+"""Values of ``State`` of a slot that takes jobs; ``Owner`` is a slot whose
+START expression forbids jobs.
+"""
 
 _STATES = _TAKES | {'Owner', 'Drained'}
 
@@ -60,9 +66,9 @@ _STATES = _TAKES | {'Owner', 'Drained'}
 class Condor(system.BatchSystem):
     """HTCondor 23, by ``condor_status``, ``condor_q`` and ``condor_drain``.
 
-    Hosts are called as in the attribute ``Machine``. HTCondor ends jobs on a
-    host that is drained when their retirement time is over: a host is not
-    drained unless that is long enough for all of its jobs.
+    Names of hosts are those of the attribute ``Machine``. On a drained host,
+    HTCondor ends jobs when their retirement time is over. So a host is drained
+    only if that time is long enough for all of its jobs.
 
     :param timeout_s: seconds in which a command must answer, > 0.
     :param retirement_s: seconds of retirement time that each job must have
@@ -82,9 +88,12 @@ class Condor(system.BatchSystem):
 
     def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
-        # Slots before jobs: nothing starts on a host that was drained then.
-        slots = self._asked('condor_status', '-json', _SLOT)
-        jobs = self._asked('condor_q', '-global', '-allusers', '-json', _JOB)
+        # Slots before jobs: nothing starts on a host that is drained in the
+        # list of slots.
+        slots = self._read_ads('condor_status', '-json', _SLOT)
+        jobs = self._read_ads(
+            'condor_q', '-global', '-allusers', '-json', _JOB
+        )
         return seen(slots, jobs)
 
     def drain(self, host: str, reason: str) -> None:
@@ -94,19 +103,19 @@ class Condor(system.BatchSystem):
             f' {self._retirement_s:.0f}'
         )
         given = '-graceful', '-reason', reason, '-check', check
-        self._order('condor_drain', *given, host)
+        self._run_order('condor_drain', *given, host)
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._order('condor_drain', '-cancel', host)
+        self._run_order('condor_drain', '-cancel', host)
 
-    def _asked(self, *command: str | tuple[str, ...]) -> str:
+    def _read_ads(self, *command: str | tuple[str, ...]) -> str:
         *words, attributes = command
         given = [*map(str, words), '-attributes', ','.join(attributes)]
         return commands.output(tuple(given), self._timeout_s)
 
-    def _order(self, *command: str) -> None:
-        """Order what :meth:`look` has just found possible."""
+    def _run_order(self, *command: str) -> None:
+        """Run a command that :meth:`look` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
@@ -115,17 +124,17 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
     """Parse the slots and jobs of HTCondor.
 
     A host with a slot that cannot be read has no place. A job that cannot be
-    read has no known end, and wants nothing.
+    read has no known end, and does not count as waiting.
 
-    :param slots: written by ``condor_status -json``.
-    :param jobs: written by ``condor_q -json``, after it.
-    :raises BatchUnreadable: if one is of another form, or no host of it can
-        be read.
+    :param slots: output of ``condor_status -json``.
+    :param jobs: output of ``condor_q -json``, read after the slots.
+    :raises BatchUnreadable: if an output has another form, or no host in it
+        can be read.
     """
     read = entries.EntryReader('HTCondor')
-    listed = _ads('condor_status', slots)
-    queued = [] if jobs.strip() == _NO_JOBS else _ads('condor_q', jobs)
-    queue = list(read.read('job', _name, queued, _job))
+    listed = _parse_ads('condor_status', slots)
+    queued = [] if jobs.strip() == _NO_JOBS else _parse_ads('condor_q', jobs)
+    queue = list(read.read('job', _job_name, queued, _job))
     ends = {name: job.end for name, job in queue if job}
     by_host: dict[str, list[_Slot | None]] = {}
     for host, slot in read.read('slot', _machine, listed, _slot):
@@ -142,7 +151,7 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
         if host not in unclear
     }
     if '' in unclear:
-        # A slot without a name may be of any host.
+        # A slot without a name may belong to any host.
         places = {host: each for host, each in places.items() if each.work}
     wants = (job.want for _, job in queue if job and job.want)
     return border.SideSnapshot(
@@ -154,8 +163,8 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
 class _Slot:
     """ClassAd of a slot.
 
-    :ivar drained: why the slot is drained; ``None`` if it is not.
-    :ivar job: number of the job that has it.
+    :ivar drained: reason why the slot is drained; ``None`` if it is not.
+    :ivar job: number of the job in the slot.
     """
 
     state: str
@@ -169,8 +178,8 @@ class _Slot:
 class _Job:
     """ClassAd of a job.
 
-    :ivar end: when it is at its limit; ``None`` without one.
-    :ivar want: ``None`` unless it waits for a slot.
+    :ivar end: time of its limit; ``None`` without a limit.
+    :ivar want: demand of the job; ``None`` unless it waits for a slot.
     """
 
     end: float | None
@@ -195,11 +204,13 @@ def _slot(slot: Ad) -> _Slot:
 
 
 def _job(job: Ad) -> _Job:
-    return _Job(_end(job), _want(job))
+    return _Job(_end_time(job), _demand_of(job))
 
 
-def _ads(command: str, text: str) -> list[Ad]:
-    """Of several lists one after the other, one of each queue, or of none."""
+def _parse_ads(command: str, text: str) -> list[Ad]:
+    """Parse several JSON lists one after the other; each queue writes one or
+    none.
+    """
     decoder, rest = json.JSONDecoder(), text.strip()
     found: list[Ad] = []
     try:
@@ -235,21 +246,21 @@ def _place(
 def _work(
     slots: Iterable[_Slot], ends: Mapping[str, float | None]
 ) -> Iterator[border.RunningWork]:
-    """A claimed slot is in use, also between two jobs of its user."""
+    """Yield work of claimed slots, which are in use also between two jobs."""
     for slot in slots:
         if slot.state in _CLAIMED:
             yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.job))
 
 
-def _name(job: Ad) -> str:
+def _job_name(job: Ad) -> str:
     cluster, proc = (
         int(entries.number(job[key])) for key in ('ClusterId', 'ProcId')
     )
     return f'{cluster}.{proc}'
 
 
-def _end(job: Ad) -> float | None:
-    """When a job that runs is at its limit; ``None`` without one."""
+def _end_time(job: Ad) -> float | None:
+    """Time of the limit of a running job; ``None`` without a limit."""
     allowed = job.get('AllowedJobDuration')
     began = job.get('JobCurrentStartDate')
     if allowed is None or began is None:
@@ -257,8 +268,10 @@ def _end(job: Ad) -> float | None:
     return entries.number(began) + entries.number(allowed)
 
 
-def _want(job: Ad) -> border.PendingWork | None:
-    """HTCondor does not say which of them more hosts would help."""
+def _demand_of(job: Ad) -> border.PendingWork | None:
+    """Demand of a waiting job; HTCondor does not tell whether more hosts
+    help.
+    """
     waits = job['JobStatus'] == _IDLE
     if not waits or int(job['JobUniverse']) in _NOT_ON_SLOTS:
         return None
@@ -266,4 +279,4 @@ def _want(job: Ad) -> border.PendingWork | None:
     cores = entries.number(job.get('RequestCpus', 1))
     if not cores:
         raise ValueError('it waits and wants no CPUs')
-    return border.PendingWork(_name(job), cores, since)
+    return border.PendingWork(_job_name(job), cores, since)

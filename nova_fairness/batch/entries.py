@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Entries of a batch system's answer, read one by one.
+"""Reads the entries of a batch system's answer one by one.
 
-Users of a batch system choose much of what its entries say. An entry that
-cannot be read is set aside and named for the operator; all others are read.
+Users of a batch system choose many values in its entries. An entry that cannot
+be read is set aside and named for the operator; all others are read.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,17 @@ from nova_fairness.model import wording
 T = TypeVar('T')
 
 NAMED = 10
-"""Entries of one answer that are named; of the others, only their number."""
+"""Largest number of unreadable entries of one answer that are named; the
+others are only counted.
+"""
 
 Name = Callable[[Any], object]
 
 
 class EntryReader:
-    """Reads entries, and keeps what is wrong with those it cannot read.
+    """Reads entries, and collects the faults of unreadable ones.
 
-    :param system: name of the batch system, as operators know it.
+    :param system: name of the batch system for operators.
     """
 
     def __init__(self, system: str) -> None:
@@ -42,10 +44,11 @@ class EntryReader:
     ) -> Iterator[tuple[str, T | None]]:
         """Yield the name and the value of each entry.
 
-        :param kind: of the entries, for messages: ``job``.
-        :param name_of: gives the name of an entry; may raise anything.
-        :param read: gives its value; may raise anything.
-        :returns: '' for a name that cannot be read, ``None`` for a value.
+        :param kind: kind of the entries, for messages: ``job``.
+        :param name_of: returns the name of an entry; may raise any error.
+        :param read: returns its value; may raise any error.
+        :returns: '' for a name that cannot be read, ``None`` for a value that
+            cannot.
         """
         for entry in listed:
             name = ''
@@ -67,9 +70,10 @@ class EntryReader:
         listed: Iterable[Any],
         read: Callable[[Any], T],
     ) -> dict[str, T | None]:
-        """The same by name; ``None`` also for what is listed in two ways.
+        """Values by name; ``None`` if unreadable or listed with different
+        values.
 
-        Else what is in use could be taken for empty.
+        Otherwise a host in use could be taken for empty.
         """
         found: dict[str, T | None] = {}
         for name, value in self.read(kind, name_of, listed, read):
@@ -102,9 +106,9 @@ def _cause(error: Exception) -> str:
 
 
 def listed(value: object) -> list[Any]:
-    """A list.
+    """Return the value if it is a list.
 
-    :raises TypeError: if it is none.
+    :raises TypeError: if it is not.
     """
     if not isinstance(value, list):
         raise TypeError(f'expected a list, got {value!r:.100}')
@@ -112,9 +116,9 @@ def listed(value: object) -> list[Any]:
 
 
 def text(value: object) -> str:
-    """A name or a word.
+    """Return the value if it is a text that is not empty, such as a name.
 
-    :raises ValueError: if it is no text, or none that can be written.
+    :raises ValueError: if it is no such text, or cannot be encoded as UTF-8.
     """
     if not isinstance(value, str) or not value:
         raise ValueError(f'expected text, got {value!r:.100}')
@@ -123,15 +127,15 @@ def text(value: object) -> str:
 
 
 def words(value: object) -> str:
-    """Text for people; a character that cannot be written is a ``?``."""
+    """A text for people; characters that cannot be encoded become ``?``."""
     return str(value).encode('utf-8', 'replace').decode('utf-8')
 
 
 def number(value: object) -> float:
-    """A finite number, >= 0.
+    """Return the value as a finite number >= 0.
 
-    :raises TypeError: if it is of another type.
-    :raises ValueError: if it is another number.
+    :raises TypeError: if the value is of another type.
+    :raises ValueError: if it is no such number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f'expected a number, got {value!r:.100}')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""LSF by its own commands; written from its reference, never run on one.
+"""LSF by its own commands; written from its reference, never run on it.
 
 Fields are those of ``bhosts -o`` and ``bjobs -o`` in the command reference of
 IBM Spectrum LSF 10.1.
@@ -29,7 +29,7 @@ _JOB = (
 _JOB += ' pend_reason'
 
 _TAKES = frozenset({'ok', 'closed_Full', 'closed_Busy', 'closed_Excl'})
-"""Of ``STATUS``: open, though there may be no room now."""
+"""Values of ``STATUS`` of an open host, even if it has no room now."""
 
 _AWAY = frozenset({'unavail', 'unreach'})
 _OURS = 'closed_Adm'
@@ -37,7 +37,7 @@ _RUNS = frozenset({'RUN', 'SSUSP', 'USUSP', 'UNKWN', 'PROV'})
 _NO_ROOM_HELPS = re.compile(
     'dependency|limit|start time|queue|suspended', re.IGNORECASE
 )
-"""Pending reasons that do not end when there are more hosts."""
+"""Pending reasons that more hosts do not resolve."""
 
 _NO_JOBS = 'No unfinished job found'
 _UNKNOWN = 'unknown'
@@ -68,7 +68,8 @@ class Lsf(system.BatchSystem):
 
     def look(self) -> border.SideSnapshot:
         """See :meth:`.system.BatchSystem.look`."""
-        # Hosts before jobs: nothing starts on a host that was closed then.
+        # Hosts before jobs: nothing starts on a host that is closed in the
+        # list of hosts.
         hosts = self._output('bhosts', '-o', _HOST, '-json')
         comments = self._output('bhosts', '-l')
         try:
@@ -83,17 +84,19 @@ class Lsf(system.BatchSystem):
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""
-        self._order('badmin', 'hclose', '-C', reason.replace('"', "'"), host)
+        self._run_order(
+            'badmin', 'hclose', '-C', reason.replace('"', "'"), host
+        )
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._order('badmin', 'hopen', host)
+        self._run_order('badmin', 'hopen', host)
 
     def _output(self, *command: str) -> str:
         return commands.output(command, self._timeout_s)
 
-    def _order(self, *command: str) -> None:
-        """Order what :meth:`look` has just found possible."""
+    def _run_order(self, *command: str) -> None:
+        """Run a command that :meth:`look` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
@@ -104,16 +107,16 @@ def seen(
     """Parse the hosts and jobs of LSF.
 
     A host or a job whose record cannot be read is set aside, and named. Such a
-    host has no place. Such a job wants nothing; where it may run, the slots
-    that hosts say are in use count.
+    host has no place. Such a job does not count as waiting; on hosts where it
+    may run, the number of used slots that the host reports counts.
 
-    :param hosts: written by ``bhosts -o ... -json``.
-    :param comments: written by ``bhosts -l``.
-    :param jobs: written by ``bjobs -o ... -json -hms``, after both; nothing
-        if there are none.
-    :param now: when they were written, seconds of the epoch.
-    :raises BatchUnreadable: if one is of another form, or no host of it can
-        be read.
+    :param hosts: output of ``bhosts -o ... -json``.
+    :param comments: output of ``bhosts -l``.
+    :param jobs: output of ``bjobs -o ... -json -hms``, read after both; empty
+        if there are no jobs.
+    :param now: time of the output, seconds of the epoch.
+    :raises BatchUnreadable: if an output has another form, or no host in it
+        can be read.
     """
     listed = _records('bhosts', hosts)
     queue = _records('bjobs', jobs) if jobs.strip() else []
@@ -122,7 +125,7 @@ def seen(
     parsed = [
         job
         for _, job in read.read(
-            'job', _name, queue, functools.partial(_job, now=now)
+            'job', _job_name, queue, functools.partial(_job, now=now)
         )
     ]
     work: dict[str, list[border.RunningWork]] = {}
@@ -154,8 +157,8 @@ def seen(
 class _Job:
     """Record of a job.
 
-    :ivar parts: of a job that runs, by host.
-    :ivar want: ``None`` unless it waits for room.
+    :ivar parts: hosts and work of a running job.
+    :ivar want: demand of the job; ``None`` unless it waits for room.
     """
 
     parts: tuple[tuple[str, border.RunningWork], ...]
@@ -167,7 +170,7 @@ def _host_name(host: Record) -> str:
 
 
 def _job(job: Record, now: float) -> _Job:
-    return _Job(tuple(_parts(job, now)), _want(job, now))
+    return _Job(tuple(_running_parts(job, now)), _demand_of(job, now))
 
 
 def _records(command: str, text: str) -> list[Record]:
@@ -204,7 +207,7 @@ def _place(
     work: list[border.RunningWork],
     is_unsure: bool,
 ) -> border.SideStatus:
-    """One host.
+    """The state of one host.
 
     :param is_unsure: whether a job that cannot be read may run there.
     """
@@ -223,16 +226,18 @@ def _place(
     )
 
 
-def _name(job: Record) -> str:
+def _job_name(job: Record) -> str:
     index = job['JOBINDEX']
     of_array = f'[{index}]' if index not in ('', '-', '0') else ''
     return entries.text(entries.text(job['JOBID']) + of_array)
 
 
-def _parts(
+def _running_parts(
     job: Record, now: float
 ) -> Iterator[tuple[str, border.RunningWork]]:
-    """Slots of a job on each of its hosts, as ``4*hostA:hostB``."""
+    """Yield the slots of a job on each of its hosts, from
+    ``4*hostA:hostB``.
+    """
     if job['STAT'] not in _RUNS:
         return
     gone_at, limit = None, _seconds(job['RUNTIMELIMIT'])
@@ -241,10 +246,10 @@ def _parts(
     for match in _EACH.finditer(job['EXEC_HOST']):
         slots = entries.number(match[1] or 1)
         host = entries.text(match[2])
-        yield host, border.RunningWork(_name(job), slots, gone_at)
+        yield host, border.RunningWork(_job_name(job), slots, gone_at)
 
 
-def _want(job: Record, now: float) -> border.PendingWork | None:
+def _demand_of(job: Record, now: float) -> border.PendingWork | None:
     waits = job['STAT'] == 'PEND'
     if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
         return None
@@ -253,13 +258,13 @@ def _want(job: Record, now: float) -> border.PendingWork | None:
     if not cores:
         raise ValueError('it waits and wants no slots')
     since = now - (_seconds(job['PEND_TIME']) or 0.0)
-    return border.PendingWork(_name(job), cores, since)
+    return border.PendingWork(_job_name(job), cores, since)
 
 
 def _seconds(text: str) -> float | None:
-    """A time as ``-hms`` has it written; ``None`` for none.
+    """Seconds of a time that ``-hms`` wrote; ``None`` if there is no time.
 
-    :raises ValueError: if it is none.
+    :raises ValueError: if the text is no such time.
     """
     if text.strip() in ('', '-'):
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Slurm by its own commands."""
+"""Slurm by its own commands: nodes, jobs, accounts and shares."""
 
 from collections.abc import Mapping
 import math
@@ -20,16 +20,16 @@ from nova_fairness.model import pledge
 LOG = logging.getLogger(__name__)
 
 Questions = tuple[tuple[str, ...], tuple[str, ...]]
-"""Commands that list nodes, and jobs."""
+"""Commands that list nodes, and that list jobs."""
 
 _UNKNOWN_OPTION = 'scontrol --help'
-"""scontrol says to look there if it does not know an option."""
+"""Part of the error text of scontrol if it does not know an option."""
 
 _WITHOUT_ACCOUNTS = (
     'supported accounting_storage plugin',
     'accounting storage is disabled',
 )
-"""Output of sacctmgr and sacct where there is no slurmdbd."""
+"""Parts of the error texts of sacctmgr and sacct if there is no slurmdbd."""
 
 _TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
 
@@ -37,14 +37,15 @@ _TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
 class Slurm(system.BatchSystem):
     """Slurm 22.05 to 26.05, by ``scontrol`` and ``squeue``.
 
-    Slurm is asked which forms of JSON it writes, and for the best of those
-    that are known here; it is asked again after each fault, since it may be of
-    another version then.
+    Slurm is asked which forms of JSON it writes, and the best form known here
+    is used. After each fault it is asked again, because it may have another
+    version then.
 
     Accounts are those of ``slurmdbd``, by ``sacct`` and ``sacctmgr``. To set
-    shares, this user must be an administrator of them.
+    shares, the user that runs the commands must be an administrator of
+    accounts.
 
-    ``SLURM_CONF`` is read by the commands. The user that runs them must be an
+    The commands read ``SLURM_CONF``. The user that runs them must be an
     operator of Slurm and see all jobs (``PrivateData``).
 
     :param timeout_s: seconds in which a command must answer, > 0.
@@ -65,7 +66,8 @@ class Slurm(system.BatchSystem):
                 'Slurm is read by: %s', ', '.join(map(' '.join, questions))
             )
         self._told, self._questions = questions, None
-        # Nodes before jobs: nothing starts on a node that was closed then.
+        # Nodes before jobs: nothing starts on a node that is closed in the
+        # list of nodes.
         now = time.time()
         nodes, jobs = map(self._answer, questions)
         seen = slurm_json.seen(nodes, jobs, now)
@@ -73,25 +75,25 @@ class Slurm(system.BatchSystem):
         return seen
 
     def _chosen(self) -> Questions:
-        """Commands that this Slurm knows.
+        """Choose the commands that this version of Slurm supports.
 
         :raises BatchAway: if its commands give no answer.
         :raises BatchUnreadable: if it has no form of JSON that is known here.
         """
-        json, listed = '--json', self._option('--json=list')
+        json, listed = '--json', self._option_output('--json=list')
         if listed is not None:
             form = slurm_forms.best(slurm_forms.plugins(listed))
             json = f'--json={slurm_forms.title(form)}'
         # sinfo groups nodes in all versions but 22.05.
         nodes: tuple[str, ...] = ('scontrol', '--all', json, 'show', 'nodes')
-        if listed is None and self._option(json, '--version') is None:
+        if listed is None and self._option_output(json, '--version') is None:
             nodes = 'sinfo', json
-        # Else squeue cuts lists of an array's tasks at 64 characters.
+        # Without this, squeue cuts lists of an array's tasks at 64 characters.
         whole = 'env', 'SLURM_BITSTR_LEN=0'
-        # Since 24.05 squeue filters also what it writes as JSON.
+        # Since 24.05 the filters of squeue apply to JSON, too.
         return nodes, (*whole, 'squeue', '--all', '--states=all', json)
 
-    def _option(self, *options: str) -> str | None:
+    def _option_output(self, *options: str) -> str | None:
         """Output of scontrol; ``None`` if it does not know the options."""
         command = 'scontrol', *options
         try:
@@ -119,11 +121,12 @@ class Slurm(system.BatchSystem):
 
     def accounting(self, since: float, now: float) -> pledge.Accounting:
         """See :meth:`.system.BatchSystem.accounting`."""
-        # Jobs before their ends: one that is over by then has its end.
-        known = slurm_accounts.listed(self._listed())
+        # List jobs before reading their ends: a job that ends in between has
+        # its end in the accounts.
+        known = slurm_accounts.listed(self._squeue_jobs())
         ago_s = math.ceil(max(now - since, 0.0)) + 1
         columns = ','.join(slurm_accounts.SPENT)
-        text = self._accounted(
+        text = self._accounting_output(
             (
                 *_TIMES_AS_NUMBERS,
                 'sacct',
@@ -138,7 +141,7 @@ class Slurm(system.BatchSystem):
         )
         return slurm_accounts.accounting(text, known, since, now)
 
-    def _listed(self) -> str:
+    def _squeue_jobs(self) -> str:
         columns = '|'.join(slurm_accounts.LISTED)
         return commands.output(
             (
@@ -154,7 +157,7 @@ class Slurm(system.BatchSystem):
     def shares(self) -> Mapping[str, pledge.BatchShare]:
         """See :meth:`.system.BatchSystem.shares`."""
         columns = ','.join(slurm_accounts.SHARES)
-        text = self._accounted(
+        text = self._accounting_output(
             (
                 'sacctmgr',
                 'show',
@@ -183,17 +186,18 @@ class Slurm(system.BatchSystem):
             commands.output(command, self._timeout_s)
         except exception.BatchAway as error:
             if 'ended with' in str(error):
-                # Of an account that is not there sacctmgr says nothing.
+                # If the account does not exist, sacctmgr ends with an error
+                # but no text.
                 raise exception.BatchRefused(
                     f'account {account} has not been given share {share}:'
                     f' {error}'
                 ) from error
             raise
 
-    def _accounted(self, command: tuple[str, ...]) -> str:
+    def _accounting_output(self, command: tuple[str, ...]) -> str:
         """Output of a command of the accounting.
 
-        :raises BatchRefused: if there is none.
+        :raises BatchRefused: if Slurm has no accounting.
         """
         try:
             return commands.output(command, self._timeout_s)
@@ -205,7 +209,7 @@ class Slurm(system.BatchSystem):
             raise
 
     def _cluster(self) -> str:
-        """Name of the cluster whose hosts these are."""
+        """Name of the cluster of these hosts."""
         text = commands.output(('scontrol', 'show', 'config'), self._timeout_s)
         return slurm_accounts.cluster(text)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Columns of ``sacct`` and ``sacctmgr``: what jobs had, and shares.
+"""Reads columns of ``sacct`` and ``sacctmgr``: use of jobs, and shares.
 
-``sacctmgr`` of Slurm 22.05 writes no JSON, and ``sacct`` writes much more of
-it than is needed here; both write columns that are alike in all versions.
+``sacctmgr`` of Slurm 22.05 writes no JSON, and the JSON of ``sacct`` has much
+more than is needed here. The columns of both are the same in all versions.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from nova_fairness.model import pledge
 
 SPENT = ('JobIDRaw', 'Account', 'AllocCPUS', 'Start', 'End')
 LISTED = ('%A', '%T', '%e')
-"""Of ``squeue``: number of the job, its state, and when it ended."""
+"""Columns of ``squeue``: number of the job, its state, and when it ended."""
 
 SHARES = ('Cluster', 'Account', 'User', 'ParentName', 'Fairshare')
 
 _UNKNOWN = frozenset({'Unknown', 'None', 'N/A', 'NONE', ''})
-"""A time that is none: of what has not started, or not ended."""
+"""Texts in place of a time if a job has not started, or not ended."""
 
 _RUNAWAY = (
     'job {} of account {}: accounting has no end of it, and squeue does not'
@@ -32,12 +32,12 @@ _RUNAWAY = (
 
 
 def listed(text: str) -> dict[str, float | None]:
-    """Jobs that run, and when others ended that slurmctld still knows.
+    """Running jobs, and ends of other jobs that slurmctld still knows.
 
     :param text: columns :data:`LISTED` of jobs in all states; times are
         seconds of the epoch.
-    :returns: by number of the job; ``None`` for one that runs. A line of
-        another form is left out.
+    :returns: time of the end by number of the job; ``None`` for a running job.
+        A line of another form is left out.
     """
     found: dict[str, float | None] = {}
     for line in text.splitlines():
@@ -53,20 +53,20 @@ def listed(text: str) -> dict[str, float | None]:
 def accounting(
     text: str, known: Mapping[str, float | None], since: float, now: float
 ) -> pledge.Accounting:
-    """Use of jobs that ran between two moments.
+    """Use of jobs that ran between two times.
 
-    A job without an end runs only as long as slurmctld says so: the message of
-    its end may have been lost.
+    A job without an end in the accounts counts as running only if slurmctld
+    says so: the message about its end may have been lost.
 
     :param text: columns :data:`SPENT`; times are seconds of the epoch.
-    :param known: see :func:`listed`; asked for before ``text``.
+    :param known: result of :func:`listed`; it must be older than ``text``.
     :param since: seconds of the epoch.
     :param now: seconds of the epoch.
     :raises BatchUnreadable: if no line can be read.
     """
     lines = text.splitlines()
     read = entries.EntryReader('Slurm')
-    rows = [row for _, row in read.read('job', _number_of, lines, _spent)]
+    rows = [row for _, row in read.read('job', _number_of, lines, _parse_row)]
     if lines and not any(rows):
         raise exception.BatchUnreadable(read.faults()[0])
     found = []
@@ -83,7 +83,7 @@ def accounting(
 
 
 class _Row(NamedTuple):
-    """A line of ``sacct``; a time is ``None`` for none."""
+    """A line of ``sacct``; an unknown time is ``None``."""
 
     job: str
     account: str
@@ -96,7 +96,7 @@ def _number_of(line: str) -> str:
     return line.partition('|')[0]
 
 
-def _spent(line: str) -> _Row:
+def _parse_row(line: str) -> _Row:
     cells = line.split('|')
     if len(cells) != len(SPENT):
         raise ValueError(
@@ -112,19 +112,18 @@ def _time(text: str) -> float | None:
 
 
 def shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
-    """Accounts of a cluster by name.
+    """Accounts of a cluster, with their shares, by name.
 
-    :param text: columns :data:`SHARES`; lines with a user are not of
-        accounts.
-    :param cluster_name: of the cluster.
-    :raises BatchUnreadable: if a line is of another form.
+    :param text: columns :data:`SHARES`; lines with a user are left out.
+    :param cluster_name: name of the cluster.
+    :raises BatchUnreadable: if a line has another form.
     """
     found = {}
     for where, account, user, parent, share in _rows('sacctmgr', text, SHARES):
         if user or where != cluster_name:
             continue
         if not share.isdecimal():
-            # ``parent``: it has no share of its own.
+            # ``parent``: the account has no share of its own.
             share = '0'
         found[account] = pledge.BatchShare(parent, int(share))
     return found
@@ -133,8 +132,8 @@ def shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
 def cluster(text: str) -> str:
     """Name of the cluster.
 
-    :param text: of ``scontrol show config``.
-    :raises BatchUnreadable: if it has none.
+    :param text: output of ``scontrol show config``.
+    :raises BatchUnreadable: if the output has no name.
     """
     for line in text.splitlines():
         key, _, value = line.partition('=')

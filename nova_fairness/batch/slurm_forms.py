@@ -2,9 +2,9 @@
 
 """Forms of Slurm's JSON, and values as these forms write them.
 
-Slurm 22.05 writes ``openapi/v0.0.38``. Later versions write what one of their
-``data_parser`` plugins says, several in each version. Forms that are not known
-here are refused: fields of one name have other values there.
+Slurm 22.05 writes ``openapi/v0.0.38``. Later versions write the forms of their
+``data_parser`` plugins, several in each version. Forms that are not known here
+are refused: their fields may have other values under the same names.
 """
 
 from collections.abc import Iterable
@@ -20,10 +20,12 @@ from nova_fairness.batch import entries
 Json = Mapping[str, Any]
 
 SILENT = 45
-"""It does not tell which jobs want whole nodes."""
+"""Number of the form that does not tell which jobs want whole nodes."""
 
 BEST_FIRST = (44, 43, 42, 41, 40, 39, 38, SILENT)
-"""Numbers of the forms that are read: 44 of ``v0.0.44``."""
+"""Numbers of the forms that can be read, the best first: 44 stands for
+``v0.0.44``.
+"""
 
 KNOWN = 'v0.0.38 to v0.0.45, of Slurm 22.05 to 26.05'
 
@@ -35,14 +37,14 @@ _PATH = re.compile(r'/slurm/v0\.0\.([0-9]{1,4})/nodes/?')
 
 
 def plugins(text: str) -> frozenset[int]:
-    """Forms that a command of Slurm lists when asked for ``--json=list``."""
+    """Numbers of the forms in the output of a command with ``--json=list``."""
     return frozenset(map(int, _PLUGIN.findall(text)))
 
 
 def paths(text: str) -> frozenset[int]:
-    """Forms that slurmrestd tells nodes in, by its OpenAPI specification.
+    """Numbers of the forms in the OpenAPI specification of slurmrestd.
 
-    :raises BatchUnreadable: if it is none.
+    :raises BatchUnreadable: if the text is no such specification.
     """
     try:
         found = map(_PATH.fullmatch, json.loads(text)['paths'])
@@ -54,9 +56,9 @@ def paths(text: str) -> frozenset[int]:
 
 
 def best(offered: Iterable[int]) -> int:
-    """Choose a form.
+    """Choose the best form.
 
-    :raises BatchUnreadable: if none of them is known here.
+    :raises BatchUnreadable: if no offered form is known here.
     """
     given = sorted(offered)
     for form in BEST_FIRST:
@@ -71,18 +73,18 @@ def best(offered: Iterable[int]) -> int:
 
 
 def title(form: int) -> str:
-    """Name of a form, as Slurm's options and paths have it."""
+    """Name of a form, as in Slurm's options and paths."""
     return f'v0.0.{form}'
 
 
 def form_of(written: Json) -> int:
-    """Form of an answer, by what it says of itself.
+    """Number of the form that an answer names.
 
-    :raises BatchUnreadable: if it is not known here.
-    :raises LookupError: if the answer does not say, as of what is none.
+    :raises BatchUnreadable: if the form is not known here.
+    :raises LookupError: if the answer names no form.
     """
     meta = written['meta']
-    # Commands of 23.02 have several in one.
+    # Commands of 23.02 have several plugins in one answer.
     plugin = meta['plugins'] if 'plugins' in meta else meta['plugin']
     name = str(plugin.get('data_parser') or plugin['type'])
     match = _NAME.fullmatch(name)
@@ -94,7 +96,7 @@ def form_of(written: Json) -> int:
 
 
 def number(entry: Json, key: str) -> float:
-    """A number of an entry.
+    """Return a number of an entry.
 
     :raises KeyError: if it is missing.
     :raises ValueError: if it is not set, or not >= 0 and finite.
@@ -108,11 +110,11 @@ def number(entry: Json, key: str) -> float:
 
 
 def maybe(value: object) -> float | None:
-    """A number >= 0, which ``{set, infinite, number}`` may wrap.
+    """Return a number >= 0; ``{set, infinite, number}`` may wrap it.
 
-    :returns: infinity for what Slurm calls so; ``None`` for what is not set.
-    :raises KeyError: if a part of it is missing.
-    :raises ValueError: if it is another number.
+    :returns: infinity if Slurm says so; ``None`` if the value is not set.
+    :raises KeyError: if a part of the value is missing.
+    :raises ValueError: if the number is < 0.
     """
     if isinstance(value, Mapping):
         if value['infinite']:
@@ -124,7 +126,7 @@ def maybe(value: object) -> float | None:
 
 
 def words(value: object) -> frozenset[str]:
-    """A word or a list of words, in capitals; nothing for what is not set."""
+    """Words in capitals, from a word or a list; an empty set if not set."""
     if value is None or not value:
         return frozenset()
     each = value if isinstance(value, list) else [value]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nodes and jobs in the JSON of Slurm, in each of its forms."""
+"""Reads nodes and jobs from each known form of Slurm's JSON."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -53,48 +53,53 @@ _FLAGS = (
     'RESV_DEL_HOLD',
     'SIGNALING',
 )
-"""Of a job that has some, the first is the state that Slurm's commands tell
-(``job_state_string``)."""
+"""Flags of jobs. The first flag that a job has is the state that Slurm's
+commands show (``job_state_string``).
+"""
 
 _ROOM_HELPS = frozenset(
     {'Resources', 'Priority', 'ReqNodeNotAvail', 'NodeDown'}
 )
-"""Reasons of waiting that end when there are more hosts. Others are limits,
-dependencies, times of begin and holds, and ``None``: not looked at yet."""
+"""Reasons of waiting that more hosts can end. Other reasons are limits,
+dependencies, times of begin and holds, and ``None``: not looked at yet.
+"""
 
 SAVED_S = 10.0
-"""After which slurmctld knows also after a crash that a node was closed, and
-that a job is over. It writes its state down every 5 s when it is busy (Slurm
-22.05, SAVE_MAX_WAIT); before, a node is open again when slurmctld comes back,
-and a job that has ended runs there for minutes, as far as Slurm knows."""
+"""Seconds after which slurmctld still knows after a crash that a node was
+closed, and that a job is over. It saves its state every 5 s when it is busy
+(Slurm 22.05, SAVE_MAX_WAIT). After a crash before that, the node is open
+again, and an ended job counts as running for minutes.
+"""
 
 _UNSAVED = 'what Slurm may not have saved'
 _UNKNOWN = 'unknown'
-"""Name of what a node says it is busy with while no job is listed there."""
+"""Name of unknown work on a node that is busy although no job is listed
+there.
+"""
 
 
 MOST_TASKS = 10_000
-"""Tasks of one array that count at most."""
+"""Largest number of tasks of one array that count."""
 
 MOST_WANTS = 100_000
-"""Jobs and tasks of arrays that count at most, in Slurm's order."""
+"""Largest number of waiting jobs and tasks that count, in Slurm's order."""
 
 
 def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     """Parse the nodes and jobs of Slurm.
 
     A node or a job whose entry cannot be read is set aside, and named. Such a
-    node has no place. Such a job wants nothing; where it may run, what nodes
-    say of their CPUs counts.
+    node has no place. Such a job does not count as waiting; on nodes where it
+    may run, the number of used CPUs that the node reports counts.
 
     :param nodes: JSON of all nodes.
-    :param jobs: JSON of all jobs, written after it.
-    :param now: when ``nodes`` were written, seconds of the epoch.
-    :raises BatchUnreadable: if one is of another form, or no node of it can
-        be read.
+    :param jobs: JSON of all jobs, read after the nodes.
+    :param now: time of ``nodes``, seconds of the epoch.
+    :raises BatchUnreadable: if one is of another form, or no node in it can be
+        read.
     """
-    form, listed = _listed(nodes, 'nodes')
-    job_form, queue = _listed(jobs, 'jobs')
+    form, listed = _form_and_entries(nodes, 'nodes')
+    job_form, queue = _form_and_entries(jobs, 'jobs')
     read = entries.EntryReader('Slurm')
     found = read.by_name('node', lambda node: node['name'], listed, _node)
     known = {name: node for name, node in found.items() if node}
@@ -111,8 +116,9 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     for each in parsed:
         if each and each.is_cut:
             read.say(_CUT.format(each.name))
-    # Users choose how many there are: made one by one, up to a limit.
-    wants = (want for each in parsed if each for want in _every(each))
+    # Users choose the number of tasks, so demands are made one by one, up to a
+    # limit.
+    wants = (want for each in parsed if each for want in _task_demands(each))
     return border.SideSnapshot(
         _places(known, parsed, now),
         tuple(itertools.islice(wants, MOST_WANTS)),
@@ -127,7 +133,7 @@ _CUT = (
 )
 
 
-def _listed(text: str, key: str) -> tuple[int, list[Json]]:
+def _form_and_entries(text: str, key: str) -> tuple[int, list[Json]]:
     """Form and entries of an answer."""
     try:
         written = json.loads(text)
@@ -148,8 +154,8 @@ def _listed(text: str, key: str) -> tuple[int, list[Json]]:
 class _Node:
     """Entry of a node.
 
-    :ivar allocated: CPUs of its jobs.
-    :ivar is_completing: a job of it ends.
+    :ivar allocated: number of CPUs of its jobs.
+    :ivar is_completing: whether a job on the node is ending.
     :ivar closed_at: when its reason was written, seconds of the epoch.
     """
 
@@ -164,13 +170,13 @@ class _Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Job:
-    """Entry of a job, or of all tasks of an array that wait.
+    """Entry of a job, or of all waiting tasks of an array.
 
-    :ivar parts: of a job that runs, by node.
+    :ivar parts: nodes and work of a running job.
     :ivar over: nodes of a job that is over, and when it ended.
-    :ivar want: of one that waits, or of each task of an array.
-    :ivar tasks: how many want as much.
-    :ivar is_cut: Slurm does not list all tasks of the array.
+    :ivar want: demand of a waiting job, or of each task of an array.
+    :ivar tasks: number of tasks with this demand.
+    :ivar is_cut: whether Slurm does not list all tasks of the array.
     """
 
     name: str
@@ -200,9 +206,9 @@ def _node(node: Json) -> _Node:
 def _places(
     nodes: Mapping[str, _Node], jobs: Iterable[_Job | None], now: float
 ) -> dict[str, border.SideStatus]:
-    """All nodes with what runs there.
+    """States of all nodes, with their work.
 
-    :param jobs: ``None`` for one that cannot be read: it may run anywhere.
+    :param jobs: ``None`` for a job that cannot be read: it may run anywhere.
     """
     work: dict[str, list[border.RunningWork]] = {}
     over_at: dict[str, float] = {}
@@ -234,9 +240,9 @@ def _place(
     now: float,
     is_unsure: bool,
 ) -> border.SideStatus:
-    """One node.
+    """The state of one node.
 
-    :param over_at: when the last of its jobs that are over ended.
+    :param over_at: when the last of its ended jobs ended.
     :param is_unsure: whether a job that cannot be read may run there.
     """
     unlisted = node.allocated - sum(each.cores for each in work)
@@ -258,7 +264,7 @@ def _place(
 
 
 _ROUNDING = 0.5
-"""CPUs: less is no job."""
+"""Number of CPUs; a smaller difference is no job."""
 
 
 def _job_name(job: Json) -> str:
@@ -266,7 +272,7 @@ def _job_name(job: Json) -> str:
 
 
 def _job(job: Json, largest: float) -> _Job:
-    """Entry of a job.
+    """Parse the entry of a job.
 
     :param largest: CPUs of the largest node; 0 if a job does not tell whether
         it wants whole nodes.
@@ -276,26 +282,28 @@ def _job(job: Json, largest: float) -> _Job:
         if job['state_reason'] not in _ROOM_HELPS:
             return _Job(name)
         count, is_cut = _tasks(job['array_task_string'])
-        want = _want(job, name, largest)
+        want = _demand_of(job, name, largest)
         return _Job(name, want=want, tasks=count, is_cut=is_cut)
     if state in ENDED:
         at = slurm_forms.number(job, 'end_time')
-        return _Job(name, over=tuple((node, at) for node, _ in _cpus(job)))
+        return _Job(
+            name, over=tuple((node, at) for node, _ in _cpus_by_node(job))
+        )
     gone_at = None
     if slurm_forms.maybe(job['time_limit']) not in {None, math.inf}:
         gone_at = slurm_forms.number(job, 'end_time')
-    # Slurm lists those that are over for MinJobAge, 300 s by default.
+    # Slurm lists ended jobs for MinJobAge, 300 s by default.
     return _Job(
         name,
         tuple(
             (node, border.RunningWork(name, cpus, gone_at))
-            for node, cpus in _cpus(job)
+            for node, cpus in _cpus_by_node(job)
         ),
     )
 
 
 def _state(value: object) -> str:
-    """State of a job, of all that it has."""
+    """The state of a job; newer forms list several, with flags."""
     if not isinstance(value, list):
         return entries.text(value)
     every = slurm_forms.words(value)
@@ -308,8 +316,8 @@ def _state(value: object) -> str:
     return bases[0]
 
 
-def _cpus(job: Json) -> Iterator[tuple[str, float]]:
-    """CPUs of a job by node."""
+def _cpus_by_node(job: Json) -> Iterator[tuple[str, float]]:
+    """Yield the CPUs of a job by node."""
     given = job.get('job_resources')
     if not given:
         return
@@ -318,7 +326,7 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
             count = slurm_forms.number(node['cpus'], 'count')
             yield entries.text(node['name']), count
         return
-    # Until v0.0.40: in proportion to its cores there.
+    # Until v0.0.40: CPUs in proportion to the cores on each node.
     cores = {
         entries.text(node['nodename']): sum(
             len(socket['cores']) for socket in node['sockets'].values()
@@ -331,7 +339,7 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
         yield name, cpus * count / total
 
 
-def _want(job: Json, name: str, largest: float) -> border.PendingWork:
+def _demand_of(job: Json, name: str, largest: float) -> border.PendingWork:
     """Demand of a job, or of one task of an array."""
     cores = slurm_forms.number(job, 'cpus')
     nodes = slurm_forms.number(job, 'node_count')
@@ -348,8 +356,8 @@ def _want(job: Json, name: str, largest: float) -> border.PendingWork:
     )
 
 
-def _every(job: _Job) -> Iterator[border.PendingWork]:
-    """Demand of all tasks of a job."""
+def _task_demands(job: _Job) -> Iterator[border.PendingWork]:
+    """Yield the demands of all tasks of a job."""
     if job.want is not None:
         for n in range(min(job.tasks, MOST_TASKS)):
             numbered = job.name + (f'+{n}' if n else '')
@@ -361,12 +369,13 @@ _ELLIPSIS = '...'
 
 
 def _tasks(text: str | None) -> tuple[int, bool]:
-    """Number of jobs of an array that one line stands for, as ``1-9:2,20%4``.
+    """Number of tasks in the list of an array, such as ``1-9:2,20%4``.
 
-    The limit of tasks at once counts, if that is fewer. Slurm cuts the list at
-    64 characters, unless SLURM_BITSTR_LEN says otherwise.
+    The limit of simultaneous tasks counts if it is smaller. Slurm cuts the
+    list at 64 characters, unless SLURM_BITSTR_LEN says otherwise.
 
-    :returns: the number, and whether the list is cut and says too few.
+    :returns: the number, and whether the list is cut so that the number is too
+        small.
     """
     if not text:
         return 1, False
@@ -374,7 +383,7 @@ def _tasks(text: str | None) -> tuple[int, bool]:
     parts = listed.split(',')
     is_cut = parts[-1].endswith(_ELLIPSIS)
     if is_cut:
-        # What stands before the dots may have lost digits.
+        # The number before the dots may have lost digits.
         parts = parts[:-1]
     count = sum(map(_range, parts)) or 1
     if most:
@@ -386,7 +395,7 @@ def _tasks(text: str | None) -> tuple[int, bool]:
 def _range(part: str) -> int:
     """Number of tasks of a part of the list.
 
-    :raises ValueError: if it is none.
+    :raises ValueError: if the part has another form.
     """
     match = _RANGE.fullmatch(part)
     if match is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Slurm by slurmrestd, where it is looked at over HTTP."""
+"""Slurm with slurmrestd, which is read over HTTP."""
 
 import http.client
 import os
@@ -12,21 +12,22 @@ from nova_fairness.batch import slurm
 from nova_fairness.batch import slurm_forms
 
 URL = 'SLURMRESTD_URL'
-"""Variable of the environment: where it listens, ``http://host:6820`` or
-``unix:/path``."""
+"""Environment variable with the address of slurmrestd: ``http://host:6820`` or
+``unix:/path``.
+"""
 
 _PATHS = '/openapi/v3'
 _USER, _TOKEN = 'SLURM_USER', 'SLURM_JWT'
 
 
 class SlurmRest(slurm.Slurm):
-    """Slurm 22.05 to 26.05, looked at by slurmrestd, changed by ``scontrol``.
+    """Slurm 22.05 to 26.05, read by slurmrestd, changed by ``scontrol``.
 
-    slurmrestd of 22.05 cannot change nodes. Where it listens is in the
-    variable :data:`URL` of the environment; a token, if it wants one, in
-    ``SLURM_JWT``, and whose it is in ``SLURM_USER``.
+    slurmrestd of 22.05 cannot change nodes. Its address is in the environment
+    variable :data:`URL`. If it wants a token, the token is in ``SLURM_JWT``,
+    and the name of the token's user in ``SLURM_USER``.
 
-    :param timeout_s: seconds in which it must answer, > 0.
+    :param timeout_s: seconds in which slurmrestd must answer, > 0.
     """
 
     description = (
@@ -35,14 +36,14 @@ class SlurmRest(slurm.Slurm):
     )
 
     def _chosen(self) -> slurm.Questions:
-        form = slurm_forms.best(slurm_forms.paths(self._got(_PATHS)))
+        form = slurm_forms.best(slurm_forms.paths(self._get(_PATHS)))
         root = f'/slurm/{slurm_forms.title(form)}'
         return ('GET', f'{root}/nodes/'), ('GET', f'{root}/jobs/')
 
     def _answer(self, question: tuple[str, ...]) -> str:
-        return self._got(question[-1])
+        return self._get(question[-1])
 
-    def _got(self, path: str) -> str:
+    def _get(self, path: str) -> str:
         url = os.environ.get(URL, '')
         headers = {'Accept': 'application/json'}
         if token := os.environ.get(_TOKEN):
@@ -59,7 +60,7 @@ class SlurmRest(slurm.Slurm):
                 f' {type(error).__name__}: {error}'
             ) from error
         except ValueError:
-            # Its text would tell the token.
+            # The text of the error would show the token.
             raise exception.BatchAway(
                 f'slurmrestd at {url} cannot be asked: {_TOKEN} or {_USER} of'
                 ' the environment has characters that no header can have'
@@ -74,8 +75,8 @@ class SlurmRest(slurm.Slurm):
         return text
 
 
-class _Unix(http.client.HTTPConnection):
-    """HTTP over a socket of a path."""
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
         super().__init__('localhost', timeout=timeout_s)
@@ -88,9 +89,9 @@ class _Unix(http.client.HTTPConnection):
 
 
 def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
-    """Where a URL says.
+    """A connection to the address in a URL.
 
-    :raises BatchAway: if it says nothing that can be reached.
+    :raises BatchAway: if the URL is not valid.
     """
     try:
         found = parse.urlsplit(url)
@@ -98,7 +99,7 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
     except ValueError as error:
         raise exception.BatchAway(f'{URL} is no URL: {error}') from error
     if found.scheme == 'unix' and found.path:
-        return _Unix(found.path, timeout_s)
+        return _UnixConnection(found.path, timeout_s)
     kinds: dict[str, type[http.client.HTTPConnection]] = {
         'http': http.client.HTTPConnection,
         'https': http.client.HTTPSConnection,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Contract of a batch system: look at its hosts and jobs, close and open."""
+"""Contract of a batch system: read hosts and jobs, close and open hosts."""
 
 import abc
 from collections.abc import Mapping
@@ -19,55 +19,57 @@ class BatchSystem(abc.ABC):
     """
 
     description: ClassVar[str]
-    """One sentence for operators; says so if it was never run for real."""
+    """One sentence for operators; it says so if the plugin never ran on a real
+    system.
+    """
 
     @abc.abstractmethod
     def look(self) -> border.SideSnapshot:
-        """All hosts, what runs on them, and what waits for room.
+        """Read all hosts, their work, and the jobs that wait for room.
 
-        A host without work has none, as far as the batch system knows, at a
-        moment after it was closed. Of what waits, only that is told which
-        more hosts would help.
+        A host without work must have none, as far as the batch system knows,
+        at a time after the host was closed. Only waiting jobs that more hosts
+        would help are listed.
 
-        :raises BatchAway: if it gives no answer.
-        :raises BatchUnreadable: if its answer is not of the form that is
-            read here.
+        :raises BatchAway: if the system gives no answer.
+        :raises BatchUnreadable: if its answer has another form than expected.
         """
 
     @abc.abstractmethod
     def drain(self, host: str, reason: str) -> None:
-        """Let no new jobs start on a host; those that run go on.
+        """Prevent new jobs on a host; running jobs go on.
 
-        :param reason: that is to stand there; begins with
-            :data:`.partition.MARK`.
-        :raises BatchAway: if it gives no answer.
-        :raises BatchRefused: if it refuses.
+        :param reason: text that the batch system shows; begins with
+        :data:`.partition.MARK`.
+        :raises BatchAway: if the system gives no answer.
+        :raises BatchRefused: if the system refuses.
         """
 
     @abc.abstractmethod
     def undrain(self, host: str) -> None:
         """Let jobs start again on a host that was drained.
 
-        :raises BatchAway: if it gives no answer.
-        :raises BatchRefused: if it refuses.
+        :raises BatchAway: if the system gives no answer.
+        :raises BatchRefused: if the system refuses.
         """
 
     def accounting(self, since: float, now: float) -> pledge.Accounting:
-        """Use of jobs that run now, or ran at any time after a moment.
+        """Use of jobs that run now, or ran at any time since a given time.
 
-        A job runs while the batch system lists it as running. One without an
-        end in the accounts that does not run is a fault, and is not charged.
+        A job runs while the batch system lists it as running. A job that does
+        not run and has no end in the accounts is a fault, and is not charged.
 
         :param since: seconds of the epoch.
         :param now: seconds of the epoch; jobs that began later do not count.
-        :raises BatchAway: if it gives no answer.
+        :raises BatchAway: if the system gives no answer.
         :raises BatchUnreadable: see :meth:`look`.
-        :raises BatchRefused: if it keeps no accounts, as any may.
+        :raises BatchRefused: if the system keeps no accounts, which is
+            allowed.
         """
         raise self._without_accounts()
 
     def shares(self) -> Mapping[str, pledge.BatchShare]:
-        """All accounts by name.
+        """All accounts with their shares, by name.
 
         :raises BatchAway: see :meth:`accounting`.
         :raises BatchUnreadable: see :meth:`accounting`.
@@ -76,7 +78,7 @@ class BatchSystem(abc.ABC):
         raise self._without_accounts()
 
     def give(self, account: str, share: int) -> None:
-        """Let an account have another share.
+        """Set the share of an account.
 
         :param account: name.
         :param share: >= 1.
@@ -94,11 +96,11 @@ class BatchSystem(abc.ABC):
         """Drain a host, if it is not drained already.
 
         :param host: its name in the batch system.
-        :param text: why, for people who look there.
-        :raises BatchAway: if it gives no answer.
+        :param text: reason that people see in the batch system.
+        :raises BatchAway: if the system gives no answer.
         :raises BatchUnreadable: if its answer cannot be read.
-        :raises BatchRefused: if it has no such host, the host was closed by
-            others, or it refuses.
+        :raises BatchRefused: if the system has no such host, another service
+            or person closed the host, or the system refuses.
         """
         place = self._place(host)
         if place.takes:

@@ -2,6 +2,5 @@
 
 """Entry points of the programs, and the assembly of their parts.
 
-Start with ``agent`` or ``cluster``.
-It never holds a rule of the domain.
+Start with ``agent`` or ``cluster``. This package holds no rules of the domain.
 """

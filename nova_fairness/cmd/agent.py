@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness``: the agent of one node, and what is done without it."""
+"""``nova-fairness``: runs the agent of one node, and commands without it."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ from nova_fairness.nova_service import releases
 
 # Libraries import eventlet where it is installed; this program never runs it.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
-# The privileged helper is a process of its own, whose warnings are logged.
+# The privileged helper is a separate process, and its warnings are logged.
 os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
-# The backend must be chosen before anything else of oslo is imported.
+# The backend must be chosen before any other module of oslo is imported.
 releases.run_by_threads()
 
 from collections.abc import Callable  # noqa: E402
@@ -50,7 +50,7 @@ LOG = log.getLogger(__name__)
 PROJECT = 'nova-fairness'
 
 _ALONE_WITHIN_S = 2.0
-"""A helper of an agent that was killed may outlive it for a moment."""
+"""Seconds to wait: a helper of a killed agent may live on for a moment."""
 
 
 def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
@@ -71,7 +71,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
     log.set_defaults(
         default_log_levels=[
             *log.get_default_log_levels(),
-            # It warns that the service does not fork, which is as intended.
+            # It warns that the service does not fork, which is intended.
             'oslo_service.backend._threading=ERROR',
         ]
     )
@@ -82,24 +82,24 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
         description='Fair sharing of an OpenStack compute node.',
     )
     if not (conf.log_file or conf.log_dir or conf.use_journal):
-        # Standard output is for what a command answers.
+        # Standard output is for the answers of commands.
         conf.set_default('use_stderr', True)
     log.setup(conf, PROJECT)
     safe_log.install()
     return conf
 
 
-def _cloud(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
-    """Become a service of Nova, if that is wanted.
+def _cloud_facts(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
+    """Become a service of Nova, if the options say so.
 
-    :raises ConfigurationError: if it is wanted and cannot be.
+    :raises ConfigurationError: if the options say so, and it is not possible.
     """
     options = conf.fairness_nova
     wanted, why_not = presence.wanted(options.service, options.config_files)
     if not wanted:
         LOG.info('This agent is not a service of Nova: %s', why_not)
         return nova_facts.NoCloud()
-    # Only here it is known that there is a Nova to be imported.
+    # Only from here on it is certain that Nova can be imported.
     from nova_fairness.nova_service import service as nova_service
 
     source, resource = None, conf.fairness.quota_source
@@ -120,21 +120,23 @@ def _cloud(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
 
 
 def _raise_descriptor_limit() -> None:
-    """Allow a descriptor per counter; the usual soft limit is 1024."""
+    """Raise the limit of open files: each counter needs a descriptor, and the
+    usual soft limit is 1024.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
-    """Keep other agents from the same VMs, whatever state they use.
+    """Ensure that no other agent steers the same VMs, whatever state it uses.
 
-    A second one would take the first one's weights for what VMs were found
-    with. The name belongs to the network namespace and goes with the process.
+    A second agent would take the weights of the first for the original values.
+    The name belongs to the network namespace and ends with the process.
 
     :param uri: of libvirt.
-    :param within_s: seconds to wait for a process that ends.
-    :returns: what holds the name until it is closed.
-    :raises StateError: if another process has it.
+    :param within_s: seconds to wait for a process that is about to end.
+    :returns: socket that holds the name until it is closed.
+    :raises StateError: if another process has the name.
     """
     name = f'\0{PROJECT}/{hashlib.sha256(uri.encode()).hexdigest()}'
     limit_s = time.monotonic() + within_s
@@ -149,14 +151,14 @@ def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
             held.close()
             raise exception.StateError(
                 f'another agent takes care of the VMs of {uri}'
-                f'{_holder(name)}; expected one agent per host'
+                f'{_holder_text(name)}; expected one agent per host'
             ) from error
         held.listen(100)
         return held
 
 
-def _holder(name: str) -> str:
-    """The holder of an abstract name, for people."""
+def _holder_text(name: str) -> str:
+    """The process that holds an abstract socket name, as a text for people."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(_ALONE_WITHIN_S)
         try:
@@ -174,8 +176,8 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     known_options.warn(conf)
     alone = be_alone(conf.fairness.connection_uri)
     _raise_descriptor_limit()
-    # First, because all of this process shares one configuration of Nova.
-    cloud = _cloud(conf)
+    # First, because the whole process shares one configuration of Nova.
+    cloud = _cloud_facts(conf)
     controls.prepare(conf.config_file or ())
     parts = assembly.build(conf, cloud)
     heap.give_back()
@@ -184,16 +186,16 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     launcher.wait()
     alone.close()
     logging.shutdown()
-    # All that must be done is done; a plugin that never returns could hold
-    # up an orderly exit for ever.
+    # All work is done. A plugin that never returns could block a normal exit
+    # for ever.
     os._exit(0)
 
 
 def _restore(conf: cfg.ConfigOpts) -> int:
     """Restore all controls that have a record.
 
-    :returns: 0 if all could be restored, else 1; also 1 if the record cannot
-        be understood.
+    :returns: 0 if all were restored, else 1; also 1 if the record cannot be
+        read.
     """
     controls.prepare(conf.config_file or ())
     with be_alone(conf.fairness.connection_uri):
@@ -211,8 +213,8 @@ def _restore(conf: cfg.ConfigOpts) -> int:
 
 
 def _withdraw(conf: cfg.ConfigOpts) -> int:
-    """Take the row of a stopped agent out of Nova's list."""
-    removed = _cloud(conf).withdraw()
+    """Remove a stopped agent from Nova's list of services."""
+    removed = _cloud_facts(conf).withdraw()
     sys.stdout.write(
         plain.lines(
             f'{conf.fairness.host} is no longer a service of Nova\n'
@@ -244,7 +246,8 @@ def main(arguments: list[str] | None = None) -> int:
         wrong usage or configuration.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    # Until the service takes it over, a reload finds nothing to be reloaded.
+    # Ignore a reload until the service handles it: there is nothing to reload
+    # yet.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         conf = _configuration(given)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-cluster``: says which requests start next."""
+"""``nova-fairness-cluster``: decides which requests start next."""
 
 import sys
 import warnings
@@ -63,14 +63,14 @@ _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
 _ON_THE_WAY = ('conductor', 'scheduler')
-"""Queues of Nova through which a start goes before it shows anywhere."""
+"""Queues of Nova through which a start passes before it shows anywhere."""
 
 
 class ConductorSender(dispatcher.Sender):
-    """Sends held messages where they were going.
+    """Sends held messages to their original destination.
 
     :param url: of the broker.
-    :param places: names on it.
+    :param places: names on the broker.
     """
 
     def __init__(self, url: str, places: topology.Places) -> None:
@@ -79,7 +79,9 @@ class ConductorSender(dispatcher.Sender):
         self._link: link.Link | None = None
 
     def connect(self) -> None:
-        """Connect again: an old connection may be dead without knowing."""
+        """Connect again, because an old connection may be broken without
+        notice.
+        """
         self._close()
         self._link = link.Link(self._url, self._places)
 
@@ -95,7 +97,7 @@ class ConductorSender(dispatcher.Sender):
             raise exception.NoListener('conductor does not listen')
 
     def is_drained(self) -> bool:
-        """Look at the queues of conductor and of the services that it asks."""
+        """Check the queues of conductor and of the services that it calls."""
         self.connect()
         try:
             return self._link is not None and all(
@@ -158,7 +160,9 @@ def _answering(
     planned: plan_controller.PlanController | None,
     checks: repeated_checks.RepeatedChecks,
 ) -> Iterator[None]:
-    """Answer nova-api meanwhile, if it is said how it reaches this."""
+    """Answer nova-api during a ``with`` block, if a transport is
+    configured.
+    """
     if not conf.transport_url:
         yield
         return
@@ -195,7 +199,7 @@ def _watched(
     moving: controller.BorderController | None,
     planned: plan_controller.PlanController | None,
 ) -> Iterator[None]:
-    """Count and tell meanwhile what happens to requests."""
+    """Count and report events of requests during a ``with`` block."""
     host = socket.gethostname()
     postman = notifications.postman(conf, f'{queue_commands.PROJECT}.{host}')
     post = postman.post if postman else lambda _: None
@@ -222,7 +226,7 @@ def _watched(
             postman.stop()
 
 
-def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
+def _signer(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
     """Make the signer for agents; ``None`` without agents or keys.
 
     :raises ConfigurationError: if the key cannot sign.
@@ -233,7 +237,7 @@ def _signs(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    signs = _signs(conf)
+    signs = _signer(conf)
     closing = move_plans.ClosedHosts()
     made, store = _service(conf, closing)
     stopped = queue_commands.until_signalled()
@@ -273,7 +277,8 @@ def _run(conf: cfg.ConfigOpts) -> None:
 
 @contextlib.contextmanager
 def _leading(made: service.Service) -> Iterator[None]:
-    """Lead meanwhile, and let the next process lead at the end.
+    """Resign at the end of a ``with`` block, so that the next process can
+    lead.
 
     Threads that did not end in time write nothing from then on.
     """
@@ -296,9 +301,9 @@ def _drain_until(
     made: service.Service,
     store: store_module.Store,
 ) -> None:
-    """Start all that waits.
+    """Start all waiting requests.
 
-    :raises StillWaiting: if it is stopped before.
+    :raises StillWaiting: if this is stopped before all have started.
     """
     why = ''
     while not stopped.is_set():

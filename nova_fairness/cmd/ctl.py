@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-ctl``: looks at the agents of a domain and steers them."""
+"""``nova-fairness-ctl``: shows and steers the agents of a domain."""
 
 import warnings
 
@@ -50,7 +50,8 @@ _VERSION = 1
 def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
-    :param arguments: without the program; ``None`` for those of the process.
+    :param arguments: without the name of the program; ``None`` for those of
+        the process.
     :returns: the exit code.
     """
     options = ctl_options.parsed(arguments)
@@ -58,28 +59,28 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(options)
     except (exception.ConfigurationError, cfg.Error, ValueError) as error:
-        return _complain(error, BAD_USAGE)
+        return _print_error(error, BAD_USAGE)
     except exception.FairnessError as error:
-        return _complain(error, INCOMPLETE)
+        return _print_error(error, INCOMPLETE)
     except KeyboardInterrupt:
-        return _complain('interrupted', INTERRUPTED)
+        return _print_error('interrupted', INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read the answers has seen enough.
+        # The reader of the output closed it, such as ``head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INCOMPLETE
     except Exception as error:  # noqa: BLE001 - operators get no traceback
-        return _complain(f'{type(error).__name__}: {error}', INCOMPLETE)
+        return _print_error(f'{type(error).__name__}: {error}', INCOMPLETE)
 
 
 class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
-    """Logs a line per message; never a traceback."""
+    """Logs one line per message; never a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         said = plain.line(record.getMessage())
         return f'{PROGRAM}: {record.levelname.lower()}: {said}'
 
 
-def _complain(error: object, code: int) -> int:
+def _print_error(error: object, code: int) -> int:
     sys.stderr.write(plain.lines(f'{PROGRAM}: {error}\n'))
     return code
 
@@ -147,10 +148,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _login() -> str:
-    """Name who runs the command, for agents' logs."""
+    """Name of the user who runs the command, for agents' logs."""
     try:
         name = getpass.getuser()
-    except (KeyError, OSError):  # nobody by that number
+    except (KeyError, OSError):  # no user has this number
         name = str(os.getuid())
     return f'{name}@{socket.gethostname()}'
 
@@ -194,7 +195,9 @@ def _top(
 
 
 def _clean(clean: Callable[[], None]) -> None:
-    """Close the connections, but wait for no thread that still waits."""
+    """Close the connections, but do not wait for long for threads that
+    block.
+    """
     thread = threading.Thread(target=clean, name='clean-up', daemon=True)
     thread.start()
     thread.join(_CLEAN_S)
@@ -222,14 +225,14 @@ def _show(
     sys.stdout.flush()
     if options.command in ctl_options.ROLLED:
         for text in _warnings(answers):
-            _complain_of(f'warning: {text}')
+            _print_problem(f'warning: {text}')
     for host, why in answers.refused.items():
-        _complain_of(f'{host} refused: {why}')
+        _print_problem(f'{host} refused: {why}')
     for host, why in answers.not_reached.items():
-        _complain_of(f'{host} was not reached: {why}')
+        _print_problem(f'{host} was not reached: {why}')
 
 
-def _complain_of(what: str) -> None:
+def _print_problem(what: str) -> None:
     said = plain.line(f'{PROGRAM}: {what}')
     sys.stderr.write(plain.lines(f'{said}\n'))
 
@@ -243,7 +246,7 @@ def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:
-    """Warnings of hosts about their settings, each sentence once."""
+    """Warnings of hosts about their settings, without repetitions."""
     told = [said.get('warning') for said in answers.by_host.values()]
     return list(dict.fromkeys(text for text in told if text))
 

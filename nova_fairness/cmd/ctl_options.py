@@ -54,7 +54,7 @@ METHODS = {
 WHY = 'why'
 PREVIEW = 'preview'
 TOP = 'top'
-"""Makes several calls, again and again."""
+"""Command that makes several calls, again and again."""
 
 ROLLED = ('set-metric', 'set-policy')
 """Commands that make one epoch for all hosts."""
@@ -65,7 +65,8 @@ NAMED = (*ROLLED, 'prefer', WHY)
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """Read the command line; ends the program with 2 if it is wrong.
 
-    :param arguments: without the program; ``None`` for those of the process.
+    :param arguments: without the name of the program; ``None`` for those of
+        the process.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -174,7 +175,7 @@ def _add_top(parser: argparse.ArgumentParser) -> None:
 def _preference(text: str) -> dict[str, float | None]:
     """Read ``UUID=NUMBER``.
 
-    :raises ValueError: if it is something else.
+    :raises ValueError: if the text is anything else.
     """
     uuid, separator, number = text.partition('=')
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers of agents, and lists of keys, as tables for a terminal."""
+"""Formats answers of agents, and lists of keys, as tables for a terminal."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,30 +18,30 @@ _NOTHING = '-'
 
 
 def table(command: str, answers: Answers) -> str:
-    """Write the answers to a command.
+    """Format the answers to a command as a table.
 
     :param command: of ``nova-fairness-ctl``.
     :param answers: by host, at least one.
-    :returns: lines, the first with the names of the columns.
+    :returns: lines; the first line has the names of the columns.
     """
     titles, rows = _FORMS[command]
     return aligned(titles, rows(answers))
 
 
 def why(answers: Answers, *, everything: bool) -> str:
-    """Say in sentences why a VM gets what it gets.
+    """Explain in sentences the service of a VM.
 
     :param answers: by host, at least one.
     :param everything: whether numbers and a table follow.
     """
     return '\n'.join(
-        _why(host, said['instance'], everything=everything)
+        _why_text(host, said['instance'], everything=everything)
         for host, said in answers.items()
     )
 
 
 def aligned(titles: Sequence[str], rows: Rows) -> str:
-    """Lines of a table: numbers to the right, texts to the left."""
+    """Lines of a table: numbers are aligned right, texts left."""
     texts = [[_text(item) for item in row] for row in rows]
     numeric = [
         bool(texts) and all(_is_number(row[place]) for row in texts)
@@ -57,7 +57,7 @@ def _text(item: Any) -> str:
         return 'yes' if item else 'no'
     if isinstance(item, float):
         return f'{item:.3f}'
-    # A name is somebody else's text: it must not steer the terminal.
+    # A user may choose any name: it must not control the terminal.
     return ''.join(c if c.isprintable() else '?' for c in str(item))
 
 
@@ -68,7 +68,7 @@ def _is_number(text: str) -> bool:
     )
 
 
-def _chosen(answers: Answers) -> Rows:
+def _choice_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -81,18 +81,18 @@ def _chosen(answers: Answers) -> Rows:
     ]
 
 
-def _paused(answers: Answers) -> Rows:
+def _pause_rows(answers: Answers) -> Rows:
     return [
         [host, said['paused'], said['from_round'], said['persistent']]
         for host, said in answers.items()
     ]
 
 
-def _reset(answers: Answers) -> Rows:
+def _reset_rows(answers: Answers) -> Rows:
     return [[host, said['from_round']] for host, said in answers.items()]
 
 
-def _preferred(answers: Answers) -> Rows:
+def _preference_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -104,11 +104,11 @@ def _preferred(answers: Answers) -> Rows:
     ]
 
 
-def _statuses(answers: Answers) -> Rows:
-    return [_status(host, said) for host, said in answers.items()]
+def _status_rows(answers: Answers) -> Rows:
+    return [_status_row(host, said) for host, said in answers.items()]
 
 
-def _status(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
+def _status_row(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
     done = said['round'] or {}
     duration_s = done.get('duration_s')
     peers = said['peers'].values()
@@ -150,7 +150,7 @@ def _problems(said: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _instances(answers: Answers) -> Rows:
+def _instance_rows(answers: Answers) -> Rows:
     return [
         [
             host,
@@ -167,22 +167,22 @@ def _instances(answers: Answers) -> Rows:
     ]
 
 
-def _users(answers: Answers) -> Rows:
-    """Put together what nodes say of a user; the heaviest first.
+def _user_rows(answers: Answers) -> Rows:
+    """Rows of users, the heaviest first, from the answers of all nodes.
 
-    Every node tells the heaviness over all nodes, as it knows them.
+    Every node tells the heaviness over all nodes that it knows.
     """
     names = sorted(
         {user for said in answers.values() for user in said['users']}
     )
-    rows = [_user(name, answers) for name in names]
+    rows = [_user_row(name, answers) for name in names]
     return sorted(rows, key=lambda row: -row[1])
 
 
-def _projects(answers: Answers) -> Rows:
-    """Put together what nodes say of a project; the heaviest first.
+def _project_rows(answers: Answers) -> Rows:
+    """Rows of projects, the heaviest first, from the answers of all nodes.
 
-    Where users are compared, each node tells of its own VMs only.
+    If users are compared, each node counts its own VMs only.
     """
     rows: dict[str, list[Any]] = {}
     for said in answers.values():
@@ -195,8 +195,8 @@ def _projects(answers: Answers) -> Rows:
     return sorted(rows.values(), key=lambda row: (-row[2], row[0]))
 
 
-def _plugins(answers: Answers) -> Rows:
-    """List what is installed, and on how many of the nodes."""
+def _plugin_rows(answers: Answers) -> Rows:
+    """Rows of installed plugins, with the number of nodes that have each."""
     hosts: dict[tuple[str, str, str], int] = {}
     for said in answers.values():
         for kind, key in (('metric', 'metrics'), ('policy', 'policies')):
@@ -209,7 +209,7 @@ def _plugins(answers: Answers) -> Rows:
     ]
 
 
-def _user(name: str, answers: Answers) -> Sequence[Any]:
+def _user_row(name: str, answers: Answers) -> Sequence[Any]:
     told = [
         said['users'][name]
         for said in answers.values()
@@ -242,9 +242,9 @@ _WHY = (
 )
 
 
-def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
-    """Begin with the words, as the client of the HTTP interface does."""
-    lines = [f'{_named(vm)}, on {host}:', *vm['advice']]
+def _why_text(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
+    """The sentences first, as in the client of the HTTP interface."""
+    lines = [f'{_vm_title(vm)}, on {host}:', *vm['advice']]
     if everything:
         lines += ['', *_why_numbers(vm), '']
     text = ''.join(f'{_text(line) if line else ""}\n' for line in lines)
@@ -254,8 +254,10 @@ def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
     return text + aligned(_WHY, rows)
 
 
-def _named(vm: Mapping[str, Any]) -> str:
-    """Name a VM and whose it is, by names where they are told."""
+def _vm_title(vm: Mapping[str, Any]) -> str:
+    """Name and UUID of a VM, with the names of its user and project if
+    known.
+    """
     user = vm.get('user_name', vm['user_id'])
     project = vm.get('project_name', vm['project_id'])
     return f'{vm["name"]} ({vm["uuid"]}) of {user} in {project}'
@@ -280,7 +282,7 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
         name,
         vm['heaviness']['by_resource'].get(name),
         *(
-            _short(vm[amounts].get(name))
+            _short_amount(vm[amounts].get(name))
             for amounts in ('usage', 'endowment', 'owner_usage', 'quota')
         ),
         name in vm['contended'],
@@ -288,8 +290,8 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
     ]
 
 
-def _short(amount: float | None) -> str | None:
-    """Write an amount with a unit that keeps it short."""
+def _short_amount(amount: float | None) -> str | None:
+    """An amount with a unit that keeps it short."""
     if amount is None:
         return None
     for step, letter in ((1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
@@ -308,7 +310,7 @@ _FORESEEN = (
 
 
 def preview(answers: Answers, *, everything: bool) -> str:
-    """Write who would gain or lose how much, metric by metric.
+    """Format forecasts: gains and losses of users or VMs, metric by metric.
 
     :param answers: by host, at least one.
     :param everything: whether each VM is shown instead of sums by user.
@@ -326,8 +328,8 @@ def preview(answers: Answers, *, everything: bool) -> str:
     return text + ''.join(f'{_text(line)}\n' for line in (_FORESEEN, *notes))
 
 
-def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Hosts with what they say of each metric, the metrics sorted."""
+def _forecasts(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Pairs of a host and its forecast for a metric, sorted by metric."""
     told = [
         (host, one)
         for host, said in answers.items()
@@ -337,9 +339,9 @@ def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 
 def _previewed_users(answers: Answers) -> Rows:
-    """Sums over the hosts; the largest loss comes first."""
+    """Sums over the hosts by user; the largest loss comes first."""
     rows: dict[tuple[str, str], list[Any]] = {}
-    for _, one in _previewed(answers):
+    for _, one in _forecasts(answers):
         for user, told in one['users'].items():
             new = [one['metric'], told['name'], 0, *(0.0,) * len(_PREVIEW)]
             row = rows.setdefault((one['metric'], user), new)
@@ -351,7 +353,7 @@ def _previewed_users(answers: Answers) -> Rows:
 
 
 def _sum_of_spreads(one: float | None, other: float | None) -> float | None:
-    """Spread of a sum over hosts, which vary apart from each other."""
+    """Spread of a sum over hosts, whose changes are independent."""
     return None if one is None or other is None else math.hypot(one, other)
 
 
@@ -367,7 +369,7 @@ def _previewed_instances(answers: Answers) -> Rows:
             vm.get(_SPREAD),
             vm['weight_ratio'],
         ]
-        for host, one in _previewed(answers)
+        for host, one in _forecasts(answers)
         for vm in one['instances']
     ]
     return sorted(rows, key=lambda row: (row[0], row[-3]))
@@ -381,7 +383,7 @@ def _preview_notes(answers: Answers) -> Iterator[str]:
         if said['not_foreseen']:
             names = ', '.join(said['not_foreseen'])
             yield f'{host}: VMs compete for {names}, too: not foreseen.'
-    for host, one in _previewed(answers):
+    for host, one in _forecasts(answers):
         if one['problem']:
             yield f'{host}: nothing of {one["metric"]}: {one["problem"]}.'
         elif not one['settled']:
@@ -392,14 +394,14 @@ _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
 _PAUSE = ('HOST', 'PAUSED', 'FROM ROUND', 'AFTER RESTART TOO')
 
 _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
-    'set-metric': (_CHOICE, _chosen),
-    'set-policy': (_CHOICE, _chosen),
-    'pause': (_PAUSE, _paused),
-    'resume': (_PAUSE, _paused),
-    'reset': (('HOST', 'FROM ROUND'), _reset),
+    'set-metric': (_CHOICE, _choice_rows),
+    'set-policy': (_CHOICE, _choice_rows),
+    'pause': (_PAUSE, _pause_rows),
+    'resume': (_PAUSE, _pause_rows),
+    'reset': (('HOST', 'FROM ROUND'), _reset_rows),
     'prefer': (
         ('HOST', 'PREFERENCES', 'FROM ROUND', 'AFTER RESTART TOO'),
-        _preferred,
+        _preference_rows,
     ),
     'status': (
         (
@@ -416,7 +418,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'PEERS',
             'PROBLEMS',
         ),
-        _statuses,
+        _status_rows,
     ),
     'instances': (
         (
@@ -429,12 +431,12 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'CPU WEIGHT',
             'CPU UNITS',
         ),
-        _instances,
+        _instance_rows,
     ),
     'users': (
         ('USER', 'HEAVINESS', 'VMS', 'USES MOST', 'QUOTAS OF IT'),
-        _users,
+        _user_rows,
     ),
-    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _projects),
-    'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugins),
+    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _project_rows),
+    'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugin_rows),
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-ctl top``: who uses how much, and who waits, live."""
+"""``nova-fairness-ctl top``: shows live how much users use, and who waits."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from nova_fairness.model import wording
 
 Answers = Mapping[str, Any]
 Told = tuple[Answers, Answers, Mapping[str, str]]
-"""Users and instances by host; reasons of the hosts that did not answer."""
+"""Users by host, instances by host, and why other hosts did not answer."""
 
 _CLEARED = '\x1b[H\x1b[2J'
 _COLUMNS = (
@@ -43,11 +43,11 @@ _EXPLAINED = (
 def show(
     ask: Callable[[], Told], interval_s: float, count: int | None
 ) -> bool:
-    """Show who uses how much, again and again.
+    """Show the use of all users, again and again.
 
     :param ask: asks every host.
-    :param interval_s: between two pictures, > 0.
-    :param count: of pictures; ``None``: until Ctrl-C.
+    :param interval_s: seconds between two pictures, > 0.
+    :param count: number of pictures; ``None``: until Ctrl-C.
     :returns: whether every host answered the last time.
     """
     shown = 0
@@ -81,7 +81,7 @@ def picture(
 
     :param users: answers to ``list_users``, by host.
     :param instances: answers to ``list_instances``, by host.
-    :param silent: reasons of the hosts that did not answer.
+    :param silent: why other hosts did not answer, by host.
     """
     entity = next((said['entity'] for said in users.values()), 'user')
     vms: dict[str, list[Mapping[str, Any]]] = {}
@@ -90,9 +90,13 @@ def picture(
             vms.setdefault(vm[entity], []).append(vm)
     names = {name for said in users.values() for name in said['users']}
     rows = [
-        _row(_shown(vms.get(name, ()), entity, name), told, vms.get(name, ()))
+        _row(
+            _display_name(vms.get(name, ()), entity, name),
+            told,
+            vms.get(name, ()),
+        )
         for name, told in (
-            (name, _told(users, name)) for name in sorted(names)
+            (name, _user_answers(users, name)) for name in sorted(names)
         )
     ]
     rows.sort(key=lambda row: -row[1])
@@ -111,14 +115,16 @@ def picture(
     )
 
 
-def _told(users: Answers, name: str) -> list[Mapping[str, Any]]:
+def _user_answers(users: Answers, name: str) -> list[Mapping[str, Any]]:
     return [
         said['users'][name] for said in users.values() if name in said['users']
     ]
 
 
-def _shown(vms: Sequence[Mapping[str, Any]], entity: str, name: str) -> str:
-    """Name beside an id, where a VM tells it."""
+def _display_name(
+    vms: Sequence[Mapping[str, Any]], entity: str, name: str
+) -> str:
+    """Name of a user or project if a VM tells it, else the id."""
     return next((vm[f'{entity}_name'] for vm in vms), name)
 
 
@@ -143,7 +149,7 @@ def _row(
 
 
 def _percent(told: Sequence[Mapping[str, Any]], resource: str) -> str | None:
-    """Largest part of the quota that a host knows of, as text.
+    """Largest known use of a resource, in percent of the quota, as text.
 
     Every host adds up all nodes that it knows; the largest sum is right.
     """

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-keys``: whose messages are believed."""
+"""``nova-fairness-keys``: makes and lists the keys of hosts and
+controllers.
+"""
 
 import argparse
 import collections
@@ -40,7 +42,8 @@ _COPY = f'Copy {files.LIST_NAME} to every node.'
 def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
-    :param arguments: without the program; ``None`` for those of the process.
+    :param arguments: without the name of the program; ``None`` for those of
+        the process.
     :returns: the exit code.
     """
     options = keys_options.parser().parse_args(arguments)

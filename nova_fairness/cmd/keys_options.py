@@ -22,7 +22,7 @@ exit codes:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser; ``command`` is the name of what shall be done."""
+    """Make the parser; ``command`` of its result is the name of a command."""
     made = argparse.ArgumentParser(
         prog='nova-fairness-keys',
         description='Make the keys with which nodes prove who they are, and '

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All options of this product, and warnings of those that do not exist."""
+"""All options of this product, and warnings about unknown options."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from oslo_messaging_zmq import options as driver
 LOG = logging.getLogger(__name__)
 
 HELPERS = privileged_client.SECTION, privileged_client.NETWORK_SECTION
-"""Sections with oslo.privsep's options of the helpers."""
+"""Sections with oslo.privsep's options of the privileged helpers."""
 
 
 def misspelt(files: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The ledger of the cluster service: how it is kept, and commands about it."""
+"""Commands that export and check the ledger of the cluster service."""
 
 import pathlib
 import sys
@@ -15,11 +15,11 @@ from nova_fairness.model import wording
 
 
 def export(conf: cfg.ConfigOpts) -> None:
-    """Write what accounts were charged to a file."""
+    """Write the charges of all accounts to a file."""
     if not conf.to:
         raise exception.ConfigurationError('--to FILE says where it goes')
     try:
-        # What only this command needs takes more memory than the service.
+        # Import here: these libraries take more memory than the service.
         from nova_fairness.cluster.usage import export as export_module
     except ImportError as error:
         raise exception.ConfigurationError(
@@ -34,9 +34,9 @@ def export(conf: cfg.ConfigOpts) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Compute the ledger again from all charges.
+    """Compute the ledger again from all charges, and compare.
 
-    :raises BadLedger: if it is another one.
+    :raises BadLedger: if the ledgers differ.
     """
     store = storage.open_store(conf)
     difference, count = charge_log.difference(

@@ -2,10 +2,10 @@
 
 """``nova-fairness-privileged``: starts a privileged helper of the agent.
 
-The agent starts it as root, by sudo unless it is root itself. It does the same
-as oslo.privsep's own program, but for two contexts only, with only the
-capabilities that these need, and without reading any configuration. A user
-that may start it can do nothing else with it.
+The agent starts it as root, with sudo unless it is root itself. The program
+does the same as oslo.privsep's own program, but for two contexts only, with
+only the capabilities that these need, and without reading any configuration. A
+user that may start it can do nothing else with it.
 """
 
 import warnings
@@ -45,14 +45,14 @@ def _socket(path: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Confine this process, and start the helper in it.
+    """Drop capabilities of this process, and start the helper in it.
 
-    :returns: 0 when the helper runs, 1 if it could not be confined; wrong
-        usage exits with 2.
+    :returns: 0 when the helper runs, 1 if capabilities could not be dropped;
+        wrong usage exits with 2.
     """
     given = sys.argv[1:] if arguments is None else arguments
     options = _arguments(given)
-    # oslo.config looks for files below some of these.
+    # oslo.config searches for files in places that some of these name.
     os.environ.clear()
     os.environ.update(PATH='/usr/sbin:/usr/bin:/sbin:/bin', HOME='/')
     try:

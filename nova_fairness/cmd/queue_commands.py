@@ -37,10 +37,12 @@ LOG = log.getLogger(__name__)
 PROJECT = 'nova-fairness-cluster'
 
 AWAY_LEASES = 10
-"""Leases without a leader after which the service counts as away."""
+"""Number of leases without a leader after which the service counts as away."""
 
 LEAST_AWAY_S = 60.0
-"""In which a database may start again without builds that pass."""
+"""Least seconds until the service counts as away: a database can restart in
+this time without builds that pass.
+"""
 
 _SCHEMES = ('amqp', 'amqps')
 
@@ -56,16 +58,16 @@ def main(
 ) -> int:
     """Run a command line.
 
-    :param commands: by name, what they do and what is told of them; the first
-        one is the default.
+    :param commands: functions and descriptions of commands, by name; the first
+        command is the default.
     :param options: of the command line.
-    :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
+    :returns: 0 on success, 1 if the command fails, 2 on wrong usage or
         configuration.
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
         conf = _configuration(program, description, commands, given, options)
-        _chosen(commands, conf.command)(conf)
+        _find_command(commands, conf.command)(conf)
     except (cfg.Error, exception.ConfigurationError) as error:
         sys.stderr.write(plain.lines(f'{program}: {error}\n'))
         return 2
@@ -75,7 +77,9 @@ def main(
     return 0
 
 
-def _chosen(commands: Mapping[str, tuple[Command, str]], name: str) -> Command:
+def _find_command(
+    commands: Mapping[str, tuple[Command, str]], name: str
+) -> Command:
     if name not in commands:
         raise exception.ConfigurationError(
             f'unknown command {name!r}; expected {" or ".join(commands)}'
@@ -123,7 +127,7 @@ def _configuration(
 def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
     """Names on a broker.
 
-    :raises ConfigurationError: if they do not go together.
+    :raises ConfigurationError: if the names contradict each other.
     """
     options = conf.fairness_cluster
     if options.front_exchange == options.nova_exchange:
@@ -142,13 +146,13 @@ def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
 def broker(conf: cfg.ConfigOpts) -> str:
     """The URL of the broker where requests wait.
 
-    :raises ConfigurationError: if there is none, or it is none.
+    :raises ConfigurationError: if the option is empty, or no URL of a broker.
     """
     return _url('broker', conf.fairness_cluster.broker)
 
 
 def brokers(conf: cfg.ConfigOpts) -> list[tuple[str, topology.Places]]:
-    """All brokers that nova-api speaks to, and names on each.
+    """All brokers that nova-api uses, with the names on each.
 
     :raises ConfigurationError: if an option is wrong.
     """
@@ -160,7 +164,9 @@ def brokers(conf: cfg.ConfigOpts) -> list[tuple[str, topology.Places]]:
 
 
 def _url(option: str, url: str) -> str:
-    """A URL, or several, that is one; it is never told: it has a password."""
+    """Check and return one or more URLs; errors do not show them, because they
+    have passwords.
+    """
     if not url:
         raise exception.ConfigurationError(
             f'[fairness_cluster] {option} must name the broker of Nova'
@@ -185,8 +191,8 @@ def _url(option: str, url: str) -> str:
 class Relay:
     """The relay on all brokers.
 
-    :ivar jobs: what it does there.
-    :ivar lookout: says whether builds pass; ``None`` if they never do.
+    :ivar jobs: its jobs on the brokers.
+    :ivar lookout: tells whether builds pass; ``None`` if they never do.
     """
 
     jobs: Sequence[jobs_module.QueueJob] = ()
@@ -194,11 +200,11 @@ class Relay:
 
     @property
     def work(self) -> list[jobs_module.ThreadWork]:
-        """All that is done, each in a thread."""
+        """All jobs of the relay, each for a thread."""
         return [*self.jobs, *([self.lookout] if self.lookout else [])]
 
     def told(self) -> tuple[Mapping[str, int], bool]:
-        """Counts of messages, and whether builds pass."""
+        """Numbers of messages by outcome, and whether builds pass."""
         is_open = self.lookout is not None and self.lookout.is_away()
         return jobs_module.counted(self.jobs), is_open
 
@@ -208,9 +214,9 @@ def relay(
     stopped: threading.Event,
     manager: supervision.ServiceManager,
 ) -> Relay:
-    """The relay, ready to begin.
+    """Make the relay, ready to begin.
 
-    :param manager: hears of the progress of each job.
+    :param manager: receives a beat of each job.
     :raises ConfigurationError: if an option is wrong.
     :raises StoreError: if the store answers and cannot be used.
     """
@@ -249,9 +255,9 @@ def _lookout(
 def observed(
     conf: cfg.ConfigOpts, option: str, collector: queue_observe.QueueCollector
 ) -> Iterator[None]:
-    """Serve metrics meanwhile, if an option names a port.
+    """Serve metrics during a ``with`` block, if an option names a port.
 
-    :raises ConfigurationError: if it cannot listen there.
+    :raises ConfigurationError: if it cannot listen on the port.
     """
     section = cluster_conf.GROUP.name
     served = endpoint.opened(
@@ -268,7 +274,7 @@ def observed(
 
 
 def _declare(url: str, names: topology.Places) -> None:
-    """Find wrong declarations now; only warn if the broker is away."""
+    """Check the declarations on a broker; only warn if the broker is away."""
     try:
         link.Link(url, names).close()
     except exception.DeclaredOtherwise as error:

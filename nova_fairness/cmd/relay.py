@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-relay``: builds wait, all else goes on to conductor."""
+"""``nova-fairness-relay``: builds wait, other messages go on to conductor."""
 
 import sys
 import warnings
@@ -51,7 +51,7 @@ def _remove(conf: cfg.ConfigOpts) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
-    :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
+    :returns: 0 on success, 1 if the command fails, 2 on wrong usage or
         configuration.
     """
     return queue_commands.main(

@@ -2,7 +2,7 @@
 
 """Checks of ``nova-fairness-status`` that the running service repeats.
 
-``openstack fairness status`` shows what they find, so that an operator need
+``openstack fairness status`` shows their warnings, so that an operator need
 not log in on the host of the service.
 """
 
@@ -25,13 +25,13 @@ NOVA_API = '/etc/nova/nova-api.conf'
 
 KNOWN_BETTER = frozenset(
     {
-        # Each cycle looks at them.
+        # Each cycle checks these.
         *('Clocks', 'Cloud'),
-        # Of agents; the service signs with its own, which is looked at.
+        # Keys of agents; the service signs with its own key, which is checked.
         'Keys',
-        # Agents and nova-api refuse another one when they start.
+        # Agents and nova-api refuse another release when they start.
         'Nova release',
-        # An answer to an operator came through it.
+        # An operator who reads the warnings has used this interface.
         'HTTP interface',
     }
 )
@@ -45,7 +45,7 @@ def _options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def _exchanges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look where Nova sends, if its files are here and may be read."""
+    """Check where Nova sends messages, if its files are readable here."""
     if not all(os.access(each, os.R_OK) for each in (NOVA, NOVA_API)):
         return results.success('')
     return status_queue.exchanges(NOVA, NOVA_API, conf)
@@ -60,13 +60,12 @@ REPEATED: tuple[results.Named, ...] = (
 
 
 class RepeatedChecks:
-    """Runs checks beside the cycles, time and again.
+    """Runs checks beside the cycles, again and again.
 
     :param conf: of the service.
-    :param stopped: set by who wants this to end.
-
+    :param stopped: event that ends the checks.
     :ivar name: of its thread.
-    :ivar warnings: of the last time, a sentence for each check.
+    :ivar warnings: of the last run, one sentence for each check.
     """
 
     name = 'checks'
@@ -77,13 +76,13 @@ class RepeatedChecks:
         self.warnings: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Look until stopped."""
+        """Run the checks until stopped."""
         while not self._stopped.is_set():
             self.look()
             self._stopped.wait(EVERY_S)
 
     def look(self) -> None:
-        """Look once."""
+        """Run the checks once."""
         found = {
             name: results.run(check, self._conf) for name, check in REPEATED
         }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""``nova-fairness-status``: is this machine ready for the agent?
+"""``nova-fairness-status``: checks whether this machine is ready for the
+agent.
 
-``nova-fairness-status upgrade check`` looks at what the agent and the HTTP
-interface need, changes nothing, and says of each what it found.
+``nova-fairness-status upgrade check`` checks the needs of the agent and of the
+HTTP interface, changes nothing, and prints a result for each check.
 ``nova-fairness-status effect`` measures whether CPU weights work here.
 """
 
@@ -37,10 +38,10 @@ PROGRAM = 'nova-fairness-status'
 PROJECT = 'nova-fairness'
 
 BROKEN = 255
-"""As oslo.upgradecheck ends when a check itself does not work."""
+"""Exit code of oslo.upgradecheck when a check itself fails to run."""
 
 INTERRUPTED = 130
-"""As shells name a program that Ctrl-C ended."""
+"""Exit code that shells use for a program that Ctrl-C ended."""
 
 _OPTIONS = [
     cfg.BoolOpt(
@@ -94,8 +95,8 @@ class Checks(upgradecheck.UpgradeCommands):
     def check(self) -> upgradecheck.Code:
         """Run the checks that this machine needs, and print their results.
 
-        :raises SystemExit: if something else than ``upgrade check`` is asked
-            for; the parser takes any word for the second one.
+        :raises SystemExit: if the command is not ``upgrade check``; the parser
+            accepts any second word.
         """
         if (asked := self._conf.command.check) != 'check':
             sys.stderr.write(
@@ -153,10 +154,10 @@ def _effect() -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run the checks, or measure the effect of weights.
 
-    :param arguments: without the program; ``None`` for those of the process.
-    :returns: 0 if all is well, 1 if something should be looked at, 2 if
-        something will not work, 130 after Ctrl-C, 255 if the checks could
-        not be run.
+    :param arguments: without the name of the program; ``None`` for those of
+        the process.
+    :returns: 0 if all is well, 1 if there is a warning, 2 if something will
+        not work, 130 after Ctrl-C, 255 if the checks could not be run.
     """
     given = sys.argv[1:] if arguments is None else arguments
     logging.basicConfig(level=logging.CRITICAL)

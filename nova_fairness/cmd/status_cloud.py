@@ -25,11 +25,11 @@ FACTORY = 'api_ext.filter:FairnessFilter.factory'
 COMPOSITE = 'composite:openstack_compute_api_v21'
 PIPELINE = 'keystone'
 BEFORE = 'keystonecontext'
-"""The filter behind which the caller is known."""
+"""The filter that finds out the caller; ours must come after it."""
 
 
 def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Reach the Redis of the transport, if it has one."""
+    """Connect to the Redis of the transport, if it has one."""
     if not conf.transport_url:
         return results.warning(
             'transport_url is not set: this node compares only its own '
@@ -51,7 +51,7 @@ def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether this node can prove who it is."""
+    """Check whether this node can prove its identity."""
     needless = results.success('only zmq+redis:// and its kin need keys')
     if not conf.transport_url:
         return needless
@@ -70,11 +70,13 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             '[oslo_messaging_zmq] keys_path is not set; expected what '
             'nova-fairness-keys makes'
         )
-    return _of_ring(keyring.Keyring(settings.keys_path), conf.fairness.host)
+    return _keyring_result(
+        keyring.Keyring(settings.keys_path), conf.fairness.host
+    )
 
 
 def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the Nova in this Python environment is supported."""
+    """Check whether the Nova in this Python environment is supported."""
     del conf
     if fault := releases.fault():
         return results.failure(fault)
@@ -89,7 +91,7 @@ def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look for the filter of the HTTP interface, where nova-api is."""
+    """Check for the filter of the HTTP interface, if nova-api is here."""
     path = pathlib.Path(conf.api_paste)
     if not path.exists():
         return results.success(f'no nova-api here: there is no {path}')
@@ -104,11 +106,11 @@ def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 _FILES = ('queue_config', 'nova_config', 'nova_api_config')
-"""Options of the command line that name further files."""
+"""Options of the command line that name further configuration files."""
 
 
 def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look for options of this product that do not exist."""
+    """Check for options of this product that do not exist."""
     more = [path for each in _FILES if (path := conf.get(each))]
     files = [*file_faults.files_of(conf), *more]
     found = known_options.misspelt(dict.fromkeys(files))
@@ -127,7 +129,7 @@ CHECKS: tuple[results.Named, ...] = (
 """Checks for every machine of the cloud, by name."""
 
 
-def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
+def _keyring_result(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
     entry = ring.require(ring.public)
     if entry.name != ring.name:
         return results.failure(
@@ -148,7 +150,7 @@ def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
 
 
 def has_filter(path: pathlib.Path) -> bool:
-    """Tell whether a file defines the filter.
+    """Whether a file defines the filter.
 
     :raises ConfigurationError: if it cannot be read.
     """
@@ -156,9 +158,10 @@ def has_filter(path: pathlib.Path) -> bool:
 
 
 def paste_fault(path: pathlib.Path) -> str:
-    """Say what is wrong with how a file uses the filter.
+    """The fault in how a file uses the filter.
 
-    :returns: empty if nothing is, also if it does not use the filter.
+    :returns: empty if there is no fault, or if the file does not use the
+        filter.
     :raises ConfigurationError: if it cannot be read.
     """
     parser = _parsed_pipelines(path)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-status effect``: do CPU weights work on this host?
+"""``nova-fairness-status effect``: measures whether CPU weights work here.
 
 Two groups with groups inside, as libvirt makes them for VMs, compete for one
-CPU. Their tasks sleep and wake as threads of VCPUs do, and the weights are
-written again and again as an agent writes them.
+CPU. Their tasks sleep and wake like threads of VCPUs, and the weights are
+written again and again like an agent does.
 """
 
 from collections.abc import Iterator
@@ -29,18 +29,21 @@ NAME = 'nova-fairness-effect'
 """The group that holds all others of the test."""
 
 ASKED = {'heavy': 0.25, 'light': 0.75}
-"""Share of the CPU by group."""
+"""Share of the CPU that each group is to get, by group."""
 
 NEAR = 0.05
-"""Difference of shares that sleeping tasks and a short time explain."""
+"""Largest difference of shares that sleeping tasks and a short time
+explain.
+"""
 
 INNER = {
     'emulator': (0.0005, 0.004),
     'vcpu0': (0.008, 0.001),
     'vcpu1': (0.030, 0.001),
 }
-"""Seconds of CPU time that the task of each inner group needs before it
-sleeps, and seconds that it sleeps."""
+"""By inner group: seconds of CPU time that its task uses before it sleeps, and
+seconds that it sleeps.
+"""
 
 _CHILDREN = 'cgroup.subtree_control'
 _REWRITE_S = 0.05
@@ -64,9 +67,9 @@ print(time.process_time() - began)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CpuHierarchy:
-    """Where groups with CPU weights are made.
+    """The hierarchy of groups with CPU weights.
 
-    :ivar top: directory in which they are made.
+    :ivar top: directory in which the groups are made.
     :ivar name: of the file that holds a weight.
     """
 
@@ -75,19 +78,19 @@ class CpuHierarchy:
 
     @property
     def is_unified(self) -> bool:
-        """Whether it is that of version 2."""
+        """Whether this is the hierarchy of version 2."""
         return self.name == files.CPU_WEIGHT
 
     def weight(self, share: float) -> int:
-        """Weight of one of two groups that asks for a share of the CPU."""
+        """Weight of one of two groups that is to get a share of the CPU."""
         return round(files.FILES[self.name].default * len(ASKED) * share)
 
 
 def run(duration_s: float = DURATION_S) -> int:
-    """Measure, print shares and a verdict.
+    """Measure, and print shares and a verdict.
 
-    :returns: 0 if the groups got what was asked, 1 if they got something
-        between that and equal parts, 2 if the weights have no effect.
+    :returns: 0 if the groups got their shares, 1 if they got something between
+        these and equal parts, 2 if the weights have no effect.
     :raises OSError: if the groups cannot be made.
     :raises ControlUnavailable: if this host has no CPU controller.
     """
@@ -107,7 +110,10 @@ def run(duration_s: float = DURATION_S) -> int:
 
 
 def judge(light: float) -> tuple[int, str]:
-    """Compare the share of the light group with the one asked for."""
+    """Compare the share that the light group got with its wanted share.
+
+    :returns: exit code, and a sentence for people.
+    """
     off = light - ASKED['light']
     if abs(off) <= NEAR:
         return 0, 'CPU weights work'
@@ -126,7 +132,7 @@ def judge(light: float) -> tuple[int, str]:
 def measure(hierarchy: CpuHierarchy, duration_s: float) -> dict[str, float]:
     """Let two groups compete for one CPU.
 
-    :returns: the part of their CPU time that each got, by name.
+    :returns: fraction of the CPU time that each group got, by name.
     """
     with contextlib.ExitStack() as ends:
         groups = ends.enter_context(_groups(hierarchy))
@@ -154,9 +160,9 @@ def _hierarchy() -> CpuHierarchy:
 
 @contextlib.contextmanager
 def _groups(hierarchy: CpuHierarchy) -> Iterator[dict[str, pathlib.Path]]:
-    """Make the groups, and remove them again.
+    """Make the groups, and remove them at the end.
 
-    Groups that an earlier run left are removed if they hold no task.
+    Groups that an earlier run left behind are removed if they have no task.
     """
     top = hierarchy.top / NAME
     outer = [top, *(top / name for name in ASKED)]
@@ -181,7 +187,7 @@ def _remove(groups: list[pathlib.Path]) -> None:
 
 @contextlib.contextmanager
 def _delegated(hierarchy: CpuHierarchy) -> Iterator[None]:
-    """Let groups below the top have weights; version 1 always does."""
+    """Allow groups below the top to have weights; version 1 always does."""
     path = hierarchy.top / _CHILDREN
     if not hierarchy.is_unified or 'cpu' in path.read_text('ascii').split():
         yield
@@ -190,7 +196,7 @@ def _delegated(hierarchy: CpuHierarchy) -> Iterator[None]:
     try:
         yield
     finally:
-        # Others may have begun to need it.
+        # Other programs may use the controller by now.
         with contextlib.suppress(OSError):
             path.write_text('-cpu')
 
@@ -208,7 +214,7 @@ def _task(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        # Ctrl-C is for this program, which ends its tasks.
+        # Only this program gets Ctrl-C; it ends its tasks.
         start_new_session=True,
     )
     try:
@@ -229,7 +235,7 @@ def _rewrite(
     groups: Mapping[str, pathlib.Path],
     duration_s: float,
 ) -> None:
-    """Write the weights now and again until the time is over."""
+    """Write the weights again and again until the time is over."""
     end = time.monotonic() + duration_s
     one_more = 0
     while time.monotonic() < end:

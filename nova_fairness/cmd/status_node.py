@@ -54,7 +54,7 @@ _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
 def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read all options of the agent, and load what they name."""
+    """Read all options of the agent, and load the plugins that they name."""
     settings = settings_module.from_conf(conf)
     assembly.load_plugins(settings)
     if warning := plugins.warning(settings.metric, settings.policy):
@@ -66,7 +66,7 @@ def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the state can be kept."""
+    """Check whether the state of the agent can be saved."""
     path = pathlib.Path(conf.fairness.state_path)
     place = next(each for each in (path, *path.parents) if each.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
@@ -79,7 +79,7 @@ def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Ask libvirt which domains run."""
+    """Ask libvirt for its running domains."""
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
         count = len(connection.active())
@@ -88,7 +88,7 @@ def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look for Nova's metadata in the domains that run."""
+    """Check for Nova's metadata in the running domains."""
     claimed = settings_module.owners(conf.fairness.owners_file)
     unowned, count = [], 0
     with _connected(conf.fairness.connection_uri) as connection:
@@ -103,9 +103,9 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
                 unowned.append(domain.name)
     if unowned:
         return results.warning(
-            f'no owner is known of {_some(unowned)}: neither Nova wrote one '
-            'into the domain nor does [fairness] owners_file name one; all '
-            f'of them count as one user, {instance.UNOWNED!r}'
+            f'no owner is known of {_shortened(unowned)}: neither Nova wrote '
+            'one into the domain nor does [fairness] owners_file name one; '
+            f'all of them count as one user, {instance.UNOWNED!r}'
         )
     owned = wording.counted(count, 'domain')
     return results.success(f'all owners of {owned} are known')
@@ -134,12 +134,13 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether this kernel follows CPU weights."""
+    """Check whether this kernel follows CPU weights."""
     if resources.ResourceControl.CPU not in _steered(conf):
         return results.success('[fairness] controls does not name cpu')
     release = os.uname().release
     scheduler = kernel_model.scheduler_fault(
-        _text(_SCHED_EXT / 'state'), _text(_SCHED_EXT / 'root' / 'ops')
+        _file_text(_SCHED_EXT / 'state'),
+        _file_text(_SCHED_EXT / 'root' / 'ops'),
     )
     faults = filter(None, (kernel_model.placement_fault(release), scheduler))
     if told := '; '.join(faults):
@@ -165,7 +166,7 @@ def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look for the programs of iproute2."""
+    """Check for the programs of iproute2."""
     if resources.ResourceControl.NETWORK not in _steered(conf):
         return results.success('[fairness] controls does not name network')
     for name in ('tc', 'ip'):
@@ -185,7 +186,7 @@ def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Say whether the agent will be a service of Nova."""
+    """Tell whether the agent will be a service of Nova."""
     options = conf.fairness_nova
     wanted, why_not = presence.wanted(options.service, options.config_files)
     if not wanted:
@@ -238,7 +239,7 @@ def _availability(
 
 
 def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
-    """VMs that can be read; another check tells of the others."""
+    """VMs that can be read; another check reports the others."""
     vms = []
     with (
         contextlib.suppress(exception.CollectError),
@@ -254,8 +255,8 @@ def _mounts() -> dict[str, cgroup.Mount]:
     return dict(cgroup.mounts(pathlib.Path(_MOUNTINFO).read_bytes()))
 
 
-def _text(path: pathlib.Path) -> str:
-    """Content of a file, empty where the kernel has no such file."""
+def _file_text(path: pathlib.Path) -> str:
+    """Content of a file; empty if the kernel has no such file."""
     try:
         return path.read_text('utf-8', 'replace')
     except OSError:
@@ -277,7 +278,7 @@ def _read_only() -> str:
     return ''
 
 
-def _some(names: list[str]) -> str:
+def _shortened(names: list[str]) -> str:
     more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
     return ', '.join(names[:_SHOWN]) + more
 
@@ -287,12 +288,12 @@ def disk_availability(
     mountinfo_path: str,
     blocks: block_devices.BlockDevices,
 ) -> tuple[bool, str]:
-    """Judge the devices below the disks of VMs as an agent does.
+    """Check the devices below the disks of VMs like an agent does.
 
-    :param mountinfo_path: says where the hierarchies are mounted.
+    :param mountinfo_path: file with the mounts of the hierarchies.
     :param blocks: of this host.
-    :returns: whether a weight has an effect for any disk, and which files
-        hold it or why none has; without disks, what this host may have.
+    :returns: whether a weight has an effect for any disk, and which files hold
+        it or why no disk has one; without disks, possible files of this host.
     :raises ControlUnavailable: if this host has no block I/O controller.
     :raises OSError: if the mounts cannot be read.
     """

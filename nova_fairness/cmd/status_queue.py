@@ -27,7 +27,7 @@ from nova_fairness.runtime import signatures
 
 
 def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the database answers, with tables of this version."""
+    """Check that the database answers, with tables of this version."""
     engine = database.connect(conf.fairness_cluster.database)
     with database.failures():
         schema.check(engine)
@@ -36,7 +36,7 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether the clocks of this host and of the database agree."""
+    """Check that the clocks of this host and of the database agree."""
     engine = database.connect(conf.fairness_cluster.database)
     seen = clocks.Clocks(
         time.time, clocks.uptime_s, database.Tables(engine).time
@@ -50,14 +50,14 @@ def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read the keys, which must be for their owner only."""
+    """Read the keys, which only their owner may be able to read."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read(path)
     return results.success(f'{path} can be read, by its owner only')
 
 
 def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether agents believe what the service tells them."""
+    """Check that agents trust messages of the service."""
     if not conf.transport_url:
         return results.success('no agent asks: transport_url is not set')
     signs = signatures.signer(conf, conf.fairness_exchange.domain)
@@ -67,7 +67,7 @@ def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Look whether a relay stands in front of conductor, on all brokers."""
+    """Check that a relay receives messages to conductor, on all brokers."""
     missing = []
     for url, names in queue_commands.brokers(conf):
         found = link.Link(url, names, declares=False)
@@ -84,7 +84,7 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Ask Placement as the service does."""
+    """Read Placement as the service does."""
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
     count = len(placement.Placement(rooms).trees())
@@ -93,8 +93,8 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     )
 
 
-class _Sends(NamedTuple):
-    """Where services of Nova send to."""
+class _Exchange(NamedTuple):
+    """The exchange to which services of Nova send."""
 
     exchange: str
     durable: bool
@@ -102,26 +102,29 @@ class _Sends(NamedTuple):
 
 _RABBIT = 'oslo_messaging_rabbit'
 _DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
-"""Either makes what oslo.messaging declares durable."""
+"""Options of oslo.messaging; each of them makes its declarations durable."""
 
 
 def exchanges(
     nova: str, nova_api: str, conf: cfg.ConfigOpts
 ) -> upgradecheck.Result:
-    """Look whether nova-api, and it alone, sends to the relay.
+    """Check that nova-api, and only nova-api, sends to the relay.
 
     :param nova: configuration file of all services of Nova.
-    :param nova_api: what nova-api reads after it.
+    :param nova_api: further file that only nova-api reads.
     """
     if not pathlib.Path(nova).exists():
         return results.success(f'no Nova here: there is no {nova}')
     ours = conf.fairness_cluster
-    others, api = _sends(nova), _sends(nova, nova_api)
-    target = _Sends(ours.nova_exchange, ours.nova_exchange_durable)
+    others, api = (
+        _configured_exchange(nova),
+        _configured_exchange(nova, nova_api),
+    )
+    target = _Exchange(ours.nova_exchange, ours.nova_exchange_durable)
     if others != target:
         return results.failure(
-            f'{nova}: services of Nova use {_told(others)}, and'
-            f' [fairness_cluster] expects {_told(target)}'
+            f'{nova}: services of Nova use {_exchange_text(others)}, and'
+            f' [fairness_cluster] expects {_exchange_text(target)}'
         )
     if api.exchange == target.exchange:
         return results.warning(
@@ -129,28 +132,28 @@ def exchanges(
             f' waits. In {nova_api} [DEFAULT] control_exchange ='
             f' {ours.front_exchange} is missing'
         )
-    front = _Sends(ours.front_exchange, True)
+    front = _Exchange(ours.front_exchange, True)
     if api != front:
         return results.failure(
-            f'{nova_api}: nova-api uses {_told(api)}, and the relay takes'
-            f' messages from {_told(front)}'
+            f'{nova_api}: nova-api uses {_exchange_text(api)}, and the relay'
+            f' takes messages from {_exchange_text(front)}'
         )
     return results.success(
         f'nova-api, and it alone, sends to {front.exchange}'
     )
 
 
-def _sends(*paths: str) -> _Sends:
+def _configured_exchange(*paths: str) -> _Exchange:
     conf = cfg.ConfigOpts()
     conf.register_opt(cfg.StrOpt('control_exchange', default='nova'))
     conf.register_opts([cfg.BoolOpt(name) for name in _DURABLE], _RABBIT)
     there = [path for path in paths if pathlib.Path(path).exists()]
     conf([], default_config_files=there, default_config_dirs=[])
     durable = any(conf[_RABBIT][name] for name in _DURABLE)
-    return _Sends(conf.control_exchange, durable)
+    return _Exchange(conf.control_exchange, durable)
 
 
-def _told(sends: _Sends) -> str:
+def _exchange_text(sends: _Exchange) -> str:
     how = 'durable' if sends.durable else 'not durable'
     return f'the exchange {sends.exchange}, {how}'
 
@@ -172,17 +175,17 @@ def checks(
     """The checks with the configuration of a file.
 
     :param nova: configuration file of all services of Nova.
-    :param nova_api: what nova-api reads after it.
+    :param nova_api: further file that only nova-api reads.
     """
     looked = functools.partial(exchanges, nova, nova_api)
     named: tuple[results.Named, ...] = (
         *CHECKS,
         ('Exchanges of Nova', looked),
     )
-    return tuple((name, _with(check, path)) for name, check in named)
+    return tuple((name, _with_file(check, path)) for name, check in named)
 
 
-def _with(
+def _with_file(
     check: results.Check, path: pathlib.Path
 ) -> Callable[[cfg.ConfigOpts], upgradecheck.Result]:
     def bound(_: cfg.ConfigOpts) -> upgradecheck.Result:

@@ -3,8 +3,8 @@
 
 """Results of ``nova-fairness-status upgrade check``.
 
-A check reads, changes nothing, and gives a result: success, a warning if the
-agent works with less than it could, a failure if it does not work.
+A check reads, changes nothing, and returns a result: success, a warning if the
+agent works with restrictions, a failure if it does not work.
 """
 
 from collections.abc import Callable
@@ -22,22 +22,22 @@ Named = tuple[str, Check]
 
 
 def success(details: str) -> upgradecheck.Result:
-    """Result of what is as it should be."""
+    """Result if all is well."""
     return upgradecheck.Result(upgradecheck.Code.SUCCESS, details)
 
 
 def warning(details: str) -> upgradecheck.Result:
-    """Result of what works with less than it could."""
+    """Result if the agent works with restrictions."""
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 
 def failure(details: str) -> upgradecheck.Result:
-    """Result of what does not work."""
+    """Result if the agent does not work."""
     return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
 
 
 def run(check: Check, conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Run a check; an error that it raises is its result."""
+    """Run a check; an error that it raises becomes a failure."""
     try:
         found = check(conf)
     except (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command that removes what the cluster service wrote elsewhere."""
+"""The command that removes the traces of the cluster service elsewhere."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ from nova_fairness.model import plain
 from nova_fairness.model import wording
 
 DESCRIPTION = 'open the hosts that it closed, remove its metadata of servers'
-"""Description of the command."""
+"""Description of the command in the help."""
 
 _NOTHING_LEFT = 'nothing is left in Nova and in the batch system'
 _WITHOUT_BATCH = (
@@ -27,10 +27,11 @@ _WITHOUT_BATCH = (
 
 
 def withdraw(conf: cfg.ConfigOpts) -> None:
-    """Open hosts and remove metadata, and print each.
+    """Open hosts and remove metadata, and print each change.
 
     :raises ConfigurationError: if there is no such batch system.
-    :raises ClusterError: if something is left, or a service still leads.
+    :raises ClusterError: if something could not be removed, or a service still
+        leads.
     """
     options = conf.fairness_cluster
     store = storage.open_store(conf)

@@ -2,6 +2,6 @@
 
 """The relay between nova-api and conductor: builds wait, other messages pass.
 
-Start with ``jobs``.
-It knows no database: its command gives it a function that keeps a message.
+Start with ``jobs``. The relay knows no database: its command gives it a
+function that stores a message.
 """

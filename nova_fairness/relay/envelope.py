@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The method of a message of Nova, in the form of oslo.messaging.
+"""Reads the method of a message of Nova, in the form of oslo.messaging.
 
-The body is JSON with a version and, as a text, JSON again. Only messages that
-may have to wait are read at all; messages that cannot be read go on as they
-are.
+The body is JSON with a version and a text that is JSON again. Only messages
+that may have to wait are read at all; messages that cannot be read go on
+unchanged.
 """
 
 from collections.abc import Collection
@@ -16,18 +16,19 @@ from nova_fairness.model import envelope
 from nova_fairness.model import plans
 
 _RESERVED = '_nova_'
-"""Begins the hints by which services of Nova tell each other something. A
-user who sets one makes Nova place a server without asking Placement
-(CVE-2026-46448)."""
+"""Prefix of the hints that services of Nova send to each other. A user who
+sets such a hint makes Nova place a server without asking Placement
+(CVE-2026-46448).
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldCast:
     """A cast that is to wait.
 
-    :ivar uuid: the same at each delivery.
+    :ivar uuid: the same UUID at each delivery.
     :ivar method: of conductor.
-    :ivar arguments: of the method, as they came.
+    :ivar arguments: of the method, unchanged.
     """
 
     uuid: str
@@ -36,21 +37,23 @@ class HeldCast:
 
     @property
     def named(self) -> str:
-        """Names and UUIDs of its first servers, for the log; '' without."""
+        """Names and UUIDs of its first servers, for the log; '' without
+        servers.
+        """
         return plans.listed(envelope.named_servers(self.arguments))
 
 
 def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
-    """Tell whether a message is a cast of one of some methods.
+    """Read a message if it is a cast of one of some methods.
 
-    A call is not: its sender waits for an answer.
+    A call is not held: its sender waits for an answer.
 
-    :param body: as it came.
+    :param body: of the message, unchanged.
     :param methods: names.
     :returns: ``None`` for any other message.
-    :raises Unreadable: if it seems to be one and is not of the form known.
+    :raises Unreadable: if it seems to be such a cast and has an unknown form.
     """
-    # Most messages are told apart without reading them.
+    # Most messages need not be parsed.
     if not any(method.encode() in body for method in methods):
         return None
     message = envelope.message(body)
@@ -65,11 +68,12 @@ def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
 
 
 def without_reserved_hints(body: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Remove the hints that only Nova may set, and never sets in casts held.
+    """Remove hints that only Nova may set, and never sets in held casts.
 
     :param body: of a cast that takes room.
-    :returns: the same body if it has none, and the names of those removed.
-    :raises Unreadable: if it is not of the form known.
+    :returns: the same body if it has no such hints, and the names of those
+        removed.
+    :raises Unreadable: if the body has an unknown form.
     """
     if _RESERVED.encode() not in body:
         return body, ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova's notifications, as hints that something may be seen.
+"""Nova's notifications, used as hints that the cloud may have changed.
 
-They may get lost, come late, twice or in another order. So the receiver of a
+Hints may get lost, come late, twice or in another order. So the receiver of a
 hint looks for itself, and looks without hints, too.
 """
 
@@ -20,16 +20,17 @@ _NEWS = re.compile(
     rb'event_type\W+(?:service\.\w+'
     rb'|(?:aggregate|compute_task|instance)\.[a-z_.]+\.(?:end|error))\W'
 )
-"""Events that may have made or taken room. Messages are JSON in JSON; a false
-match does no harm."""
+"""Events that may have freed or taken room. Messages are JSON in JSON; a false
+match does no harm.
+"""
 
 
 class HintListener(jobs.QueueJob):
-    """Passes hints on, and keeps no notification from anybody else.
+    """Passes hints on, and takes no notification away from other consumers.
 
-    It has a queue of its own, which goes with its connection.
+    It has its own queue, which the broker removes with the connection.
 
-    :param hint: called for each; it returns at once.
+    :param hint: called for each hint; it returns at once.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class HintListener(jobs.QueueJob):
         return _TOPIC
 
     def begin(self, link: link_module.Link) -> None:
-        """Begin to receive what is sent from now on."""
+        """Begin to receive notifications that are sent from now on."""
         link.overhear(self._places.target, f'{_TOPIC}.#', self.prefetch)
 
     def do(

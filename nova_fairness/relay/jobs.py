@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Between nova-api and conductor: builds wait, everything else passes.
+"""The jobs between nova-api and conductor: builds wait, other messages pass.
 
-Three jobs, each with a connection and a thread of its own, so that a store
-which does not answer holds up only the messages that are to wait:
+Each of three jobs has a connection and a thread of its own, so that a store
+that does not answer holds up only the messages that are to wait:
 
-:class:`Sorter`
-    reads the messages to conductor. It puts casts that are to wait into a
-    queue of their own, and sends everything else on, in order.
+:class:`Sorter` reads the messages to conductor. It puts casts that are to wait
+    into a queue of their own, and sends all other messages on, in order.
+:class:`Keeper` takes messages from that queue into the store.
+:class:`Watcher` logs messages that no queue takes.
 
-:class:`Keeper`
-    takes from that queue into the store.
-
-:class:`Watcher`
-    logs messages that no queue takes.
-
-A message is acknowledged after the broker confirmed it elsewhere or the store
-has it, so that none is lost. Messages in between when a relay died come again:
-the store knows what it has, and the servers of oslo.messaging know by the same
-identity what they had a moment ago.
+A message is acknowledged after the broker has confirmed its copy, or the store
+has it, so that no message is lost. If a relay dies, messages in between come
+again: the store knows the messages that it has, and the servers of
+oslo.messaging recognise recent messages by the same identity.
 """
 
 import abc
@@ -47,15 +42,17 @@ from nova_fairness.runtime import supervision
 LOG = logging.getLogger(__name__)
 
 HELD_METHODS = ('schedule_and_build_instances', 'unshelve_instance')
-"""Casts that take room which may have to be waited for."""
+"""Casts that take room, and may have to wait for it."""
 
 Hold = Callable[[Sequence[cast_module.Cast]], Sequence[bool]]
-"""Stores messages; when it returns, they are safe. ``False`` for those that
-were known. It raises ``StoreAway`` if waiting may mend it, another
-``StoreError`` if one of them cannot be stored."""
+"""Stores messages; when it returns, they are safe. The result is ``False`` for
+messages that the store had already. It raises ``StoreAway`` if a later call
+may succeed, and another ``StoreError`` if one of the messages cannot be
+stored.
+"""
 
 _Came = tuple[cast_module.Cast, link_module.Delivery, str]
-"""A message, how it came, and names of its servers for the log."""
+"""A message, its delivery, and the names of its servers for the log."""
 
 _NOBODY = 'no consumer for topic %s on exchange %s: the message is dropped'
 
@@ -63,8 +60,9 @@ _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
 _LEAVE_S = 10.0
-"""Time to end work that was begun; messages without an acknowledgement come
-again."""
+"""Seconds to finish work that has begun; messages without an acknowledgement
+come again.
+"""
 
 
 OUTCOMES = (
@@ -76,32 +74,33 @@ OUTCOMES = (
     'unreadable',
     'unroutable',
 )
-"""Outcomes of a message: sent on; stored; stored before; sent on, since the
-cluster service is away; sent on, since the store refused it; sent on, since it
-could not be read; dropped, since no queue takes it."""
+"""Outcomes of a message: sent on; stored; stored before; sent on, because the
+cluster service is away; sent on, because the store refused it; sent on,
+because it could not be read; dropped, because no queue takes it.
+"""
 
 
 class ThreadWork(Protocol):
-    """Something that is done in a thread until it is stopped."""
+    """Work that a thread does until it is stopped."""
 
     @property
     def name(self) -> str:
         """The name of the thread."""
 
     def run(self) -> None:
-        """Do it."""
+        """Do the work."""
 
 
 class QueueJob(abc.ABC):
-    """Something that is done with every message of a queue, for ever.
+    """Work on every message of a queue, until it is stopped.
 
     :param url: of the broker.
-    :param places: names on it.
-    :param stopped: set by who wants the job to end.
-
-    :ivar prefetch: messages that come before they are acknowledged.
-    :ivar counts: of messages by outcome.
-    :ivar beat: called whenever the job goes on, with or without messages.
+    :param places: names on the broker.
+    :param stopped: event that ends the job.
+    :ivar prefetch: number of messages that the broker delivers before they are
+        acknowledged.
+    :ivar counts: numbers of messages by outcome.
+    :ivar beat: called in each turn of the job, with or without messages.
     """
 
     prefetch = 50
@@ -119,35 +118,35 @@ class QueueJob(abc.ABC):
 
     @property
     def name(self) -> str:
-        """The name of its thread."""
+        """The name of the job's thread."""
         return self.queue
 
     @property
     @abc.abstractmethod
     def queue(self) -> str:
-        """The queue that it takes from."""
+        """The queue from which the job takes messages."""
 
     def begin(self, link: link_module.Link) -> None:
-        """Begin to receive."""
+        """Begin to receive messages."""
         link.consume(self.queue, self.prefetch)
 
     @abc.abstractmethod
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """See to one message; it is acknowledged after :meth:`settle`.
+        """Process one message; it is acknowledged after :meth:`settle`.
 
         :raises BrokerAway: if the broker does not answer.
-        :raises StoreAway: if the store does not.
+        :raises StoreAway: if the store does not answer.
         """
 
     def settle(self, link: link_module.Link) -> None:
-        """Wait until everything that was sent on is with the broker.
+        """Wait until the broker has every message that was sent on.
 
         A message that no queue takes is dropped as without the relay, but the
         log says so.
 
-        :raises BrokerAway: if something that is to wait is not.
+        :raises BrokerAway: if the broker lost a message that is to wait.
         """
         for exchange, key in link.settle():
             if exchange == self._places.held:
@@ -156,9 +155,9 @@ class QueueJob(abc.ABC):
             LOG.warning(_NOBODY, key, exchange)
 
     def run(self) -> None:
-        """Do it until stopped; connect again whenever a server fails.
+        """Work until stopped; connect again whenever a server fails.
 
-        Any other error is let through: the caller starts the job again, and no
+        Any other error is passed on: the caller starts the job again, and no
         message is lost by that.
         """
         while not self._stopped.is_set():
@@ -190,16 +189,18 @@ class QueueJob(abc.ABC):
                     link.acknowledge(came[-1])
                     self._pause_s = _FIRST_PAUSE_S
         finally:
-            # The broker gives what was not acknowledged to the next one.
+            # The broker gives messages without acknowledgement to the next
+            # connection.
             link.close()
 
     def see_to(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Do one message; one on which this fails keeps no other back.
+        """Process one message; a message with an error delays no other
+        message.
 
         :raises BrokerAway: if the broker does not answer.
-        :raises StoreAway: if the store does not.
+        :raises StoreAway: if the store does not answer.
         """
         try:
             self.do(link, delivery)
@@ -213,12 +214,14 @@ class QueueJob(abc.ABC):
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Let a message go where it would have gone without this job."""
+        """Send a message where it would have gone without this job."""
 
-    def _identity(
+    def _held_cast(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
     ) -> envelope.HeldCast | None:
-        """Say which cast is to wait; ``None`` if it cannot be read."""
+        """The cast of a message that is to wait; ``None`` if it cannot be
+        read.
+        """
         try:
             return envelope.cast_to_hold(delivery.body, methods)
         except exception.Unreadable as error:
@@ -228,12 +231,13 @@ class QueueJob(abc.ABC):
 
 
 class Sorter(QueueJob):
-    """Sends messages on to conductor, but for casts that are to wait.
+    """Sends messages on to conductor, except casts that are to wait.
 
-    :param methods: of these casts.
-    :param is_open: tells whether they pass, too; ``None`` if never. In that
-        case a cast may come again, and its way before is not known. It then
-        waits with a mark, and is sent only if Nova lacks it.
+    :param methods: methods of these casts.
+    :param is_open: tells whether these casts pass, too; ``None``: never. With
+        this function, it is unknown where a cast that the broker delivers
+        again went before. Such a cast waits with a mark, and is sent only if
+        Nova lacks it.
     """
 
     def __init__(
@@ -257,7 +261,7 @@ class Sorter(QueueJob):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Send one message on."""
-        found = self._identity(delivery, self._methods)
+        found = self._held_cast(delivery, self._methods)
         if not found:
             self.counts['passed'] += 1
             link.publish(self._places.target, delivery)
@@ -267,15 +271,19 @@ class Sorter(QueueJob):
             self.counts['unheld'] += 1
             link.publish(self._places.target, delivery)
         else:
-            link.publish(self._places.held, delivery, self._marked(delivery))
+            link.publish(
+                self._places.held, delivery, self._held_properties(delivery)
+            )
 
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send it on as it came."""
+        """Send a message on unchanged."""
         link.publish(self._places.target, delivery)
 
-    def _marked(self, delivery: link_module.Delivery) -> dict[str, object]:
+    def _held_properties(
+        self, delivery: link_module.Delivery
+    ) -> dict[str, object]:
         """The properties of a message that is to wait."""
         kept: dict[str, object] = {'delivery_mode': link_module.PERSISTENT}
         if self._is_open and delivery.again:
@@ -303,8 +311,8 @@ def _without_reserved_hints(
 class Keeper(QueueJob):
     """Takes casts that are to wait into the store.
 
-    :param hold: stores some.
-    :param clock: gives seconds of the epoch.
+    :param hold: stores messages.
+    :param clock: returns seconds of the epoch.
     """
 
     def __init__(
@@ -324,14 +332,14 @@ class Keeper(QueueJob):
 
     @property
     def queue(self) -> str:
-        """Messages that are to be stored."""
+        """The queue of messages that are to be stored."""
         return self._places.held
 
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Take one message; :meth:`settle` stores it."""
-        found = self._identity(delivery, self._methods)
+        """Accept one message; :meth:`settle` stores it."""
+        found = self._held_cast(delivery, self._methods)
         if not found:
             link.publish(self._places.target, delivery)
             return
@@ -348,12 +356,14 @@ class Keeper(QueueJob):
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send it on: it starts at once rather than never."""
+        """Send a message on: it is better that it starts at once than
+        never.
+        """
         link.publish(self._places.target, delivery)
 
     def settle(self, link: link_module.Link) -> None:
-        """Store what came since, with one write to the disk if possible."""
-        # What is not stored now comes again, on another connection.
+        """Store new messages, with one write to the disk if possible."""
+        # Messages that are not stored now come again, on another connection.
         came, self._came = self._came, []
         try:
             self._store(came)
@@ -361,14 +371,15 @@ class Keeper(QueueJob):
             raise
         except Exception:  # noqa: BLE001 - each is tried alone, and told of
             refused = [each for each in came if self._is_refused(each)]
-            # Only now: had the store gone away before, all would come again.
+            # Only now: if the store had failed before, all messages would come
+            # again.
             for _, delivery, _ in refused:
                 self.counts['refused'] += 1
                 link.publish(self._places.target, delivery)
         super().settle(link)
 
     def _connected(self) -> None:
-        # What came on another connection comes again.
+        # Messages of an earlier connection come again.
         self._came = []
         super()._connected()
 
@@ -382,7 +393,7 @@ class Keeper(QueueJob):
             LOG.info('message %s %s: server %s', cast.uuid, said, named)
 
     def _is_refused(self, came: _Came) -> bool:
-        """Store one alone; whether it starts rather at once than never."""
+        """Store one message alone; return whether the store refused it."""
         cast, _, named = came
         try:
             self._store([came])
@@ -415,7 +426,7 @@ class Watcher(QueueJob):
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Say which topic has no listener; without the relay it is silent."""
+        """Log the topic of a message that no consumer receives."""
         self.counts['unroutable'] += 1
         LOG.warning(_NOBODY, delivery.key, self._places.front)
 
@@ -427,10 +438,10 @@ def of_broker(
     hold: Hold,
     is_open: Callable[[], bool] | None = None,
 ) -> list[QueueJob]:
-    """The jobs that one broker needs.
+    """The jobs for one broker.
 
-    :param hold: stores what is to wait.
-    :param is_open: tells whether that passes; ``None`` if never.
+    :param hold: stores messages that are to wait.
+    :param is_open: tells whether such messages pass; ``None``: never.
     """
     watcher = Watcher(url, places, stopped)
     if not places.holds:
@@ -443,7 +454,7 @@ def of_broker(
 
 
 def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
-    """Messages by outcome, one of :data:`OUTCOMES`."""
+    """Numbers of messages by outcome; see :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:
         total.update(each.counts)
@@ -454,13 +465,13 @@ def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
 def running(
     jobs: Sequence[ThreadWork], stopped: threading.Event
 ) -> Iterator[None]:
-    """Do jobs meanwhile, each in a thread; restart those that fail.
+    """Run jobs during a ``with`` block, each in a thread; restart failed jobs.
 
     :param stopped: the event that the jobs were made with; set at the end.
     """
     threads = [
         threading.Thread(
-            target=_tirelessly,
+            target=_run_forever,
             args=(job, stopped),
             name=job.name,
             daemon=True,
@@ -478,7 +489,7 @@ def running(
             thread.join(max(end_s - time.monotonic(), 0))
 
 
-def _tirelessly(job: ThreadWork, stopped: threading.Event) -> None:
+def _run_forever(job: ThreadWork, stopped: threading.Event) -> None:
     while not stopped.is_set():
         try:
             job.run()

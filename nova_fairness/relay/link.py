@@ -19,26 +19,28 @@ from nova_fairness.runtime import outages
 PERSISTENT = 2
 
 HEARTBEAT_S = 10
-"""The broker forgets who is silent for three of it: a stopped process keeps
-what it took from others no longer than that, and what it sends when it wakes
-up goes nowhere. Calls of Nova wait for 60 s by default."""
+"""Seconds between heartbeats. The broker drops a client that is silent for
+three heartbeats. So a suspended process keeps messages from others no longer
+than that, and messages that it sends later go nowhere. Calls of Nova wait for
+60 s by default.
+"""
 
 _HEARTBEAT_CHECKS = 2
 _CONNECT_TIMEOUT_S = 5
 _CONFIRM_TIMEOUT_S = 30
 _OVERHEARD = 1000
-"""Messages that wait at most for one who only listens."""
+"""Largest number of messages that wait for a listener of notifications."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """A message that the broker waits to be told about.
+    """A message that is not acknowledged yet.
 
-    :ivar queue: that it came from.
+    :ivar queue: name of its queue.
     :ivar key: routing key.
     :ivar body: bytes.
     :ivar properties: of AMQP.
-    :ivar tag: number on this connection.
+    :ivar tag: number of the delivery on this connection.
     :ivar again: whether the broker delivered it before.
     """
 
@@ -51,19 +53,20 @@ class Delivery:
 
 
 def remove(url: str, places: topology.Places) -> None:
-    """Leave nothing of the relay on a broker.
+    """Remove all objects of the relay from a broker.
 
     :param url: of the broker.
-    :param places: what is removed.
-    :raises StillUsed: if messages are left there or a relay runs; then
-        everything is as it was.
-    :raises BrokerAway: if it is not known.
+    :param places: names of the objects.
+    :raises StillUsed: if messages remain there or a relay runs; then all
+        objects stay as they were.
+    :raises BrokerAway: if it is not known whether they were removed.
     """
     link = Link(url, places)
     try:
         link.remove(places)
     except exception.StillUsed:
-        # The channel is gone, so another one puts back what was removed.
+        # The channel is closed now, so a new link declares the removed objects
+        # again.
         Link(url, places).close()
         raise
     finally:
@@ -71,12 +74,12 @@ def remove(url: str, places: topology.Places) -> None:
 
 
 class Link:
-    """A connection with everything declared; for one thread.
+    """A connection with all objects declared; for one thread.
 
     :param url: of the broker or, divided by ``;``, of several.
-    :param places: what is declared.
-    :param declares: ``False`` for who only looks.
-    :raises BrokerAway: if it cannot be reached.
+    :param places: names of the objects to declare.
+    :param declares: ``False`` for a client that only looks.
+    :raises BrokerAway: if the broker cannot be reached.
     """
 
     def __init__(
@@ -93,14 +96,14 @@ class Link:
             heartbeat=HEARTBEAT_S,
             connect_timeout=_CONNECT_TIMEOUT_S,
         )
-        with self._failures():
+        with self._mapped_errors():
             try:
-                # Every broker of the URL once: who calls tries again.
+                # Try every broker of the URL once: the caller tries again.
                 self._connection.ensure_connection(
                     max_retries=1, interval_start=0
                 )
-                self._channel = self._opened()
-                self._outbox = self._outgoing()
+                self._channel = self._open_channel()
+                self._outbox = self._open_outbox()
                 if declares:
                     topology.declare(self._channel, places)
             except BaseException:
@@ -111,7 +114,8 @@ class Link:
     def consume(self, queue: str, prefetch: int) -> None:
         """Begin to receive from a queue.
 
-        :param prefetch: how many messages come before they are answered.
+        :param prefetch: number of messages that come before they are
+            acknowledged.
         """
 
         def keep(message: Any) -> None:
@@ -126,18 +130,20 @@ class Link:
                 )
             )
 
-        with self._failures():
+        with self._mapped_errors():
             self._channel.basic_qos(0, prefetch, False)
             self._channel.basic_consume(queue, callback=keep)
 
     def overhear(self, exchange: str, key: str, prefetch: int) -> None:
-        """Begin to receive what others receive, too; the oldest is dropped.
+        """Begin to receive copies of messages to others; the oldest are
+        dropped.
 
-        :param exchange: that it is sent to.
-        :param key: of what is received, for a topic exchange.
-        :param prefetch: how many messages come before they are answered.
+        :param exchange: exchange of the messages.
+        :param key: binding key, for a topic exchange.
+        :param prefetch: number of messages that come before they are
+            acknowledged.
         """
-        with self._failures():
+        with self._mapped_errors():
             queue = self._channel.queue_declare(
                 exclusive=True, arguments={'x-max-length': _OVERHEARD}
             ).queue
@@ -145,13 +151,15 @@ class Link:
         self.consume(queue, prefetch)
 
     def receive(self, timeout_s: float) -> list[Delivery]:
-        """The messages that came, in order; none if none comes."""
-        with self._failures():
+        """The messages that have arrived, in order; an empty list after the
+        time.
+        """
+        with self._mapped_errors():
             if not self._inbox:
                 self._connection.heartbeat_check(rate=_HEARTBEAT_CHECKS)
                 wait_s = timeout_s
                 with contextlib.suppress(TimeoutError):
-                    # What is there already comes along.
+                    # Fetch all messages that have arrived already.
                     while True:
                         self._connection.drain_events(timeout=wait_s)
                         wait_s = 0
@@ -164,15 +172,15 @@ class Link:
         delivery: Delivery,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        """Send a message on as it came; :meth:`settle` gives the outcome.
+        """Send a message on unchanged; :meth:`settle` tells the outcome.
 
-        :param properties: that are to be others.
+        :param properties: properties that replace those of the message.
         :raises BrokerAway: if it is not known whether the broker has it.
         """
-        # The broker refuses a name that is not the relay's own.
+        # The broker refuses a user name that is not the relay's own.
         given = {**delivery.properties, **(properties or {})}
         given.pop('user_id', None)
-        with self._failures():
+        with self._mapped_errors():
             self._outbox.basic_publish(
                 amqp.Message(delivery.body, **given),
                 exchange,
@@ -183,15 +191,15 @@ class Link:
         self._unconfirmed.add(self._sent)
 
     def settle(self) -> list[tuple[str, str]]:
-        """Wait until the broker has everything that was published.
+        """Wait until the broker has every published message.
 
-        Messages may come in meanwhile; they wait in order.
+        Messages may arrive in the meantime; they wait in order.
 
-        :returns: exchange and routing key of messages that no queue takes:
-            these are nowhere.
+        :returns: exchanges and routing keys of messages that no queue takes:
+            these messages are lost.
         :raises BrokerAway: if it is not known whether the broker has all.
         """
-        with self._failures():
+        with self._mapped_errors():
             while self._unconfirmed and not self._refused:
                 self._connection.drain_events(timeout=_CONFIRM_TIMEOUT_S)
         if self._refused:
@@ -200,11 +208,11 @@ class Link:
         return unheard
 
     def taken(self, queue: str) -> bool:
-        """Tell whether a queue is empty and has a consumer.
+        """Whether a queue is empty and has a consumer.
 
-        :raises BrokerAway: if it is not known.
+        :raises BrokerAway: if that is not known.
         """
-        with self._failures():
+        with self._mapped_errors():
             try:
                 channel = self._connection.channel()
                 found = channel.queue_declare(queue, passive=True)
@@ -215,11 +223,11 @@ class Link:
         return bool(waiting == 0 and listening > 0)
 
     def remove(self, places: topology.Places) -> None:
-        """Remove what is declared; nothing else can be done afterwards.
+        """Remove the declared objects; afterwards this link cannot be used.
 
-        :raises StillUsed: if messages are left there or a relay runs.
+        :raises StillUsed: if messages remain there or a relay runs.
         """
-        with self._failures():
+        with self._mapped_errors():
             try:
                 topology.remove(self._channel, places)
             except amqp.PreconditionFailed as error:
@@ -228,23 +236,30 @@ class Link:
                 ) from error
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """Tell the broker that a message and all before it are safe."""
-        with self._failures():
+        """Tell the broker that a message and all messages before it are
+        safe.
+        """
+        with self._mapped_errors():
             self._channel.basic_ack(delivery.tag, multiple=True)
 
     def close(self) -> None:
-        """Leave; messages without an acknowledgement stay with the broker."""
-        with contextlib.suppress(exception.BrokerAway), self._failures(False):
+        """Close the connection; the broker keeps messages without
+        acknowledgement.
+        """
+        with (
+            contextlib.suppress(exception.BrokerAway),
+            self._mapped_errors(False),
+        ):
             self._connection.close()
 
-    def _opened(self) -> Any:
+    def _open_channel(self) -> Any:
         channel = self._connection.channel()
-        # Bodies stay bytes.
+        # Do not decode the bodies of messages.
         channel.auto_decode = False
         return channel
 
-    def _outgoing(self) -> Any:
-        channel = self._opened()
+    def _open_outbox(self) -> Any:
+        channel = self._open_channel()
         channel.confirm_select()
         channel.events['basic_ack'].add(self._on_confirm)
         channel.events['basic_nack'].add(self._on_refuse)
@@ -265,7 +280,7 @@ class Link:
         self._unheard.append((exchange, key))
 
     @contextlib.contextmanager
-    def _failures(self, is_told: bool = True) -> Iterator[None]:
+    def _mapped_errors(self, is_told: bool = True) -> Iterator[None]:
         known = self._connection
         try:
             yield

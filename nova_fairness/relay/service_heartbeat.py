@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether the cluster service is there, so that no request waits in vain."""
+"""Detects that the cluster service is away, so that no request waits in
+vain.
+"""
 
 from collections.abc import Callable
 import contextlib
@@ -20,14 +22,13 @@ _LOOKS_PER_PATIENCE = 10
 
 
 class Lookout:
-    """Watches a number that grows while the service lives.
+    """Watches a number that grows while the service runs.
 
-    :param pulse: gives the number; it may take long, or raise a store's
-        error: both are no sign of life.
-    :param patience_s: after which the service counts as away.
-    :param stopped: set by who wants this to end.
-    :param clock: seconds that never go back.
-
+    :param pulse: returns the number; it may take long, or raise an error of
+        the store: both are no sign of life.
+    :param patience_s: seconds after which the service counts as away.
+    :param stopped: event that ends this watch.
+    :param clock: returns seconds that never go back.
     :ivar name: of its thread.
     """
 
@@ -50,24 +51,26 @@ class Lookout:
         self._was_away = False
 
     def run(self) -> None:
-        """Look until stopped."""
+        """Watch the number until stopped."""
         while not self._stopped.wait(self._patience_s / _LOOKS_PER_PATIENCE):
             self.look()
 
     def look(self) -> None:
-        """Look once."""
+        """Read the number once."""
         number = self._known
         with contextlib.suppress(exception.StoreError):
             number = self._pulse()
         with self._lock:
-            # The first number that is seen may be an old one.
+            # The first number may be an old one, and is no sign of life.
             if number != self._known and self._known is not None:
                 self._known_at_s = self._clock()
             self._known = number
         self.is_away()
 
     def is_away(self) -> bool:
-        """Whether the service is away for too long; a change is logged."""
+        """Whether the service has been away for too long; a change is
+        logged.
+        """
         with self._lock:
             silent_s = self._clock() - self._known_at_s
             away = silent_s > self._patience_s

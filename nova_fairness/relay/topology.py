@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where messages go on the broker, and what is declared there for it.
+"""Routes of messages on the broker, and the objects declared for them.
 
 ::
 
@@ -9,13 +9,13 @@
                            |                         `--> FRONT.held --> store
                            `--(others)--> FRONT.unrouted
 
-Everything that is ours is durable: it is there before the relay is, and after
-the broker came back. FRONT itself is as nova-api declares it with
-``amqp_durable_queues``, which the broker compares; therefore all special rules
-are in an exchange behind it.
+All objects of the relay are durable: they exist before the relay starts, and
+after the broker restarts. FRONT itself must be as nova-api declares it with
+``amqp_durable_queues``, because the broker compares declarations. Therefore
+all special rules are in an exchange behind FRONT.
 
 Messages that have to wait go to the broker that nova-api itself is configured
-with. On the brokers of further cells everything leads from FRONT.routes to
+with. On the brokers of further cells all messages go from FRONT.routes to
 TARGET.
 """
 
@@ -29,12 +29,13 @@ from nova_fairness import exception
 class Places:
     """Names on the broker.
 
-    :ivar front: exchange that nova-api sends to.
-    :ivar target: exchange that the other services of Nova listen to.
-    :ivar target_durable: how Nova declares it (``amqp_durable_queues``).
-    :ivar passing: topics that go on without the relay.
-    :ivar sorted_key: topic that the relay looks through.
-    :ivar holds: ``False`` on the broker of a further cell: nothing waits.
+    :ivar front: exchange to which nova-api sends.
+    :ivar target: exchange to which the other services of Nova listen.
+    :ivar target_durable: whether Nova declares the target durable
+        (``amqp_durable_queues``).
+    :ivar passing: topics that do not pass through the relay.
+    :ivar sorted_key: topic whose messages the relay sorts.
+    :ivar holds: ``False`` on the broker of a further cell: no message waits.
     """
 
     front: str = 'nova_front'
@@ -59,12 +60,12 @@ class Places:
 
     @property
     def routes(self) -> str:
-        """The exchange that knows where messages go."""
+        """The exchange that routes messages."""
         return f'{self.front}.routes'
 
     @property
     def conductor(self) -> str:
-        """The queue of what the relay looks through."""
+        """The queue of messages that the relay sorts."""
         return f'{self.front}.conductor'
 
     @property
@@ -79,11 +80,11 @@ class Places:
 
 
 def declare(channel: Any, places: Places) -> None:
-    """Make sure that everything is there; existing objects stay as they are.
+    """Declare all objects; existing objects stay as they are.
 
     :param channel: of AMQP.
-    :raises Exception: those of the channel, if an object was declared
-        otherwise.
+    :raises Exception: those of the channel, if an object exists with other
+        properties.
     """
     unrouted = places.unrouted
     _exchange(channel, unrouted, 'fanout')
@@ -102,20 +103,21 @@ def declare(channel: Any, places: Places) -> None:
         channel.exchange_bind(places.target, places.routes, places.sorted_key)
     for key in places.passing:
         channel.exchange_bind(places.target, places.routes, key)
-    # Last: what nova-api sends from now on finds everything in its place.
+    # Last: all queues exist before nova-api can send.
     _exchange(channel, places.front, 'topic')
     channel.exchange_bind(places.routes, places.front, '#')
 
 
 def remove(channel: Any, places: Places) -> None:
-    """Remove our objects; Nova's own exchange stays.
+    """Remove the objects of the relay; Nova's own exchange stays.
 
     :param channel: of AMQP.
-    :raises Exception: those of the channel, if a queue holds messages or has a
+    :raises Exception: those of the channel, if a queue has messages or a
         consumer.
     """
     waiting = [places.conductor, places.held] if places.holds else []
-    # The last one takes what nova-api sends after the others are gone.
+    # The last queue takes messages that nova-api sends after the others are
+    # gone.
     for queue in (*waiting, places.unrouted):
         channel.queue_delete(queue, if_unused=True, if_empty=True)
     for name in (places.front, places.routes, places.unrouted):
@@ -125,11 +127,11 @@ def remove(channel: Any, places: Places) -> None:
 
 
 def _declare_waiting(channel: Any, places: Places) -> None:
-    """Make sure that what goes to conductor passes the relay."""
+    """Declare the queues that lead messages to conductor through the relay."""
     _exchange(channel, places.held, 'topic')
     channel.queue_declare(places.held, durable=True, auto_delete=False)
     channel.queue_bind(places.held, places.held, '#')
-    # One relay at a time, so that messages stay in order; the others stand by.
+    # Only one relay consumes, so that messages stay in order; others stand by.
     channel.queue_declare(
         places.conductor,
         durable=True,

@@ -2,6 +2,6 @@
 
 """Calls between the API, the cluster service and agents.
 
-Start with ``protocol``, then ``endpoint`` and ``requests``.
-It never trusts an argument before ``arguments`` checked it.
+Start with ``protocol``, then ``endpoint`` and ``requests``. No argument is
+trusted before ``arguments`` has checked it.
 """

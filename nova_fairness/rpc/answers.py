@@ -2,8 +2,8 @@
 
 """Types of the answers of agents, for programs that read them.
 
-The manual shows these texts, and a test compares the fields with what an agent
-answers. ``None`` is a number that is not known.
+The manual shows these texts, and a test compares the fields with the answers
+of an agent. ``None`` stands for a number that is not known.
 """
 
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class ChoiceFields(TypedDict):
     host: str
     """The node."""
     from_round: int
-    """The round that runs with the choice at the latest."""
+    """The first round that certainly runs with the choice."""
     epoch: int
     """The epoch that was made or taken over."""
     metric: str
@@ -33,18 +33,22 @@ class ChoiceFields(TypedDict):
     policy: str
     """The policy of that epoch."""
     origin: str
-    """The node or, where peers have keys, the controller that made that
-    epoch."""
+    """The node that made that epoch or, where peers have keys, the
+    controller.
+    """
     signature: str
-    """Of that controller; empty where peers have no keys. Since 1.4."""
+    """Signature of that controller; empty where peers have no keys. Since
+    1.4.
+    """
     user_id: str
-    """User who asked for it; empty if not given. Since 1.4."""
+    """User who made the choice; empty if not given. Since 1.4."""
     request_id: str
     """Id of the request; empty if not given. Since 1.4."""
     warning: str
-    """Says that users may be worse off with this metric and policy than
-    without any agent, and which policy suits the metric. The choice is made
-    all the same. Empty if there is nothing to warn of. Since 1.3."""
+    """Warns if users may be worse off with this metric and policy than without
+    any agent, and names a policy that suits the metric. The choice is made all
+    the same. Empty without a warning. Since 1.3.
+    """
 
 
 class PauseFields(TypedDict):
@@ -53,7 +57,7 @@ class PauseFields(TypedDict):
     host: str
     """The node."""
     from_round: int
-    """The round that has paused or resumed at the latest."""
+    """The first round that has certainly paused or resumed."""
     paused: bool
     """Whether the node is paused from then on."""
     persistent: bool
@@ -68,7 +72,7 @@ class ResetFields(TypedDict):
     host: str
     """The node."""
     from_round: int
-    """The round that begins with neutral weights at the latest."""
+    """The first round that certainly begins with neutral weights."""
 
 
 class PreferencesFields(TypedDict):
@@ -77,9 +81,11 @@ class PreferencesFields(TypedDict):
     host: str
     """The node."""
     from_round: int
-    """The round that divides by these preferences at the latest."""
+    """The first round that certainly divides by these preferences."""
     preferences_count: int
-    """VMs that have a preference, those of ``preferences_file`` included."""
+    """Number of VMs with a preference, including those of
+    ``preferences_file``.
+    """
     persistent: bool
     """Whether this is saved, so that a restart does not change it."""
     problem: str
@@ -90,7 +96,7 @@ class DesiredFields(TypedDict):
     """The newest desired state that the node knows."""
 
     epoch: int
-    """Its epoch; 0 if nothing was ever chosen."""
+    """Its epoch; 0 if no choice was ever made."""
     metric: str
     """Its metric; empty at epoch 0."""
     policy: str
@@ -98,16 +104,19 @@ class DesiredFields(TypedDict):
     origin: str
     """Node or controller that made it; empty at epoch 0."""
     signature: str
-    """Of that controller; empty where peers have no keys. Since 1.4."""
+    """Signature of that controller; empty where peers have no keys. Since
+    1.4.
+    """
     user_id: str
-    """User who asked for it; empty if not given. Since 1.4."""
+    """User who made the choice; empty if not given. Since 1.4."""
     request_id: str
     """Id of the request; empty if not given. Since 1.4."""
     shared: bool
-    """Whether there is a store that all nodes can ask."""
+    """Whether all nodes can read this state from a common store."""
     problem: str
-    """Fault of that store, or why what it holds is not taken; empty if there
-    is none."""
+    """Fault of that store, or why its content is not used; empty if there is
+    none.
+    """
 
 
 class RoundFields(TypedDict):
@@ -116,41 +125,41 @@ class RoundFields(TypedDict):
     number: int
     """Number of the round since the agent started."""
     wall_s: float
-    """When the round began, since the epoch of Unix."""
+    """When the round began, seconds of the epoch of Unix."""
     duration_s: float
-    """Time that the round took."""
+    """Seconds that the round took."""
     enforced: bool
-    """Whether the kernel was written."""
+    """Whether the round wrote to the kernel."""
     instances_count: int
-    """VMs on this node."""
+    """Number of VMs on this node."""
     users_count: int
-    """Users of all known nodes."""
+    """Number of users of all known nodes."""
     changed_count: int
-    """Controls that were written."""
+    """Number of controls that were written."""
     failed_count: int
-    """Writes that were refused."""
+    """Number of writes that were refused."""
     missed_count: int
-    """Rounds left out before it."""
+    """Number of rounds that were left out before this round."""
     errors: list[str]
-    """Texts: the first 20, the first 300 characters of each."""
+    """Texts of errors: the first 20, and the first 300 characters of each."""
 
 
 class PeerFields(TypedDict):
-    """One of the other nodes."""
+    """Another node."""
 
     age_s: float | None
-    """How long ago its newest report arrived; null if none is used."""
+    """Seconds since its newest report arrived; null if no report is used."""
     left_out: str | None
     """Why its report is not used; null if it is."""
 
 
 class ControlFields(TypedDict):
-    """One of the controls."""
+    """A control."""
 
     works: bool
-    """Whether VMs of this node are steered by it."""
+    """Whether it steers VMs of this node."""
     why: str
-    """By what it works, or why it does not."""
+    """The kernel interface by which it works, or why it does not work."""
     without_effect: dict[UuidKey, str]
     """VMs that it cannot steer, by UUID, and why not."""
 
@@ -161,7 +170,7 @@ class StatusFields(TypedDict):
     host: str
     """The node."""
     boot_id: str
-    """Id of this run of the agent; every start has another one."""
+    """Id of this run of the agent; it changes with every start."""
     version: str
     """Version of the agent's package."""
     metric: str
@@ -169,16 +178,17 @@ class StatusFields(TypedDict):
     policy: str
     """Policy in force."""
     epoch: int
-    """Epoch of the desired state in force; 0 if the configuration counts."""
+    """Epoch of the desired state in force; 0 if the configuration applies."""
     origin: str
     """Node or controller that made that epoch; empty at 0."""
     refused: str
     """Why the newest desired state is not in force here, such as a metric
     that is not installed; empty if it is."""
     warning: str
-    """Says that users may be worse off with the metric and policy in force
-    than without any agent, and which policy suits the metric. Empty if
-    there is nothing to warn of. Since 1.3."""
+    """Warns if users may be worse off with the metric and policy in force than
+    without any agent, and names a policy that suits the metric. Empty without
+    a warning. Since 1.3.
+    """
     desired: DesiredFields
     """The newest desired state that the node knows."""
     paused: bool
@@ -186,11 +196,11 @@ class StatusFields(TypedDict):
     enforce: bool
     """``[fairness] enforce`` of the configuration."""
     interval_s: float
-    """Seconds from round to round."""
+    """Seconds from one round to the next."""
     next_round: int
     """Number of the next round."""
     round: RoundFields | None
-    """The last round that ended; null if none has."""
+    """The last round that ended; null if no round has ended."""
     peers: dict[HostKey, PeerFields]
     """All other nodes that are known, by name."""
     controls: dict[ControlKey, ControlFields]
@@ -198,9 +208,10 @@ class StatusFields(TypedDict):
     quarantined: dict[PluginKey, str]
     """Metrics and policies that misbehaved, by name, and their fault."""
     unsaved: list[str]
-    """Parts of the agent's state that are not on the disk, and why: what
-    operators chose, base values of controls, what policies remember. Each
-    round tries to write them again. Since 1.4."""
+    """Parts of the agent's state that are not saved to the disk, and why:
+    choices of operators, base values of controls, state of policies. Each
+    round tries to write them again. Since 1.4.
+    """
     exchange: dict[NameKey, int]
     """Counts of the exchange of reports since the agent started; see
     :doc:`/reference/exchange`."""
@@ -229,25 +240,29 @@ class ListedInstanceFields(TypedDict):
     project_name: str
     """Name for people; the id if no name is known."""
     vcpus_count: int
-    """Its vCPUs."""
+    """Number of its vCPUs."""
     memory_bytes: int
-    """Its memory."""
+    """Size of its memory."""
     heaviness_quotas: float | None
-    """Heaviness by which the VM is treated."""
+    """Heaviness of the VM, by which its weights are computed."""
     preference_ratio: float | None
-    """Preference of its owner; 1 unless something was said, null before the
-    first decision. Since 1.1."""
+    """Preference of its owner; 1 if the owner gave none, null before the first
+    decision. Since 1.1.
+    """
     wanting: dict[ControlKey, bool]
-    """Whether it waits for more, by control; empty before the first
-    decision. Whether it waits for what this control steers."""
+    """Whether the VM waits for more of the resource that a control steers, by
+    control; empty before the first decision.
+    """
     weight_ratios: dict[ControlKey, float]
-    """Weights by control; empty before the first decision. The weight: 1 is
-    neutral, more is more service."""
+    """Weights by control; empty before the first decision. 1 is neutral, more
+    is more service.
+    """
     applied_units: dict[ControlKey, int]
     """Values that the kernel holds, by control that is steered. ``cpu``:
     ``cpu.shares`` of control groups v1, ``cpu.weight`` of v2. ``memory``:
-    bytes that are protected. ``blkio``: a weight. ``network``: bytes per
-    second that the VM gets in any case, in each direction."""
+    protected bytes. ``blkio``: a weight. ``network``: bytes per second that
+    the VM gets in any case, in each direction.
+    """
 
 
 class InstancesFields(TypedDict):
@@ -256,21 +271,22 @@ class InstancesFields(TypedDict):
     host: str
     """The node."""
     round: int | None
-    """The round that this describes; null if none has ended."""
+    """The round that the answer describes; null if no round has ended."""
     instances: list[ListedInstanceFields]
     """The VMs of this node, sorted by UUID."""
 
 
 class UserFields(TypedDict):
-    """One of the users."""
+    """A user."""
 
     heaviness_quotas: float | None
     """Heaviness of all the user's VMs on all known nodes."""
     instances_here_count: int
-    """VMs on this node."""
+    """Number of the user's VMs on this node."""
     usage_quotas: dict[ResourceKey, float | None]
-    """Use of all the user's VMs, in parts of the user's quota: 1 is the whole
-    quota of this resource."""
+    """Use of all the user's VMs, as a fraction of the user's quota: 1 is the
+    whole quota of this resource.
+    """
 
 
 class UsersFields(TypedDict):
@@ -279,23 +295,25 @@ class UsersFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The round that this describes; null if none has ended."""
+    """The round that the answer describes; null if no round has ended."""
     users: dict[UserKey, UserFields]
-    """Users of all nodes that this one knows, by id; projects with
-    ``[fairness] entity = project``. At most 10,000: first those that have
-    VMs here, then the heaviest."""
+    """Users of all known nodes, by id; projects with ``[fairness] entity =
+    project``. At most 10,000: first users with VMs on this node, then the
+    heaviest.
+    """
     entity: str
-    """``user`` or ``project``: whose ids these are. Since 1.2."""
+    """``user`` or ``project``: the kind of these ids. Since 1.2."""
 
 
 class ProjectFields(TypedDict):
-    """One of the projects."""
+    """A project."""
 
     heaviness_quotas: float | None
-    """``domain``: as in ``list_users``. ``host``: the heaviness of the VMs
-    themselves, added up, without what their users have elsewhere."""
+    """``domain``: as in ``list_users``. ``host``: the sum of the heaviness of
+    its VMs on this node, without the VMs of the same users elsewhere.
+    """
     instances_here_count: int
-    """VMs on this node."""
+    """Number of its VMs on this node."""
     usage_quotas: dict[ResourceKey, float | None]
     """Use of its VMs. Empty before the first measurement. ``domain``: 1 is the
     project's whole quota. ``host``: 1 is an equal part of the cloud for each
@@ -308,19 +326,21 @@ class ProjectsFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The round that this describes; null if none has ended."""
+    """The round that the answer describes; null if no round has ended."""
     entity: str
-    """``user`` or ``project``: who is compared."""
+    """``user`` or ``project``: agents compare users or projects."""
     scope: str
-    """``host``: the numbers are of the VMs on this node. ``domain``: of all
-    known nodes."""
+    """``host``: the numbers count VMs on this node. ``domain``: VMs on all
+    known nodes.
+    """
     projects: dict[ProjectKey, ProjectFields]
-    """By id; at most 10,000: first those that have VMs here, then the
-    heaviest."""
+    """Projects by id; at most 10,000: first those with VMs on this node, then
+    the heaviest.
+    """
 
 
 class PluginFields(TypedDict):
-    """A metric or policy that is installed."""
+    """An installed metric or policy."""
 
     name: str
     """Name as ``set_metric`` or ``set_policy`` takes it."""
@@ -334,21 +354,22 @@ class PluginsFields(TypedDict):
     host: str
     """The node."""
     metric: str
-    """The one in force on this node."""
+    """The metric in force on this node."""
     policy: str
-    """The one in force on this node."""
+    """The policy in force on this node."""
     metrics: list[PluginFields]
-    """Metrics that are installed, sorted by name."""
+    """Installed metrics, sorted by name."""
     policies: list[PluginFields]
-    """Policies that are installed, sorted by name."""
+    """Installed policies, sorted by name."""
 
 
 class UserPartsFields(TypedDict):
     """A user or project."""
 
     usage_parts: dict[ResourceKey, float | None]
-    """By resource. Part of what all known nodes have, 0 to 1; null if they
-    have nothing of it."""
+    """Fractions of the amounts of all known nodes, 0 to 1, by resource; null
+    if no known node has the resource.
+    """
 
 
 class UsageFields(TypedDict):
@@ -357,12 +378,13 @@ class UsageFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The newest round; null if none has ended, and ``users`` is empty
-    then."""
+    """The newest round; null if no round has ended: then ``users`` is
+    empty.
+    """
     entity: str
     """``user`` or ``project``."""
     users: dict[UserKey, UserPartsFields]
-    """By id of the user or project."""
+    """Use by id of the user or project."""
 
 
 class IdleFields(TypedDict):
@@ -371,9 +393,9 @@ class IdleFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The newest round; null if none has ended, and ``idle`` is empty then."""
+    """The newest round; null if no round has ended: then ``idle`` is empty."""
     idle: dict[UuidKey, float]
-    """By UUID of the VM. Seconds."""
+    """Seconds for which VMs have been idle, by UUID."""
 
 
 class WantFields(TypedDict):
@@ -382,13 +404,15 @@ class WantFields(TypedDict):
     owner: str
     """Id of its owner."""
     wanted_cpus: float
-    """CPUs that it would have used of a plenty: 1 is one CPU all the time.
-    Follows from how long it waited for one."""
+    """CPUs that it would have used if there were enough: 1 is one CPU all the
+    time. This is computed from the time for which it waited for a CPU.
+    """
     got_cpus: float
     """CPUs that it used."""
     weight_units: int | None
-    """Units by which its kernel divides CPUs, as in ``applied_units`` of
-    ``list_instances``; null if not known."""
+    """Its weight in the kernel, as in ``applied_units`` of ``list_instances``;
+    null if not known.
+    """
     seen_s: float
     """Seconds of its history on this node, since the agent began."""
 
@@ -399,53 +423,57 @@ class LackingFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The newest round; null if none has ended, and ``instances`` is empty
-    then."""
+    """The newest round; null if no round has ended: then ``instances`` is
+    empty.
+    """
     entity: str
-    """``user`` or ``project``, who is compared: ``owner`` is an id of that."""
+    """``user`` or ``project``: the kind of the id in ``owner``."""
     cpus_count: int | None
-    """CPUs of the node for VMs; null if no round has ended."""
+    """Number of CPUs of the node for VMs; null if no round has ended."""
     instances: dict[UuidKey, WantFields]
-    """By UUID of the VM; without those that were not seen at both ends of a
-    round yet."""
+    """VMs by UUID, except VMs that were not seen yet at both ends of a
+    round.
+    """
 
 
 class ForecastOfUserFields(TypedDict):
     """Sums over the VMs of one owner on this node."""
 
     name: str
-    """Name; the id where it is not known."""
+    """Name of the owner; the id if it is not known."""
     instances_here_count: int
-    """VMs on this node."""
+    """Number of the owner's VMs on this node."""
     gets_cpus: float
-    """CPUs that they got on average in the rounds that count."""
+    """CPUs that the VMs got on average in the sampled rounds."""
     wants_cpus: float
-    """CPUs that they would use if there were enough, as far as that can be
-    seen."""
+    """CPUs that the VMs would use if there were enough, as far as that can be
+    seen.
+    """
     would_get_cpus: float
-    """CPUs that they would get."""
+    """CPUs that the VMs would get."""
     change_cpus: float
-    """CPUs that they would gain on average; below 0, lose."""
+    """CPUs that the VMs would gain on average; below 0: lose."""
     change_spread_cpus: float | None
-    """Standard deviation of it between rounds; null with one round. A change
-    that is smaller is noise."""
+    """Standard deviation of the change between rounds; null with one round. A
+    smaller change is noise.
+    """
 
 
 class ForecastOfInstanceFields(TypedDict):
     """A VM of the node."""
 
     uuid: str
-    """The VM."""
+    """UUID of the VM."""
     name: str
-    """Its name."""
+    """Name of the VM."""
     user: str
     """Id of its user."""
     user_name: str
-    """Name of its user; the id where it is not known."""
+    """Name of its user; the id if it is not known."""
     project: str
     """Id of its project."""
     project_name: str
-    """Name of its project; the id where it is not known."""
+    """Name of its project; the id if it is not known."""
     gets_cpus: float
     """As above, of this VM."""
     wants_cpus: float
@@ -458,30 +486,35 @@ class ForecastOfInstanceFields(TypedDict):
     """As above, of this VM."""
     weight_ratio: float
     """Weight of its CPU; 1 is neutral. With a policy like *thesis* it is a
-    place in a range from 0 to 1."""
+    position in a range from 0 to 1.
+    """
     cpu_units: int | None
-    """Value that would be written into the kernel; null if none would."""
+    """Value that would be written to the kernel; null if none would be
+    written.
+    """
 
 
 class ForecastFields(TypedDict):
-    """Service of VMs with one metric in force."""
+    """Forecast of the service of VMs with one metric in force."""
 
     metric: str
-    """Its name."""
+    """Name of the metric."""
     in_force: bool
-    """Whether the node measures with it now."""
+    """Whether the node uses this metric now."""
     problem: str
-    """Why nothing is foreseen; empty if something is."""
+    """Why there is no forecast; empty if there is one."""
     settled: bool
-    """Whether weights stood still in the end. If not, they go on moving,
-    and the numbers are those of one moment."""
+    """Whether the weights became constant. If not, they go on moving, and the
+    numbers are those of one round.
+    """
     rounds_count: int
-    """Rounds that were worked out."""
+    """Number of simulated rounds."""
     sampled_rounds_count: int
-    """Rounds of the last five minutes that count, at most one in ten
-    seconds."""
+    """Number of sampled rounds of the last five minutes, at most one in ten
+    seconds.
+    """
     users: dict[UserKey, ForecastOfUserFields]
-    """By id: those who are compared and have VMs on this node."""
+    """Owners with VMs on this node, by id of the user or project."""
     instances: list[ForecastOfInstanceFields]
     """The VMs of the node, sorted by UUID."""
 
@@ -492,17 +525,21 @@ class PreviewFields(TypedDict):
     host: str
     """The node that answers."""
     round: int | None
-    """The round that it is made from; null if none has ended."""
+    """The last round that the forecast is made from; null if no round has
+    ended.
+    """
     entity: str
-    """``user`` or ``project``: who is compared."""
+    """``user`` or ``project``: agents compare users or projects."""
     policy: str
-    """The policy that decides."""
+    """The policy in force."""
     enforced: bool | None
-    """Whether weights are in force now. If they are, what VMs get now
-    already follows from weights."""
+    """Whether weights are in force now. If they are, the present service of
+    VMs already follows from weights.
+    """
     not_foreseen: list[str]
-    """Controls besides ``cpu`` for which VMs compete now: their weights
-    would move, too, and what comes of that is not foreseen."""
+    """Controls other than ``cpu`` for which VMs compete now: their weights
+    would change, too, and the forecast leaves out the effect of that.
+    """
     metrics: list[ForecastFields]
     """One entry for each metric, sorted by name."""
 
@@ -511,33 +548,34 @@ class HeavinessFields(TypedDict):
     """Heaviness of a VM, in quotas: 1 is the whole quota of its owner."""
 
     total: float | None
-    """By which the VM is treated: ``heaviness_quotas`` of
-    ``list_instances``."""
+    """Heaviness of the VM: ``heaviness_quotas`` of ``list_instances``."""
     additive: bool | None
     """Whether ``total`` is the sum of ``by_resource`` and ``elsewhere``, up
     to rounding. Null if the parts are not known."""
     by_resource: dict[ResourceKey, float]
-    """The part that each resource has in it. Where the metric adds up, this
-    is exactly what it added. Where it does not, it is how heavy the VM
-    would be if this resource were the only one; of ``DominantShareMetric``
-    the largest of them is the total. Less than 0 for what is left to
-    others."""
+    """The part of each resource. If the metric adds parts, this is exactly the
+    part that it added. If not, it is the heaviness that the VM would have with
+    this resource alone; with ``DominantShareMetric`` the largest of these is
+    the total. A value below 0 means that the VM leaves this resource to
+    others.
+    """
     elsewhere: float | None
-    """The part of the owner's VMs on other nodes. These report one number
-    for all resources. 0 if the metric does not add it."""
+    """The part of the owner's VMs on other nodes, which report one number for
+    all resources. 0 if the metric does not add it.
+    """
 
 
 class EarlierWeightsFields(TypedDict):
-    """Weights at the end of a minute."""
+    """Weights of a VM at the end of a minute."""
 
     at: str
     """UTC in the form of ISO 8601, such as ``2026-11-22T01:20:00Z``."""
     weights: dict[ControlKey, float]
-    """By control. As above."""
+    """Weights by control, as in ``weights``."""
 
 
 class ExplainedFields(TypedDict):
-    """One VM."""
+    """A VM, with an explanation of its service."""
 
     uuid: str
     """UUID of the VM."""
@@ -551,48 +589,56 @@ class ExplainedFields(TypedDict):
     user_name: str
     """Name of that user; the id if Nova does not tell."""
     project_name: str
-    """Name of that project; the id where it is not known."""
+    """Name of that project; the id if it is not known."""
     summary: str
-    """Two to four sentences: what the VM gets and wants, who else waits for
-    it, what its owner's fair part is and whether they have it, what would
-    change it. They are made from the same facts as the numbers. Of others
-    they tell how many wait, nothing else."""
+    """Two to four sentences: what the VM gets and wants, how many others wait
+    for the same, what its owner's fair part is and whether the owner has it,
+    and what would change that. The sentences use the same facts as the
+    numbers. About other VMs they tell only how many wait.
+    """
     entity: str
-    """``user`` or ``project``: who its owner is, where shares are compared."""
+    """``user`` or ``project``: the kind of its owner; shares are compared by
+    owner.
+    """
     metric: str
-    """In force."""
+    """Metric in force."""
     policy: str
-    """In force."""
+    """Policy in force."""
     enforced: bool
-    """Whether weights of this node reach the kernel; false while it is
-    paused or only observes."""
+    """Whether weights of this node reach the kernel; false while the node is
+    paused or only observes.
+    """
     heaviness: HeavinessFields
-    """In quotas: 1 is an owner's whole quota."""
+    """Heaviness in quotas: 1 is an owner's whole quota."""
     endowment: dict[ResourceKey, float]
-    """The part of its node that the VM is entitled to. An amount."""
+    """The amount of its node that the VM is entitled to."""
     quota: dict[ResourceKey, float]
-    """The part of all known nodes that its owner is entitled to. An amount."""
+    """The amount of all known nodes that its owner is entitled to."""
     usage: dict[ResourceKey, float]
-    """Use of the VM. An amount."""
+    """The amount that the VM uses."""
     owner_usage: dict[ResourceKey, float]
-    """Use of all VMs of its owner on all known nodes; compare it with
-    ``quota``. An amount."""
+    """The amount that all VMs of its owner use on all known nodes; compare it
+    with ``quota``.
+    """
     waiting: list[str]
     """Names of the resources for which the VM waits."""
     contended: list[str]
     """Names of the resources for which VMs compete on this node."""
     weights: dict[ControlKey, float]
-    """By control. While a plugin is in quarantine, those of before, which
-    stay in force. 1 is neutral, more is more service; of the policy
-    ``thesis`` a place in a range, from 0 to 1."""
+    """Weights by control. While a plugin is in quarantine, the weights before
+    that stay in force. 1 is neutral, more is more service; with the policy
+    ``thesis`` it is a position in a range from 0 to 1.
+    """
     weights_last_hour: list[EarlierWeightsFields]
     """Earlier weights, oldest first: one entry for each minute in which a
-    weight changed by more than 1 %, with the weights at its end. At most
-    61. They are set back when the VM arrives on this node, and when the
-    agent starts."""
+    weight changed by more than 1 %, with the weights at its end. At most 61
+    entries. The list is cleared when the VM arrives on this node, and when the
+    agent starts.
+    """
     advice: list[str]
-    """The sentences of the summary one by one, and after them those of all
-    else that the VM waits for. At least one."""
+    """The sentences of the summary one by one, and after them the sentences
+    about all other resources that the VM waits for. At least one sentence.
+    """
 
 
 class InstanceFields(TypedDict):
@@ -601,6 +647,6 @@ class InstanceFields(TypedDict):
     host: str
     """The node."""
     round: int
-    """The round that this describes."""
+    """The round that the answer describes."""
     instance: ExplainedFields
     """The VM."""

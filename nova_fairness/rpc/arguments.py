@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Judges the arguments of calls: whatever came over the wire."""
+"""Checks the arguments of calls: a caller may send anything."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from nova_fairness.rpc import protocol
 
 
 def name(what: str, value: Any) -> str:
-    """Take a name.
+    """Check and return a name.
 
-    :param what: how messages call it.
+    :param what: name of the argument in messages.
     :returns: 1 to :data:`protocol.LONGEST_NAME` printable characters.
-    :raises BadArgument: if it is anything else.
+    :raises BadArgument: if the value is anything else.
     """
     limit = protocol.LONGEST_NAME
     if not isinstance(value, str):
@@ -36,20 +36,20 @@ def name(what: str, value: Any) -> str:
 
 
 def optional_name(what: str, value: Any) -> str | None:
-    """Take a name or ``None``; see :func:`name`."""
+    """Check and return a name or ``None``; see :func:`name`."""
     return None if value is None else name(what, value)
 
 
 def optional_epoch(value: Any) -> int | None:
-    """Take an epoch or ``None``.
+    """Check and return an epoch or ``None``.
 
-    :raises BadArgument: if it is no integer from 1 to
-        :data:`protocol.LARGEST_EPOCH`.
+    :raises BadArgument: if the value is no integer from 1 to
+    :data:`protocol.LARGEST_EPOCH`.
     """
     if value is None:
         return None
     limit = protocol.LARGEST_EPOCH
-    # JSON's true is no number, though Python's is.
+    # Python counts ``True`` as an integer, JSON does not.
     if not isinstance(value, int) or isinstance(value, bool):
         raise exception.BadArgument(
             f'epoch is {type(value).__name__}, expected an integer'
@@ -62,10 +62,10 @@ def optional_epoch(value: Any) -> int | None:
 
 
 def optional_number(what: str, value: Any) -> float | None:
-    """Take a finite number or ``None``.
+    """Check and return a finite number or ``None``.
 
-    :param what: how messages call it.
-    :raises BadArgument: if it is anything else.
+    :param what: name of the argument in messages.
+    :raises BadArgument: if the value is anything else.
     """
     if value is None:
         return None
@@ -76,10 +76,10 @@ def optional_number(what: str, value: Any) -> float | None:
 
 
 def optional_truth(what: str, value: Any) -> bool | None:
-    """Take true, false or ``None``.
+    """Check and return true, false or ``None``.
 
-    :param what: how messages call it.
-    :raises BadArgument: if it is anything else.
+    :param what: name of the argument in messages.
+    :raises BadArgument: if the value is anything else.
     """
     if value is not None and not isinstance(value, bool):
         raise exception.BadArgument(f'{what} must be true or false')
@@ -87,10 +87,10 @@ def optional_truth(what: str, value: Any) -> bool | None:
 
 
 def count(what: str, value: Any, most: int, least: int = 1) -> int:
-    """Take a number of things.
+    """Check and return a number of things.
 
-    :param what: how messages call it.
-    :raises BadArgument: if it is no integer from ``least`` to ``most``.
+    :param what: name of the argument in messages.
+    :raises BadArgument: if the value is no integer from ``least`` to ``most``.
     """
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if not is_integer or not least <= value <= most:
@@ -101,10 +101,10 @@ def count(what: str, value: Any, most: int, least: int = 1) -> int:
 
 
 def numbers(value: Any) -> dict[str, float | None]:
-    """Take an object of numbers by name, ``None`` for no number.
+    """Check and return an object of numbers by name; ``None`` is allowed.
 
-    :raises BadArgument: if it is anything else, empty, or has more than
-        :data:`protocol.MOST_NUMBERS` entries.
+    :raises BadArgument: if the value is anything else, empty, or has more than
+    :data:`protocol.MOST_NUMBERS` entries.
     """
     for key, number in by_name(value).items():
         is_number = isinstance(number, int | float | None)
@@ -116,9 +116,9 @@ def numbers(value: Any) -> dict[str, float | None]:
 
 
 def finite_numbers(value: Any) -> dict[str, float]:
-    """Take an object of finite numbers by name; it may be empty.
+    """Check and return an object of finite numbers by name; it may be empty.
 
-    :raises BadArgument: if it is anything else.
+    :raises BadArgument: if the value is anything else.
     """
     found = {
         key: optional_number(key, each)
@@ -130,10 +130,10 @@ def finite_numbers(value: Any) -> dict[str, float]:
 
 
 def by_name(value: Any) -> dict[str, Any]:
-    """Take an object of whatever has names.
+    """Check and return an object with valid names and any values.
 
-    :raises BadArgument: if it is anything else, empty, or has more than
-        :data:`protocol.MOST_NUMBERS` entries.
+    :raises BadArgument: if the value is anything else, empty, or has more than
+    :data:`protocol.MOST_NUMBERS` entries.
     """
     limit = protocol.MOST_NUMBERS
     if not isinstance(value, dict) or not 0 < len(value) <= limit:
@@ -147,13 +147,13 @@ def by_name(value: Any) -> dict[str, Any]:
 
 
 def request_filter(value: Any) -> request.RequestFilter | None:
-    """Take what requests are looked for.
+    """Check and return a filter of requests.
 
     :param value: object with any of ``state``, ``user``, ``since`` (seconds of
-        the epoch), ``server`` and ``host``, ``ended``: whether those that
-        ended are meant, too, and ``unsettled``: whether requests whose servers
-        just run are left out.
-    :raises BadArgument: if it is anything else.
+        the epoch), ``server`` and ``host``; ``ended``: whether ended requests
+        are included; and ``unsettled``: whether requests whose servers simply
+        run are left out.
+    :raises BadArgument: if the value is anything else.
     """
     if value is None:
         return None
@@ -188,9 +188,9 @@ def _states(given: Mapping[str, Any]) -> frozenset[request.State]:
 
 
 def wait_key(value: Any) -> waits.WaitKey:
-    """Take by what waits are grouped.
+    """Check and return the key by which waits are grouped.
 
-    :raises BadArgument: if it is anything else.
+    :raises BadArgument: if the value is anything else.
     """
     known = {each.value: each for each in waits.WaitKey}
     if not isinstance(value, str) or value not in known:
@@ -199,10 +199,10 @@ def wait_key(value: Any) -> waits.WaitKey:
 
 
 def audience(value: Any) -> reason.Audience:
-    """Take who reads an answer, by the name of the audience.
+    """Check and return the audience of an answer, by its name.
 
-    :param value: ``None`` for members of the project: what nova-api of an
-        older release passes on to everybody.
+    :param value: ``None`` for members of the project: nova-api of an older
+        release sends no audience, and passes the answer on to everybody.
     :raises BadArgument: if there is no such audience.
     """
     known = {each.name.lower(): each for each in reason.Audience}
@@ -216,11 +216,11 @@ def audience(value: Any) -> reason.Audience:
 
 
 def names(what: str, value: Any) -> list[str]:
-    """Take a list of names.
+    """Check and return a list of names.
 
-    :param what: how messages call one of them.
-    :raises BadArgument: if it is anything else, or has more than
-        :data:`protocol.MOST_NUMBERS` entries.
+    :param what: name of one entry in messages.
+    :raises BadArgument: if the value is anything else, or has more than
+    :data:`protocol.MOST_NUMBERS` entries.
     """
     limit = protocol.MOST_NUMBERS
     if not isinstance(value, list | tuple) or len(value) > limit:
@@ -234,10 +234,10 @@ def names(what: str, value: Any) -> list[str]:
 def page(
     project: Any, marker: Any, limit: Any
 ) -> tuple[str | None, str | None, int]:
-    """Take which part of a list is asked for.
+    """Check and return the arguments that select a part of a list.
 
     :returns: project, marker and limit.
-    :raises BadArgument: if one of them is none.
+    :raises BadArgument: if an argument is not valid.
     """
     return (
         optional_name('project', project),
@@ -249,7 +249,7 @@ def page(
 def check_names(method: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Check that a call names the parameters of a method.
 
-    :param method: bound, its first parameter is the context.
+    :param method: bound method; its first parameter is the context.
     :raises BadArgument: if some are missing or unknown.
     """
     signature = inspect.signature(method)

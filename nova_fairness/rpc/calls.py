@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Access checks and logs of every call."""
+"""Access checks and log lines of every call."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ _LEVELS = {
     roles.Access.CHANGE: logging.INFO,
     roles.Access.REPORT: logging.DEBUG,
 }
-"""Levels of log lines: calls that change nothing or come every few seconds are
-for debugging only."""
+"""Levels of log lines: calls that change nothing, or come every few seconds,
+are logged for debugging only.
+"""
 
 
 def asker(ctxt: Context) -> caller.Asker:
@@ -43,16 +44,19 @@ def asker(ctxt: Context) -> caller.Asker:
 def answers(
     access: roles.Access,
 ) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Make a method callable from outside, by those who may."""
+    """Expose a method to callers with a given access."""
 
     def decorate(method: Callable[..., Answer]) -> Callable[..., Answer]:
-        # Named outside, because functools.wraps would be undone by the next.
+        # Update the wrapper here: functools.wraps inside would be undone by
+        # the next decorator.
         @oslo_messaging.expected_exceptions(exception.FairnessError)  # type: ignore[untyped-decorator]
         def answer(self: object, ctxt: Context, **given: Any) -> Answer:
             request_id = request_ids.of(ctxt)
             request_ids.note(request_id)
-            asked = functools.partial(_ask, access, method, self, ctxt, given)
-            return _logged(access, method.__name__, request_id, asked)
+            asked = functools.partial(
+                _checked_call, access, method, self, ctxt, given
+            )
+            return _logged_call(access, method.__name__, request_id, asked)
 
         functools.update_wrapper(answer, method)
         answer.access = access
@@ -62,14 +66,14 @@ def answers(
     return decorate
 
 
-def _ask(
+def _checked_call(
     access: roles.Access,
     method: Callable[..., Answer],
     endpoint: object,
     ctxt: Context,
     given: dict[str, Any],
 ) -> Answer:
-    """Judge a call and let the method answer it."""
+    """Check a call, and let the method answer it."""
     roles.require(access, method.__name__, ctxt)
     arguments.check_names(method.__get__(endpoint), given)
     LOG.log(
@@ -77,18 +81,18 @@ def _ask(
         '%s(%s) was asked for by %s',
         method.__name__,
         ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
-        _named(asker(ctxt)),
+        _caller_text(asker(ctxt)),
     )
     return method(endpoint, ctxt, **given)
 
 
-def _named(by: caller.Asker) -> str:
+def _caller_text(by: caller.Asker) -> str:
     user = f' for user {by.user_id}' if by.user_id else ''
     request = f' in {by.request_id}' if by.request_id else ''
     return (by.caller or 'a caller without a key') + user + request
 
 
-def _logged(
+def _logged_call(
     access: roles.Access,
     name: str,
     request_id: str,
@@ -98,7 +102,7 @@ def _logged(
     try:
         answer = ask()
     except exception.FairnessError as error:
-        # A refused caller is of interest in any case.
+        # Operators want to know of a refused caller in any case.
         is_denied = isinstance(error, exception.NotAllowed)
         LOG.log(
             logging.INFO if is_denied else _LEVELS[access],
@@ -113,7 +117,7 @@ def _logged(
 
 
 def _summary(answer: Answer) -> str:
-    """Write the short fields of an answer."""
+    """Text of the short fields of an answer."""
     return ', '.join(
         f'{key}={value!r:.60}'
         for key, value in answer.items()

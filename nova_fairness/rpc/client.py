@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls agents: one, or many at once."""
+"""Client of agents: calls one agent, or many at once."""
 
 import collections
 from collections.abc import Callable
@@ -33,23 +33,27 @@ from nova_fairness.rpc import request_ids
 LOG = logging.getLogger(__name__)
 
 ALLOWED_REMOTE_MODULES = (exception.__name__,)
-"""Modules to allow on a transport, so that errors keep their class."""
+"""Modules to allow on a transport, so that errors keep their classes."""
 
 _ASKED_FOR_PEERS = 3
-"""An agent that started just now does not know everybody yet."""
+"""Number of agents to ask for hosts: a new agent does not know all hosts
+yet.
+"""
 
 _MOST_DOUBTFUL = 64
-"""Hosts that agents disagree about and that are believed to be there. Of more,
-so many are asked themselves."""
+"""Largest number of hosts that are believed to exist although agents disagree.
+If there are more, this number of hosts is asked.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
     """Answers of many hosts; all sorted by host.
 
-    :ivar by_host: answers.
-    :ivar not_reached: why a host did not answer.
-    :ivar refused: why a host that answered did not do it.
+    :ivar by_host: answers by host.
+    :ivar not_reached: why a host did not answer, by host.
+    :ivar refused: why a host that answered did not carry out the call, by
+        host.
     """
 
     by_host: Mapping[str, Any]
@@ -58,7 +62,7 @@ class Answers:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every host did what was asked."""
+        """Whether every host carried out the call."""
         return not self.not_reached and not self.refused
 
 
@@ -68,9 +72,9 @@ class FairnessClient:
     :param transport: made with :data:`ALLOWED_REMOTE_MODULES`.
     :param timeout_s: seconds to wait for each answer, > 0.
     :param domain: the agents' ``[fairness_exchange] domain``.
-    :param at_once: most hosts that are asked at a time.
+    :param at_once: largest number of hosts that are asked at the same time.
     :param topic: of the calls.
-    :ivar context: that calls carry; see :meth:`of_request`.
+    :ivar context: context that calls carry; see :meth:`of_request`.
     """
 
     def __init__(
@@ -98,11 +102,11 @@ class FairnessClient:
     def of_request(self, request_id: str, user_id: str = '') -> Self:
         """A client whose calls belong to a request.
 
-        It shares everything with this one.
+        It shares all its state with this client.
 
         :param request_id: 1 to :data:`protocol.LONGEST_NAME` printable
             characters; agents write it into their logs.
-        :param user_id: who made the request, in the same form; empty if
+        :param user_id: user who made the request, in the same form; empty if
             unknown.
         """
         other = copy.copy(self)
@@ -117,8 +121,8 @@ class FairnessClient:
 
         :param host: its name; ``None`` for any agent of the domain.
         :returns: its answer.
-        :raises HostNotReached: if none came in time.
-        :raises FairnessError: what the agent raised, of its class.
+        :raises HostNotReached: if no answer came in time.
+        :raises FairnessError: error that the agent raised, with its class.
         """
         name = host or ''
         answers, errors = self._ask([name], method, arguments)
@@ -157,9 +161,10 @@ class FairnessClient:
                 f'no answer within {patience_s:g} s'
             ) from error
         except oslo_messaging.RemoteError as error:
-            raise exception.RpcError(_remote(error)) from error
+            raise exception.RpcError(_remote_text(error)) from error
         except oslo_messaging.UnsupportedVersion as error:
-            # What a driver within one process does not turn into the above.
+            # A driver within one process raises this error instead of
+            # RemoteError.
             raise exception.RpcError(
                 f'UnsupportedVersion: {_first_line(error)}'
             ) from error
@@ -168,23 +173,23 @@ class FairnessClient:
         except exception.FairnessError as error:
             raise _without_traceback(error) from error
         except Exception as error:
-            raise _foreign(error) from error
+            raise _error_of_driver(error) from error
 
     def to_all(
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> Answers:
         """Call many agents, in parallel.
 
-        It takes the timeout at most, times the number of hosts that do not
-        answer divided by ``at_once``, rounded up.
+        The time is at most the timeout, multiplied by the number of hosts
+        without answer divided by ``at_once``, rounded up.
         """
         return _by_outcome(*self._ask(hosts, method, arguments))
 
     def find_instance(self, hosts: Iterable[str], uuid: str) -> Answers:
-        """Ask many agents about a VM that is on one of them.
+        """Ask many agents about a VM that is on one of their hosts.
 
-        :returns: hosts that answered and do not have it are left out, unless
-            no host has it.
+        :returns: answers; hosts that answered and do not have the VM are left
+            out, unless no host has it.
         """
         answers, errors = self._ask(hosts, 'get_instance', {'uuid': uuid})
         if answers:
@@ -198,10 +203,10 @@ class FairnessClient:
     def known_hosts(self) -> tuple[str, ...]:
         """Ask some agents, chosen by the transport, which hosts they know.
 
-        Agents of a group take turns, so asking a few times asks a few; all
-        are asked at once, so that it takes the timeout at most.
+        Agents of a group take turns, so several calls reach several agents.
+        All calls run in parallel, so that they take the timeout at most.
 
-        :returns: names, sorted, of those asked and of all their peers.
+        :returns: names of these agents' hosts and of all their peers, sorted.
         :raises HostNotReached: if no agent answers.
         """
         answers, errors = ask_all(
@@ -210,7 +215,7 @@ class FairnessClient:
             _ASKED_FOR_PEERS,
             self._timeout_s,
         )
-        said = _named(answers.values())
+        said = _hosts_by_status(answers.values())
         if not said:
             odd = 'the status of an agent cannot be understood'
             failures = [exception.RpcError(odd) for _ in answers]
@@ -223,20 +228,21 @@ class FairnessClient:
             or any(name not in each for each in said.values())
         }
         if len(doubtful) > _MOST_DOUBTFUL:
-            known -= self._invented(said.values(), doubtful)
+            known -= self._invented_names(said.values(), doubtful)
         return tuple(sorted(known))
 
-    def _invented(
+    def _invented_names(
         self, said: Iterable[set[str]], doubtful: set[str]
     ) -> set[str]:
         """Find names that an agent may have invented.
 
-        Some hosts are asked. A name that two of them give is that of a host.
+        Some hosts are asked. A name that two of them give belongs to a host.
 
         :param said: names that each agent gave.
-        :param doubtful: those that not all gave, or that one agent alone did.
+        :param doubtful: names that not all agents gave, or that only one agent
+            gave.
         """
-        asked = _some(said, doubtful)
+        asked = _random_hosts(said, doubtful)
         answers, _ = ask_all(
             asked,
             lambda host: self._call(host, 'get_status', {}),
@@ -244,7 +250,9 @@ class FairnessClient:
             self._timeout_s,
         )
         times = collections.Counter(
-            itertools.chain.from_iterable(_named(answers.values()).values())
+            itertools.chain.from_iterable(
+                _hosts_by_status(answers.values()).values()
+            )
         )
         needed = 2 if len(answers) > 1 else 1
         invented = {
@@ -265,7 +273,7 @@ class FairnessClient:
     def _no_hosts_error(
         self, failures: Sequence[exception.FairnessError]
     ) -> exception.FairnessError:
-        """Error if no agent names the hosts of the domain."""
+        """The error if no agent names the hosts of the domain."""
         for failure in failures:
             if not isinstance(failure, exception.HostNotReached):
                 return failure
@@ -275,8 +283,8 @@ class FairnessClient:
         )
 
 
-def _named(statuses: Iterable[Any]) -> dict[str, set[str]]:
-    """Hosts that each host names; a status that is of no use is left out."""
+def _hosts_by_status(statuses: Iterable[Any]) -> dict[str, set[str]]:
+    """Names that each host gives, by host; unusable statuses are left out."""
     found: dict[str, set[str]] = {}
     for status in statuses:
         with contextlib.suppress(LookupError, TypeError):
@@ -285,8 +293,8 @@ def _named(statuses: Iterable[Any]) -> dict[str, set[str]]:
     return found
 
 
-def _some(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
-    """Some hosts by chance, as many of each agent's as of the others'."""
+def _random_hosts(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
+    """A random choice of hosts, with equal numbers from each agent."""
     of_each = (sorted(each & doubtful) for each in said)
     shuffled = [random.sample(each, len(each)) for each in of_each]
     turns = itertools.zip_longest(*shuffled)
@@ -299,7 +307,7 @@ def _by_outcome(
     answers: Mapping[str, Any],
     errors: Mapping[str, exception.FairnessError],
 ) -> Answers:
-    """Answers by outcome: answered, not reached, refused."""
+    """Sort answers and errors: answered, not reached, refused."""
     return Answers(
         answers,
         not_reached={
@@ -318,7 +326,7 @@ def _by_outcome(
 def _without_traceback(
     error: exception.FairnessError,
 ) -> exception.FairnessError:
-    """A remote error as it was raised.
+    """A remote error with its original class.
 
     oslo.messaging gives it a class whose text ends with the traceback.
     """
@@ -332,11 +340,11 @@ def _without_traceback(
     return kind(*error.args)  # type: ignore[no-any-return]  # one of ours
 
 
-def _foreign(error: Exception) -> exception.RpcError:
-    """Tell a bug of an agent from a connection that cannot be made.
+def _error_of_driver(error: Exception) -> exception.RpcError:
+    """Distinguish a bug of an agent from a failed connection.
 
-    Python's own exceptions travel; for the connection, each driver has
-    classes of its own, or those of the operating system.
+    Python's own exceptions are sent over the wire. For connections, each
+    driver has its own classes, or uses those of the operating system.
     """
     text = f'{type(error).__name__}: {_first_line(error)}'
     is_pythons = type(error).__module__ == 'builtins'
@@ -345,7 +353,7 @@ def _foreign(error: Exception) -> exception.RpcError:
     return exception.HostNotReached(text)
 
 
-def _remote(error: oslo_messaging.RemoteError) -> str:
+def _remote_text(error: oslo_messaging.RemoteError) -> str:
     return f'{error.exc_type}: {error.value}'
 
 
@@ -356,11 +364,15 @@ def _first_line(error: BaseException) -> str:
 T = TypeVar('T')
 
 _GRACE_S = 1.0
-"""For the threads, so that a transport's own message comes first."""
+"""Additional seconds for the threads, so that the error of the transport comes
+first.
+"""
 
 
-class _Crowd(Generic[T]):
-    """Daemon threads, so that an interrupted program can end at once."""
+class _ParallelCalls(Generic[T]):
+    """Calls hosts in daemon threads, so that an interrupted program can end at
+    once.
+    """
 
     def __init__(
         self, hosts: Iterable[str], ask: Callable[[str], T], at_once: int
@@ -390,7 +402,7 @@ class _Crowd(Generic[T]):
     def gather(
         self, limit_s: float
     ) -> Iterable[tuple[str, T | None, BaseException | None]]:
-        """Answers that come back in time."""
+        """Yield the answers that arrive in time."""
         until_s = time.monotonic() + limit_s
         try:
             for _ in range(self._count):
@@ -411,20 +423,20 @@ def ask_all(
 ) -> tuple[Mapping[str, T], Mapping[str, exception.FairnessError]]:
     """Ask every host.
 
-    :param hosts: asked once each, whatever their order or number.
+    :param hosts: names in any order; each host is asked once.
     :param ask: called on other threads, several at a time.
-    :param at_once: most of them at a time, >= 1.
-    :param timeout_s: seconds that asking one host takes at most. One that
-        takes longer is left behind, because some transports try to connect
-        for ever.
+    :param at_once: largest number of hosts at the same time, >= 1.
+    :param timeout_s: longest time to ask one host, in seconds. A host that
+        takes longer is given up, because some transports try to connect for
+        ever.
     :returns: answers and errors by host, both sorted by host.
-    :raises Exception: what ``ask`` raised, if it is no error of ours.
+    :raises Exception: error of ``ask``, if it is no :class:`.FairnessError`.
     """
     asked = sorted(set(hosts))
     turns = math.ceil(len(asked) / at_once)
     answers: dict[str, T] = {}
     errors: dict[str, exception.FairnessError] = {}
-    for host, answer, error in _Crowd(asked, ask, at_once).gather(
+    for host, answer, error in _ParallelCalls(asked, ask, at_once).gather(
         turns * timeout_s + _GRACE_S
     ):
         if error is None:

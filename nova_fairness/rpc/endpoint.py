@@ -23,8 +23,8 @@ Context = calls.Context
 class AgentCalls(abc.ABC):
     """The operations of an agent.
 
-    Called on threads of the RPC server, several at once; no method waits for
-    a round. All answers are JSON types.
+    They are called on threads of the RPC server, several at once; no method
+    waits for a round. All answers are JSON types.
     """
 
     @abc.abstractmethod
@@ -34,10 +34,11 @@ class AgentCalls(abc.ABC):
         policy: str | None,
         by: caller.Asker = caller.UNKNOWN,
     ) -> Answer:
-        """Make a new epoch; ``None`` leaves the one of the newest epoch.
+        """Make a new epoch; ``None`` keeps the metric or policy of the newest
+        epoch.
 
-        :raises UnknownPlugin: if one is not installed here.
-        :raises NotAllowed: where peers have keys: controllers sign epochs.
+        :raises UnknownPlugin: if a plugin is not installed here.
+        :raises NotAllowed: if peers have keys: then controllers sign epochs.
         """
 
     @abc.abstractmethod
@@ -52,19 +53,19 @@ class AgentCalls(abc.ABC):
     ) -> Answer:
         """Take over an epoch that a controller or another node made.
 
-        :param signature: of the controller, where peers have keys.
+        :param signature: of the controller, if peers have keys.
         :raises UnknownPlugin: if a plugin is not installed here.
-        :raises NotAllowed: if it must be signed, and is not.
+        :raises NotAllowed: if the epoch must be signed, and is not.
         :raises Superseded: if a newer epoch is known.
         """
 
     @abc.abstractmethod
     def pause(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
-        """Restore all controls before long, and leave them alone."""
+        """Restore all controls soon, and do not change them from then on."""
 
     @abc.abstractmethod
     def resume(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
-        """Steer again."""
+        """Steer VMs again."""
 
     @abc.abstractmethod
     def reset(self) -> Answer:
@@ -72,65 +73,65 @@ class AgentCalls(abc.ABC):
 
     @abc.abstractmethod
     def prefer(self, preferences: Mapping[str, float | None]) -> Answer:
-        """Say what owners prefer among their own VMs.
+        """Set the preferences of owners among their own VMs.
 
-        :param preferences: by UUID; ``None`` says nothing any more.
+        :param preferences: numbers by UUID; ``None`` removes a preference.
         :raises BadArgument: if a number cannot be used.
         """
 
     @abc.abstractmethod
     def status(self) -> Answer:
-        """Say how the agent is."""
+        """State of the agent."""
 
     @abc.abstractmethod
     def instances(self) -> Answer:
-        """Say how the VMs of this node are."""
+        """State of the VMs of this node."""
 
     @abc.abstractmethod
     def users(self) -> Answer:
-        """Say how the users of all known nodes are."""
+        """State of the users of all known nodes."""
 
     @abc.abstractmethod
     def projects(self) -> Answer:
-        """Say how the projects are: of this node, or of all known ones."""
+        """State of the projects of this node, or of all known nodes."""
 
     @abc.abstractmethod
     def usage(self) -> Answer:
-        """Say which part of all known nodes each user uses."""
+        """Use of each user as a fraction of all known nodes."""
 
     @abc.abstractmethod
     def idle(self, at_least_s: float) -> Answer:
-        """Say which VMs of this node do next to nothing.
+        """VMs of this node that do next to nothing.
 
-        :param at_least_s: seconds for which they have.
+        :param at_least_s: shortest idle time, in seconds.
         """
 
     @abc.abstractmethod
     def lacking(self) -> Answer:
-        """Say what the VMs of this node want of its CPUs, and get."""
+        """CPUs of this node that its VMs want, and that they get."""
 
     @abc.abstractmethod
     def plugins(self) -> Answer:
-        """Say which metrics and policies are installed here."""
+        """Metrics and policies that are installed here."""
 
     @abc.abstractmethod
     def instance(self, uuid: str) -> Answer:
-        """Say why a VM gets what it gets.
+        """Explanation of the service of a VM.
 
-        :raises UnknownInstance: if it is not here.
+        :raises UnknownInstance: if the VM is not here.
         """
 
     @abc.abstractmethod
     def preview(self, metric: str | None) -> Answer:
-        """Forecast the VMs with weights in force.
+        """Forecast the service of the VMs with weights in force.
 
-        :param metric: its name; ``None`` for each that is installed.
-        :raises UnknownPlugin: if it is not installed here.
+        :param metric: its name; ``None`` for each installed metric.
+        :raises UnknownPlugin: if the metric is not installed here.
         """
 
 
-class _Chosen(NamedTuple):
-    """The choice of a call, as it came over the wire."""
+class _ChoiceArguments(NamedTuple):
+    """The choice in a call, unchecked."""
 
     metric: Any
     policy: Any
@@ -144,9 +145,9 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class FairnessEndpoint:
-    """Judges calls and hands them over.
+    """Checks calls and passes them to the operations.
 
-    :param operations: what the agent can do.
+    :param operations: operations of the agent.
     """
 
     target = oslo_messaging.Target(version=protocol.VERSION)
@@ -166,14 +167,14 @@ class FairnessEndpoint:
     ) -> Answer:
         """Choose the metric of the domain.
 
-        :param epoch: of another node's answer, to take that over here;
-            ``None`` makes a new one.
-        :param policy: of that answer.
-        :param origin: of that answer.
-        :param signature: of a controller, where peers have keys.
+        :param epoch: epoch in the answer of another node, to take it over
+            here; ``None`` makes a new one.
+        :param policy: policy in that answer.
+        :param origin: origin in that answer.
+        :param signature: of a controller, if peers have keys.
         """
-        chosen = _Chosen(name, policy, epoch, origin, signature)
-        return self._set(chosen, calls.asker(ctxt), new='metric')
+        chosen = _ChoiceArguments(name, policy, epoch, origin, signature)
+        return self._set_choice(chosen, calls.asker(ctxt), new='metric')
 
     @_CHANGE
     def set_policy(
@@ -186,10 +187,12 @@ class FairnessEndpoint:
         signature: Any = None,
     ) -> Answer:
         """Choose the policy of the domain; see :meth:`set_metric`."""
-        chosen = _Chosen(metric, name, epoch, origin, signature)
-        return self._set(chosen, calls.asker(ctxt), new='policy')
+        chosen = _ChoiceArguments(metric, name, epoch, origin, signature)
+        return self._set_choice(chosen, calls.asker(ctxt), new='policy')
 
-    def _set(self, given: '_Chosen', by: caller.Asker, new: str) -> Answer:
+    def _set_choice(
+        self, given: '_ChoiceArguments', by: caller.Asker, new: str
+    ) -> Answer:
         arguments.name(new, getattr(given, new))
         chosen = (
             arguments.optional_name('metric', given.metric),
@@ -211,7 +214,7 @@ class FairnessEndpoint:
 
     @_CHANGE
     def pause(self, ctxt: Context) -> Answer:
-        """Pause enforcement on this node, over restarts too."""
+        """Pause enforcement on this node, also across restarts."""
         return self._operations.pause(calls.asker(ctxt))
 
     @_CHANGE
@@ -226,60 +229,60 @@ class FairnessEndpoint:
 
     @_CHANGE
     def set_preferences(self, ctxt: Context, preferences: Any) -> Answer:
-        """Divide what owners have on this node among their own VMs.
+        """Set the preferences of owners among their own VMs.
 
-        :param preferences: number by UUID of a VM, ``None`` to forget it;
-            VMs that are not here count when they come.
+        :param preferences: number by UUID of a VM, ``None`` to remove it;
+            preferences of VMs elsewhere apply when these VMs arrive.
         """
         return self._operations.prefer(arguments.numbers(preferences))
 
     @_READ
     def get_status(self, ctxt: Context) -> Answer:
-        """Say how the agent is."""
+        """State of the agent."""
         return self._operations.status()
 
     @_READ
     def list_instances(self, ctxt: Context) -> Answer:
-        """Say how the VMs of this node are."""
+        """State of the VMs of this node."""
         return self._operations.instances()
 
     @_READ
     def list_users(self, ctxt: Context) -> Answer:
-        """Say how the users of all known nodes are."""
+        """State of the users of all known nodes."""
         return self._operations.users()
 
     @_READ
     def list_projects(self, ctxt: Context) -> Answer:
-        """Say how the projects of this node, or of all, are."""
+        """State of the projects of this node, or of all known nodes."""
         return self._operations.projects()
 
     @_READ
     def get_usage(self, ctxt: Context) -> Answer:
-        """Say which part of all known nodes each user uses."""
+        """Use of each user as a fraction of all known nodes."""
         return self._operations.usage()
 
     @_READ
     def get_idle(self, ctxt: Context, at_least_s: Any = None) -> Answer:
-        """Say which VMs of this node do next to nothing.
+        """VMs of this node that do next to nothing.
 
-        :param at_least_s: seconds for which they have; ``None``: any.
+        :param at_least_s: shortest idle time, in seconds; ``None``: any.
         """
         least_s = arguments.optional_number('at_least_s', at_least_s)
         return self._operations.idle(least_s or 0.0)
 
     @_READ
     def get_lacking(self, ctxt: Context) -> Answer:
-        """Say what the VMs of this node want of its CPUs, and get."""
+        """CPUs of this node that its VMs want, and that they get."""
         return self._operations.lacking()
 
     @_READ
     def get_plugins(self, ctxt: Context) -> Answer:
-        """Say which metrics and policies are installed here."""
+        """Metrics and policies that are installed here."""
         return self._operations.plugins()
 
     @_READ
     def get_instance(self, ctxt: Context, uuid: Any) -> Answer:
-        """Say why a VM gets what it gets.
+        """Explanation of the service of a VM.
 
         :param uuid: of the VM.
         """
@@ -287,9 +290,9 @@ class FairnessEndpoint:
 
     @_READ
     def get_preview(self, ctxt: Context, metric: Any = None) -> Answer:
-        """Forecast the VMs with weights in force.
+        """Forecast the service of the VMs with weights in force.
 
-        :param metric: its name; ``None`` for each that is installed.
+        :param metric: its name; ``None`` for each installed metric.
         """
         return self._operations.preview(
             arguments.optional_name('metric', metric)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls about plans of moves."""
+"""Calls about migration plans."""
 
 import abc
 from typing import Any
@@ -20,17 +20,19 @@ class PlanCalls(spending.SpendingCalls):
 
     @abc.abstractmethod
     def plans(self, marker: str | None, limit: int) -> Answer:
-        """Plans of moves, the newest first.
+        """Migration plans, the newest first.
 
-        :param marker: UUID of the last one of the page before.
-        :raises UnknownPlan: if there is no such plan, or none is made here.
+        :param marker: UUID of the last plan of the page before.
+        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+            plans.
         """
 
     @abc.abstractmethod
     def plan(self, uuid: str) -> Answer:
         """One plan, with its moves.
 
-        :raises UnknownPlan: if there is none, or none is made here.
+        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+            plans.
         """
 
     @abc.abstractmethod
@@ -38,23 +40,25 @@ class PlanCalls(spending.SpendingCalls):
         """Propose a plan that empties a host.
 
         :raises UnknownHost: if there is no such host.
-        :raises UnknownPlan: if no plan is made here.
-        :raises IllegalStep: if another plan has begun, or nothing can move.
+        :raises UnknownPlan: if this cloud makes no plans.
+        :raises IllegalStep: if another plan has begun, or no server can move.
         """
 
     @abc.abstractmethod
     def approve(self, uuid: str) -> Answer:
-        """Let a plan begin.
+        """Approve a plan, so that it begins.
 
-        :raises UnknownPlan: if there is none, or none is made here.
+        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+            plans.
         :raises IllegalStep: if it is not proposed, or plans are only shown.
         """
 
     @abc.abstractmethod
     def stop(self, uuid: str) -> Answer:
-        """End a plan; moves that began are not called back.
+        """End a plan; moves that have begun are not cancelled.
 
-        :raises UnknownPlan: if there is none, or none is made here.
+        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+            plans.
         :raises IllegalStep: if it has ended.
         """
 
@@ -64,9 +68,9 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class PlansEndpoint(spending.SpendingEndpoint):
-    """Judges calls and hands them over.
+    """Checks calls and passes them to the operations.
 
-    :param operations: what the service can do.
+    :param operations: operations of the service.
     """
 
     _operations: PlanCalls
@@ -81,7 +85,7 @@ class PlansEndpoint(spending.SpendingEndpoint):
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
-        """Plans of moves."""
+        """Migration plans."""
         return self._operations.plans(*arguments.page(None, marker, limit)[1:])
 
     @_OVERSEE
@@ -96,7 +100,7 @@ class PlansEndpoint(spending.SpendingEndpoint):
 
     @_CHANGE
     def approve_plan(self, ctxt: Context, uuid: Any) -> Answer:
-        """Let a plan begin."""
+        """Approve a plan, so that it begins."""
         return self._operations.approve(arguments.name('uuid', uuid))
 
     @_CHANGE

@@ -1,27 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where agents listen for control calls, and what they answer to."""
+"""Topics, versions and limits of the calls to agents and the cluster
+service.
+"""
 
 from collections.abc import Mapping
 import types
 
 TOPIC = 'fairness'
-"""Topic of the calls; the server of a node's agent is the node's name."""
+"""Topic of the calls to agents; the server of an agent is the name of its
+node.
+"""
 
 REQUESTS_TOPIC = 'fairness-requests'
-"""Topic of the calls to the cluster service; its server is its host."""
+"""Topic of the calls to the cluster service; the server of a process is its
+host.
+"""
 
 MOST_REQUESTS = 1000
-"""Requests in one answer."""
+"""Largest number of requests in one answer."""
 
 MOST_DRY_RUN = 50
-"""Requests that the answer of a dry run names."""
+"""Largest number of requests that the answer of a dry run names."""
 
 VERSION = '1.8'
-"""Version of the calls. Minor: methods, arguments or answers were added."""
+"""Version of the calls. A new minor number means new methods, arguments or
+fields of answers.
+"""
 
 FIRST = '1.0'
-"""Version of the calls that there were from the beginning."""
+"""First version of the calls."""
 
 SINCE: Mapping[str, str] = types.MappingProxyType(
     {
@@ -35,27 +43,29 @@ SINCE: Mapping[str, str] = types.MappingProxyType(
         'get_lacking': '1.7',
     }
 )
-"""Version in which a call appeared. It is asked for with that one, so that
-agents of an older release answer all that they know."""
+"""Version in which a call was added. A client sends the call with this
+version, so that agents of an older release answer all calls that they know.
+"""
 
 ANSWERED_IN_S: Mapping[str, float] = types.MappingProxyType({'dry_run': 30.0})
-"""Seconds that callers wait at least for the answer to a call that computes
-for long."""
+"""Least time, in seconds, that callers wait for the answer to a call that
+computes for long.
+"""
 
 DEFAULT_DOMAIN = 'nova-fairness'
-"""Exchange of a fairness domain without a name."""
+"""Exchange of the calls if a fairness domain has no name."""
 
 LONGEST_NAME = 255
-"""Characters of a name in an argument."""
+"""Largest number of characters of a name in an argument."""
 
 LONGEST_S = 1e9
-"""Seconds of a span of time in an argument."""
+"""Largest number of seconds of a duration in an argument."""
 
 MOST_NUMBERS = 10_000
-"""Entries of an object in an argument."""
+"""Largest number of entries of an object in an argument."""
 
 LARGEST_EPOCH = 2**53 - 1
-"""Every number up to it is exact in JSON."""
+"""Largest epoch: every integer up to this is exact in JSON."""
 
 NOBODY = 'unknown'
-"""The host that ``NotLeading`` names while no process acts."""
+"""Name of the host in ``NotLeading`` while no process acts."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request and the user that a call belongs to, for both ends' logs."""
+"""The request and the user of a call, for the logs of both sides."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,12 @@ from oslo_context import context as oslo_context
 from nova_fairness.rpc import protocol
 
 KEY = 'request_id'
-"""Where the context of a call has the id of its request."""
+"""Key in the context of a call: the id of its request."""
 
 USER = 'user_id'
-"""Key of the user who made that request, as the caller says."""
+"""Key in the context of a call: the user who made the request, according to
+the caller.
+"""
 
 
 def made() -> str:
@@ -22,7 +24,7 @@ def made() -> str:
 
 
 def of(context: Mapping[str, Any]) -> str:
-    """The id of the request that a call belongs to.
+    """The id of the request of a call.
 
     :param context: of the call.
     :returns: its id, or a new one if it has none.
@@ -31,9 +33,10 @@ def of(context: Mapping[str, Any]) -> str:
 
 
 def given(context: Mapping[str, Any], key: str) -> str:
-    """An id that a call came with, empty if it has none.
+    """An id in the context of a call; empty if it has none.
 
-    A value that could not be an id counts as none, because it goes to the log.
+    A value that is no valid id counts as none, because it is written to the
+    log.
     """
     value = context.get(key)
     if (
@@ -46,5 +49,5 @@ def given(context: Mapping[str, Any], key: str) -> str:
 
 
 def note(request_id: str) -> None:
-    """Let every line of this thread's log carry an id from now on."""
+    """Write an id into every log line of this thread from now on."""
     oslo_context.RequestContext(request_id=request_id, overwrite=True)

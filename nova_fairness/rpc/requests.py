@@ -35,8 +35,8 @@ OPERATOR = reason.Audience.OPERATOR
 class DryRunReader:
     """The reader of a dry run.
 
-    :ivar project: whose requests are named; ``None`` for all.
-    :ivar most: number of requests that are named, >= 0.
+    :ivar project: project whose requests are named; ``None`` for all.
+    :ivar most: largest number of requests that are named, >= 0.
     :ivar audience: of the reader.
     """
 
@@ -48,8 +48,9 @@ class DryRunReader:
 class ClusterCalls(plans.PlanCalls):
     """The operations of the cluster service.
 
-    Called on threads of the RPC server, several at once. All answers are JSON
-    types. Every method raises ``NotLeading`` in a process that does not act.
+    They are called on threads of the RPC server, several at once. All answers
+    are JSON types. Every method raises ``NotLeading`` in a process that does
+    not act.
     """
 
     @abc.abstractmethod
@@ -62,14 +63,15 @@ class ClusterCalls(plans.PlanCalls):
         audience: reason.Audience = OPERATOR,
         wanted: request.RequestFilter | None = None,
     ) -> Answer:
-        """Requests that have not ended, or others, the oldest first.
+        """Requests of a project or of all, the oldest first.
 
         :param project: owner of the requests; ``None`` for all projects.
-        :param marker: UUID of the last one of the page before.
-        :param preemptible: those that are, or are not; ``None`` for both.
+        :param marker: UUID of the last request of the page before.
+        :param preemptible: ``True`` for preemptible requests only, ``False``
+            for others only; ``None`` for both.
         :param audience: of the reader of the answer.
-        :param wanted: others than those that have not ended; ``None`` for
-            these.
+        :param wanted: filter of requests; ``None`` for those that have not
+            ended.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -83,7 +85,7 @@ class ClusterCalls(plans.PlanCalls):
         """One request.
 
         :param audience: of the reader of the answer.
-        :param events: whether its history is told, too.
+        :param events: whether the answer includes its history.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -91,44 +93,47 @@ class ClusterCalls(plans.PlanCalls):
     def waits(
         self, wanted: waits.WaitFilter, marker: str | None, limit: int
     ) -> Answer:
-        """Percentiles of waits by project, flavor or reason, by name.
+        """Percentiles of waits, grouped by project, flavor or reason, by name.
 
-        :param wanted: of the last :data:`waits.USUAL_S` if it has no begin.
-        :param marker: name of the last one of the page before.
+        :param wanted: filter of waits; without a begin, the last
+        :data:`waits.USUAL_S` count.
+        :param marker: name of the last group of the page before.
         :returns: ``waits``: ``name``, ``requests_count``, and seconds ``p50``,
-            ``p90`` and ``p95`` of each; of reasons ``explanation``, too.
+            ``p90`` and ``p95`` of each group; of reasons also ``explanation``.
         """
 
     @abc.abstractmethod
     def cancel(self, uuid: str, by_operator: bool) -> Answer:
-        """Take a build back that waits, and delete its servers.
+        """Cancel a waiting build, and delete its servers.
 
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if it does not wait any longer, or is no build.
+        :raises IllegalStep: if it no longer waits, or is no build.
         """
 
     @abc.abstractmethod
     def release(self, uuid: str, without_room: bool = False) -> Answer:
-        """Start a request whatever the plan is.
+        """Start a request regardless of the plan.
 
-        :param without_room: whether Nova looks for room itself, and destroys
-            the request if it finds none.
+        :param without_room: whether Nova looks for room itself, and fails the
+            request if it finds none.
         :raises UnknownRequest: if there is no such request.
-        :raises NoRoom: if there is no room beside what others have.
-        :raises IllegalStep: if Nova has it already.
+        :raises NoRoom: if there is no room besides the room of other requests.
+        :raises IllegalStep: if Nova has the request already.
         """
 
     @abc.abstractmethod
     def first(self, uuid: str) -> Answer:
-        """Put a request before all others of its band.
+        """Put a request before all others of its priority class.
 
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if it waits no longer.
+        :raises IllegalStep: if it no longer waits.
         """
 
     @abc.abstractmethod
     def unfirst(self, uuid: str) -> Answer:
-        """Let a request stand where the order puts it; see :meth:`first`."""
+        """Let the order decide the position of a request; see
+        :meth:`first`.
+        """
 
     @abc.abstractmethod
     def hold(
@@ -137,38 +142,38 @@ class ClusterCalls(plans.PlanCalls):
         """Keep a request from starting.
 
         :param by_operator: whether only an operator may end the hold.
-        :param why: in the words of the holder.
+        :param why: reason in the words of the holder.
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if it waits no longer.
+        :raises IllegalStep: if it no longer waits.
         """
 
     @abc.abstractmethod
     def unhold(self, uuid: str, by_operator: bool) -> Answer:
-        """Let a request start in its turn.
+        """End the hold of a request.
 
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if it waits no longer, or an operator holds it.
+        :raises IllegalStep: if it no longer waits, or an operator holds it.
         """
 
     @abc.abstractmethod
     def capacity(self, project: str | None = None) -> Answer:
-        """How full the cloud is, and what starts now.
+        """Used and free capacity of the cloud, and flavors that can start now.
 
-        :param project: that may use the flavors that are told; '' for those
-            that all may use, ``None`` for all flavors.
+        :param project: only flavors that this project may use; '' for flavors
+            that all projects may use, ``None`` for all flavors.
         """
 
     @abc.abstractmethod
     def status(self) -> Answer:
-        """Leader, waits, leaving servers, plans, border and warnings."""
+        """Leader, waits, evictions, plans, border and warnings."""
 
     @abc.abstractmethod
     def shares(
         self, project: str | None, marker: str | None, limit: int
     ) -> Answer:
-        """The share tree, those below an account after it.
+        """The share tree; each account comes before the accounts below it.
 
-        :param project: the only one, with its users; ``None`` for all.
+        :param project: only this project, with its users; ``None`` for all.
         :param marker: name of the last account of the page before.
         :raises UnknownAccount: if there is no such account.
         """
@@ -177,20 +182,21 @@ class ClusterCalls(plans.PlanCalls):
     def set_share(self, name: str, share: float | None) -> Answer:
         """Set the share of an account.
 
-        :param share: ``None`` for what the file says.
+        :param share: ``None`` for the share in the file.
         :returns: ``account`` and ``share``, as given.
-        :raises BadShares: if it is no share.
-        :raises UnknownAccount: if there is no such project, user of one, or
-            account of the file; or if none was set that could be taken back.
-        :raises AccountUnchecked: if Keystone cannot be asked.
+        :raises BadShares: if the number is no valid share.
+        :raises UnknownAccount: if there is no such project, user of a project,
+            or account in the file; or if there is no share to remove.
+        :raises AccountUnchecked: if Keystone does not answer.
         """
 
     @abc.abstractmethod
     def extend(self, uuid: str, by_s: float) -> Answer:
-        """Let servers of a request run longer.
+        """Let the servers of a request run longer.
 
         :raises UnknownRequest: if there is no such request.
-        :raises IllegalStep: if they may not, or leave already.
+        :raises IllegalStep: if that is not allowed, or the servers leave
+            already.
         """
 
     @abc.abstractmethod
@@ -199,7 +205,7 @@ class ClusterCalls(plans.PlanCalls):
     ) -> Answer:
         """Accounts that have limits of their own, by name.
 
-        :param project: the only one, with its users; ``None`` for all.
+        :param project: only this project, with its users; ``None`` for all.
         :param marker: name of the last account of the page before.
         """
 
@@ -211,25 +217,25 @@ class ClusterCalls(plans.PlanCalls):
             ``budget``, unit-hours; ``ceiling``, ``nominal``,
             ``borrowing_limit`` and ``lending_limit``, amounts by resource
             class; ``windows``, a list of ``begins``, ``lasts`` (seconds) and
-            ``zone``; ``None`` for what the file says.
+            ``zone``. ``None`` for the value in the file.
         :returns: ``account`` and the limits, as given.
         :raises BadArgument: if there is no such limit.
-        :raises BadShares: if one is out of its range.
-        :raises UnknownAccount: if there is no such project, user of one, or
-            account of the file; or if none was set that could be taken back.
-        :raises AccountUnchecked: if Keystone cannot be asked.
+        :raises BadShares: if a limit is out of its range.
+        :raises UnknownAccount: if there is no such project, user of a project,
+            or account in the file; or if there is no limit to remove.
+        :raises AccountUnchecked: if Keystone does not answer.
         """
 
     @abc.abstractmethod
     def try_account(
         self, name: str, values: Mapping[str, Any], reader: DryRunReader
     ) -> Answer:
-        """Tell the effect of a change of an account; nothing is set.
+        """Compute the effect of a change of an account, without the change.
 
-        :param values: ``share``, and limits as of :meth:`set_limits`.
-        :returns: ``dry_run``: numbers of requests, and ``requests``: where
-            each stands ``before`` and ``after``.
-        :raises Busy: if another dry run goes on, or ended just now.
+        :param values: ``share``, and limits as in :meth:`set_limits`.
+        :returns: ``dry_run``: numbers of requests, and ``requests`` with the
+            positions of each ``before`` and ``after``.
+        :raises Busy: if another dry run is running, or has just ended.
         :raises IllegalStep: if it failed, or took too long.
         :raises FairnessError: as :meth:`set_share` and :meth:`set_limits`.
         """
@@ -241,11 +247,11 @@ class ClusterCalls(plans.PlanCalls):
         parameters: Mapping[str, float],
         reader: DryRunReader,
     ) -> Answer:
-        """Tell the effect of another order; see :meth:`try_account`.
+        """Compute the effect of another order; see :meth:`try_account`.
 
         :param name: of the order.
-        :param parameters: numbers of it, by name.
-        :raises BadArgument: if it cannot be used.
+        :param parameters: its numbers, by name.
+        :raises BadArgument: if the order or a parameter cannot be used.
         """
 
     @abc.abstractmethod
@@ -256,11 +262,11 @@ class ClusterCalls(plans.PlanCalls):
         limit: int,
         audience: reason.Audience = OPERATOR,
     ) -> Answer:
-        """Times that servers were to make room, the newest first.
+        """Evictions of preemptible servers that make room, the newest first.
 
-        :param project: the reader, whose server or request it concerns;
-            ``None`` for all.
-        :param marker: UUID of the last one of the page before.
+        :param project: project of the reader: only evictions of its servers,
+            or for its requests; ``None`` for all.
+        :param marker: UUID of the last eviction of the page before.
         :param audience: of the reader of the answer.
         :raises UnknownPreemption: if there is no such marker.
         """
@@ -272,59 +278,59 @@ class ClusterCalls(plans.PlanCalls):
         project: str | None = None,
         audience: reason.Audience = OPERATOR,
     ) -> Answer:
-        """One time that a server was to make room.
+        """One eviction of a preemptible server that makes room.
 
-        :param project: which reads the answer; ``None`` for that of the
+        :param project: project of the reader; ``None`` for the project of the
             server.
         :param audience: of the reader of the answer.
-        :raises UnknownPreemption: if there is none.
+        :raises UnknownPreemption: if there is no such eviction.
         """
 
     @abc.abstractmethod
     def border(self) -> Answer:
         """Resources and demand of both sides of the border.
 
-        :raises UnknownHost: if no host moves here.
+        :raises UnknownHost: if this cloud has no border.
         """
 
     @abc.abstractmethod
     def hosts(self, marker: str | None, limit: int) -> Answer:
         """Hosts between batch and cloud, by name.
 
-        :param marker: name of the last one of the page before.
-        :raises UnknownHost: if no host moves here.
+        :param marker: name of the last host of the page before.
+        :raises UnknownHost: if this cloud has no border.
         """
 
     @abc.abstractmethod
     def host(self, name: str) -> Answer:
-        """One host, with what runs there and its history.
+        """One host, with its work and its history.
 
-        :raises UnknownHost: if no such host moves.
+        :raises UnknownHost: if there is no such host between batch and cloud.
         """
 
     @abc.abstractmethod
     def move(self, name: str) -> Answer:
         """Send a host to the other side.
 
-        :raises UnknownHost: if no such host moves.
-        :raises IllegalStep: if it is fixed, or on its way.
+        :raises UnknownHost: if there is no such host between batch and cloud.
+        :raises IllegalStep: if the host is fixed, or already moves.
         """
 
     @abc.abstractmethod
     def stay(self, name: str) -> Answer:
-        """Let a host stay that is on its way.
+        """Cancel the move of a host.
 
-        :raises UnknownHost: if no such host moves.
-        :raises IllegalStep: if it is not on its way.
+        :raises UnknownHost: if there is no such host between batch and cloud.
+        :raises IllegalStep: if the host does not move.
         """
 
     @abc.abstractmethod
     def aim(self, hosts: int | None) -> Answer:
-        """Say how many hosts the cloud is to have.
+        """Set the number of hosts that the cloud is to have.
 
-        :param hosts: ``None`` to go by calendar and demand.
-        :raises UnknownHost: if no host moves here.
-        :raises IllegalStep: if there are not as many.
+        :param hosts: ``None``: calendar and demand decide.
+        :raises UnknownHost: if this cloud has no border.
+        :raises IllegalStep: if there are fewer hosts.
         """
 
     @abc.abstractmethod
@@ -333,25 +339,25 @@ class ClusterCalls(plans.PlanCalls):
 
         :param known: version that the caller has.
         :returns: ``version``, and ``accounts``: ``name``, ``parent``,
-            ``share`` and ``fair_share`` of each; ``None`` if they are those
-            of ``known``.
+            ``share`` and ``fair_share`` of each account; ``None`` if version
+            ``known`` is still valid.
         """
 
     @abc.abstractmethod
     def preemptible(self, servers: Sequence[str]) -> Answer:
-        """Say which of some servers are preemptible, for agents.
+        """Preemptible servers among some servers, for agents.
 
         :param servers: UUIDs.
-        :returns: ``servers``: those of them that are, sorted.
+        :returns: ``servers``: UUIDs of the preemptible ones, sorted.
         """
 
     @abc.abstractmethod
     def notices(self, servers: Sequence[str]) -> Answer:
-        """Say what guests of some servers are told, for agents.
+        """Texts for the guests of some servers, for agents.
 
         :param servers: UUIDs.
-        :returns: ``notices``: of those that leave or are at risk what their
-            metadata say of it, by UUID.
+        :returns: ``notices``: metadata of servers that leave or are at risk,
+            by UUID.
         """
 
 
@@ -361,9 +367,9 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class RequestsEndpoint(plans.PlansEndpoint):
-    """Judges calls and hands them over.
+    """Checks calls and passes them to the operations.
 
-    :param operations: what the service can do.
+    :param operations: operations of the service.
     """
 
     target = oslo_messaging.Target(version=protocol.FIRST)
@@ -383,7 +389,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         audience: Any = None,
         filters: Any = None,
     ) -> Answer:
-        """Requests that have not ended, or others."""
+        """Requests of a project or of all."""
         return self._operations.requests(
             *arguments.page(project, marker, limit),
             arguments.optional_truth('preemptible', preemptible),
@@ -426,7 +432,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def cancel(
         self, ctxt: Context, uuid: Any, by_operator: Any = False
     ) -> Answer:
-        """Take a build back that waits."""
+        """Cancel a waiting build."""
         return self._operations.cancel(
             arguments.name('uuid', uuid), by_operator is True
         )
@@ -435,19 +441,19 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def release(
         self, ctxt: Context, uuid: Any, without_room: Any = None
     ) -> Answer:
-        """Start a request whatever the plan is."""
+        """Start a request regardless of the plan."""
         asked = arguments.optional_truth('without_room', without_room)
         name = arguments.name('uuid', uuid)
         return self._operations.release(name, asked or False)
 
     @_CHANGE
     def first(self, ctxt: Context, uuid: Any) -> Answer:
-        """Put a request before all others of its band."""
+        """Put a request before all others of its priority class."""
         return self._operations.first(arguments.name('uuid', uuid))
 
     @_CHANGE
     def unfirst(self, ctxt: Context, uuid: Any) -> Answer:
-        """Let a request stand where the order puts it."""
+        """Let the order decide the position of a request."""
         return self._operations.unfirst(arguments.name('uuid', uuid))
 
     @_CHANGE
@@ -469,7 +475,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def unhold(
         self, ctxt: Context, uuid: Any, by_operator: Any = False
     ) -> Answer:
-        """Let a request start in its turn."""
+        """End the hold of a request."""
         return self._operations.unhold(
             arguments.name('uuid', uuid), by_operator is True
         )
@@ -497,7 +503,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
 
     @_CHANGE
     def extend(self, ctxt: Context, uuid: Any, seconds: Any) -> Answer:
-        """Let servers of a request run longer."""
+        """Let the servers of a request run longer."""
         by_s = arguments.optional_number('seconds', seconds)
         if by_s is None or not 0 < by_s <= protocol.LONGEST_S:
             raise exception.BadArgument(
@@ -536,7 +542,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         most: Any = 0,
         audience: Any = None,
     ) -> Answer:
-        """Tell the effect of a change."""
+        """Compute the effect of a change, without the change."""
         reader = DryRunReader(
             arguments.optional_name('project', project),
             arguments.count('most', most, protocol.MOST_DRY_RUN, 0),
@@ -563,7 +569,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         limit: Any = protocol.MOST_REQUESTS,
         audience: Any = None,
     ) -> Answer:
-        """Times that servers were to make room."""
+        """Evictions of preemptible servers that make room."""
         return self._operations.preemptions(
             *arguments.page(project, marker, limit),
             arguments.audience(audience),
@@ -577,7 +583,7 @@ class RequestsEndpoint(plans.PlansEndpoint):
         project: Any = None,
         audience: Any = None,
     ) -> Answer:
-        """One time that a server was to make room."""
+        """One eviction of a preemptible server that makes room."""
         return self._operations.preemption(
             arguments.name('uuid', uuid),
             arguments.optional_name('project', project),
@@ -611,12 +617,12 @@ class RequestsEndpoint(plans.PlansEndpoint):
 
     @_CHANGE
     def cancel_host(self, ctxt: Context, name: Any) -> Answer:
-        """Let a host stay that is on its way."""
+        """Cancel the move of a host."""
         return self._operations.stay(arguments.name('name', name))
 
     @_CHANGE
     def set_target(self, ctxt: Context, hosts: Any = None) -> Answer:
-        """Say how many hosts the cloud is to have."""
+        """Set the number of hosts that the cloud is to have."""
         return self._operations.aim(
             None
             if hosts is None
@@ -625,19 +631,19 @@ class RequestsEndpoint(plans.PlansEndpoint):
 
     @_READ
     def get_tree(self, ctxt: Context, known: Any = None) -> Answer:
-        """Shares of all accounts, if they are not those that are known."""
+        """Shares of all accounts, unless the caller has the newest version."""
         return self._operations.tree(
             arguments.optional_name('known', known) or ''
         )
 
     @_READ
     def get_preemptible(self, ctxt: Context, servers: Any) -> Answer:
-        """Say which of some servers are preemptible."""
+        """Preemptible servers among some servers."""
         return self._operations.preemptible(arguments.names('server', servers))
 
     @_READ
     def get_notices(self, ctxt: Context, servers: Any) -> Answer:
-        """Say what guests of some servers are told of leaving."""
+        """Texts for the guests of some servers about evictions."""
         return self._operations.notices(arguments.names('server', servers))
 
     @_OVERSEE
@@ -649,21 +655,23 @@ class RequestsEndpoint(plans.PlansEndpoint):
     def get_capacity(
         self, ctxt: Context, project: Any = None, audience: Any = None
     ) -> Answer:
-        """How full the cloud is."""
+        """Used and free capacity of the cloud."""
         whose = arguments.optional_name('project', project) or ''
         is_all = arguments.audience(audience) is OPERATOR
         return self._operations.capacity(None if is_all else whose)
 
 
 _ANY = ''
-"""Whichever process of the service acts, among those that are silent."""
+"""Key of the whole service in its record of silence: any process may
+answer.
+"""
 
 
 class RequestsClient:
-    """Asks the process of the cluster service that acts.
+    """Calls the process of the cluster service that acts.
 
-    :param rpc: of the topic :data:`protocol.REQUESTS_TOPIC`.
-    :param silence: of the service, which clients share.
+    :param rpc: client for the topic :data:`protocol.REQUESTS_TOPIC`.
+    :param silence: record of failed calls to the service; clients share it.
     """
 
     def __init__(
@@ -680,11 +688,11 @@ class RequestsClient:
         return type(self)(rpc, self._silence)
 
     def call(self, method: str, **given: Any) -> Any:
-        """Ask.
+        """Call a method of the service.
 
         :raises HostNotReached: if no process answers in time.
-        :raises NotLeading: if no process acts just now.
-        :raises FairnessError: what the service raised, of its class.
+        :raises NotLeading: if no process acts now.
+        :raises FairnessError: error that the service raised, with its class.
         """
         if (why := self._silence.why(_ANY)) is not None:
             raise exception.HostNotReached(why)

@@ -2,10 +2,9 @@
 
 """Calls that each role may make.
 
-A transport that knows its peers by key names the caller in each context
-(``zmq_peer``: name and role). Without it, the transport does not know the
-peers apart. Then each peer with access to the transport is trusted, as with
-every other service on it.
+A transport with keys names the caller in each context (``zmq_peer``: name and
+role). A transport without keys cannot distinguish its peers. Then each peer
+with access to the transport is trusted, as by every other service on it.
 """
 
 from collections.abc import Mapping
@@ -15,21 +14,23 @@ from typing import Any
 from nova_fairness import exception
 
 PEER = 'zmq_peer'
-"""Where the driver says who called; it overwrites what the caller says."""
+"""Key under which the driver writes the caller; it overwrites the caller's own
+value.
+"""
 
 _NODE = 'node'
 _CONTROLLER = 'controller'
 
 
 class Access(enum.Enum):
-    """The effect of a call."""
+    """Kinds of calls, by their effect."""
 
     READ = 'read'
     OVERSEE = 'oversee'
-    """Reads what belongs to tenants of the whole cloud."""
+    """Reads objects of tenants of the whole cloud."""
     CHANGE = 'change'
     REPORT = 'report'
-    """Says what was measured on the caller's own host."""
+    """Reports measurements of the caller's own host."""
 
 
 _ROLES: Mapping[Access, tuple[str, ...]] = {
@@ -41,11 +42,11 @@ _ROLES: Mapping[Access, tuple[str, ...]] = {
 
 
 def require(access: Access, method: str, context: Mapping[str, Any]) -> None:
-    """Let a call pass or refuse it.
+    """Check that the caller may make a call.
 
     :param method: its name, for the message.
     :param context: of the call.
-    :raises NotAllowed: if the caller is known and has none of the roles.
+    :raises NotAllowed: if the caller is known and has no suitable role.
     """
     peer = context.get(PEER)
     if peer is None or peer.get('insecure'):
@@ -59,10 +60,10 @@ def require(access: Access, method: str, context: Mapping[str, Any]) -> None:
 
 
 def reporter(context: Mapping[str, Any], host: str) -> str:
-    """The host that reports: that of its key, where keys are known.
+    """Check and return the host that reports.
 
-    :param host: that the caller says it is.
-    :raises NotAllowed: if that is the host of another key.
+    :param host: name that the caller gives.
+    :raises NotAllowed: if the caller has the key of another host.
     """
     peer = context.get(PEER)
     if peer is None or peer.get('insecure'):
@@ -76,6 +77,6 @@ def reporter(context: Mapping[str, Any], host: str) -> str:
 
 
 def caller(context: Mapping[str, Any]) -> str:
-    """The name of the key that called, empty without one."""
+    """The name of the caller's key; empty without a key."""
     peer = context.get(PEER) or {}
     return str(peer.get('name') or '')

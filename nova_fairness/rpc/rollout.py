@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One epoch of metric and policy for a whole domain.
+"""Rolls out one epoch of metric and policy to a whole domain.
 
-Where peers have keys, the caller makes and signs it. Otherwise the host does
-that knows the newest one, and the others are given what it answered.
+If peers have keys, the caller makes and signs the epoch. Otherwise the host
+with the newest epoch makes it, and the other hosts take over its answer.
 """
 
 import collections
@@ -17,7 +17,9 @@ from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import protocol
 
 _MAKERS = 3
-"""Hosts asked to make the epoch before all are left as they are."""
+"""Largest number of hosts that are asked to make the epoch, one after the
+other.
+"""
 
 _OTHER = {'set_metric': 'policy', 'set_policy': 'metric'}
 
@@ -26,7 +28,7 @@ Statuses = Mapping[str, Any]
 
 
 class Signer(Protocol):
-    """Signs a choice, and judges those of others."""
+    """Signs choices, and checks the signatures of others."""
 
     def signed(
         self,
@@ -36,15 +38,15 @@ class Signer(Protocol):
         user_id: str = '',
         request_id: str = '',
     ) -> dict[str, Any]:
-        """All of a choice, with ``origin`` and ``signature``.
+        """All fields of a choice, with ``origin`` and ``signature``.
 
         :raises NotAllowed: if the own key cannot sign.
         """
 
     def check(self, choice: Mapping[str, Any]) -> None:
-        """Let a choice pass that was signed.
+        """Check that a choice is signed.
 
-        :raises ReportRefused: otherwise.
+        :raises ReportRefused: if it is not.
         """
 
 
@@ -59,7 +61,7 @@ def set_for_all(
 
     :param method: ``set_metric`` or ``set_policy``.
     :param name: of the metric or policy.
-    :param signer: where peers have keys.
+    :param signer: signer of the caller, if peers have keys.
     :raises NotAllowed: if the own key cannot sign.
     """
     found = client.to_all(hosts, 'get_status')
@@ -67,7 +69,7 @@ def set_for_all(
     if signer is not None and found.by_host:
         given = signed(client.context, found.by_host, method, name, signer)
         told = client.to_all(found.by_host, method, **given)
-        return _with(told, found.not_reached, refused)
+        return _with_earlier(told, found.not_reached, refused)
     for maker in _newest_first(found.by_host)[:_MAKERS]:
         try:
             made = client.call(maker, method, name=name)
@@ -80,7 +82,7 @@ def set_for_all(
             continue
         others = set(found.by_host) - {maker, *refused}
         told = client.to_all(others, method, **given)
-        told = _with(told, found.not_reached, refused)
+        told = _with_earlier(told, found.not_reached, refused)
         return client_module.Answers(
             _sorted({**told.by_host, maker: made}),
             told.not_reached,
@@ -100,23 +102,23 @@ def signed(
 ) -> dict[str, Any]:
     """Make and sign the next epoch.
 
-    Hosts may lie: an epoch that no controller signed is not counted.
+    Hosts may lie: an epoch that no controller signed does not count.
 
     :param context: of the call of the method.
     :param statuses: of one host or more.
     :returns: arguments of the method.
     :raises NotAllowed: if the own key cannot sign.
-    :raises RpcError: if no host says what is in force.
+    :raises RpcError: if no host tells which metric and policy are in force.
     """
-    statuses = _understood(statuses)
+    statuses = _usable_statuses(statuses)
     if not statuses:
         raise exception.RpcError(
             'no host that answers says which metric and policy are in force'
         )
     newest = _newest_signed(statuses, signer)
     chosen = {
-        'metric': newest.get('metric') or _commonest(statuses, 'metric'),
-        'policy': newest.get('policy') or _commonest(statuses, 'policy'),
+        'metric': newest.get('metric') or _most_common(statuses, 'metric'),
+        'policy': newest.get('policy') or _most_common(statuses, 'policy'),
         method.removeprefix('set_'): name,
     }
     made = signer.signed(newest.get('epoch', 0) + 1, **chosen, **context)
@@ -137,7 +139,7 @@ def _newest_signed(statuses: Statuses, signer: Signer) -> Mapping[str, Any]:
     return newest
 
 
-def _commonest(statuses: Statuses, key: str) -> str:
+def _most_common(statuses: Statuses, key: str) -> str:
     """The metric or policy in force on most hosts."""
     found = sorted(str(status[key]) for status in statuses.values())
     return collections.Counter(found).most_common(1)[0][0]
@@ -155,12 +157,12 @@ def _arguments(method: str, made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _with(
+def _with_earlier(
     told: client_module.Answers,
     not_reached: Mapping[str, str],
     refused: Mapping[str, str],
 ) -> client_module.Answers:
-    """Answers, and what was known of hosts before they were asked."""
+    """Answers, together with earlier failures of hosts."""
     return client_module.Answers(
         told.by_host,
         _sorted({**not_reached, **told.not_reached}),
@@ -169,14 +171,14 @@ def _with(
 
 
 def _newest_first(statuses: Statuses) -> list[str]:
-    known = _understood(statuses)
+    known = _usable_statuses(statuses)
     return sorted(
         known, key=lambda host: (-known[host]['desired']['epoch'], host)
     )
 
 
-def _understood(statuses: Statuses) -> dict[str, Any]:
-    """Statuses that say what is asked of them: any host may lie."""
+def _usable_statuses(statuses: Statuses) -> dict[str, Any]:
+    """Statuses that have all needed fields: a host may send anything."""
     return {
         host: status
         for host, status in statuses.items()

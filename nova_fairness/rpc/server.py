@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Listens for calls on threads of its own."""
+"""RPC server that answers calls on its own threads."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ from nova_fairness.rpc import protocol
 LOG = logging.getLogger(__name__)
 
 _THREADS = 8
-"""Calls answered at once; the rest waits."""
+"""Largest number of calls that are answered at once; other calls wait."""
 
 _STOP_S = 5.0
 
@@ -46,7 +46,7 @@ class FairnessServer:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin to listen; returns at once, whether or not a broker is there.
+        """Begin to listen; returns at once, with or without a broker.
 
         Some drivers wait until they have a connection.
         """
@@ -66,19 +66,19 @@ class FairnessServer:
             )
             return
         self._ready.set()
-        # Whoever stopped it meanwhile did not wait for the connection.
+        # If stop was called before the connection was made, end at once.
         self._ended.wait()
         self._end()
 
     def wait_ready(self, timeout_s: float) -> bool:
-        """Wait until it listens.
+        """Wait until the server listens.
 
-        :returns: whether it does.
+        :returns: whether it listens.
         """
         return self._ready.wait(timeout_s)
 
     def stop(self) -> None:
-        """End listening and the calls under way, in bounded time."""
+        """Stop listening, and end running calls, within a bounded time."""
         self._ended.set()
         if self._serving is not None and self._ready.is_set():
             self._serving.join(_STOP_S)

@@ -11,10 +11,10 @@ import time
 
 
 class Silence:
-    """Hosts that did not answer a short while ago.
+    """Hosts that did not answer recently.
 
-    :param for_s: how long they are not asked again, in seconds; >= 0.
-    :param clock: monotonic, seconds.
+    :param for_s: seconds for which a silent host is not asked again; >= 0.
+    :param clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -26,10 +26,10 @@ class Silence:
         self._until: dict[str, tuple[float, str]] = {}
 
     def among(self, hosts: Iterable[str]) -> dict[str, str]:
-        """Name those that are not worth asking now.
+        """Hosts that should not be asked now.
 
-        :returns: why they did not answer, by host; empty if no host would be
-            left to ask.
+        :returns: why they did not answer, by host; empty if no other host
+            remains.
         """
         now_s = self._clock()
         named = set(hosts)
@@ -42,7 +42,7 @@ class Silence:
         return silent if len(silent) < len(named) else {}
 
     def why(self, host: str) -> str | None:
-        """Why a host is not worth asking now; ``None`` if it is."""
+        """Why a host should not be asked now; ``None`` if it may be asked."""
         with self._lock:
             until_s, why = self._until.get(host, (-math.inf, ''))
         return why if self._clock() < until_s else None
@@ -50,7 +50,7 @@ class Silence:
     def note(
         self, answered: Iterable[str], not_reached: Mapping[str, str]
     ) -> None:
-        """Take down who answered and who did not."""
+        """Record which hosts answered and which did not."""
         until_s = self._clock() + self._for_s
         with self._lock:
             for host in answered:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls about groups of servers and what is spent for them."""
+"""Calls about groups of servers and their spending."""
 
 import abc
 from collections.abc import Mapping
@@ -28,18 +28,18 @@ class SpendingCalls(abc.ABC):
     ) -> Answer:
         """Groups with spending rates, by project and name.
 
-        :param project: the only one; ``None`` for all.
-        :param marker: ``id`` of the last one of the page before.
+        :param project: only groups of this project; ``None`` for all.
+        :param marker: ``id`` of the last group of the page before.
         """
 
     @abc.abstractmethod
     def create_group(
         self, project: str, name: str, rate: float, count: int
     ) -> Answer:
-        """Set the rate of a group that is not there yet.
+        """Create a group with a rate.
 
         :raises BadArgument: if a number is out of its range.
-        :raises IllegalStep: if it is there.
+        :raises IllegalStep: if the group exists.
         """
 
     @abc.abstractmethod
@@ -48,17 +48,17 @@ class SpendingCalls(abc.ABC):
     ) -> Answer:
         """Change a group.
 
-        :param rate: ``None`` keeps it.
-        :param count: ``None`` keeps it.
+        :param rate: ``None`` keeps the rate.
+        :param count: ``None`` keeps the count.
         :raises BadArgument: if a number is out of its range.
-        :raises UnknownGroup: if there is none.
+        :raises UnknownGroup: if there is no such group.
         """
 
     @abc.abstractmethod
     def delete_group(self, project: str, name: str) -> Answer:
-        """Take a group away; its servers have the lowest rate.
+        """Delete a group; its servers get the lowest rate.
 
-        :raises UnknownGroup: if there is none.
+        :raises UnknownGroup: if there is no such group.
         """
 
     @abc.abstractmethod
@@ -71,13 +71,13 @@ class SpendingCalls(abc.ABC):
     ) -> Answer:
         """Prices of hosts.
 
-        :param host: whose past is told, the newest first; ``None`` for the
-            prices of all hosts at present, by ``id``.
-        :param marker: ``id`` of the last one of the page before.
-        :param project: the reader. It learns its own spending, but no names of
-            hosts and no spending of others. '' for a reader without a project,
-            ``None`` for operators.
-        :raises BadArgument: if the marker is none.
+        :param host: host whose past prices are listed, the newest first;
+            ``None`` for the present prices of all hosts, by ``id``.
+        :param marker: ``id`` of the last entry of the page before.
+        :param project: project of the reader, who gets its own spending, but
+            no names of hosts and no spending of others. '' for a reader
+            without a project, ``None`` for operators.
+        :raises BadArgument: if the marker is not valid.
         :raises UnknownHost: if there is no such host.
         """
 
@@ -85,13 +85,13 @@ class SpendingCalls(abc.ABC):
     def report_meters(
         self, host: str, meters: Mapping[str, tuple[str, int]]
     ) -> Answer:
-        """Charge what servers of a host used.
+        """Charge the CPU use of the servers of a host.
 
-        :param host: whose agent says it.
-        :param meters: a name of its process, and microseconds of CPU that this
-            had since it began, by UUID of the server.
-        :returns: ``elsewhere``: UUIDs of servers that are not on this host,
-            for which nothing is charged.
+        :param host: host of the agent that reports.
+        :param meters: by UUID of the server: a name of its process, and
+            microseconds of CPU that the process has used since it began.
+        :returns: ``elsewhere``: UUIDs of servers that are not on this host;
+            nothing is charged for them.
         """
 
     @abc.abstractmethod
@@ -100,8 +100,8 @@ class SpendingCalls(abc.ABC):
 
         :param servers: UUIDs.
         :param known: version that the caller has.
-        :returns: ``version``, and ``rates`` by UUID of servers that are known;
-            ``None`` if they are those of ``known``.
+        :returns: ``version``, and ``rates`` by UUID of known servers; ``None``
+            if version ``known`` is still valid.
         """
 
 
@@ -112,9 +112,9 @@ _REPORT = calls.answers(roles.Access.REPORT)
 
 
 class SpendingEndpoint:
-    """Judges calls and hands them over.
+    """Checks calls and passes them to the operations.
 
-    :param operations: what the service can do.
+    :param operations: operations of the service.
     """
 
     def __init__(self, operations: SpendingCalls) -> None:
@@ -140,7 +140,7 @@ class SpendingEndpoint:
         rate: Any,
         count: Any = 1,
     ) -> Answer:
-        """Set the rate of a new group."""
+        """Create a group with a rate."""
         number = arguments.optional_number('rate', rate)
         if number is None:
             raise exception.BadArgument('rate must be a finite number')
@@ -169,7 +169,7 @@ class SpendingEndpoint:
 
     @_CHANGE
     def delete_group(self, ctxt: Context, project: Any, group: Any) -> Answer:
-        """Take a group away."""
+        """Delete a group."""
         return self._operations.delete_group(*_group(project, group))
 
     @_OVERSEE
@@ -182,7 +182,7 @@ class SpendingEndpoint:
         project: Any = None,
         audience: Any = None,
     ) -> Answer:
-        """Prices of hosts, or of one in the past."""
+        """Present prices of hosts, or past prices of one host."""
         whose = arguments.optional_name('project', project) or ''
         is_all = arguments.audience(audience) is reason.Audience.OPERATOR
         return self._operations.prices(
@@ -201,7 +201,7 @@ class SpendingEndpoint:
     ) -> Answer:
         """Rates of servers.
 
-        Agents of the release before say ``meters`` by process; only the
+        Agents of the release before send ``meters`` by process; only the
         servers in them are read.
         """
         asked = arguments.names('server', servers or [])
@@ -213,7 +213,7 @@ class SpendingEndpoint:
 
     @_REPORT
     def report_meters(self, ctxt: Context, node: Any, meters: Any) -> Answer:
-        """Say what the servers of the caller's own host used."""
+        """Report the CPU use of the servers of the caller's own host."""
         named = roles.reporter(ctxt, arguments.name('node', node))
         return self._operations.report_meters(named, _meters(meters, 1))
 
@@ -223,9 +223,9 @@ def _group(project: Any, group: Any) -> tuple[str, str]:
 
 
 def _meters(value: Any, of: int) -> dict[str, tuple[str, int]]:
-    """Judge what an agent says of processes; there may be none.
+    """Check and return the meters of processes; there may be none.
 
-    :param of: 1 if they are named by their servers, 0 the other way round.
+    :param of: 1 if the keys are servers, 0 if the keys are processes.
     """
     if value == {}:
         return {}

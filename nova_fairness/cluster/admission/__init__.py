@@ -2,6 +2,6 @@
 
 """The queue: from a message of Nova to its dispatch.
 
-Start with ``intake``, then ``scheduler`` and ``dispatcher``.
-It never evicts a server.
+Start with ``intake``, then ``scheduler`` and ``dispatcher``. This package
+never evicts a server.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decisions of the planner, as lines of the debug log."""
+"""Lines of the debug log about the decisions of the planner."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Decisions:
-    """Logs what differs from the plan before.
+    """Logs the differences between a plan and the plan before it.
 
     A request that moves up because others started leaves no line.
     """
@@ -21,9 +21,10 @@ class Decisions:
         self._last: Mapping[str, cluster.Waiting] = {}
 
     def log(self, plan: cluster.Plan) -> None:
-        """Log each action, and each other reason, position or reservation.
+        """Log each action, and each new reason, later position or new
+        reservation.
 
-        :param plan: the newest.
+        :param plan: the newest plan.
         """
         if not LOG.isEnabledFor(logging.DEBUG):
             self._last = {}
@@ -43,7 +44,7 @@ class Decisions:
 def _changes(
     before: cluster.Waiting | None, now: cluster.Waiting
 ) -> Iterator[str]:
-    """News of a request that waits, in words."""
+    """Texts about the changes of a waiting request since the plan before."""
     if before is None or before.why.reason is not now.why.reason:
         yield f'waits at position {now.position}: {now.why.sentence}'
     elif now.position > before.position:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dispatch: carrying out what was planned, one request at a time.
+"""Dispatch: carry out the actions of a plan, one request at a time.
 
-Room is kept in Placement while a request is ``reserved``, and only then. It
-is given up just before the message leaves, since Nova claims the room itself;
-until Nova has, the snapshot counts it on the hosts that were given.
+Placement keeps room for a request only while the request is ``reserved``. The
+room is freed just before the message leaves, because Nova claims it itself.
+Until Nova has claimed it, the snapshot counts the room as used on the hosts of
+the request.
 
 A message leaves only after ``sending`` is committed. A leader that finds a
-request in that state does not send it: it reads from Nova what happened. The
-message is kept until Nova shows that it works on it. Where Nova shows nothing
-for long, and broker and Placement show that it has nothing, the request waits
-again.
+request in that state does not send the request: it reads from Nova what
+happened. The message is stored until Nova shows that it works on the request.
+The request waits again if Nova shows no work on it for long, and if the broker
+and Placement show that Nova does not have it.
 """
 
 import abc
@@ -40,7 +41,7 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _ONE_BY_ONE = 20
-"""Servers of one request."""
+"""Largest number of servers of a request that are looked up one by one."""
 
 _RUNS_ALREADY = 'request %s runs already: it is not sent: server %s'
 _CLEANS_UP = (
@@ -53,42 +54,42 @@ _SENT = reason.why(_R.SENT)
 
 
 class Sender(abc.ABC):
-    """Sends messages to conductor."""
+    """Sends messages to Nova's conductor."""
 
     @abc.abstractmethod
     def connect(self) -> None:
-        """Be ready to send.
+        """Connect to the broker, so that a message can be sent.
 
         :raises BrokerAway: if that is not possible; nothing was sent.
         """
 
     @abc.abstractmethod
     def send(self, cast: cast_module.Cast) -> None:
-        """Send a message as it came, and wait until the broker has it.
+        """Send a message unchanged, and wait until the broker has it.
 
-        :raises NoListener: if it is known that it did not arrive.
-        :raises BrokerAway: if it is not known whether it left.
+        :raises NoListener: if the message certainly did not arrive.
+        :raises BrokerAway: if it is unknown whether the message left.
         """
 
     @abc.abstractmethod
     def is_drained(self) -> bool:
-        """Tell whether Nova has taken all that was sent, and listens.
+        """Whether Nova listens and has taken all messages from the broker.
 
-        :raises BrokerAway: if it is not known.
+        :raises BrokerAway: if that is unknown.
         """
 
 
 class Executor:
-    """Does what was planned.
+    """Carries out the actions of a plan.
 
-    :param store: of requests.
-    :param placement: where room is kept.
-    :param nova: where servers are looked at.
-    :param tokens: where tokens are looked at.
-    :param sender: of messages.
-    :param clock: seconds of the epoch.
-    :param binds: whether servers lie where they were planned, and nowhere
-        else.
+    :param store: requests and their messages.
+    :param placement: keeps room for requests.
+    :param nova: shows servers, and deletes them.
+    :param tokens: tells whether a token is still valid.
+    :param sender: sends messages to Nova.
+    :param clock: returns seconds of the epoch.
+    :param binds: whether servers must run on their planned hosts, and on no
+        other host.
     """
 
     def __init__(
@@ -119,12 +120,15 @@ class Executor:
         others: frozenset[str],
         epoch: int,
     ) -> None:
-        """Do one action, if its request is still as it was.
+        """Carry out one action, unless its request has changed since the plan.
 
-        :param others: hosts on which its servers must not lie: :meth:`apart`.
-        :raises CloudError: if Nova or Placement fails; it is made good later.
-        :raises BrokerAway: if the broker fails; it is made good later.
-        :raises StoreError: if the store did not take a step, or another did.
+        :param others: hosts that the servers of the request must not get; see
+        :meth:`apart`.
+        :raises CloudError: if Nova or Placement fails; a later cycle repairs
+            it.
+        :raises BrokerAway: if the broker fails; a later cycle repairs it.
+        :raises StoreError: if the store refuses a step, or another process
+            took it.
         """
         if action.version != record.request.version:
             raise exception.Outdated(
@@ -144,10 +148,11 @@ class Executor:
         if action.verb is cluster.Verb.PASS:
             self.send_unplanned(record, action.why, epoch)
             return
-        # Before room is kept: without a broker it would come and go for ever.
+        # Connect before room is kept: without a broker, every cycle would keep
+        # the room and free it again.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
-        reserved = self._kept(record.request, trees, action.why, epoch)
+        reserved = self._keep_room(record.request, trees, action.why, epoch)
         if reserved is not None:
             without = functools.partial(parser.without, hosts=others)
             self._send(
@@ -160,16 +165,17 @@ class Executor:
         found: Iterable[records.RequestRecord],
         view: snapshot_module.CloudView,
     ) -> Callable[[cluster.Action], frozenset[str]]:
-        """Keep requests apart: the hosts that one must not get.
+        """Return a function: the hosts that the request of an action must not
+        get.
 
-        Placement keeps no room for the future, and two claims at once for the
-        last room of a host may both be taken. So a request must not get a host
-        with room of another request. The remaining hosts are divided among the
-        requests that start, for Nova to choose from.
+        Placement keeps no room for the future, and two simultaneous claims for
+        the last room of a host may both succeed. So a request must not get a
+        host with room of another request. The remaining hosts are divided
+        among the requests that start, and Nova chooses from them.
 
         :param found: requests that have not ended.
         """
-        kept = _kept(planned, found, view)
+        kept = _hosts_with_room(planned, found, view)
         starts = [
             each.key
             for each in planned.actions
@@ -188,15 +194,15 @@ class Executor:
     def clean_up(
         self, record: records.RequestRecord, most: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Leave nothing of a request that does not need its message any more.
+        """Remove what is left of a request that no longer needs its message.
 
-        Servers of one that was given up are deleted. Then its message is sent:
-        Nova finds nothing to build, and throws away what it still knows of the
-        servers. To send it twice does no harm.
+        The servers of a cancelled or expired build are deleted. Then its
+        message is sent: Nova finds nothing to build, and removes its own
+        records of the servers. It does no harm to send the message twice.
 
-        :param most: servers that are deleted now, > 0.
-        :returns: how many were, and whether nothing is left of it. Else it is
-            to be called again.
+        :param most: largest number of servers to delete now, > 0.
+        :returns: number of servers deleted now, and whether nothing is left of
+            the request. If something is left, call this method again.
         """
         request, deleted = record.request, 0
         if request.state in (_S.CANCELLED, _S.EXPIRED):
@@ -213,10 +219,10 @@ class Executor:
     def _delete(
         self, request: request_model.Request, most: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Delete servers, some at a time; Nova has no call for many.
+        """Delete servers, some at a time, because Nova has no call for many.
 
-        :returns: how many were deleted now, and whether all are gone.
-        :raises CloudAway: if one is still there after all were deleted.
+        :returns: number of servers deleted now, and whether all are gone.
+        :raises CloudAway: if a server still exists after all were deleted.
         """
         asked = self._deleted.setdefault(request.uuid, set())
         left = [
@@ -250,29 +256,31 @@ class Executor:
         *,
         is_gone: bool = False,
     ) -> None:
-        """Send a request that waits without looking for room.
+        """Send a waiting request to Nova without looking for room.
 
-        :param is_gone: whether its servers were deleted: Nova then cleans up.
+        :param is_gone: whether its servers were deleted, so that Nova cleans
+            up.
         """
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.nowhere if is_gone else _as_it_is
+        changed = parser.nowhere if is_gone else _unchanged
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
     def forget_room(self, request: request_model.Request) -> None:
-        """Free room that a process left behind which died or was late."""
+        """Free room that a process left behind when it died or was late."""
         if self._placement.keeps(request):
             self._placement.free(request)
 
     def take_back(self, record: records.RequestRecord, epoch: int) -> bool:
-        """Let a request wait again that Nova does not have.
+        """Let a request wait again if Nova does not have it.
 
-        To be asked long after it was sent: what Nova took from the broker a
-        moment ago shows nowhere yet.
+        Call this long after the request was sent: a message that Nova has just
+        taken from the broker shows nowhere yet.
 
-        :returns: whether it waits again; ``False`` if Nova may have it.
+        :returns: whether the request waits again; ``False`` if Nova may have
+            it.
         """
         request = record.request
         if not self._sender.is_drained() or (
@@ -284,7 +292,7 @@ class Executor:
         return True
 
     def return_unsent(self, record: records.RequestRecord, epoch: int) -> None:
-        """Let a request wait again that Nova is known not to have."""
+        """Let a request wait again that Nova certainly does not have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
@@ -296,22 +304,22 @@ class Executor:
         self.put_back(dataclasses.replace(record, request=back), epoch)
 
     def put_back(self, record: records.RequestRecord, epoch: int) -> None:
-        """Let a request wait again that was reserved and not sent."""
+        """Let a reserved request that was not sent wait again."""
         self._placement.free(record.request)
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         self._store.step(record.request, _E.LOSE, epoch, why, now)
 
-    def _kept(
+    def _keep_room(
         self,
         request: request_model.Request,
         trees: Iterable[placement_module.ProviderTree],
         why: reason.Why,
         epoch: int,
     ) -> request_model.Request | None:
-        """Keep room; ``None`` if there is none any more."""
+        """Keep room for a request; ``None`` if there is no room any more."""
         now = self._clock()
-        # First the row: room without a row would be kept for ever.
+        # Write the row first: room without a row would be kept for ever.
         kept = self._store.step(request, _E.RESERVE, epoch, why, now)
         try:
             self._placement.keep(kept, trees)
@@ -343,24 +351,26 @@ class Executor:
             if is_build:
                 self._delete(kept)
             return
-        # Nova gives back what it cannot unshelve, and deletes nothing.
+        # For builds only: a server that cannot be unshelved stays shelved.
         if is_build and not self._tokens.is_taken(parser.token(cast)):
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
-        # Conductor would throw away a build that Nova has decided on already,
-        # as after an old backup of the database was restored.
+        # After an old backup was restored, this build may be done already.
+        # Conductor would delete it.
         started = any(
             each.is_settled if is_build else each.host
             for each in self.present(kept)
         )
-        # What cannot be written anew must not look as if it was sent.
+        # Before the state changes: a message that cannot be rewritten must not
+        # look as if it was sent.
         written = changed(cast)
         try:
             sending = self._store.step(
                 kept, _E.SEND, epoch, why, self._clock(), hosts
             )
         except (exception.Outdated, exception.Deposed):
-            # Whoever changed it may have freed it before it was kept.
+            # The process that changed the request may have freed its room
+            # before this process kept it.
             self._placement.free(kept)
             raise
         try:
@@ -374,9 +384,9 @@ class Executor:
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        self._tell_sent(kept, hosts, why)
+        self._log_sent(kept, hosts, why)
 
-    def _tell_sent(
+    def _log_sent(
         self,
         kept: request_model.Request,
         hosts: tuple[str, ...],
@@ -407,15 +417,15 @@ class Executor:
         )
 
     def _named(self, request: request_model.Request) -> str:
-        """Its servers, for the log."""
+        """Names of the servers of a request, for the log."""
         return plans.listed([*map(self._nova.named, request.servers)])
 
     def present(
         self, request: request_model.Request
     ) -> list[nova_module.Server]:
-        """Its servers as Nova shows them now.
+        """The servers of a request as Nova shows them now.
 
-        Many are looked up in one list: asked for one by one they would take
+        Many servers are looked up in one list: one call for each would take
         longer than a leader may be silent.
         """
         if len(request.servers) <= _ONE_BY_ONE:
@@ -427,15 +437,15 @@ class Executor:
         return [each for each in looked if each is not None]
 
 
-def _kept(
+def _hosts_with_room(
     planned: cluster.Plan,
     found: Iterable[records.RequestRecord],
     view: snapshot_module.CloudView,
 ) -> set[str]:
     """Names of hosts with room that belongs to a request.
 
-    The room is reserved, or a request is sent there now, or was sent and Nova
-    has not claimed it yet.
+    The room is reserved, or a request is sent there now, or a request was sent
+    there and Nova has not claimed its room yet.
     """
     hosts = {host for each in planned.actions for host in each.hosts}
     for waiting in planned.waiting.values():
@@ -452,16 +462,16 @@ def _kept(
     return hosts
 
 
-def _as_it_is(cast: cast_module.Cast) -> cast_module.Cast:
+def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 
 def judged(
     record: records.RequestRecord, found: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
-    """Event and reason of a request that was sent; ``None`` for nothing new.
+    """Event and reason of a sent request; ``None`` if nothing is new.
 
-    :param found: those of its servers that are there.
+    :param found: the servers of the request that exist.
     """
     request, statuses = record.request, {each.status for each in found}
     if request.state is _S.SENDING:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages that came become requests."""
+"""Intake: make requests of the messages that arrived."""
 
 import dataclasses
 import math
@@ -32,8 +32,9 @@ _K = quarantine_module.InputKind
 class AdmissionTerms:
     """Options of operators for new requests.
 
-    :ivar longest_wait_s: after which they expire; ``None`` for never.
-    :ivar preemptible: says which are.
+    :ivar longest_wait_s: seconds after which a request expires; ``None``:
+        never.
+    :ivar preemptible: rules that tell which requests are preemptible.
     """
 
     longest_wait_s: float | None = None
@@ -41,7 +42,7 @@ class AdmissionTerms:
 
 
 USUAL = AdmissionTerms()
-"""Terms of operators that set no options."""
+"""Terms if operators set no options."""
 
 
 def take_in(
@@ -53,31 +54,32 @@ def take_in(
 ) -> None:
     """Make requests of all messages that have none.
 
-    A message that cannot be read becomes a request that says so. No message
-    is lost, and none keeps others from being read.
+    A message that cannot be read becomes a request with that reason. No
+    message is lost, and no message prevents others from being read.
 
     :param now: seconds of the epoch.
-    :param times: says how long a request may wait and run.
-    :param preemptible: says which requests are.
-    :param quarantine: of messages, and of accounts whose limits fail.
+    :param times: tells how long a request may wait and run.
+    :param preemptible: rules that tell which requests are preemptible.
+    :param quarantine: of messages, and of accounts whose limits cannot be
+        read.
     :raises StoreAway: if the store does not answer.
     """
     aside = quarantine or quarantine_module.Quarantine()
-    guarded = _Guarded(times, aside)
+    guarded = _GuardedLimits(times, aside)
     skipped = 0
     while uuids := store.unread(_AT_ONCE, skipped):
         left = [
             uuid
             for uuid in uuids
             if aside.holds(_K.MESSAGE, uuid)
-            or not _is_taken(store, uuid, now, guarded, preemptible, aside)
+            or not _try_message(store, uuid, now, guarded, preemptible, aside)
         ]
         if len(left) < len(uuids):
             return
         skipped += len(left)
 
 
-def _is_taken(
+def _try_message(
     store: store_module.Store,
     uuid: str,
     now: float,
@@ -85,9 +87,9 @@ def _is_taken(
     preemptible: parser.PreemptibleRules,
     aside: quarantine_module.Quarantine,
 ) -> bool:
-    """Make a request; ``False`` if one message cannot become any."""
+    """Make a request of a message; ``False`` if that is not possible."""
     try:
-        _take(store, uuid, now, times, preemptible)
+        _make_request(store, uuid, now, times, preemptible)
     except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
@@ -105,13 +107,14 @@ class _LimitsFailed(Exception):
     """The time that a request may wait and run is not known."""
 
 
-class _Guarded:
-    """Says how long a request may wait and run, unless that fails.
+class _GuardedLimits:
+    """Tells how long a request may wait and run, and guards against errors.
 
-    Their messages wait then: a request without its limits would run for ever.
+    The messages of an account wait while its limits cannot be read: a request
+    without its limits would run for ever.
 
-    :param times: says it.
-    :param aside: keeps accounts on which it fails.
+    :param times: tells how long a request may wait and run.
+    :param aside: quarantine of accounts whose limits cannot be read.
     """
 
     def __init__(
@@ -132,7 +135,7 @@ class _Guarded:
             raise _LimitsFailed from error
 
 
-def _take(
+def _make_request(
     store: store_module.Store,
     uuid: str,
     now: float,
@@ -156,8 +159,10 @@ def _take(
         LOG.exception('message %s cannot be read: server %s', uuid, named)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _returning(store, _timely(request, now, cast))
-        if store.add(_begun(request, cast), uuid, now, **given):
+        request = _with_earlier_age(
+            store, _with_checked_time(request, now, cast)
+        )
+        if store.add(_with_first_state(request, cast), uuid, now, **given):
             return
         named = _named(cast)
         LOG.error(
@@ -165,11 +170,15 @@ def _take(
             uuid,
             named,
         )
-    store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+    store.add(
+        _with_first_state(parser.unread(cast), cast), uuid, now, _UNREADABLE
+    )
 
 
 def _named(cast: cast_module.Cast) -> str:
-    """Servers of a message for the log, as far as it can be read."""
+    """Names of the servers of a message for the log, as far as they can be
+    read.
+    """
     try:
         message = envelope.message(cast.body)
     except exception.Unreadable:
@@ -177,10 +186,12 @@ def _named(cast: cast_module.Cast) -> str:
     return plans.listed(envelope.named_servers(message.get('args')))
 
 
-def _timely(
+def _with_checked_time(
     request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A request that did not come in the future, whatever a clock said."""
+    """A request that did not come in the future, whatever its relay's clock
+    says.
+    """
     ahead_s = request.asked_at - now
     if ahead_s <= clocks.MOST_S:
         return request
@@ -199,10 +210,12 @@ def _timely(
     )
 
 
-def _returning(
+def _with_earlier_age(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
-    """A request of a server that made room and returns: its age and class."""
+    """A request; that of an evicted server that returns keeps its age and
+    class.
+    """
     if request.origin is not request_model.Origin.UNSHELVE:
         return request
     for leave in store.leaves.of(request.servers).values():
@@ -213,17 +226,17 @@ def _returning(
         if is_back and leave.asked_at is not None:
             return dataclasses.replace(
                 request,
-                # Behind the request that it was, which is there still.
+                # Just behind the server's former request, which still exists.
                 asked_at=math.nextafter(leave.asked_at, math.inf),
                 band=request_model.Band.PREEMPTIBLE,
             )
     return request
 
 
-def _begun(
+def _with_first_state(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A new request; in doubt, it counts as sent while Nova may have it."""
+    """A new request; one in doubt counts as sent, because Nova may have it."""
     if not cast.is_doubtful:
         return request
     return dataclasses.replace(request, state=request_model.State.SENDING)

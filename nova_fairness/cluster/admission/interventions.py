@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders of people for one request: start it, put it first, hold it."""
+"""Manual actions on one request: start it, put it first, hold it."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -20,13 +20,13 @@ from nova_fairness.planners.fairqueue import fitting
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InterventionState:
-    """State that an order for a request needs.
+    """State that a manual action on a request needs.
 
-    :ivar store: in which it is written.
-    :ivar request: as it is stored.
+    :ivar store: the action is written here.
+    :ivar request: the request as it is stored.
     :ivar now: seconds of the epoch.
     :ivar epoch: of the leader.
-    :ivar room: that others leave for it; ``None`` if none do.
+    :ivar room: room that victims free for the request; ``None`` if none do.
     """
 
     store: store_module.Store
@@ -49,7 +49,7 @@ _WITHOUT = 'release it without room if Nova is to look for room itself'
 def check_unsent(
     request: request_model.Request, states: Collection[_S] = _WAITING
 ) -> None:
-    """See to it that a request is in a state in which it can be ordered.
+    """Check that a request is in a state that allows a manual action.
 
     :raises IllegalStep: if it is not.
     """
@@ -67,7 +67,7 @@ def check_unsent(
 
 
 def check_cancellable(record: records.RequestRecord) -> None:
-    """See to it that a request can be taken back.
+    """Check that a request can be cancelled.
 
     :raises IllegalStep: if Nova has it, or it ended.
     """
@@ -84,7 +84,7 @@ def check_cancellable(record: records.RequestRecord) -> None:
 
 
 def first(given: InterventionState) -> None:
-    """Put a request behind those that were put first before, if any."""
+    """Put a request behind all requests that were put first before it."""
     check_unsent(given.request)
     if given.request.first is None:
         waiting = given.store.requests(_WAITING)
@@ -94,21 +94,22 @@ def first(given: InterventionState) -> None:
 
 
 def unfirst(given: InterventionState) -> None:
-    """Let the order alone say where a request stands."""
+    """Let the order alone decide the position of a request again."""
     check_unsent(given.request)
     if given.request.first is not None:
         given.store.put_first(given.request, None, given.epoch)
 
 
 def hold(by: request_model.Holder, text: str) -> Order:
-    """Keep a request from starting.
+    """Return the action that keeps a request from starting.
 
-    An owner cannot replace the hold of an operator. The same holder can give
-    another text. While other servers leave for the request, its owner cannot
-    hold it, only cancel it: a cancellation counts as leaving in vain.
+    An owner cannot replace the hold of an operator. The same holder can change
+    the text. While other servers leave for the request, its owner cannot hold
+    it, only cancel it: a cancellation counts as a preemption in vain.
 
-    :param text: why, in the words of the holder; '' for no words.
-    :raises IllegalStep: if an owner holds it while others leave for it.
+    :param text: reason in the words of the holder; '' for no reason.
+    :raises IllegalStep: by the action, if an owner holds the request while
+        others leave for it.
     """
 
     def do(given: InterventionState) -> None:
@@ -138,11 +139,11 @@ def _check_alone(given: InterventionState) -> None:
 
 
 def unhold(by: request_model.Holder) -> Order:
-    """Let a request start in its turn.
+    """Return the action that ends the hold of a request.
 
-    The time for which an operator held it does not count as its wait.
+    The time for which an operator held the request does not count as its wait.
 
-    :raises IllegalStep: if an owner ends an operator's hold.
+    :raises IllegalStep: by the action, if an owner ends an operator's hold.
     """
 
     def do(given: InterventionState) -> None:
@@ -185,10 +186,9 @@ def room(
     """Hosts on which a request has room now, one per server.
 
     :param snapshot: of the cloud as it is now.
-    :param waiting: of the last plan: says what is reserved for which request.
-    :param sent: requests; of those that were sent some servers may lie
-        nowhere yet.
-    :raises NoRoom: if there is none beside what others have.
+    :param waiting: of the last plan, with the reservations of requests.
+    :param sent: requests; some servers of sent requests may have no host yet.
+    :raises NoRoom: if there is no room besides the room of other requests.
     """
     uuid = record.request.uuid
     request = next((e for e in snapshot.requests if e.uuid == uuid), None)
@@ -222,7 +222,9 @@ def _with_mates(
     request: request_model.Request,
     sent: Iterable[records.RequestRecord],
 ) -> cluster.ClusterSnapshot:
-    """The cloud with servers of a request's group that are on their way."""
+    """A snapshot that includes servers of the request's group that Nova starts
+    now.
+    """
     if request.group is None:
         return snapshot
     group = request.group.uuid
@@ -232,7 +234,7 @@ def _with_mates(
         if own is None or own.uuid != group or each.request.state not in _SENT:
             continue
         for host in each.hosts:
-            # One that Nova has placed is among the members already.
+            # A server that Nova has placed is among the members already.
             if host not in there:
                 there.append(host)
     return dataclasses.replace(
@@ -243,7 +245,7 @@ def _with_mates(
 def start(
     request: request_model.Request, hosts: tuple[str, ...]
 ) -> cluster.Action:
-    """The start of a request on some hosts, as a plan has it."""
+    """The action of a plan that starts a request on some hosts."""
     why = reason.why(reason.Reason.ROOM_KEPT)
     return cluster.Action(
         cluster.Verb.START, request.uuid, request.version, hosts, why

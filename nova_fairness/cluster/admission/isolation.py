@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans that one input cannot prevent.
+"""Plans that one bad input cannot prevent.
 
-A planner works on the whole cloud at once. Where it raises, a search finds the
-requests, accounts, servers or hosts that cause it. These are quarantined, and
-all else is planned in the same cycle. While nothing is in quarantine and
-nothing raises, this costs nothing.
+A planner works on the whole cloud at once. If the planner raises an error, a
+search finds the requests, accounts, servers or hosts that cause it. These are
+quarantined, and everything else is planned in the same cycle. While nothing is
+in quarantine and no error occurs, this costs nothing.
 
 Inputs in quarantine are left out so that no account gains by it: requests
-below an account wait, the limits of an account are never lifted, a host takes
-nothing, and the room of a server stays taken, as Placement says it is.
+below a quarantined account wait, the limits of an account are never lifted, a
+quarantined host takes no server, and the room of a quarantined server stays
+taken, as Placement says.
 """
 
 from collections.abc import Callable
@@ -33,10 +34,10 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 TRIES = 300
-"""How often a planner is run in a cycle to find who makes it fail."""
+"""Largest number of runs of the planner in one cycle to find bad inputs."""
 
 LASTS_S = 10.0
-"""For which that is done at most; a lease lasts longer."""
+"""Longest duration of the search for bad inputs; a lease lasts longer."""
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 Snapshot = cluster.ClusterSnapshot
@@ -48,12 +49,13 @@ _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Facet:
+class _InputsOfKind:
     """Inputs of one kind in a snapshot.
 
-    :ivar kind: of them.
-    :ivar names: all of them, those next to each other that belong together.
-    :ivar without: the snapshot without some.
+    :ivar kind: kind of these inputs.
+    :ivar names: lists the names of all inputs of this kind in a snapshot;
+        names that belong together are neighbours.
+    :ivar without: returns a snapshot without the inputs of some names.
     """
 
     kind: quarantine_module.InputKind
@@ -62,11 +64,11 @@ class _Facet:
 
 
 class Isolation:
-    """Runs a planner on all that does not make it fail.
+    """Runs a planner on all inputs that do not make it fail.
 
     :param plan: the planner.
-    :param quarantine: of what made it fail.
-    :param monotonic: seconds that never go back.
+    :param quarantine: of inputs that made the planner fail.
+    :param monotonic: returns seconds that never go back.
     """
 
     def __init__(
@@ -81,11 +83,13 @@ class Isolation:
         self._late: frozenset[str] = frozenset()
 
     def begin(self) -> None:
-        """Begin a cycle: what was left out of the last one is tried again."""
+        """Begin a cycle: requests that the last cycle left out are tried
+        again.
+        """
         self._late = frozenset()
 
     def sound(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot without what is set aside now."""
+        """A snapshot without quarantined inputs."""
         if self._quarantine.is_empty and not self._late:
             return snapshot
         for facet in _FACETS:
@@ -97,15 +101,16 @@ class Isolation:
         return snapshot
 
     def search(self, snapshot: Snapshot, now: float, error: Exception) -> None:
-        """Set aside what makes the planner fail.
+        """Quarantine the inputs that make the planner fail.
 
-        :param snapshot: on which it failed, without what is set aside.
-        :param error: that it raised.
-        :raises Exception: that error, if nothing can be blamed for it.
+        :param snapshot: on which the planner failed, without quarantined
+            inputs.
+        :param error: error that the planner raised.
+        :raises Exception: that error, if no input causes it.
         """
         LOG.warning(
-            'the planner failed: %s; it is looked on whose request, account,'
-            ' server or host',
+            'the planner failed: %s; searching for the request, account,'
+            ' server or host that causes it',
             type(error).__name__,
         )
         until_s = self._monotonic() + LASTS_S
@@ -118,7 +123,7 @@ class Isolation:
             if facet.kind is _K.REQUEST:
                 self._search_requests(snapshot, now, error, budget)
             else:
-                fails = self._tried(snapshot, now, facet, names)
+                fails = self._failure_test(snapshot, now, facet, names)
                 blamed, unsure = culprits.find(names, fails, budget)
                 for name in (*blamed, *unsure):
                     self._quarantine.put(facet.kind, name, error)
@@ -128,12 +133,12 @@ class Isolation:
     def told(
         self, plan: cluster.Plan, snapshot: Snapshot, now: float
     ) -> cluster.Plan:
-        """A plan that has a position and a reason for all requests.
+        """A plan with a position and a reason for every request.
 
         Requests in quarantine are at the end. They expire in time.
 
-        :param plan: of :meth:`sound`.
-        :param snapshot: with all.
+        :param plan: of the snapshot that :meth:`sound` returned.
+        :param snapshot: with all inputs.
         """
         known = plan.waiting.keys() | {each.request for each in plan.actions}
         left = [
@@ -147,15 +152,15 @@ class Isolation:
         late = [each for each in left if _is_late(each, now)]
         ends = tuple(_expired(each, now) for each in late)
         waiting = dict(plan.waiting)
-        above = _Chains(snapshot.accounts)
+        above = _AccountsAbove(snapshot.accounts)
         for each in left:
             if each not in late:
-                why = self._why(each, above)
+                why = self._reason_of(each, above)
                 waiting[each.uuid] = cluster.Waiting(len(waiting) + 1, why)
         return cluster.Plan((*ends, *plan.actions), waiting)
 
-    def _why(
-        self, request: request_model.Request, above: '_Chains'
+    def _reason_of(
+        self, request: request_model.Request, above: '_AccountsAbove'
     ) -> reason.Why:
         entry = self._quarantine.entry(_K.REQUEST, request.uuid)
         if entry is not None:
@@ -173,10 +178,16 @@ class Isolation:
             return True
         return False
 
-    def _tried(
-        self, snapshot: Snapshot, now: float, facet: _Facet, names: _Names
+    def _failure_test(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        facet: _InputsOfKind,
+        names: _Names,
     ) -> culprits.Fails[str]:
-        """Whether the planner fails on some of some names, with all else."""
+        """Return a test: does the planner fail on some of these names and all
+        else?
+        """
 
         def fails(some: Sequence[str]) -> bool:
             others = frozenset(names) - frozenset(some)
@@ -191,10 +202,11 @@ class Isolation:
         error: Exception,
         budget: culprits.SearchBudget,
     ) -> None:
-        """Set aside requests, first looked for by project.
+        """Quarantine bad requests; their projects are searched for first.
 
-        Requests that bounded work could not tell apart are left out of this
-        cycle alone. The next cycle goes on without the known culprits.
+        A search with a bound may not tell all requests apart. The requests
+        that remain unclear are left out of this cycle only. The next cycle
+        goes on without the known bad requests.
         """
         by_project = _units_by_project(snapshot)
         every = frozenset(
@@ -215,7 +227,7 @@ class Isolation:
         if isinstance(error, exception.PluginMisbehaved) and (
             len(projects) == len(by_project)
         ):
-            # It fails on everybody's: nobody's request is to blame.
+            # The plugin fails on all projects, so no request is to blame.
             raise error
         left = [unit for project in late for unit in by_project[project]]
         for project in projects:
@@ -226,17 +238,17 @@ class Isolation:
         self._late = frozenset(uuid for unit in left for uuid in unit)
 
 
-class _Chains:
+class _AccountsAbove:
     """Names of the accounts above requests.
 
-    :param accounts: that are named; their parents may be none.
+    :param accounts: accounts of the snapshot; their parents may be missing.
     """
 
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         self._parents = {each.name: each.parent for each in accounts}
 
     def of(self, request: request_model.Request) -> list[str]:
-        """Its own account, its project, and all above."""
+        """The account of a request, its project, and all accounts above."""
         found = [request.account]
         up: str | None = request.project
         while up is not None and up not in found:
@@ -246,7 +258,7 @@ class _Chains:
 
 
 def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
-    """UUIDs of requests that wait, those of a group together, by project."""
+    """UUIDs of waiting requests by project; those of a group are one tuple."""
     units: dict[tuple[str, str], list[str]] = {}
     for each in snapshot.requests:
         if each.state is request_model.State.WAITING:
@@ -267,7 +279,7 @@ def _waiting(snapshot: Snapshot) -> list[str]:
 
 
 def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """The cloud in which some requests do not wait; sent requests stay."""
+    """A snapshot in which some requests do not wait; sent requests stay."""
     left = tuple(
         each
         for each in snapshot.requests
@@ -276,14 +288,15 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
     )
     if len(left) == len(snapshot.requests):
         return snapshot
-    # What is promised to somebody who is set aside is nobody else's: the host
-    # stays closed by who leaves it, and the promise ends in time.
+    # Room that is promised to a request in quarantine is not given to others:
+    # its victims keep the host closed while they leave, and the promise ends
+    # in time.
     return dataclasses.replace(snapshot, requests=left)
 
 
 def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """The cloud in which nothing of some accounts, or below them, starts."""
-    above = _Chains(snapshot.accounts)
+    """A snapshot in which no request of, or below, some accounts starts."""
+    above = _AccountsAbove(snapshot.accounts)
     stopped = {
         each.uuid
         for each in snapshot.requests
@@ -296,17 +309,17 @@ def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
     return dataclasses.replace(
         _without_requests(snapshot, stopped),
         accounts=plain,
-        history=_but(snapshot.history, names),
-        granted=_but(snapshot.granted, names),
+        history=_without_names(snapshot.history, names),
+        granted=_without_names(snapshot.granted, names),
     )
 
 
-def _but(amounts: _Use, names: _Names) -> _Use:
+def _without_names(amounts: _Use, names: _Names) -> _Use:
     return {name: each for name, each in amounts.items() if name not in names}
 
 
 def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """The cloud in which nothing is known of some servers but their room."""
+    """A snapshot in which only the used room of some servers is known."""
     left = tuple(each for each in snapshot.running if each.uuid not in names)
     return dataclasses.replace(
         snapshot, running=left, leaving=snapshot.leaving.difference(names)
@@ -314,13 +327,13 @@ def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """The cloud without some hosts."""
+    """A snapshot without some hosts."""
     rows = [
         row
         for row, each in enumerate(snapshot.providers)
         if each.name not in names
     ]
-    # What could not be read may be there again: it keeps its promises.
+    # Promises on unknown hosts stay: a host that could not be read may return.
     gone = {e.name for e in snapshot.providers}.intersection(names)
     have, at = snapshot.inventory, np.array(rows, dtype=np.intp)
     return dataclasses.replace(
@@ -343,8 +356,8 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 _FACETS = (
-    _Facet(_K.REQUEST, _waiting, _without_requests),
-    _Facet(
+    _InputsOfKind(_K.REQUEST, _waiting, _without_requests),
+    _InputsOfKind(
         _K.ACCOUNT,
         lambda snapshot: sorted(
             {
@@ -355,12 +368,12 @@ _FACETS = (
         ),
         _without_accounts,
     ),
-    _Facet(
+    _InputsOfKind(
         _K.SERVER,
         lambda snapshot: [each.uuid for each in snapshot.running],
         _without_servers,
     ),
-    _Facet(
+    _InputsOfKind(
         _K.HOST,
         lambda snapshot: [each.name for each in snapshot.providers],
         _without_hosts,
@@ -369,7 +382,9 @@ _FACETS = (
 
 
 def _is_late(request: request_model.Request, now: float) -> bool:
-    """Whether its time to wait is over, if its times can be read at all."""
+    """Whether a request has waited too long; ``False`` if its times are
+    unreadable.
+    """
     times = (request.expires_at, request.asked_at)
     if not all(isinstance(each, int | float) for each in times):
         return False

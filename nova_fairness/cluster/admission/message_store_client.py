@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeping messages in a store that may not be there yet."""
+"""Storing messages in a store that may not answer yet."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -18,12 +18,13 @@ LOG = logging.getLogger(__name__)
 
 
 class StoreClient:
-    """Opens the store when it answers; for one thread.
+    """Opens the store as soon as it answers; for one thread.
 
-    :param open_store: opens it.
-    :param wall: seconds of the epoch, as the host says.
-    :param steady: seconds that never step.
-    :param settles_s: seconds after which a step for good is accepted, > 0.
+    :param open_store: opens the store.
+    :param wall: returns seconds of the epoch by the clock of the host.
+    :param steady: returns seconds of a clock that never jumps.
+    :param settles_s: seconds after which a lasting jump of the clock is
+        accepted, > 0.
     :raises StoreError: if the store answers and cannot be used; while it does
         not answer, it is opened later.
     """
@@ -38,7 +39,7 @@ class StoreClient:
         self._open = open_store
         self._store: store_module.Store | None = None
         self._clocks = clocks_module.Clocks(
-            wall, steady, lambda: self._opened().time(), settles_s
+            wall, steady, lambda: self._opened_store().time(), settles_s
         )
         try:
             self._store = open_store()
@@ -49,46 +50,46 @@ class StoreClient:
             )
 
     def hold(self, casts: Sequence[cast_module.Cast]) -> Sequence[bool]:
-        """Keep messages; when this returns, they are safe on disk.
+        """Store messages; when this returns, they are safe on disk.
 
-        :returns: ``False`` for those that are known.
-        :raises StoreAway: if they are to be tried again.
-        :raises StoreError: if one of them cannot be kept.
+        :returns: by message: ``False`` if the store has it already.
+        :raises StoreAway: if the messages are to be tried again.
+        :raises StoreError: if one of the messages cannot be stored.
         """
         fault = self._clocks.look()
-        timely = _timely(casts, self._clocks.now(), fault)
-        return self._opened().hold_all(timely)
+        timely = _with_checked_times(casts, self._clocks.now(), fault)
+        return self._opened_store().hold_all(timely)
 
     def epoch(self) -> int:
         """Number that grows with each new leader.
 
-        :raises StoreError: if it is not known.
+        :raises StoreError: if the number is not known.
         """
-        return self._opened().leader().epoch
+        return self._opened_store().leader().epoch
 
-    def _opened(self) -> store_module.Store:
+    def _opened_store(self) -> store_module.Store:
         if self._store is None:
             try:
                 self._store = self._open()
             except exception.StoreError as error:
-                # An operator mends tables and keys; nothing is lost until
+                # An operator repairs tables and keys; no message is lost until
                 # then.
                 raise exception.StoreAway(str(error)) from error
         return self._store
 
 
-def _timely(
+def _with_checked_times(
     casts: Sequence[cast_module.Cast], now: float, fault: str
 ) -> Sequence[cast_module.Cast]:
-    """Messages that came now, whatever one clock says.
+    """Messages with a time of arrival that is about now.
 
-    Waits count from there: by a wrong clock requests would expire as they
-    come. While it is not known which clock is wrong, the later time counts:
-    no request expires too soon by it, and who makes requests of messages
-    brings back what comes from the future.
+    Waits count from the time of arrival: with a wrong clock, requests would
+    expire as soon as they come. While it is not known which clock is wrong,
+    the later time counts: so no request expires too soon. The intake corrects
+    times that are in the future.
 
-    :param now: seconds of the epoch, as they go on since clocks agreed.
-    :param fault: why clocks disagree; '' if they agree.
+    :param now: seconds of the epoch, counted on since the clocks last agreed.
+    :param fault: why the clocks disagree; '' if they agree.
     """
     if fault:
         LOG.error('%s: messages get the later time; set the clocks', fault)

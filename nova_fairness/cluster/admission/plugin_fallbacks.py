@@ -3,13 +3,13 @@
 """Orders and victim policies that no faulty plugin can stop.
 
 A plugin that exceeds its deadline enters the quarantine, and the next plugin
-of its kind works in its place at once. It is tried again after a pause. A
-victim policy that fails in any other way is treated alike.
+of its kind works in its place at once. The plugin is tried again after a
+pause. A victim policy that fails in any other way is treated in the same way.
 
-An order that raises an error may do so for one request. So the error leaves
-this module, names the plugin, and
-:class:`~nova_fairness.cluster.admission.isolation.Isolation` looks for the
-request first.
+An order may raise an error because of one request. So this module passes the
+error on with the name of the plugin, and
+:class:`~nova_fairness.cluster.admission.isolation.Isolation` first looks for
+    the request that causes it.
 """
 
 from collections.abc import Callable
@@ -37,12 +37,12 @@ _T = TypeVar('_T')
 
 
 class _Fallbacks(Generic[_P]):
-    """Plugins of one kind, and which of them works now.
+    """Plugins of one kind; the first that is not in quarantine works.
 
-    :param kind: of the plugins, in words.
-    :param plugins: by name; a later one works in place of those before it.
-        The last one has no deadline.
-    :param quarantine: of those that misbehaved.
+    :param kind: kind of the plugins, for messages.
+    :param plugins: by name; a later plugin replaces those before it. The last
+        one has no deadline.
+    :param quarantine: of plugins that misbehaved.
     :param deadline_s: seconds that one call may take, > 0.
     """
 
@@ -66,15 +66,17 @@ class _Fallbacks(Generic[_P]):
     ) -> _T:
         """Call the first plugin that is not in quarantine.
 
-        :param do: the call; it raises :class:`.PluginMisbehaved` alone.
+        :param do: calls a plugin; it raises only :class:`.PluginMisbehaved`.
         :param passed: errors after which the next plugin is called.
-        :raises PluginMisbehaved: another one; it names the plugin.
+        :raises PluginMisbehaved: any other error; it names the plugin.
         """
         for name, plugin in self._guarded:
             if self._quarantine.holds(_PLUGIN, name):
                 continue
             try:
-                return self._runner.run(functools.partial(_called, do, plugin))
+                return self._runner.run(
+                    functools.partial(_call_safely, do, plugin)
+                )
             except passed as error:
                 self._quarantine.put(_PLUGIN, name, error)
             except exception.PluginMisbehaved as error:
@@ -83,8 +85,8 @@ class _Fallbacks(Generic[_P]):
         return do(self._last)
 
 
-def _called(do: Callable[[_P], _T], plugin: _P) -> _T:
-    """Call a plugin, which ends no process."""
+def _call_safely(do: Callable[[_P], _T], plugin: _P) -> _T:
+    """Call a plugin, and prevent it from ending the process."""
     try:
         return do(plugin)
     except SystemExit as error:
@@ -92,10 +94,10 @@ def _called(do: Callable[[_P], _T], plugin: _P) -> _T:
 
 
 class OrderFallbacks(order_module.Order):
-    """The first of several orders that works.
+    """Uses the first of several orders that works.
 
-    :param orders: by name, the wanted one first.
-    :param quarantine: of those that misbehaved.
+    :param orders: by name, the preferred order first.
+    :param quarantine: of orders that misbehaved.
     :param deadline_s: seconds that one call may take, > 0.
     """
 
@@ -127,7 +129,7 @@ class OrderFallbacks(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Numbers that explain places; see :meth:`.Order.factors`."""
+        """Numbers that explain positions; see :meth:`.Order.factors`."""
         return self._orders.call(
             lambda each: order_module.factors(waiting, snapshot, now, each),
             (exception.PluginTooSlow,),
@@ -135,10 +137,10 @@ class OrderFallbacks(order_module.Order):
 
 
 class VictimFallbacks(victims_module.Victims):
-    """The first of several victim policies that works.
+    """Uses the first of several victim policies that works.
 
-    :param policies: by name, the wanted one first.
-    :param quarantine: of those that misbehaved.
+    :param policies: by name, the preferred policy first.
+    :param quarantine: of policies that misbehaved.
     :param deadline_s: seconds that one call may take, > 0.
     """
 

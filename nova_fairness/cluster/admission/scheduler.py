@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whole plans, and plans between them for requests that are ahead.
+"""Full plans, and partial plans between them for the requests that are ahead.
 
-A whole plan is for all requests that wait. With many, most of it comes out the
-same a moment later. So cycles in between plan only requests that may start by
-now:
+A full plan is for all waiting requests. With many requests, most of a full
+plan stays the same from one cycle to the next. So the cycles in between plan
+only requests that may start now:
 
-* the first ones of the last whole plan that only lack room,
-* those that have a reservation,
-* those that are owed what others borrowed,
-* those that came or changed since,
-* the first ones of projects whose use fell since then, or is below their
+* the first requests of the last full plan that lack room only,
+* requests that have a reservation,
+* requests that are owed room that others borrowed,
+* requests that came or changed since,
+* the first requests of projects whose use fell since then, or is below their
   guarantee,
-* and always the whole of their server groups.
+* and always all requests of their server groups.
 
-All others keep the reasons of the last whole plan. Running servers, kept room
-and reservations, and what accounts used and may use, count as in a whole plan.
-Orders see all requests.
+All others keep the reasons of the last full plan. A partial plan counts
+running servers, kept room, reservations, and the use and limits of accounts
+like a full plan. Orders see all requests.
 
-A plan between holds only if no request that was left out could be before those
-that it starts. That is so if it has a reservation for one of the first, or if
-limits keep all others. Else a whole plan follows at once. It also follows if
-hosts, limits or accounts changed. So a request that was left out waits for it
-no longer than :data:`EVERY_S`, and no reservation comes later.
+A partial plan holds only if no request that was left out could come before the
+requests that it starts. That is so if it has a reservation for one of the
+first requests, or if limits block all requests that were left out. Otherwise a
+full plan follows at once. A full plan also follows if hosts, limits or
+accounts changed. So a request that was left out waits at most :data:`EVERY_S`
+for a full plan, and no reservation comes later.
 """
 
 from collections.abc import Callable
@@ -46,29 +47,31 @@ from nova_fairness.model import request as request_model
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 MANY = 500
-"""Waiting requests from which on plans between are worth it."""
+"""Number of waiting requests from which partial plans are made."""
 
 EVERY_S = 60.0
-"""A whole plan is made at least as often, seconds."""
+"""Longest time between two full plans, in seconds."""
 
 AHEAD = 300
-"""Requests that are planned for between, of the first of the last whole plan;
-if as many are new, a whole one is made."""
+"""Number of requests from the top of the last full plan that a partial plan
+includes.
+"""
 
 OF_PROJECT = 10
-"""The same of a project that may start more."""
+"""Number of requests of one project that may start more servers."""
 
 TOLD_AT_ONCE = 100
-"""Reasons that are written in one cycle: with many that wait, who is told
-how many are before it changes all the time."""
+"""Largest number of reasons written in one cycle: with many waiting requests,
+the number of requests before each one changes all the time.
+"""
 
 
 class Scheduler:
-    """Plans for all or for those who are ahead, and says what is told.
+    """Makes full or partial plans, and lists the reasons to tell owners.
 
     :param plan: the planner.
-    :param quarantine: of what it fails on.
-    :param monotonic: seconds that never go back.
+    :param quarantine: of inputs on which the planner fails.
+    :param monotonic: returns seconds that never go back.
     """
 
     def __init__(
@@ -85,35 +88,36 @@ class Scheduler:
             plan, self._quarantine, monotonic
         )
         self._decisions = decisions.Decisions()
-        self._whole: _Whole | None = None
-        self._is_between = False
+        self._full_plan: _FullPlan | None = None
+        self._is_partial = False
 
     def begin(self, waiting: int, now: float) -> bool:
         """Begin a cycle.
 
-        :param waiting: number of requests that wait.
+        :param waiting: number of waiting requests.
         :param now: seconds of the epoch.
-        :returns: whether it is a whole one, so that all must be looked at.
+        :returns: whether the cycle makes a full plan, so that all requests
+            must be looked at.
         """
-        self._is_between = (
-            self._whole is not None
+        self._is_partial = (
+            self._full_plan is not None
             and waiting >= MANY
-            and 0 <= now - self._whole.at < EVERY_S
+            and 0 <= now - self._full_plan.at < EVERY_S
         )
         self._isolation.begin()
-        return not self._is_between
+        return not self._is_partial
 
     def plan(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
         """Plan which requests start now, and why all others wait.
 
-        Inputs on which the planner fails are set aside, and so is a plugin
-        that fails on all. All else is planned.
+        Inputs on which the planner fails are quarantined, and so is a plugin
+        that fails on all inputs. Everything else is planned.
 
         :param snapshot: of the cloud, with all requests.
         :param now: seconds of the epoch.
-        :raises Exception: as the planner does, if nothing can be blamed.
+        :raises Exception: as the planner does, if no input is to blame.
         """
         found = self._without_faulty_plugins(snapshot, now)
         self._decisions.log(found)
@@ -122,28 +126,30 @@ class Scheduler:
     def _without_faulty_plugins(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        """Plan; each plugin that no input is to blame for is set aside."""
+        """Plan; quarantine each plugin that fails although no input is to
+        blame.
+        """
         kind = quarantine_module.InputKind.PLUGIN
         while True:
             try:
-                return self._isolated(snapshot, now)
+                return self._plan_isolated(snapshot, now)
             except exception.PluginMisbehaved as error:
                 name = error.plugin
                 if not name or self._quarantine.holds(kind, name):
                     raise
                 self._quarantine.put(kind, name, error)
 
-    def _isolated(
+    def _plan_isolated(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
         sound = self._isolation.sound(snapshot)
         try:
-            found = self._planned(sound, now)
+            found = self._full_or_partial(sound, now)
         except Exception as error:  # noqa: BLE001 - one input of many raised
-            self._whole = None
+            self._full_plan = None
             self._isolation.search(sound, now, error)
             sound = self._isolation.sound(sound)
-            found = self._planned(sound, now)
+            found = self._full_or_partial(sound, now)
         if sound is snapshot:
             return found
         return self._isolation.told(found, snapshot, now)
@@ -151,45 +157,49 @@ class Scheduler:
     def sound(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
-        """The part of a snapshot that was planned: all but the quarantine."""
+        """The part of a snapshot that was planned: all inputs except the
+        quarantine.
+        """
         return self._isolation.sound(snapshot)
 
-    def _planned(
+    def _full_or_partial(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        if self._is_between and self._whole is not None:
-            found = self._between(self._whole, snapshot, now)
+        if self._is_partial and self._full_plan is not None:
+            found = self._partial_plan(self._full_plan, snapshot, now)
             if found is not None:
                 return found
         found = self._plan(snapshot, now)
-        self._whole = _Whole(snapshot, found, now)
+        self._full_plan = _FullPlan(snapshot, found, now)
         return found
 
     def forget(self) -> None:
-        """Let the next plan be a whole one."""
-        self._whole = None
+        """Make the next plan a full one."""
+        self._full_plan = None
 
     def news(
         self, planned: cluster.Plan, found: Mapping[str, records.RequestRecord]
     ) -> list[tuple[request_model.Request, reason.Why]]:
         """Reasons that owners are told in this cycle.
 
-        :param planned: says what requests wait for.
-        :param found: all of these by UUID, with what was told before.
+        :param planned: plan with the reasons why requests wait.
+        :param found: these requests by UUID, with the reasons told before.
         """
         news = [
             (found[uuid], each.why)
             for uuid, each in planned.waiting.items()
             if found[uuid].why != each.why
         ]
-        # Another reason is news; another number of it can wait.
+        # A new reason comes first; a new number in the same reason can wait.
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
         return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
 
-    def _between(
-        self, whole: '_Whole', snapshot: cluster.ClusterSnapshot, now: float
+    def _partial_plan(
+        self, whole: '_FullPlan', snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan | None:
-        """A plan for who is ahead; ``None`` if that is not enough."""
+        """A partial plan for the requests that are ahead; ``None`` if a full
+        plan is needed.
+        """
         if whole.is_other(snapshot):
             return None
         ahead, left = whole.divided(snapshot, now)
@@ -205,18 +215,19 @@ class Scheduler:
         found = self._plan(few, now)
         if not whole.allows(found, snapshot, left):
             return None
-        return _joined(found, whole.waiting, [each.uuid for each in left])
+        return _merged_plans(
+            found, whole.waiting, [each.uuid for each in left]
+        )
 
 
-class _Whole:
-    """A whole plan, and who of it is ahead a moment later.
+class _FullPlan:
+    """The last full plan; tells which of its requests are ahead later.
 
     :param snapshot: of the cloud.
-    :param plan: of that.
-    :param now: seconds of the epoch, of both.
-
-    :ivar at: as ``now``.
-    :ivar waiting: of the plan.
+    :param plan: the full plan of that snapshot.
+    :param now: time of both, in seconds of the epoch.
+    :ivar at: equal to ``now``.
+    :ivar waiting: waiting requests of the plan.
     """
 
     def __init__(
@@ -224,7 +235,7 @@ class _Whole:
     ) -> None:
         self.at = now
         self.waiting = plan.waiting
-        self._given = _given(snapshot)
+        self._inputs_of_limits = _inputs_of_limits(snapshot)
         self._used = snapshot.used
         self._known = {
             each.uuid: each.version
@@ -240,16 +251,16 @@ class _Whole:
         self._may_start = frozenset(by_room)
         self._kept = frozenset(
             uuid for uuid, each in plan.waiting.items() if each.reserved
-        ) | _owed(snapshot, plan)
+        ) | _owed_borrowed_room(snapshot, plan)
 
     def is_other(self, snapshot: cluster.ClusterSnapshot) -> bool:
-        """Whether limits may keep others than then."""
-        return _given(snapshot) != self._given
+        """Whether limits, hosts or accounts changed since the full plan."""
+        return _inputs_of_limits(snapshot) != self._inputs_of_limits
 
     def divided(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> tuple[list[request_model.Request], list[request_model.Request]]:
-        """Requests that are ahead, and all others that wait.
+        """Requests that are ahead, and all other waiting requests.
 
         :param snapshot: as it is now.
         :param now: seconds of the epoch.
@@ -262,7 +273,7 @@ class _Whole:
             if self._known.get(each.uuid) != each.version
             or (each.expires_at is not None and each.expires_at <= now)
         )
-        ahead.update(self._of_projects(held, snapshot))
+        ahead.update(self._first_of_projects(held, snapshot))
         groups = {_group(each) for each in held if each.uuid in ahead} - {None}
         few: list[request_model.Request] = []
         left: list[request_model.Request] = []
@@ -277,9 +288,10 @@ class _Whole:
         snapshot: cluster.ClusterSnapshot,
         left: Iterable[request_model.Request],
     ) -> bool:
-        """Whether no request that was left out may be before those that start.
+        """Whether no request that was left out may come before those that
+        start.
 
-        :param plan: of those that are ahead.
+        :param plan: partial plan of the requests that are ahead.
         :param snapshot: as it is now.
         :param left: requests that were left out.
         """
@@ -296,18 +308,20 @@ class _Whole:
             for uuid, each in plan.waiting.items()
         )
 
-    def _of_projects(
+    def _first_of_projects(
         self,
         held: Iterable[request_model.Request],
         snapshot: cluster.ClusterSnapshot,
     ) -> list[str]:
-        """First requests of projects with less use or below a guarantee."""
+        """First requests of projects whose use fell or is below their
+        guarantee.
+        """
         less = {
             project
             for project, had in self._used.items()
             if (snapshot.used.get(project, 0) < had).any()
         }
-        unused = _unused(snapshot)
+        unused = _unused_guarantees(snapshot)
         by_project: dict[str, list[str]] = {}
         for each in held:
             if each.uuid in self.waiting and (
@@ -324,8 +338,10 @@ class _Whole:
         ]
 
 
-def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
-    """The first request of each kind that is owed what others borrowed."""
+def _owed_borrowed_room(
+    snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
+) -> set[str]:
+    """UUIDs of the first request of each kind that is owed borrowed room."""
     known = {each.uuid: each for each in snapshot.requests}
     kinds: dict[tuple[object, ...], str] = {}
     for uuid, waits in plan.waiting.items():
@@ -336,8 +352,8 @@ def _owed(snapshot: cluster.ClusterSnapshot, plan: cluster.Plan) -> set[str]:
     return set(kinds.values())
 
 
-def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
-    """Inputs that limits are made of, but for what is in use."""
+def _inputs_of_limits(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
+    """Inputs that determine limits, except the amounts in use."""
     return (
         snapshot.classes,
         snapshot.providers,
@@ -348,7 +364,7 @@ def _given(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
     )
 
 
-def _unused(
+def _unused_guarantees(
     snapshot: cluster.ClusterSnapshot,
 ) -> dict[str, dict[str, int]]:
     """Guaranteed amounts that projects do not use, by project and class."""
@@ -384,20 +400,21 @@ def _group(request: request_model.Request) -> tuple[object, ...] | None:
     return request.project, request.group.uuid, request.band
 
 
-def _joined(
+def _merged_plans(
     plan: cluster.Plan,
     before: Mapping[str, cluster.Waiting],
     left: Iterable[str],
 ) -> cluster.Plan:
-    """A plan for some, with what the last whole plan says of all others.
+    """A partial plan, with the last full plan's reasons for all other
+    requests.
 
-    They share the places that they had. A request that came since stands where
-    the plan puts it if one that was there before is behind it, and else at the
-    end.
+    Old requests share the positions that they had. A new request stands just
+    before the next old request that the partial plan puts behind it. Without
+    such a request, it stands at the end.
 
-    :param plan: of those that are ahead.
-    :param before: of the last whole plan.
-    :param left: UUIDs of those that were left out.
+    :param plan: of the requests that are ahead.
+    :param before: waiting requests of the last full plan.
+    :param left: UUIDs of the requests that were left out.
     """
     places = sorted(
         before[uuid].position for uuid in plan.waiting if uuid in before
@@ -418,12 +435,12 @@ def _joined(
                 position, was.why, was.factors, was.reserved
             )
         else:
-            waiting[uuid] = _at(found, position)
+            waiting[uuid] = _moved_to(found, position)
     return cluster.Plan(plan.actions, waiting)
 
 
-def _at(found: cluster.Waiting, position: int) -> cluster.Waiting:
-    """The same at another place: more are before it than it was told."""
+def _moved_to(found: cluster.Waiting, position: int) -> cluster.Waiting:
+    """A waiting request at a new position, which its reason also tells."""
     why = found.why
     if 'before' in reason.NUMBERS.get(why.reason, ()):
         numbers = {**dict(why.numbers), 'before': position - 1}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that were sent: how they went on, and whether Nova has them.
+"""Follows requests that were sent, and resolves whether Nova has them.
 
-Lists of servers may be old or partial. So a server that they lack is asked
-for before its request ends. Where Nova shows nothing of a request for long,
-the request is in doubt: it is looked whether it is to be sent again.
+Lists of servers may be old or partial. So a server that is missing from them
+is looked up before its request ends. If Nova shows nothing of a request for
+long, the request is in doubt: a check then decides whether it is sent again.
 """
 
 from collections.abc import Mapping
@@ -20,33 +20,35 @@ from nova_fairness.model import request as request_model
 
 _S = request_model.State
 _Seen = tuple[records.RequestRecord, list[nova_module.Server]]
-"""A request, and those of its servers that are there."""
+"""A request, and the servers of it that exist."""
 
 _UNREADABLE = reason.Reason.UNREADABLE
 
 SENT_AT_ONCE = 200
-"""Requests: the calls for one do not depend on its servers."""
+"""Largest number of requests sent in one cycle: the number of calls for one
+request does not depend on its number of servers.
+"""
 
 _ASKED_AT_ONCE = 200
-"""Servers that lists lack."""
+"""Largest number of missing servers that are looked up in one cycle."""
 
 _ASKS_AGAIN_S = 60.0
-"""After it was asked about a request in doubt in vain."""
+"""Pause after a lookup that did not resolve a request in doubt."""
 
 _ENOUGH = 20
-"""Servers of one request that say how it is."""
+"""Number of servers that are enough to tell how a request goes on."""
 
 _CALLS_OF_ONE = 5
-"""For sending one request."""
+"""Number of calls that it takes to send one request."""
 
 
 class SentRequests:
-    """Follows them, from cycle to cycle.
+    """Follows sent requests from cycle to cycle.
 
-    :param given: what the service works with.
-    :param parts: does parts of a cycle.
-    :param doubt_s: after which it is looked whether Nova lacks what was sent
-        and shows nothing of it.
+    :param given: services that the cycle works with.
+    :param parts: runs the parts of a cycle.
+    :param doubt_s: seconds for which Nova may show nothing of a sent request;
+        then a check follows whether Nova lacks the request.
     """
 
     def __init__(
@@ -69,12 +71,12 @@ class SentRequests:
         epoch: int,
         is_whole: bool,
     ) -> None:
-        """Look up how dispatched requests went on, and deleted servers.
+        """Look up how sent requests went on, and which servers were deleted.
 
-        :param found: all that have not ended.
-        :param servers: that were listed, by UUID.
+        :param found: all requests that have not ended.
+        :param servers: the listed servers, by UUID.
         :param epoch: of the leader.
-        :param is_whole: whether servers were listed that wait.
+        :param is_whole: whether the list includes servers of waiting requests.
         """
         self._turn += 1
         seen: list[_Seen] = []
@@ -94,10 +96,11 @@ class SentRequests:
             ):
                 absent.append(record)
         self._follow(seen, epoch)
-        self._look_for(absent, epoch)
+        self._look_up_absent(absent, epoch)
 
     def _follow(self, seen: list[_Seen], epoch: int) -> None:
-        """Look how requests are whose servers are there, as many as in time.
+        """Look up the state of requests whose servers exist, as far as time
+        permits.
 
         The others follow in the next cycle.
         """
@@ -117,19 +120,20 @@ class SentRequests:
                     record, self._judge, record, there, asks, epoch
                 )
             elif _is_decided(request, there) and sends.take():
-                # Nova has it, as after an old backup was restored: it is not
-                # sent, and followed from now on.
+                # Nova has this request already, for example after an old
+                # backup was restored. It is not sent again, and is followed
+                # from now on.
                 send = self._executor.send_unplanned
                 self._parts.of_one(record, send, record, why, epoch)
 
-    def _look_for(
+    def _look_up_absent(
         self, absent: list[records.RequestRecord], epoch: int
     ) -> None:
-        """Ask for servers that lists lack, some in each cycle.
+        """Look up servers that are missing from lists, some in each cycle.
 
-        A list may be old or partial: a server is gone only if it was asked
-        for, or was listed as deleted. A server that Nova said to be gone is
-        not asked for again, so that large requests end, too.
+        A list may be old or partial: a server is gone only if Nova said so
+        when it was looked up, or listed it as deleted. Such a server is not
+        looked up again, so that large requests end, too.
         """
         begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
         budget = self._parts.budget(_ASKED_AT_ONCE)
@@ -139,10 +143,10 @@ class SentRequests:
             self._turn,
         ):
             self._parts.of_one(
-                record, self._look_for_one, record, budget, epoch
+                record, self._look_up_one, record, budget, epoch
             )
 
-    def _look_for_one(
+    def _look_up_one(
         self,
         record: records.RequestRecord,
         budget: pace.WorkBudget,
@@ -183,12 +187,13 @@ class SentRequests:
         elif request.state is not _S.ACTIVE and not any(
             each.is_settled for each in there
         ):
-            # One that runs is not settled while it is to be unshelved.
-            self._doubt(record, there, budget, epoch)
+            # A running server that is about to be unshelved is not settled
+            # either.
+            self._resolve_doubt(record, there, budget, epoch)
             return
         self._doubted.pop(request.uuid, None)
 
-    def _doubt(
+    def _resolve_doubt(
         self,
         record: records.RequestRecord,
         there: list[nova_module.Server],
@@ -197,12 +202,12 @@ class SentRequests:
     ) -> None:
         """Resolve a request in doubt: it is not known whether Nova has it.
 
-        :param budget: of servers that are asked for.
+        :param budget: number of servers that may still be looked up.
         """
         request = record.request
         if not there:
-            # With servers that are gone it only cleans up; those of what
-            # cannot be read are unknown.
+            # Nova only cleans up if the servers are gone. The servers of an
+            # unreadable message are unknown.
             if not request.is_unread:
                 self._executor.return_unsent(record, epoch)
             return
@@ -221,7 +226,7 @@ class SentRequests:
             )
             if why.reason is not record.why.reason:
                 self._store.tell([(request, why)], epoch, self._clock())
-            # Others are asked about meanwhile.
+            # Other requests are looked up during the pause.
             pause_s = min(_ASKS_AGAIN_S, self._doubt_s)
             self._doubted[request.uuid] += pause_s
             return
@@ -231,7 +236,7 @@ class SentRequests:
 def _is_decided(
     request: request_model.Request, there: list[nova_module.Server]
 ) -> bool:
-    """Whether Nova has decided on a build that waits."""
+    """Whether Nova has already decided on a waiting build."""
     return (
         request.state is _S.WAITING
         and request.origin is request_model.Origin.BUILD

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimates of starts, made in the pauses between cycles, and judged later."""
+"""Estimates of starts, made in the pauses of cycles and checked later."""
 
 import collections
 from collections.abc import Callable
@@ -25,23 +25,23 @@ from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.runtime import heap
 
 EVERY_S = 60.0
-"""From the begin of some estimates to that of the next."""
+"""Seconds from the begin of one set of estimates to the begin of the next."""
 
 PART = 0.2
-"""Of a pause that is spent on them."""
+"""Fraction of a pause that is spent on estimates."""
 
 _REMEMBERED = 100
-"""Builds, and cycles, by which delays are known."""
+"""Number of builds, and of cycles, from which delays are computed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LastCycle:
     """State and plan of the last cycle.
 
-    :ivar at: when it began, seconds of the epoch.
+    :ivar at: begin of the cycle, in seconds of the epoch.
     :ivar records: requests that had not ended.
-    :ivar estimates: of starts, by UUID of the request, where one is known.
-    :ivar calibrated: how good past ones were; ``None`` if it is not known.
+    :ivar estimates: known estimates of starts, by UUID of the request.
+    :ivar calibrated: quality of past estimates; ``None`` if it is not known.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -52,21 +52,26 @@ class LastCycle:
     calibrated: cluster.EstimateQuality | None
 
     @functools.cached_property
-    def _first(self) -> Mapping[str, int | None]:
+    def _first_by_uuid(self) -> Mapping[str, int | None]:
         return {each.request.uuid: each.request.first for each in self.records}
 
     def is_of(self, request: request_model.Request) -> bool:
-        """Whether it is not over for a request: none put it first since."""
-        return self._first.get(request.uuid, request.first) == request.first
+        """Whether the cycle is still valid for a request: it was not put first
+        since.
+        """
+        return (
+            self._first_by_uuid.get(request.uuid, request.first)
+            == request.first
+        )
 
 
 class StartEstimates:
-    """Makes estimates again and again, each time in many pauses.
+    """Makes estimates again and again, each set over several pauses.
 
-    :param store: where estimates and their outcomes are kept.
-    :param planner: that is run forward.
-    :param kept: how use fades.
-    :param monotonic: seconds that never go back.
+    :param store: keeps estimates and their outcomes.
+    :param planner: planner that the simulation runs.
+    :param kept: how past use decays.
+    :param monotonic: returns seconds that never go back.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class StartEstimates:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all: another process leads."""
+        """Forget all state: another process leads."""
         self._steps: estimates.Steps | None = None
         self._began_s, self._begun_at = -math.inf, 0.0
         self._raw: tuple[Mapping[str, cluster.Estimate], float] | None = None
@@ -99,7 +104,7 @@ class StartEstimates:
         servers: Mapping[str, nova.Server],
         now: float,
     ) -> None:
-        """Learn how long builds take, and how far cycles are apart.
+        """Learn how long builds take, and how much time passes between cycles.
 
         :param found: requests that have not ended.
         :param servers: by UUID.
@@ -118,7 +123,9 @@ class StartEstimates:
                 self._built_s.append(max(took_s, 0.0))
 
     def _delays(self) -> estimates.Delays:
-        """On average an end is seen after half of the time between cycles."""
+        """Delays of ends and builds; an end is seen half a cycle late on
+        average.
+        """
         apart = [b - a for a, b in itertools.pairwise(self._cycles)]
         if not apart or not self._built_s:
             return estimates.Delays()
@@ -133,12 +140,12 @@ class StartEstimates:
         waiting: Collection[str],
         epoch: int,
     ) -> cluster.EstimateQuality | None:
-        """Compare estimates with their outcomes, and keep those that are new.
+        """Compare estimates with their outcomes, and store new estimates.
 
         :param found: requests that have not ended.
-        :param waiting: UUIDs of those that go on waiting.
+        :param waiting: UUIDs of requests that go on waiting.
         :param epoch: of the leader.
-        :returns: how good estimates were; ``None`` if nothing is known.
+        :returns: quality of estimates; ``None`` if nothing is known.
         :raises Deposed: if that leader no longer leads.
         """
         if self._known is None:
@@ -154,7 +161,8 @@ class StartEstimates:
                 made_at,
             )
         if after is not before:
-            # It is read again if it is not known whether it was written.
+            # If it is not known whether the write succeeded, the next call
+            # reads again.
             self._known = None
             kept = records.PromisedStarts(after.promises, after.past, version)
             self._store.promise(kept, epoch)
@@ -167,21 +175,23 @@ class StartEstimates:
         promised: Collection[str],
         found: Collection[records.RequestRecord],
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """When requests started, and when others stopped waiting."""
+        """Times at which requests started, and at which others stopped
+        waiting.
+        """
         open_ = {each.request.uuid: each for each in found}
         started, gave_up = {}, {}
         for uuid in promised:
             record = open_.get(uuid)
             if record is None:
                 ended = self._store.request(uuid)
-                # Removed long ago: it is not known what became of it.
+                # The request was removed long ago: its outcome is not known.
                 gave_up[uuid] = ended.changed_at if ended else 0.0
             elif record.request.state is request_model.State.ACTIVE:
                 started[uuid] = record.changed_at
         return started, gave_up
 
     def made(self, now: float) -> Mapping[str, cluster.Estimate]:
-        """Estimates by UUID, but those that have not come true by now.
+        """Estimates by UUID, without those whose time has passed.
 
         :param now: seconds of the epoch.
         """
@@ -196,11 +206,12 @@ class StartEstimates:
         now: float,
         pause_s: float,
     ) -> None:
-        """Go on for :data:`PART` of a pause, or begin again if it is time to.
+        """Use :data:`PART` of a pause for estimates; begin new ones when they
+        are due.
 
-        :param snapshot: of the cloud; a run that was begun keeps its own.
-        :param plan: of that.
-        :param now: seconds of the epoch, of both.
+        :param snapshot: of the cloud; a run that has begun keeps its own.
+        :param plan: of that snapshot.
+        :param now: time of both, in seconds of the epoch.
         :raises PluginMisbehaved: as the planner does; the run is given up.
         """
         begin_s = self._monotonic()
@@ -209,7 +220,7 @@ class StartEstimates:
             if begin_s - self._began_s < EVERY_S:
                 return
             self._began_s, self._begun_at = begin_s, now
-            # In a pause, so that cycles need not.
+            # Collect garbage in a pause, so that cycles need not.
             heap.collect()
             steps = estimates.forward(
                 snapshot,
@@ -217,7 +228,7 @@ class StartEstimates:
                 now,
                 self._planner,
                 self._kept,
-                # The same cloud has the same estimates.
+                # A fixed seed: the same cloud gets the same estimates.
                 np.random.default_rng(0),
                 self._delays(),
             )

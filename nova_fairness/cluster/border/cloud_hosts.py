@@ -26,23 +26,26 @@ from nova_fairness.planners import hosts as hosts_module
 _W = border.Way
 
 STALE_S = 120.0
-"""After which what the queue saw last counts for nothing."""
+"""Seconds after which the state of the queue's last cycle is too old to
+use.
+"""
 
 _MIGRATES_S = 600.0
-"""For which a live migration is waited when it is reckoned what leaving costs;
-it may take longer."""
+"""Seconds that a live migration is assumed to take when the cost of leaving a
+host is estimated; it may take longer.
+"""
 
 
 class CloudSide:
-    """Reads hosts of the cloud from Nova, and changes them there.
+    """Reads hosts of the cloud from Nova, and opens and closes them.
 
-    :param nova: where services and servers are; used by this object alone.
-    :param placement: says which servers have room.
-    :param leaves: servers that leave.
-    :param patience: how long it takes until they have left.
-    :param moves: whether servers are moved while they run.
-    :param settles_s: seconds after which nothing is on its way any more to a
-        host that was closed: Nova may have chosen it just before.
+    :param nova: lists services and servers; used by this object alone.
+    :param placement: tells which servers have room on a host.
+    :param leaves: evictions of servers.
+    :param patience: times until evicted servers have left.
+    :param moves: whether servers are live-migrated.
+    :param settles_s: seconds after closing a host from when no new server can
+        arrive there: Nova may have chosen the host just before.
     """
 
     def __init__(
@@ -68,23 +71,23 @@ class CloudSide:
         last: start_estimates.LastCycle,
         now: float,
     ) -> border.SideSnapshot:
-        """All that Nova says of some hosts, and what waits in the queue.
+        """Read the servers of some hosts from Nova, and the waiting requests.
 
-        :param nodes: of whose hosts it is asked.
-        :param last: what the queue saw last.
+        :param nodes: hosts to read.
+        :param last: state and plan of the queue's last cycle.
         :param now: seconds of the epoch.
-        :raises CloudError: if it cannot be known.
+        :raises CloudError: if the cloud cannot be read.
         """
         if now - last.at > STALE_S:
             raise exception.CloudAway(
                 f'the queue saw the cloud {now - last.at:.0f} s ago'
             )
-        # Before servers: nothing starts on a host that was closed then.
+        # Before servers: no server starts on a host that is closed here.
         services = self._nova.services()
         by_host: dict[str, list[nova_module.Server]] = {}
         for each in self._nova.servers(now).values():
             by_host.setdefault(each.host, []).append(each)
-        mapped = _mapped(last.snapshot, {node.host.cloud for node in nodes})
+        mapped = _map_hosts(last.snapshot, {node.host.cloud for node in nodes})
         running = {each.uuid: each for each in last.snapshot.running}
         leaves = self._leaves.found(eviction.GOING)
         places = {}
@@ -96,12 +99,12 @@ class CloudSide:
             there = by_host.get(service.host, [])
             amounts = [_amounts(each, running) for each in there]
             work = [
-                self._work(each, cores, running, leaves, now)
+                self._server_work(each, cores, running, leaves, now)
                 for each, cores in zip(
                     there, mapped.cores(node.host, amounts), strict=True
                 )
             ]
-            work += self._unseen(node, service, provider, there, now)
+            work += self._unlisted_work(node, service, provider, there, now)
             places[service.host] = border.SideStatus(
                 service.enabled,
                 service.up,
@@ -110,26 +113,26 @@ class CloudSide:
                 tuple(work),
             )
         hosts = {node.host.cloud: node.host for node in nodes}
-        wants = tuple(_wants(last, mapped, hosts))
+        wants = tuple(_helped_requests(last, mapped, hosts))
         return border.SideSnapshot(places, wants)
 
     def close(self, host: str, text: str) -> None:
-        """Let no new servers start on a host, if it is open.
+        """Prevent new servers from starting on a host, if it is open.
 
         :param host: its name in Nova.
-        :param text: why, for people who look there.
-        :raises CloudRefused: if Nova has no such host, or if it was closed by
-            another.
-        :raises CloudAway: if it is not known whether it was done.
+        :param text: reason that people see in Nova.
+        :raises CloudRefused: if Nova has no such host, or if another service
+            or person closed it.
+        :raises CloudAway: if it is not known whether the host was closed.
         """
         service = self._service(host)
         if service.enabled:
             self._nova.disable(service, f'{border.MARK}: {text}')
         elif not service.ours:
-            raise _by_another(service)
+            raise _foreign_close_error(service)
 
     def open(self, host: str) -> None:
-        """Let servers start on a host that :meth:`close` closed.
+        """Allow servers to start on a host that :meth:`close` closed.
 
         :param host: its name in Nova.
         :raises CloudRefused: see :meth:`close`.
@@ -139,7 +142,7 @@ class CloudSide:
         if service.ours:
             self._nova.enable(service)
         elif not service.enabled:
-            raise _by_another(service)
+            raise _foreign_close_error(service)
 
     def _service(self, host: str) -> nova_module.ComputeService:
         service = self._nova.services().get(host)
@@ -147,7 +150,7 @@ class CloudSide:
             raise exception.CloudRefused(f'Nova has no host {host}')
         return service
 
-    def _work(
+    def _server_work(
         self,
         server: nova_module.Server,
         cores: float,
@@ -155,7 +158,7 @@ class CloudSide:
         leaves: Mapping[str, eviction.Eviction],
         now: float,
     ) -> border.RunningWork:
-        """A server, when it is gone at the latest, and how it leaves."""
+        """A server, with the latest time of its end and the way it leaves."""
         leave, seen = leaves.get(server.uuid), running.get(server.uuid)
         gone_at, way = None, _W.ENDS
         if leave and any(each.frees for each in leave.actions):
@@ -174,7 +177,7 @@ class CloudSide:
             gone_at, way = now + _MIGRATES_S, _W.MOVES
         return border.RunningWork(server.uuid, cores, gone_at, way)
 
-    def _unseen(
+    def _unlisted_work(
         self,
         node: border.BorderHost,
         service: nova_module.ComputeService,
@@ -182,9 +185,9 @@ class CloudSide:
         there: Iterable[nova_module.Server],
         now: float,
     ) -> Iterator[border.RunningWork]:
-        """Work that may be on a host being left, and that Nova does not list.
+        """Yield work that Nova does not list, but may be on a host being left.
 
-        :param provider: UUID of the host's.
+        :param provider: UUID of the host's resource provider.
         """
         leaves = node.state is border.HostState.LEAVING_CLOUD
         if not leaves or service.enabled:
@@ -201,7 +204,9 @@ class CloudSide:
         )
 
 
-def _by_another(service: nova_module.ComputeService) -> exception.CloudRefused:
+def _foreign_close_error(
+    service: nova_module.ComputeService,
+) -> exception.CloudRefused:
     return exception.CloudRefused(
         f'host {service.host} was closed by another hand: {service.reason}'
     )
@@ -215,13 +220,13 @@ def _amounts(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Mapped:
+class _PlacementHosts:
     """Hosts between both sides as Placement knows them.
 
-    :ivar hosts: as if they took servers.
-    :ivar providers: UUID by name.
-    :ivar capacity: (c,) of each, by name.
-    :ivar classes: of Placement.
+    :ivar hosts: these hosts, as if all of them were open.
+    :ivar providers: UUIDs of resource providers, by name of the host.
+    :ivar capacity: (c,) amounts of each host, by name.
+    :ivar classes: resource classes of Placement.
     """
 
     hosts: hosts_module.Hosts
@@ -232,10 +237,11 @@ class _Mapped:
     def cores(
         self, host: border.SharedHost, amounts: list[Mapping[str, int]]
     ) -> list[float]:
-        """Cores that servers take of a host.
+        """Cores that each server takes of a host.
 
         The scarcest resource counts: a server with half of the memory has half
-        of the cores. Together, servers have the used part of the scarcest.
+        of the cores. Together, servers have the used fraction of the scarcest
+        resource.
         """
         if not amounts:
             return []
@@ -251,9 +257,9 @@ class _Mapped:
         demand: request_model.Demand,
         hosts: Mapping[str, border.SharedHost],
     ) -> float | None:
-        """Cores that a server would take of the host that it suits best.
+        """Cores that a server would take of the host that suits it best.
 
-        :returns: ``None`` if no host could ever hold it.
+        :returns: ``None`` if no host could ever hold the server.
         """
         shape = self.hosts.shape(demand)
         if not len(shape.rows) or not len(shape.columns):
@@ -265,9 +271,9 @@ class _Mapped:
         )
 
 
-def _mapped(
+def _map_hosts(
     snapshot: cluster.ClusterSnapshot, names: Collection[str]
-) -> _Mapped:
+) -> _PlacementHosts:
     rows = [
         row
         for row, each in enumerate(snapshot.providers)
@@ -279,7 +285,7 @@ def _mapped(
         have.capacity[rows], have.used[rows], have.unit[rows], have.step[rows]
     )
     opened = tuple(dataclasses.replace(each, takes=True) for each in known)
-    return _Mapped(
+    return _PlacementHosts(
         hosts_module.Hosts(
             cluster.ClusterSnapshot(snapshot.classes, opened, inventory)
         ),
@@ -289,14 +295,14 @@ def _mapped(
     )
 
 
-def _wants(
+def _helped_requests(
     last: start_estimates.LastCycle,
-    mapped: _Mapped,
+    mapped: _PlacementHosts,
     hosts: Mapping[str, border.SharedHost],
 ) -> Iterator[border.PendingWork]:
-    """Requests that a host of these could help.
+    """Waiting requests that one of these hosts could help.
 
-    Preemptible ones use what is left: no host moves for them.
+    Preemptible requests use what is left: no host moves for them.
     """
     for record in last.records:
         request = record.request

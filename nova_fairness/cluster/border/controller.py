@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts move between batch and cloud: look at both sides, plan, act.
+"""Moves hosts between batch and cloud: read both sides, plan, act.
 
 The store has a row for the state of each host. A step is written before its
-effect. To open and to close a side is planned again from what is seen until it
-is done: so the next leader goes on where another died. Just before an action
-the row and the leader are read once more, so that an action that was cancelled
-meanwhile is not done.
+effect. Each cycle plans again from the present state to open or close a side,
+until that is done: so the next leader goes on where another died. Just before
+an action the row and the leader are read once more, so that an action that was
+cancelled in the meantime is not done.
 """
 
 from collections.abc import Callable
@@ -48,15 +48,14 @@ _STARTING = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class BorderObservation:
-    """State of both sides at the last look, and its plan.
+    """State of both sides in the last cycle, and its plan.
 
     :ivar at: seconds of the epoch.
     :ivar snapshot: of both sides.
-    :ivar balances: what each side has and wants; none of a side that gave no
-        answer.
-    :ivar faults: sentences about what keeps hosts from moving, or shares from
-        being adjusted.
-    :ivar groups: with pledges for both sides.
+    :ivar balances: capacity and demand of each side that gave an answer.
+    :ivar faults: sentences about why hosts do not move, or shares are not
+        adjusted.
+    :ivar groups: pledges of groups that use both sides.
     """
 
     at: float
@@ -69,18 +68,18 @@ class BorderObservation:
 class BorderController(host_controller.HostController[BorderObservation]):
     """Moves hosts, in the process that acts.
 
-    :param store: where hosts stand.
-    :param service: of the queue: says whether this process acts.
-    :param file: names hosts.
+    :param store: has the states of hosts.
+    :param service: of the queue: tells whether this process acts.
+    :param file: names the hosts.
     :param batch: the batch system.
     :param cloud: Nova's side.
-    :param vacating: lets servers leave hosts.
-    :param telling: tells jobs and servers how long their host is there.
-    :param rules: what operators allow; the file has the calendar.
-    :param clock: seconds of the epoch.
-    :param stopped: set by who wants this to end.
-    :param interval_s: seconds between two looks.
-    :param pledging: of groups for both sides.
+    :param vacating: evicts servers from hosts.
+    :param telling: tells jobs and servers how long their host stays.
+    :param rules: options of operators; the file has the calendar.
+    :param clock: returns seconds of the epoch.
+    :param stopped: event that ends this controller.
+    :param interval_s: seconds between two cycles.
+    :param pledging: keeps the pledges of groups that use both sides.
     """
 
     name = 'partition'
@@ -114,7 +113,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         self._failed: dict[str, str] = {}
 
     def cycle(self) -> bool:
-        """Look once, plan once, and do it.
+        """Read both sides, plan, and carry out the plan once.
 
         :returns: whether this process acts.
         :raises ClusterError: if nothing can be done now.
@@ -128,19 +127,19 @@ class BorderController(host_controller.HostController[BorderObservation]):
             return False
         now = self._clock()
         described = self._file.content()
-        nodes, faults = self._nodes(described, epoch, now)
-        batch, cloud, away = self._look(nodes, now)
+        nodes, faults = self._read_hosts(described, epoch, now)
+        batch, cloud, away = self._read_sides(nodes, now)
         faults += batch.faults if batch else ()
         snapshot = border.Snapshot(nodes, batch, cloud, self._target())
         rules = dataclasses.replace(self._rules, windows=described.windows)
         plan = planner.plan(snapshot, now, rules)
         self._failed = {}
         for action in plan.actions:
-            self._try(action, snapshot, epoch)
+            self._try_action(action, snapshot, epoch)
         untold: list[str] = []
         if not away:
-            self._tidy(snapshot, plan, epoch)
-            untold = self._part('jobs told', self._tell, snapshot, epoch)
+            self._spare_and_forget(snapshot, plan, epoch)
+            untold = self._part('jobs told', self._tell_work, snapshot, epoch)
         failed = [f'{host}: {why}' for host, why in self._failed.items()]
         unshared = self._part(
             'shares of groups',
@@ -167,7 +166,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return None if aimed is None else border.CloudTarget(aimed)
 
     def nodes(self) -> dict[str, border.BorderHost]:
-        """Hosts by name, as they stand now.
+        """Hosts by name, with their present states.
 
         :raises ClusterError: if they cannot be read.
         :raises NotLeading: if this process does not act, or has not looked.
@@ -185,29 +184,30 @@ class BorderController(host_controller.HostController[BorderObservation]):
         """Send a host to the other side.
 
         :param host: name of the machine.
-        :raises UnknownHost: if there is none.
-        :raises IllegalStep: if it is fixed, on its way, or of unknown side.
-        :raises ClusterError: if it cannot be done now.
+        :raises UnknownHost: if there is no such host.
+        :raises IllegalStep: if the host is fixed, already moves, or its side
+            is unknown.
+        :raises ClusterError: if that is not possible now.
         :raises NotLeading: if this process does not act, or has not looked.
         """
         return self._by_hand(host, border.HostEvent.ASK)
 
     def cancel(self, host: str) -> border.BorderHost:
-        """Let a host stay that is on its way.
+        """Cancel the move of a host.
 
         :param host: see :meth:`move`.
         :raises UnknownHost: see :meth:`move`.
-        :raises IllegalStep: if it is not on its way.
+        :raises IllegalStep: if the host does not move.
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
         return self._by_hand(host, border.HostEvent.CANCEL)
 
     def aim(self, hosts: int | None) -> None:
-        """Say how many hosts the cloud is to have.
+        """Set the number of hosts that the cloud is to have.
 
-        :param hosts: number, >= 0; ``None`` to go by calendar and demand.
-        :raises IllegalStep: if there are not as many hosts.
+        :param hosts: number, >= 0; ``None``: calendar and demand decide.
+        :raises IllegalStep: if there are fewer hosts.
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
@@ -225,7 +225,8 @@ class BorderController(host_controller.HostController[BorderObservation]):
         self, host: str, event: border.HostEvent
     ) -> border.BorderHost:
         epoch = self._acts()
-        # Who has not looked cannot tell what came of it: nothing is done.
+        # Raises if this process has not looked yet: it could not report the
+        # result.
         self.last()
         described = {each.name: each for each in self._file.content().hosts}
         node = self._store.nodes.node(host)
@@ -239,43 +240,45 @@ class BorderController(host_controller.HostController[BorderObservation]):
         cause = border.HostCause.OPERATOR
         return self._store.nodes.step(node, event, epoch, self._clock(), cause)
 
-    def _nodes(
+    def _read_hosts(
         self, described: hosts_file.BorderFile, epoch: int, now: float
     ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
-        """All hosts as they stand, as they are described now."""
+        """All hosts with their states and present descriptions, and faults."""
         stored = self._store.nodes
         found, wrong = stored.all()
         hosts = {each.name: each for each in described.hosts}
         for name in hosts.keys() - found.keys() - wrong.keys():
             stored.add(hosts[name], epoch, now)
-            found[name] = border.BorderHost(_stored(hosts[name]), since=now)
+            found[name] = border.BorderHost(
+                _without_description(hosts[name]), since=now
+            )
         nodes = []
         for name, node in found.items():
             host = hosts.get(name)
             if host is None:
-                if _has_name_of(node.host, hosts.values()):
+                if _shares_name(node.host, hosts.values()):
                     stored.forget(node, epoch)
                     continue
                 nodes.append(node)
                 continue
-            if _stored(host) != node.host:
+            if _without_description(host) != node.host:
                 node = stored.describe(node, host, epoch)
             nodes.append(dataclasses.replace(node, host=host))
         return tuple(nodes), [f'{name}: {why}' for name, why in wrong.items()]
 
-    def _look(
+    def _read_sides(
         self, nodes: tuple[border.BorderHost, ...], now: float
     ) -> tuple[
         border.SideSnapshot | None, border.SideSnapshot | None, list[str]
     ]:
-        """Both sides, ``None`` for who gives no answer, and why."""
+        """Read both sides: ``None`` for a side without answer, and faults."""
         away, batch, cloud = [], None, None
         try:
             batch = self._batch.look()
         except exception.BatchError as error:
             away.append(str(error))
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unread('the batch system', error))
+            away.append(self._unreadable_side('the batch system', error))
         try:
             cloud = self._cloud.look(nodes, self._service.last(), now)
         except exception.CloudError as error:
@@ -283,30 +286,31 @@ class BorderController(host_controller.HostController[BorderObservation]):
         except (exception.ClusterError, exception.NotLeading):
             raise
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unread('the cloud', error))
+            away.append(self._unreadable_side('the cloud', error))
         return batch, cloud, away
 
-    def _unread(self, side: str, error: Exception) -> str:
-        """Take note of a side whose answer cannot be used."""
+    def _unreadable_side(self, side: str, error: Exception) -> str:
+        """Report a side whose answer cannot be used."""
         self._service.quarantine.put(_PART, f'{self.name} {side}', error)
         return (
             f'{side}: its answer cannot be read: {type(error).__name__}; no'
             ' host moves until it can be'
         )
 
-    def _try(
+    def _try_action(
         self,
         action: border.BorderAction,
         snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
-        """Do one action; its failure keeps no other back."""
+        """Carry out one action; its failure delays no other action."""
         try:
-            self._do(action, snapshot, epoch)
+            self._carry_out(action, snapshot, epoch)
         except (exception.Deposed, exception.StoreAway):
             raise
         except exception.Outdated as error:
-            # It was cancelled, or sent on its way, since the look.
+            # The host was cancelled, or sent to the other side, since both
+            # sides were read.
             LOG.info('%s', error)
         except exception.ClusterError as error:
             self._failed[action.host] = str(error)
@@ -314,7 +318,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             self._service.quarantine.put(_PART, f'host {action.host}', error)
             self._failed[action.host] = type(error).__name__
 
-    def _do(
+    def _carry_out(
         self,
         action: border.BorderAction,
         snapshot: border.Snapshot,
@@ -339,11 +343,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
                 action.text or action.cause.value.replace('_', ' '),
             )
         elif action.verb in (_V.OPEN, _V.CLOSE):
-            self._turn(action, node)
+            self._open_or_close(action, node)
         else:
-            self._clear(action, node, snapshot, epoch)
+            self._clear_host(action, node, snapshot, epoch)
 
-    def _turn(
+    def _open_or_close(
         self, action: border.BorderAction, node: border.BorderHost
     ) -> None:
         """Open or close a side of a host."""
@@ -357,9 +361,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
             to.close(name, action.text)
 
     def _is_quiet(self, node: border.BorderHost) -> bool:
-        """Whether nothing that the queue sent may be on its way to a host.
+        """Whether no request that the queue sent may be on its way to a host.
 
-        Nova would find it closed, and refuse what finds no other.
+        Nova would find the host closed, and fail a request without another
+        host.
         """
         is_planned_without = self._service.last().at > node.since
         sent = self._store.requests(_STARTING)
@@ -367,7 +372,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             node.host.cloud in each.hosts for each in sent
         )
 
-    def _clear(
+    def _clear_host(
         self,
         action: border.BorderAction,
         node: border.BorderHost,
@@ -392,13 +397,13 @@ class BorderController(host_controller.HostController[BorderObservation]):
         }
         self._vacating.clear(work, machine, asked_at, epoch)
 
-    def _tidy(
+    def _spare_and_forget(
         self,
         snapshot: border.Snapshot,
         plan: border.BorderPlan,
         epoch: int,
     ) -> None:
-        """Spare servers whose host stays; forget hosts without description."""
+        """Spare servers whose host stays; forget hosts that the file lacks."""
         found, _ = self._store.nodes.all()
         machines = {
             name
@@ -414,8 +419,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
             if name not in described and is_at_rest:
                 self._store.nodes.forget(node, epoch)
 
-    def _tell(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
-        """Tell jobs and servers of hosts as they stand after the steps."""
+    def _tell_work(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
+        """Tell jobs and servers about their hosts, after the steps of this
+        cycle.
+        """
         if self._service.leads() != epoch:
             return []
         found, _ = self._store.nodes.all()
@@ -428,15 +435,15 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return self._telling.tell(as_it_is, self._clock())
 
 
-def _stored(host: border.SharedHost) -> border.SharedHost:
-    """A host as the store gives it back, which knows no descriptions."""
+def _without_description(host: border.SharedHost) -> border.SharedHost:
+    """A host as the store returns it: without its description."""
     return dataclasses.replace(host, fixed=True)
 
 
-def _has_name_of(
+def _shares_name(
     host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
-    """Whether a host has a name on a side that is another's now."""
+    """Whether another host now has one of the names of a host."""
     return any(
         each.batch == host.batch or each.cloud == host.cloud for each in others
     )

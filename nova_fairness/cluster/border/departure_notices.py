@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Jobs and servers are told how long their host is still there for them.
+"""Tells jobs and servers how long their host still stays for them.
 
-As machine/job features (HSF-TN-2016-02), which the users of the partition
-driver read (Partition Director, INDIGO, section 3.1.1): files in a directory
-for each host, and the server's metadata ``TTL``.
+The form is that of machine/job features (HSF-TN-2016-02), which the users of
+the partition driver read (Partition Director, INDIGO, section 3.1.1): files in
+a directory for each host, and the metadata ``TTL`` of a server.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class DepartureNotices:
     """Tells jobs and servers of hosts that are being left.
 
     :param api: of Nova.
-    :param directory: of the files; ``None`` to write none.
+    :param directory: directory of the files; ``None``: no files.
     """
 
     def __init__(
@@ -44,15 +44,17 @@ class DepartureNotices:
         self._nova = nova.Nova(api)
 
     def forget(self) -> None:
-        """Read again before anything is told: another process has led."""
+        """Read the metadata again before the next notice: another process has
+        led.
+        """
         self._told = None
 
     def tell(self, snapshot: border.Snapshot, now: float) -> list[str]:
-        """Write features and marks that are missing, and remove outdated ones.
+        """Write missing features and metadata, and remove outdated ones.
 
-        :param snapshot: hosts as they stand, and what both sides have there.
+        :param snapshot: states of hosts, and the work of both sides there.
         :param now: seconds of the epoch.
-        :returns: sentences on what could not be written.
+        :returns: sentences about failed writes.
         """
         return [
             *self._write_all(snapshot.nodes),
@@ -74,7 +76,7 @@ class DepartureNotices:
                 yield f'no directory can be called {name!r}'
                 continue
             try:
-                _write(self._directory / name, features)
+                _write_files(self._directory / name, features)
             except OSError as error:
                 yield f'machine features of {name} are not written: {error}'
 
@@ -82,10 +84,11 @@ class DepartureNotices:
         self, snapshot: border.Snapshot, now: float
     ) -> Iterator[str]:
         told = self._told
-        wanted = _wanted(snapshot)
+        wanted = _end_times(snapshot)
         try:
             if told is None:
-                # Another process may have told others since this one looked.
+                # Another process may have told servers since this one last
+                # read them.
                 self._nova = nova.Nova(self._api)
                 told = {
                     each.uuid: each.ttl_ours
@@ -125,33 +128,33 @@ class DepartureNotices:
             self._nova.unmark(uuid, _OURS)
 
 
-def _wanted(snapshot: border.Snapshot) -> Mapping[str, str]:
-    """When servers are to be gone, as they are told it, by UUID."""
+def _end_times(snapshot: border.Snapshot) -> Mapping[str, str]:
+    """Times at which servers must be gone, as texts for them, by UUID."""
     found = {}
     for node in snapshot.nodes:
         place = snapshot.place(node, border.BorderSide.CLOUD)
         if node.state is border.HostState.LEAVING_CLOUD and place:
             for work in place.work:
                 if work.cores > 0:
-                    found[work.name] = _seconds(node.until)
+                    found[work.name] = _seconds_text(node.until)
     return found
 
 
 def _features(node: border.BorderHost) -> Mapping[str, str]:
     features = {'total_cpu': f'{node.host.cores:g}'}
     if node.state in border.LEAVING and node.until is not None:
-        features['shutdowntime'] = _seconds(node.until)
+        features['shutdowntime'] = _seconds_text(node.until)
     return features
 
 
-def _seconds(at: float | None) -> str:
+def _seconds_text(at: float | None) -> str:
     return '' if at is None else f'{at:.0f}'
 
 
-def _write(place: pathlib.Path, features: Mapping[str, str]) -> None:
-    """Write the files of a host; readers never see half of one.
+def _write_files(place: pathlib.Path, features: Mapping[str, str]) -> None:
+    """Write the files of a host; readers never see half of a file.
 
-    :raises OSError: if that cannot be.
+    :raises OSError: if that is not possible.
     """
     if features:
         place.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers leave a host that goes to the batch system."""
+"""Evicts servers from a host that goes to the batch system."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -20,16 +20,16 @@ from nova_fairness.model import reason
 LOG = logging.getLogger(__name__)
 
 _AGAIN_S = 300.0
-"""Between two times that Nova is asked to move the same server."""
+"""Seconds between two calls to Nova to move the same server."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Actions:
-    """Actions on servers, one after the other until their room is free.
+    """Actions on servers, tried one after the other until their room is free.
 
-    :ivar preemptible: to those that go when they are given notice.
-    :ivar late: to those that are there after the time to live; empty for
-        nothing.
+    :ivar preemptible: on preemptible servers, after a notice.
+    :ivar late: on servers that are still there after the time to live; empty:
+        no action.
     """
 
     preemptible: tuple[eviction.EvictionAction, ...] = (
@@ -39,13 +39,13 @@ class Actions:
 
 
 class HostDrain:
-    """Lets servers leave their host.
+    """Moves or evicts the servers of a host.
 
-    :param leaves: servers that leave.
-    :param nova: moves them.
-    :param to: gives notice and ends them.
-    :param clock: seconds of the epoch.
-    :param actions: what is done.
+    :param leaves: evictions of servers.
+    :param nova: moves servers.
+    :param to: gives notice to servers, and evicts them.
+    :param clock: returns seconds of the epoch.
+    :param actions: actions on servers.
     """
 
     def __init__(
@@ -70,11 +70,12 @@ class HostDrain:
         asked_at: Mapping[str, float],
         epoch: int,
     ) -> None:
-        """Move servers away, and give notice to those that go by it.
+        """Move servers away, and give notice to preemptible servers.
 
-        :param work: servers that are on the host.
-        :param machine: its name, as owners are told it.
-        :param asked_at: when servers were asked for, seconds of the epoch.
+        :param work: servers on the host.
+        :param machine: name of the host for owners.
+        :param asked_at: when servers were requested, seconds of the epoch, by
+            UUID.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -100,7 +101,7 @@ class HostDrain:
         machine: str,
         epoch: int,
     ) -> None:
-        """Let servers leave whose time to live is over.
+        """Evict servers whose time to live is over.
 
         :param servers: UUIDs.
         :param machine: see :meth:`clear`.

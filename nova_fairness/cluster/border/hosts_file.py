@@ -33,11 +33,11 @@ _NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderFile:
-    """Content of an operator's file.
+    """Content of the file.
 
     :ivar hosts: machines that both sides know.
-    :ivar windows: times in which the cloud has a fixed number of them.
-    :ivar groups: that have one pledge for both sides.
+    :ivar windows: times for which the cloud has a fixed number of hosts.
+    :ivar groups: groups with one pledge for both sides.
     """
 
     hosts: tuple[border.SharedHost, ...]
@@ -46,10 +46,10 @@ class BorderFile:
 
 
 def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
-    """Content of a file that is read again whenever it changes.
+    """Watch a file, and read it again whenever it changes.
 
     :param path: of the file.
-    :raises BadPartition: if it cannot be used.
+    :raises BadPartition: if the file cannot be used.
     """
     made = watched_file.WatchedFile(
         path,
@@ -66,14 +66,15 @@ def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
 
 
 def read(path: pathlib.Path) -> BorderFile:
-    """Read hosts and windows.
+    """Read hosts, windows and groups.
 
-    :param path: of YAML: a list ``hosts``, each with ``name``, ``cores`` and,
-        if these differ from it, ``batch`` and ``cloud``; and ``fixed``. A
-        list ``windows``, each with ``begins``, ``lasts``, ``hosts`` and
-        ``zone``, may follow, and a list ``groups``, each with ``account`` and,
-        if that differs from it, ``batch``.
-    :raises BadPartition: if anything is wrong; says what, and the line.
+    :param path: of a YAML file. It has a list ``hosts``, each with ``name``,
+        ``cores`` and, if these differ from the name, ``batch`` and ``cloud``;
+        and ``fixed``. A list ``windows``, each with ``begins``, ``lasts``,
+        ``hosts`` and ``zone``, may follow, and a list ``groups``, each with
+        ``account`` and, if that differs from the account, ``batch``.
+    :raises BadPartition: if anything is wrong; the text names the fault and
+        the line.
     """
     file = yaml_file.YamlFile(path, exception.BadPartition)
     root = file.root()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Evictions of servers, whatever their cause, until their room is free.
+"""Evictions of servers, from the decision until their room is free.
 
-Start with ``evictor``; the other modules are the causes.
-It never chooses victims by itself: ``planners.preemption`` does.
+Start with ``evictor``; the other modules are the causes. This package never
+chooses victims by itself: ``planners.preemption`` does.
 """

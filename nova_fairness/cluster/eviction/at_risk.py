@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifies servers that are among the next victims, and when no longer.
+"""Warns servers that they may be evicted next, and withdraws such warnings.
 
-It is a warning: nothing is decided, and nothing is done to them. The warning
-is stored before it is written to the metadata of a server. After a crash the
-next leader finds it in the store and writes the metadata.
+A warning decides nothing and does nothing to the server. The warning is stored
+before it is written to the metadata of a server. After a crash the next leader
+finds it in the store and writes the metadata.
 """
 
 from collections.abc import Mapping
@@ -28,17 +28,20 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 20
-"""Servers whose metadata are written in one cycle: each is a call of Nova."""
+"""Largest number of servers whose metadata are written in one cycle: each
+takes a call of Nova.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class AtRiskOptions:
     """Options that operators set.
 
-    :ivar most: servers that are at risk at the same time; 0: none are told.
-    :ivar hold_s: after a warning, for how long a server is told nothing else;
-        then it may be warned again.
-    :raises ValueError: if one is out of its range.
+    :ivar most: largest number of servers at risk at the same time; 0: no
+        server is warned.
+    :ivar hold_s: seconds for which a warning, or its withdrawal, stands before
+        it may change.
+    :raises ValueError: if an option is out of its range.
     """
 
     most: int = 0
@@ -47,18 +50,17 @@ class AtRiskOptions:
     def __post_init__(self) -> None:
         if self.most < 0 or not 0 <= self.hold_s < math.inf:
             raise ValueError(
-                f'{self.most} servers and {self.hold_s:g} s, expected numbers'
-                ' of at least 0'
+                'the number of servers at risk and their hold time must be at'
+                f' least 0, got {self.most} and {self.hold_s:g} s'
             )
 
 
 class Warnings:
-    """Says to servers whether they are at risk.
+    """Tells servers whether they are at risk.
 
-    :param store: where it is written who was told.
+    :param store: keeps the warnings.
     :param channels: tell owners and guests.
-    :param rules: what operators chose.
-
+    :param rules: options of operators.
     :ivar told: servers that are at risk now, by UUID.
     """
 
@@ -83,11 +85,12 @@ class Warnings:
         now: float,
         epoch: int,
     ) -> None:
-        """Warn servers that come next, and tell others that they no longer do.
+        """Warn servers that come next, and withdraw the warnings of other
+        servers.
 
-        :param following: servers that would make room next, the first first.
-        :param servers: all there are, by UUID.
-        :param leaves: how far servers have left.
+        :param following: servers that would make room next, in this order.
+        :param servers: all servers, by UUID.
+        :param leaves: live evictions of the cycle.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -96,9 +99,9 @@ class Warnings:
         if not (self._rules.most or self._left_over):
             return
         wanted = {each.server: each for each in following[: self._rules.most]}
-        known = self._settled(wanted, servers, leaves, now, epoch)
+        known = self._remaining_warnings(wanted, servers, leaves, now, epoch)
         new = [
-            self._new(each, servers[uuid], now)
+            self._new_warning(each, servers[uuid], now)
             for uuid, each in wanted.items()
             if uuid not in known and uuid in servers
         ]
@@ -111,19 +114,19 @@ class Warnings:
             )
         known |= {each.server: each for each in new[:AT_ONCE]}
         unwritten = [each for each in known.values() if not each.is_written]
-        # In turn: those that Nova fails for keep no others back.
+        # In turn: servers for which Nova fails must not delay other servers.
         first = self._turn % max(len(unwritten), 1)
         self._turn += AT_ONCE
         for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
             named = servers[each.server].named
-            evictor.attempt(named, self._write, each, named, epoch)
+            evictor.attempt(named, self._tell_server, each, named, epoch)
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk
         }
-        # Once the option is off, those that were told are told otherwise.
+        # After the option was switched off, old warnings are still withdrawn.
         self._left_over = bool(known)
 
-    def _settled(
+    def _remaining_warnings(
         self,
         wanted: Mapping[str, next_module.Next],
         servers: Mapping[str, nova_module.Server],
@@ -131,7 +134,9 @@ class Warnings:
         now: float,
         epoch: int,
     ) -> dict[str, risk.Risk]:
-        """Those that are known, after what time and others did."""
+        """Warnings that remain, after time has passed and servers have
+        changed.
+        """
         left = {}
         gone = leaves.found(eviction.LIVE)
         for uuid, each in self._store.risks.all().items():
@@ -150,7 +155,7 @@ class Warnings:
                 self._store.risks.remove(uuid, epoch)
         return left
 
-    def _new(
+    def _new_warning(
         self,
         following: next_module.Next,
         server: nova_module.Server,
@@ -166,12 +171,13 @@ class Warnings:
             now,
         )
 
-    def _write(self, known: risk.Risk, named: str, epoch: int) -> None:
-        """Tell it by all channels."""
+    def _tell_server(self, known: risk.Risk, named: str, epoch: int) -> None:
+        """Tell owner and guest of a server by all channels."""
         try:
             self._channels.warn(known)
         except exception.CloudRefused as error:
-            # In some states Nova takes none: notifications told it.
+            # In some states of a server Nova takes no metadata. Notifications
+            # have told the owner.
             LOG.warning('server %s: %s', named, error)
         self._store.risks.change(known.written(), epoch)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Live evictions of one cycle: read once, and followed.
+"""Evictions of one cycle: read once, and kept up to date.
 
-A change by this process is seen at once, in each of its threads. A change by
-another process is seen in the next cycle. Until then steps on the old state
-are refused, since each names the version that it goes on from.
+A change by this process is visible at once in each of its threads. A change by
+another process is visible in the next cycle. Until then steps from the old
+state are refused, since each step names the version from which it starts.
 """
 
 from collections.abc import Collection
@@ -16,50 +16,55 @@ from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.model import eviction
 
 REMEMBERED_S = 86400.0
-"""For which it is known of every server that it left."""
+"""Seconds for which the evictions of all servers are read."""
 
 
 class CycleEvictions:
-    """How far servers have left; the newest time of each counts."""
+    """Latest evictions of servers: the newest of each server counts."""
 
     def __init__(self) -> None:
         self._known: dict[str, eviction.Eviction] = {}
         self._lock = threading.Lock()
 
     def note(self, leave: eviction.Eviction) -> None:
-        """Take note of a change; one that is older than what is known is not.
+        """Record a change, unless a newer one is known.
 
-        Threads tell their changes after they have written them.
+        Threads call this after they have written their changes.
         """
         with self._lock:
             before = self._known.get(leave.server)
-            if before is None or _age(before) < _age(leave):
+            if before is None or _version_key(before) < _version_key(leave):
                 self._known[leave.server] = leave
 
     def found(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
-        """Servers in some live states, those that are due first, by UUID."""
+        """Evictions in some live states by UUID of the server, the earliest
+        first.
+        """
         return {
-            each.server: each for each in self._all() if each.state in states
+            each.server: each
+            for each in self._sorted_evictions()
+            if each.state in states
         }
 
     def lately(self, since: float) -> dict[str, eviction.Eviction]:
-        """Servers that leave, and those that came into their state of late.
+        """Live evictions, and evictions whose state changed recently.
 
         :param since: seconds of the epoch, at most :data:`REMEMBERED_S` ago.
         """
         return {
             each.server: each
-            for each in self._all()
+            for each in self._sorted_evictions()
             if each.state in eviction.LIVE or each.changed_at >= since
         }
 
     def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
-        """How far some servers have left, by UUID; others are not known.
+        """Evictions of some servers, by UUID; servers without an eviction are
+        missing.
 
-        :param servers: which leave, left of late, or were named when it was
-            read.
+        :param servers: UUIDs of servers that leave, left recently, or were
+            named when the evictions were read.
         """
         with self._lock:
             return {
@@ -68,7 +73,7 @@ class CycleEvictions:
                 if uuid in self._known
             }
 
-    def _all(self) -> list[eviction.Eviction]:
+    def _sorted_evictions(self) -> list[eviction.Eviction]:
         with self._lock:
             known = list(self._known.values())
         return sorted(known, key=lambda each: (each.at, each.server))
@@ -78,19 +83,19 @@ class CycleEvictions:
 def followed(
     leaves: leaves_module.Leaves, servers: Collection[str], now: float
 ) -> Iterator[CycleEvictions]:
-    """Read the servers that leave once, and follow changes by this process.
+    """Read the evictions once, and follow the changes by this process.
 
-    :param servers: also read if they left long ago.
+    :param servers: UUIDs of servers that are read even if they left long ago.
     :param now: seconds of the epoch.
-    :raises StoreError: if it cannot be read.
+    :raises StoreError: if the evictions cannot be read.
     """
     made = CycleEvictions()
-    # Before it is read: no change falls in between.
+    # Listen before reading, so that no change is missed in between.
     with leaves.listening(made.note):
         for each in leaves.since(now - REMEMBERED_S, servers).values():
             made.note(each)
         yield made
 
 
-def _age(leave: eviction.Eviction) -> tuple[int, int]:
+def _version_key(leave: eviction.Eviction) -> tuple[int, int]:
     return leave.turn, leave.version

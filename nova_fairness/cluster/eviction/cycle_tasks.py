@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Work of each cycle beside requests: servers that may not stay, or may."""
+"""Tasks of each cycle for running servers: warnings and evictions."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from nova_fairness.planners.preemption import risk
 Following = Callable[
     [cluster.ClusterSnapshot, cluster.Plan, float], list[risk.Next]
 ]
-"""Says who would make room next, the first first."""
+"""Returns the servers that would make room next, in this order."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +28,10 @@ class CycleState:
     """State and plan of one cycle.
 
     :ivar snapshot: of the cloud.
-    :ivar plan: that was made of it.
+    :ivar plan: made of that snapshot.
     :ivar found: requests that have not ended.
-    :ivar servers: all there are, by UUID.
-    :ivar leaves: how far servers have left; follows what is written.
+    :ivar servers: all servers, by UUID.
+    :ivar leaves: evictions, kept up to date.
     :ivar now: seconds of the epoch.
     :ivar epoch: of the leader.
     """
@@ -46,16 +46,15 @@ class CycleState:
 
 
 class CycleTasks:
-    """Does all of them, one after the other.
+    """Runs all tasks, one after the other.
 
     :param idling: see :attr:`idling`.
     :param warnings: see :attr:`warnings`.
-    :param following: says who would make room next.
-    :param retiring: lets those leave that are done.
+    :param following: returns the servers that would make room next.
+    :param retiring: evicts servers that have finished their work.
     :param freeing: keeps a part of the cloud free.
-
-    :ivar idling: says who leaves because it does nothing.
-    :ivar warnings: says to servers that they are at risk.
+    :ivar idling: evicts servers that are idle.
+    :ivar warnings: tells servers that they are at risk.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class CycleTasks:
         self._freeing = freeing
 
     def apply(self, look: CycleState) -> None:
-        """Do what is due.
+        """Run the tasks that are due.
 
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.

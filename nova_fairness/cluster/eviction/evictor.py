@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers leave: their owners are told, time passes, Nova acts, room is free.
+"""Carries out evictions: notice to the owner, actions of Nova, free room.
 
-Other modules decide which servers leave and why. This one carries it out, one
-step at a time. A step is committed before its effect. After a crash, and
-whenever Nova did not answer, the server is looked at before anything is done
-again. Placement alone says whether room is free: shelving can fail and leave a
-server stopped on its host. Then the next action is done.
+Other modules decide which servers leave and why. This module carries out each
+eviction, one step at a time. A step is committed before its effect. After a
+crash, and if Nova did not answer, the server is looked up before an action is
+repeated. Only Placement says whether room is free: shelving can fail and leave
+a stopped server on its host. Then the next action follows.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,9 @@ _UNEXPECTED = quarantine.Quarantine()
 """Logs unexpected errors once. The victim is tried again in every cycle."""
 
 LEAST_NOTICE_S = 120.0
-"""Nova keeps the metadata that guests read for 15 s, and guests poll it."""
+"""Shortest notice: Nova caches the metadata that guests read for 15 s, and
+guests poll them.
+"""
 
 _A, _C = eviction.EvictionAction, eviction.EvictionCause
 _E, _S = eviction.EvictionEvent, eviction.EvictionState
@@ -48,24 +50,30 @@ _SAID = {
     _E.UNDO: 'its eviction is cancelled',
     _E.RETURN: 'it runs again',
 }
-"""Steps of an eviction as the log says them, with the action."""
+"""Texts of the log for the steps of an eviction; {} is the action."""
 
 _AT_ONCE = 50
-"""Servers that are acted on in one cycle: Nova has others to serve."""
+"""Largest number of servers that are acted on in one cycle: Nova has other
+clients.
+"""
 
 _ASKED_AT_ONCE = 20
-"""Servers with a notice that are asked in one cycle whether they are done.
-Their metadata are in no list of what changed."""
+"""Largest number of servers with a notice that are looked up in one cycle.
+
+The answer of a server is in its metadata, and lists of changed servers do not
+show changes of metadata.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Patience:
-    """How long is waited.
+    """Times to wait.
 
-    :ivar notice_s: from telling an owner to the first action, at least
-        :data:`LEAST_NOTICE_S`.
-    :ivar action_s: for an action, and for room to be free after it, > 0.
-    :raises ValueError: if one is out of its range, no number or infinite.
+    :ivar notice_s: seconds from telling an owner to the first action, at least
+    :data:`LEAST_NOTICE_S`.
+    :ivar action_s: seconds for one action, including the release of its room,
+        > 0.
+    :raises ValueError: if a time is out of its range, no number or infinite.
     """
 
     notice_s: float = 600.0
@@ -85,15 +93,15 @@ class Patience:
 
 
 class Evictor:
-    """Lets servers leave.
+    """Evicts servers.
 
-    :param leaves: where they are stored.
-    :param nova: acts on them.
-    :param placement: says whether their room is free.
-    :param images: says whether an image of a server is whole.
-    :param clock: seconds of the epoch.
-    :param patience: how long is waited.
-    :param channels: tell owners before anything is done.
+    :param leaves: stores evictions.
+    :param nova: acts on servers.
+    :param placement: tells whether the room of a server is free.
+    :param images: tells whether the image of a server is complete.
+    :param clock: returns seconds of the epoch.
+    :param patience: times to wait.
+    :param channels: tell owners before the first action.
     """
 
     def __init__(
@@ -127,17 +135,18 @@ class Evictor:
         request: str = '',
         asked_at: float | None = None,
     ) -> eviction.Eviction:
-        """Let a server leave; its owner is told before anything is done.
+        """Decide to evict a server; its owner is told before the first action.
 
-        :param cause: why, for programs.
-        :param why: the same for its owner.
-        :param actions: done one after the other until its room is free.
+        :param cause: reason for programs.
+        :param why: reason for the owner.
+        :param actions: tried one after the other until the room is free.
         :param epoch: of the leader that decided it.
-        :param at: before that nothing is done, seconds of the epoch; at
-            least the notice is waited.
-        :param request: that it makes room for.
-        :param asked_at: when it was asked for itself.
-        :raises Outdated: if it leaves already.
+        :param at: earliest time of the first action, seconds of the epoch; it
+            is never before the end of the notice.
+        :param request: UUID of the preemptor; '' if there is none.
+        :param asked_at: when the server itself was requested; ``None`` if
+            unknown.
+        :raises Outdated: if the server leaves already.
         :raises Deposed: if that leader no longer leads.
         """
         now = self._clock()
@@ -158,74 +167,75 @@ class Evictor:
             else server.launched_at,
             chosen_at=now,
         )
-        # All times count that it left, also those that no cycle reads.
+        # Count all earlier evictions of the server, also those that no cycle
+        # reads.
         before = self._leaves.of([server.uuid]).get(server.uuid)
         chosen = self._leaves.choose(leave, before, epoch)
         LOG.info('server %s is to leave: %s', server.named, why.sentence)
         return chosen
 
     def spare(self, leave: eviction.Eviction, epoch: int) -> None:
-        """Let a server stay to which nothing was done yet.
+        """Let a server stay if no action has begun.
 
-        :raises IllegalStep: if something was.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if an action has begun.
+        :raises ClusterError: if that is not possible now.
         """
-        self._untell(leave, _E.SPARE, epoch)
+        self._withdraw_notice(leave, _E.SPARE, epoch)
 
     def take_back(self, leave: eviction.Eviction, epoch: int) -> None:
         """Cancel the eviction of a server that no longer has to leave.
 
-        It goes no further from now on, and its owner is told at once. Nova
-        is asked to start or resume it if it was stopped. A server that is
-        shelved by then starts again, as other servers do that made room.
+        No further action follows, and the owner is told at once. If the server
+        was stopped, Nova is asked to start or resume it. A server that is
+        shelved by then starts again through the queue, like other victims.
 
-        :raises IllegalStep: if it has left, or stays already.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if the server has left, or stays already.
+        :raises ClusterError: if that is not possible now.
         """
         if leave.state is _S.CHOSEN:
             self.spare(leave, epoch)
             return
         if not self._placement.claimed(leave.server):
-            # It has left: the next look takes note of it.
+            # The server has left: the next cycle records that.
             return
         try:
-            if leave.state is _S.TOLD and not self._is_down(leave):
+            if leave.state is _S.TOLD and not self._has_shut_down(leave):
                 self.spare(leave, epoch)
                 return
         except exception.CloudAway as error:
             LOG.warning('server %s: %s', self._named(leave), error)
         self._step(leave, _E.UNDO, epoch)
-        self._unmark(leave)
+        self._remove_texts(leave)
 
-    def _is_down(self, leave: eviction.Eviction) -> bool:
-        """Whether a server shut down since it was told."""
+    def _has_shut_down(self, leave: eviction.Eviction) -> bool:
+        """Whether a server has shut down since its notice."""
         server = self._nova.server(leave.server)
         return server is not None and nova_status.has_shut_down(leave, server)
 
     def welcome(self, leave: eviction.Eviction, epoch: int) -> None:
-        """Take note of a server that left and runs again.
+        """Record that an evicted server runs again.
 
-        :raises IllegalStep: if it did not leave.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if the server has not left.
+        :raises ClusterError: if that is not possible now.
         """
-        self._untell(leave, _E.RETURN, epoch)
+        self._withdraw_notice(leave, _E.RETURN, epoch)
 
-    def _untell(
+    def _withdraw_notice(
         self,
         leave: eviction.Eviction,
         event: eviction.EvictionEvent,
         epoch: int,
     ) -> None:
         eviction.after(leave.state, event)
-        self._unmark(leave)
+        self._remove_texts(leave)
         self._step(leave, event, epoch)
 
-    def _unmark(self, leave: eviction.Eviction) -> None:
+    def _remove_texts(self, leave: eviction.Eviction) -> None:
         try:
             self._channels.untell(leave.server)
         except exception.CloudRefused as error:
             LOG.warning(
-                'server %s: what it was told stays there: %s',
+                'server %s: its metadata keep the notice: %s',
                 self._named(leave),
                 error,
             )
@@ -236,10 +246,10 @@ class Evictor:
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
-        """Let all that leave take the steps that are due.
+        """Take the steps of all evictions that are due.
 
-        :param servers: as they were a moment ago, by UUID.
-        :param leaves: how far servers have left.
+        :param servers: servers of the latest list, by UUID.
+        :param leaves: evictions of the cycle.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -251,17 +261,19 @@ class Evictor:
             (due if _is_due(each, servers, now) else told).append(each)
         self._turn += 1
         for leave in (
-            *self._some(due, _AT_ONCE),
-            *self._some(told, _ASKED_AT_ONCE),
+            *self._take_in_turn(due, _AT_ONCE),
+            *self._take_in_turn(told, _ASKED_AT_ONCE),
         ):
             attempt(self._named(leave), self._advance, leave, epoch)
 
-    def _some(
+    def _take_in_turn(
         self, these: list[eviction.Eviction], most: int
     ) -> list[eviction.Eviction]:
-        """Take some, others first each time: a failure keeps no other back.
+        """Take some evictions, in turn, so that a failure delays no other
+        server.
 
-        Projects take turns: one with many servers delays no other.
+        Projects take turns: a project with many servers delays no other
+        project.
         """
         first = self._turn * most % max(len(these), 1)
         turned = these[first:] + these[:first]
@@ -273,27 +285,29 @@ class Evictor:
             server is None or leave.state is not _S.CHOSEN
         ) and not self._placement.claimed(leave.server):
             if server and leave.cause is eviction.EvictionCause.RETIRES:
-                # When its owner starts it again nobody takes that back.
-                self._unmark(leave)
+                # No later step removes the notice when its owner starts the
+                # server again.
+                self._remove_texts(leave)
             self._step(leave, _E.FREE, epoch)
         elif leave.state is _S.CHOSEN:
-            self._tell(leave, epoch)
+            self._give_notice(leave, epoch)
         elif leave.state is _S.TOLD:
-            self._begin(leave, server, epoch)
+            self._begin_first_action(leave, server, epoch)
         elif leave.state is _S.ACTING:
-            self._act(leave, server, epoch)
+            self._request_action(leave, server, epoch)
         elif leave.state is _S.UNDOING:
             self._undo(leave, server, epoch)
         else:
-            self._look(leave, server, epoch)
+            self._check_action(leave, server, epoch)
 
-    def _tell(self, leave: eviction.Eviction, epoch: int) -> None:
+    def _give_notice(self, leave: eviction.Eviction, epoch: int) -> None:
         now = self._clock()
         at = max(leave.at, now + self._patience.notice_s)
         try:
             self._channels.tell(dataclasses.replace(leave, at=at))
         except exception.CloudRefused as error:
-            # In some states Nova takes no metadata: notifications told it.
+            # In some states of a server Nova takes no metadata. Notifications
+            # have told the owner.
             if now < leave.at:
                 raise
             LOG.warning(
@@ -304,15 +318,15 @@ class Evictor:
             at = now
         self._step(leave, _E.TELL, epoch, at)
 
-    def _begin(
+    def _begin_first_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
-        """Begin with the first action, unless Nova is busy with the server.
+        """Begin the first action, unless Nova is busy with the server.
 
-        Before its time only if the server said that it is done.
+        An action begins early only if the server says that its work is done.
         """
         late_s = self._clock() - leave.at
         if late_s < 0 and not (
@@ -321,12 +335,13 @@ class Evictor:
             return
         if server and server.task and late_s < self._patience.action_s:
             return
-        self._next(leave, epoch)
+        self._begin_next_action(leave, epoch)
 
-    def _next(self, leave: eviction.Eviction, epoch: int) -> None:
-        """Do the next action, if there is one."""
+    def _begin_next_action(self, leave: eviction.Eviction, epoch: int) -> None:
+        """Begin the next action, or end the eviction after the last one."""
         if leave.is_last:
-            # Stopped it would have made room for nobody.
+            # A stopped server that keeps its room helps no request: start it
+            # again.
             in_vain = leave.cause in (_C.ROOM, _C.FREE)
             self._step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
             LOG.warning(
@@ -335,36 +350,36 @@ class Evictor:
             )
             return
         acting = self._step(leave, _E.ACT, epoch)
-        # What was done before may have changed it.
-        self._act(acting, self._nova.server(leave.server), epoch)
+        # Earlier actions may have changed the server.
+        self._request_action(acting, self._nova.server(leave.server), epoch)
 
-    def _act(
+    def _request_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
-        """Ask Nova, unless a leader that died at this step has asked it."""
+        """Ask Nova for the action, unless a leader that died has done so."""
         is_at_it = server and nova_status.is_at_it(leave, server)
         if (
             server
             and server.task
             and not (is_at_it or nova_status.interrupts(leave))
         ):
-            # Nova does something else; it would refuse.
+            # Nova is busy with another task and would refuse.
             if self._is_late(leave):
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
             return
         if server and not is_at_it and not nova_status.is_done(leave, server):
             try:
-                self._ask(leave)
+                self._call_nova(leave)
             except exception.CloudRefused as error:
                 LOG.warning('server %s: %s', self._named(leave), error)
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
                 return
         self._step(leave, _E.ASK, epoch)
 
-    def _ask(self, leave: eviction.Eviction) -> None:
+    def _call_nova(self, leave: eviction.Eviction) -> None:
         if leave.action is not _A.SNAPSHOT_DELETE:
             self._nova.act(leave.server, leave.action)
         elif self._images.image_of(leave.uuid) is None:
@@ -374,35 +389,36 @@ class Evictor:
             )
             self._nova.keep_image(leave.server, name, mark)
 
-    def _look(
+    def _check_action(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
-        """See whether an action gives room back, or failed."""
+        """Check whether an action released the room, or failed."""
         if self._is_late(leave):
-            self._next(leave, epoch)
+            self._begin_next_action(leave, epoch)
         elif server is None or server.task:
             return
         elif nova_status.is_done(leave, server):
             if not leave.action.frees:
-                self._next(leave, epoch)
+                self._begin_next_action(leave, epoch)
         elif leave.action is _A.SHELVE and server.status == 'SHELVED':
             self._nova.offload(leave.server)
         elif leave.action is not _A.SNAPSHOT_DELETE or (
-            not self._is_kept(leave)
+            not self._has_image(leave)
         ):
             LOG.warning(
                 'server %s: %s failed', self._named(leave), leave.action.value
             )
-            self._next(leave, epoch)
+            self._begin_next_action(leave, epoch)
 
-    def _is_kept(self, leave: eviction.Eviction) -> bool:
-        """Whether there is an image; once it is whole its server is deleted.
+    def _has_image(self, leave: eviction.Eviction) -> bool:
+        """Whether the server has an image; delete the server once it is
+        complete.
 
-        Nova made the image for the account that asked. So it is given to the
-        owner before the server is deleted.
+        Nova made the image for the account of this service. So the image is
+        given to the owner before the server is deleted.
         """
         image = self._images.image_of(leave.uuid)
         if image and image.is_whole:
@@ -416,15 +432,16 @@ class Evictor:
         server: nova_module.Server | None,
         epoch: int,
     ) -> None:
-        """Let a server run again, once what Nova does with it is over.
+        """Let a server run again as soon as Nova is done with its task.
 
-        Nova cannot be kept from the end of what it does. A server that did not
+        Nova cannot be stopped in the middle of a task. A server that did not
         run when it was chosen, or that could not be started, is left as it is.
         """
         if server is None or server.task:
             return
         if server.status == 'SHELVED':
-            # Started there it would wait for a second room in the queue.
+            # If it were started from this status, it would wait in the queue
+            # for a second room.
             self._nova.offload(leave.server)
         elif (
             server.status in nova_module.STARTS
@@ -439,11 +456,11 @@ class Evictor:
         else:
             self._drop_image(leave)
             event = _E.SPARE if leave.acted_at is None else _E.GIVE_UP
-            self._untell(leave, event, epoch)
+            self._withdraw_notice(leave, event, epoch)
             self._undone.discard(leave.uuid)
 
     def _drop_image(self, leave: eviction.Eviction) -> None:
-        """Remove the image of a server that was to be deleted after it."""
+        """Remove the image of a server that was not deleted after all."""
         if _A.SNAPSHOT_DELETE not in leave.actions[: leave.tried]:
             return
         image = self._images.image_of(leave.uuid)
@@ -480,11 +497,10 @@ def _project(leave: eviction.Eviction) -> str:
 
 
 def attempt(named: str, do: Callable[..., object], *arguments: object) -> bool:
-    """Do something for one server; its failure keeps no other back.
+    """Do something for one server; a failure delays no other server.
 
     :param named: name and UUID of the server, for the log.
-    :returns: whether something was done, or tried; ``False`` if that is what
-        it gives.
+    :returns: ``False`` if ``do`` returns ``False``: nothing was to be done.
     :raises Deposed: if that leader no longer leads.
     :raises StoreAway: if the store does not answer.
     """
@@ -504,7 +520,7 @@ def _is_due(
     servers: Mapping[str, nova_module.Server],
     now: float,
 ) -> bool:
-    """Whether there may be something to do for a server."""
+    """Whether a step of an eviction may be due."""
     return (
         leave.state is not _S.TOLD
         or leave.at <= now

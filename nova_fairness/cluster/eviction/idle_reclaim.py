@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that did next to nothing for days give back what they have.
+"""Idle reclaim: servers that did next to nothing for days are evicted.
 
-Agents report idle servers. An owner is told long before anything is done. A
-server that does something again is spared. Owners over their shares are told
-sooner, and first.
+Agents report idle servers. Owners are told long before the first action. A
+server that becomes busy again is spared. Owners over their shares are told
+after a shorter idle time, and first.
 """
 
 from collections.abc import Callable
@@ -32,30 +32,34 @@ EVEN = 0.5
 """Factor of an account that used exactly its share."""
 
 SOONEST = 0.25
-"""Least part of the time after which a server of an account is told that is
-far over its share."""
+"""Smallest part of the idle time after which a server may be told; it holds
+for accounts far over their shares.
+"""
 
 AT_ONCE = 20
-"""Servers that are told in one cycle: an error in what agents see does not
-empty a cloud."""
+"""Largest number of servers that are told in one cycle: so a measuring error
+of agents does not empty a cloud.
+"""
 
 SURE_S = 900.0
-"""Before the end of a notice it must be known that a server still is idle."""
+"""Seconds before the end of a notice at which it must be certain that the
+server is still idle.
+"""
 
 _HOUR_S = 3600.0
 _RUNS = frozenset({'ACTIVE', 'PAUSED'})
 
 Told = Mapping[str, Mapping[str, float]]
-"""Seconds for which servers have been idle, by UUID, by host."""
+"""Seconds for which servers have been idle, by host and UUID."""
 
 
 @dataclasses.dataclass(frozen=True)
 class IdleOptions:
     """Options that operators set.
 
-    :ivar after_s: for which a server must be idle; 0: none ever leaves.
-    :ivar notice_s: from telling its owner to the first action.
-    :ivar actions: done one after the other until its room is free.
+    :ivar after_s: seconds for which a server must be idle; 0: none is evicted.
+    :ivar notice_s: seconds from telling its owner to the first action.
+    :ivar actions: tried one after the other until the room is free.
     :ivar spared: projects whose servers stay.
     :raises ValueError: if a time is out of its range.
     """
@@ -75,8 +79,8 @@ class IdleOptions:
             and least_s <= self.notice_s < math.inf
         ):
             raise ValueError(
-                f'{self.after_s:g} s and {self.notice_s:g} s, expected numbers'
-                f' of at least 0 and {least_s:g}'
+                f'the idle time must be at least 0 s, got {self.after_s:g} s;'
+                f' its notice at least {least_s:g} s, got {self.notice_s:g} s'
             )
 
     def needed_s(self, factor: float) -> float:
@@ -88,13 +92,13 @@ class IdleOptions:
 
 
 class IdleReclaim:
-    """Says who leaves because it does nothing.
+    """Evicts servers that are idle.
 
-    :param to: lets them leave.
-    :param told: what the agents of some hosts said of late; never blocks.
-    :param rules: what operators chose.
-
-    :ivar count: servers that are idle for long enough.
+    :param to: evicts servers.
+    :param told: returns the latest reports of the agents of some hosts; it
+        never blocks.
+    :param rules: options of operators.
+    :ivar count: number of servers that have been idle for long enough.
     """
 
     def __init__(
@@ -118,27 +122,28 @@ class IdleReclaim:
         now: float,
         epoch: int,
     ) -> None:
-        """Choose who did nothing for too long, and spare who does something.
+        """Evict servers that are idle for too long, and spare busy ones.
 
         :param found: requests that have not ended.
-        :param servers: all there are, by UUID.
-        :param leaves: how far servers have left.
+        :param servers: all servers, by UUID.
+        :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.after_s or self._left_over):
             return
-        here = self._concerned(found, servers) if self._rules.after_s else {}
+        here = self._reclaimable(found, servers) if self._rules.after_s else {}
         told = self._told({each.host for each in here.values()})
         live = leaves.found(eviction.LIVE)
         for leave in live.values():
-            if self._is_in_vain(leave, here.get(leave.server), told, now):
+            if self._is_spared(leave, here.get(leave.server), told, now):
                 named = self._to.named(leave.server)
                 evictor.attempt(named, self._to.spare, leave, epoch)
-        # Once the option is off, those that were told are spared once.
+        # After the option was switched off, servers with a notice are spared
+        # once.
         self._left_over = False
-        chosen = self._chosen(snapshot, here, told, now)
+        chosen = self._idle_long_enough(snapshot, here, told, now)
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
@@ -146,12 +151,14 @@ class IdleReclaim:
                 server.named, self._choose, server, idle_s, now, epoch
             )
 
-    def _concerned(
+    def _reclaimable(
         self,
         found: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
     ) -> dict[str, nova.Server]:
-        """Servers that may leave; preemptible ones make room as it is."""
+        """Servers that may be reclaimed; preemptible ones can be preempted
+        instead.
+        """
         preemptible = records.preemptible(found)
         return {
             uuid: each
@@ -162,14 +169,14 @@ class IdleReclaim:
             and uuid not in preemptible
         }
 
-    def _is_in_vain(
+    def _is_spared(
         self,
         leave: eviction.Eviction,
         server: nova.Server | None,
         told: Told,
         now: float,
     ) -> bool:
-        """Whether a server need not leave any more, or may not need to."""
+        """Whether a server is spared: it is busy again, or may be."""
         if leave.cause is not eviction.EvictionCause.IDLE or (
             leave.state not in eviction.UNTOUCHED
         ):
@@ -181,20 +188,22 @@ class IdleReclaim:
         idle_s = told[server.host].get(server.uuid, 0.0)
         return idle_s < SOONEST * self._rules.after_s
 
-    def _chosen(
+    def _idle_long_enough(
         self,
         snapshot: cluster.ClusterSnapshot,
         here: Mapping[str, nova.Server],
         told: Told,
         now: float,
     ) -> list[tuple[nova.Server, float]]:
-        """Servers that were idle for long enough, and for how long.
+        """Servers that were idle for long enough, with their idle seconds.
 
-        Those of accounts that are furthest over their shares come first.
+        Servers of accounts that are furthest over their shares come first.
         """
         least_s = SOONEST * self._rules.after_s
         idle = [
-            each for each in _idle(here, told, now) if 0 < least_s <= each[1]
+            each
+            for each in _reported_idle(here, told, now)
+            if 0 < least_s <= each[1]
         ]
         if not idle:
             return []
@@ -203,7 +212,7 @@ class IdleReclaim:
             for each in overview.standings(snapshot)
         }
         judged = [
-            (_factor(server, factors), -idle_s, server.uuid, server)
+            (_account_factor(server, factors), -idle_s, server.uuid, server)
             for server, idle_s in idle
         ]
         return [
@@ -229,20 +238,22 @@ class IdleReclaim:
         )
 
 
-def _idle(
+def _reported_idle(
     here: Mapping[str, nova.Server], told: Told, now: float
 ) -> Iterator[tuple[nova.Server, float]]:
-    """Yield what agents said of servers that lie on their own hosts."""
+    """Yield servers that the agent of their own host saw idle, and seconds."""
     for host, idle in told.items():
         for uuid, idle_s in idle.items():
             server = here.get(uuid)
             if server is not None and server.host == host:
-                # None is idle for longer than it runs.
+                # No server is idle for longer than it runs.
                 begin = server.launched_at
                 runs_s = math.inf if begin is None else max(now - begin, 0.0)
                 yield server, min(idle_s, runs_s)
 
 
-def _factor(server: nova.Server, factors: Mapping[str, float]) -> float:
+def _account_factor(
+    server: nova.Server, factors: Mapping[str, float]
+) -> float:
     of_project = factors.get(server.project, 1.0)
     return factors.get(f'{server.project}/{server.user}', of_project)

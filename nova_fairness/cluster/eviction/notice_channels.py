@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All channels by which owners and guests of victims are told.
+"""Channels that tell owners and guests of victims.
 
-A channel tells before something is done to a server (:func:`before_steps`) or
-of each step that is stored (:func:`after_steps`). Agents ask on their own:
-:func:`for_agents`. All say the same words.
+A channel tells before an action on a server (:func:`before_steps`), or after
+each step that is stored (:func:`after_steps`). Agents fetch their texts
+themselves: :func:`for_agents`. All channels use the same texts.
 """
 
 import abc
@@ -23,28 +23,29 @@ from nova_fairness.observe import queue as queue_observe
 LEAVES_AT = 'fairness:leaves_at'
 LEAVES_BY = 'fairness:leaves_by'
 LEAVES_WHY = 'fairness:leaves_why'
-"""Keys by which a guest knows that its server leaves."""
+"""Metadata keys that tell a guest when, how and why its server leaves."""
 
 AT_RISK = 'fairness:at_risk'
-"""Key by which it knows since when its server is at risk, UTC."""
+"""Metadata key of the time since which a server is at risk, UTC."""
 
 KEYS = (AT_RISK, LEAVES_AT, LEAVES_BY, LEAVES_WHY)
-"""Metadata that channels write."""
+"""Metadata keys that channels write."""
 
 _LEAVES = (LEAVES_AT, LEAVES_BY, LEAVES_WHY, nova_module.DONE)
 
 Words = dict[str, str]
-"""Words for a guest, by key."""
+"""Texts for a guest, by metadata key."""
 
 
 class NoticeChannel(abc.ABC):
-    """One way by which owners or guests are told."""
+    """One way to tell owners or guests."""
 
     @abc.abstractmethod
     def tell(self, leave: eviction.Eviction) -> None:
-        """Tell that a server leaves, or how far it has; maybe again.
+        """Tell that a server leaves, or the state of its eviction; maybe
+        again.
 
-        :raises CloudRefused: if it cannot be told by this channel.
+        :raises CloudRefused: if this channel cannot tell it.
         :raises CloudError: if it is to be tried again.
         """
 
@@ -56,14 +57,14 @@ class NoticeChannel(abc.ABC):
         """
 
     def untell(self, server: str) -> None:
-        """Take back what :meth:`tell` told, where it stays to be read.
+        """Remove the text of :meth:`tell` if it can still be read.
 
         :param server: its UUID.
         :raises CloudError: see :meth:`tell`.
         """
 
     def unwarn(self, server: str) -> None:
-        """Take back what :meth:`warn` told, where it stays to be read.
+        """Remove the text of :meth:`warn` if it can still be read.
 
         :param server: its UUID.
         :raises CloudError: see :meth:`tell`.
@@ -73,7 +74,7 @@ class NoticeChannel(abc.ABC):
 class ServerMetadata(NoticeChannel):
     """Metadata in Nova, which guests read from its metadata service.
 
-    :param nova: writes them.
+    :param nova: writes the metadata.
     """
 
     def __init__(self, nova: nova_module.Nova) -> None:
@@ -81,35 +82,35 @@ class ServerMetadata(NoticeChannel):
 
     def tell(self, leave: eviction.Eviction) -> None:
         """Write when, how and why a server leaves."""
-        # What was said before the notice is no answer to it, unless it is
-        # why it leaves.
+        # A "done" from before the notice is no answer to the notice. A server
+        # that retires said "done" before, and keeps it.
         if leave.cause is not eviction.EvictionCause.RETIRES:
             self._nova.unmark(leave.server, nova_module.DONE)
-        self._nova.mark(leave.server, _of_leave(leave))
+        self._nova.mark(leave.server, _eviction_texts(leave))
 
     def untell(self, server: str) -> None:
-        """Remove that, and the answer of the server."""
+        """Remove the notice, and the answer of the server."""
         for key in _LEAVES:
             self._nova.unmark(server, key)
 
     def warn(self, known: risk.Risk) -> None:
-        """Write since when a server is at risk, or remove it."""
+        """Write since when a server is at risk, or remove that."""
         if known.is_at_risk:
-            self._nova.mark(known.server, _of_risk(known))
+            self._nova.mark(known.server, _risk_texts(known))
         else:
             self.unwarn(known.server)
 
     def unwarn(self, server: str) -> None:
-        """Remove it."""
+        """Remove the warning."""
         self._nova.unmark(server, AT_RISK)
 
 
 class Notifications(NoticeChannel):
-    """Notifications on the bus; each is an event, and none is taken back.
+    """Notifications on the bus; each is an event, and none is withdrawn.
 
-    :param post: takes what is told; it never waits.
-    :param host: that tells it.
-    :param audience: of those who read them.
+    :param post: takes notifications; it never waits.
+    :param host: name of the host that sends them.
+    :param audience: readers of the notifications.
     """
 
     def __init__(
@@ -123,18 +124,18 @@ class Notifications(NoticeChannel):
         self._audience = audience
 
     def tell(self, leave: eviction.Eviction) -> None:
-        """Post the state of a server on its way out."""
+        """Post the state of an eviction."""
         said = queue_observe.leave_notice(leave, self._host, self._audience)
         self._post([said])
 
     def warn(self, known: risk.Risk) -> None:
-        """Post that a server is at risk, or no longer."""
+        """Post that a server is at risk, or no longer is."""
         said = queue_observe.risk_notice(known, self._host, self._audience)
         self._post([said])
 
 
 class NoticeChannels(NoticeChannel):
-    """Several channels, one after the other.
+    """Several channels, used one after the other.
 
     :param channels: in this order.
     """
@@ -143,28 +144,29 @@ class NoticeChannels(NoticeChannel):
         self._channels = channels
 
     def tell(self, leave: eviction.Eviction) -> None:
-        """Tell by each."""
+        """Tell by each channel."""
         for each in self._channels:
             each.tell(leave)
 
     def warn(self, known: risk.Risk) -> None:
-        """Warn by each."""
+        """Warn by each channel."""
         for each in self._channels:
             each.warn(known)
 
     def untell(self, server: str) -> None:
-        """Take back by each."""
+        """Remove the notice from each channel."""
         for each in self._channels:
             each.untell(server)
 
     def unwarn(self, server: str) -> None:
-        """Take back by each."""
+        """Remove the warning from each channel."""
         for each in self._channels:
             each.unwarn(server)
 
 
 def before_steps(nova: nova_module.Nova) -> NoticeChannel:
-    """Channels that tell before a notice begins, until they have.
+    """Channels that tell before a notice begins; they are retried until they
+    do.
 
     :param nova: of the cloud.
     """
@@ -176,11 +178,11 @@ def after_steps(
     host: str,
     audience: reason.Audience,
 ) -> NoticeChannel:
-    """Channels that tell of each step once it is stored; they never wait.
+    """Channels that tell of each step after it is stored; they never wait.
 
     :param post: takes notifications.
-    :param host: that tells it.
-    :param audience: of those who read notifications.
+    :param host: name of the host that sends them.
+    :param audience: readers of the notifications.
     """
     return NoticeChannels([Notifications(post, host, audience)])
 
@@ -188,30 +190,30 @@ def after_steps(
 def for_agents(
     leaves: Iterable[eviction.Eviction], risks: Iterable[risk.Risk]
 ) -> dict[str, Words]:
-    """All that guests are told now, for agents that write it into them.
+    """Texts for all guests that agents write into them.
 
-    :param leaves: of servers that have not left.
+    :param leaves: evictions of servers that have not left.
     :param risks: of servers that are at risk.
-    :returns: words by UUID of the server.
+    :returns: texts by UUID of the server.
     """
-    found = {each.server: _of_risk(each) for each in risks}
+    found = {each.server: _risk_texts(each) for each in risks}
     is_told = eviction.GOING - {eviction.EvictionState.CHOSEN}
     for leave in leaves:
         if leave.state in is_told:
-            found[leave.server] = _of_leave(leave)
+            found[leave.server] = _eviction_texts(leave)
     return found
 
 
-def _of_leave(leave: eviction.Eviction) -> Words:
+def _eviction_texts(leave: eviction.Eviction) -> Words:
     return {
         LEAVES_AT: moments.stamp(leave.at),
         LEAVES_BY: leave.actions[0].value,
-        # Guests and readers of other channels than ours read it.
+        # Guests read it, and readers of channels outside this service.
         LEAVES_WHY: reason.told(
             leave.why, reason.Audience.OWNER, leave.project
         ).sentence,
     }
 
 
-def _of_risk(known: risk.Risk) -> Words:
+def _risk_texts(known: risk.Risk) -> Words:
     return {AT_RISK: moments.stamp(known.since)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Statuses and tasks of Nova, and their meaning for a server that leaves."""
+"""Statuses and tasks of Nova, and their meaning for an eviction."""
 
 from collections.abc import Mapping
 
@@ -25,18 +25,20 @@ _TASKS = {
     _A.STOP: 'powering-off',
     _A.SUSPEND: 'suspending',
     _A.SHELVE: 'shelving',
-    # While its image is made it cannot be told from its owner's own.
+    # While Nova makes the image, its task looks like that of an image made by
+    # the owner.
     _A.SNAPSHOT_DELETE: 'deleting',
     _A.DELETE: 'deleting',
 }
-"""How Nova's task begins while it does an action."""
+"""Beginning of the name of Nova's task for each action."""
 
 
 def is_answer(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether a server that was told is done with its work.
+    """Whether a server with a notice says that its work is done.
 
     A shutdown, which needs no password, is an answer too: of a server that
-    retires, and of one that ran when chosen and comes back by itself.
+    retires, and of a server that ran when it was chosen and comes back by
+    itself.
     """
     retires = (
         leave.cause is eviction.EvictionCause.RETIRES
@@ -46,7 +48,7 @@ def is_answer(leave: eviction.Eviction, server: nova.Server) -> bool:
 
 
 def has_shut_down(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether one shut down that ran when it was chosen."""
+    """Whether a server has shut down that ran when it was chosen."""
     return (
         server.status == 'SHUTOFF'
         and leave.began_at is not None
@@ -55,15 +57,15 @@ def has_shut_down(leave: eviction.Eviction, server: nova.Server) -> bool:
 
 
 def is_at_it(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether Nova does what is being done to a server."""
+    """Whether Nova carries out the current action of an eviction."""
     return server.task.startswith(_TASKS[leave.action])
 
 
 def interrupts(leave: eviction.Eviction) -> bool:
-    """Whether Nova does an action whatever else it does."""
+    """Whether Nova carries out an action even during another task."""
     return leave.action is _A.DELETE
 
 
 def is_done(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether nothing is left to do for an action."""
+    """Whether the current action has nothing more to do."""
     return server.status in _DONE[leave.action]

@@ -2,22 +2,22 @@
 
 """Preemption: a request gets a reservation, and victims leave for it.
 
-The reservation is written before any owner is told, with all victims. After a
-crash the next leader finds it and tells the owners that were not told yet. A
-reservation ends:
+The reservation is written with all victims before any owner is told. After a
+crash the next leader finds it and tells the remaining owners. A reservation
+ends:
 
 * with its request,
 * when its time is over,
 * if a victim still has its room after its last action,
 * or if the room is no longer there: the host takes no servers, or a server
-  that was to leave it stays, for whichever request it was to leave.
+  that was to leave the host stays.
 
-Then evictions go no further, what was done to victims is undone, and the next
-plan makes room again.
+Then the evictions stop, their actions are undone, and the next plan makes room
+again.
 
 A server that was shelved for a request, or because its host left the cloud, is
-asked to start again. Its unshelve comes back through the queue as any request
-does, and waits there with its first age.
+started again. Its unshelve comes back through the queue like any request, and
+waits there with its first age.
 """
 
 from collections.abc import Callable
@@ -51,11 +51,15 @@ LOG = logging.getLogger(__name__)
 
 _HOUR_S = 3600.0
 _CLOSED_S = 60.0
-"""After which a host that takes no servers keeps no reservation. All hosts
-look like that for a moment when Nova's broker or database was away."""
+"""Seconds after which a host that takes no servers keeps no reservation.
+
+For a moment, all hosts look like that if Nova's broker or database was away.
+"""
 
 _ACTED_ON_AT_ONCE = 50
-"""Servers of one cycle that are let run or start again."""
+"""Largest number of servers in one cycle whose eviction is cancelled or that
+are started again.
+"""
 
 _S, _WAITING = eviction.EvictionState, request_model.State.WAITING
 _ENDED_OR_WAITING = request_model.FINAL | {_WAITING}
@@ -67,19 +71,20 @@ _BACK = _STAY | {_S.SPARED}
 class PreemptionOptions:
     """Options that operators set.
 
-    :ivar actions: that let a server leave, one after the other until its room
-        is free.
-    :ivar lasts_s: after which a reservation ends that was not kept.
-    :ivar again_s: between two times that a server is asked to start again.
-        A server that still has its room after the last action is left alone
-        for as long, however short servers need run.
-    :ivar in_vain_s: a request that ends sooner than this after others were to
-        leave for it, or never ran, had its room in vain. Then no servers
-        leave for its project for as long, twice as long after the second in a
-        day, and so on. 0: they leave as if nothing was.
-    :ivar notice_s: from when servers are told until they leave.
-    :ivar per_hour: most servers that leave in an hour, >= 1: for as many more
-        as did at once, others wait longer; ``None`` if they do not.
+    :ivar actions: that evict a server, tried one after the other until its
+        room is free.
+    :ivar lasts_s: seconds after which an unfulfilled reservation ends.
+    :ivar again_s: seconds between two attempts to start a server again. A
+        server that still has its room after the last action is not chosen
+        again for this time, even if servers need not run that long before they
+        may be preempted.
+    :ivar in_vain_s: a request that ends sooner than this after its victims
+        were to leave, or that never ran, was a preemption in vain. Then no
+        servers leave for its project for the same time, twice as long after
+        the second in a day, and so on. 0: no delay.
+    :ivar notice_s: seconds from telling servers until they leave.
+    :ivar per_hour: largest number of servers that leave in an hour, >= 1. If
+        more leave at once, later ones wait longer. ``None``: no limit.
     """
 
     actions: tuple[eviction.EvictionAction, ...] = (
@@ -93,13 +98,14 @@ class PreemptionOptions:
 
 
 class Planner:
-    """Plans starts and preemptions; without preemptions if victims fail.
+    """Plans starts and preemptions; without preemptions if the victim policy
+    fails.
 
-    Requests that start without preemption are planned all the same.
+    Requests that start without preemption are planned in any case.
 
     :param queue: the queue's planner.
     :param victims: chooses which servers leave.
-    :param rules: when.
+    :param rules: tell when preemption is allowed.
     """
 
     def __init__(
@@ -126,20 +132,20 @@ class Planner:
         except exception.PluginMisbehaved as error:
             found = self._queue(snapshot, now)
             if str(error) != self._said:
-                # Estimates plan thousands of times.
+                # Log each error once: estimates plan thousands of times.
                 LOG.error('preemption skipped: %s', error)
             self._said = str(error)
         return found
 
 
 class PreemptionController:
-    """Keeps promises of room, cycle by cycle.
+    """Keeps reservations of room, and evicts their victims, cycle by cycle.
 
-    :param store: where they are.
+    :param store: keeps reservations.
     :param nova: starts servers again.
-    :param to: lets servers leave.
-    :param clock: seconds of the epoch.
-    :param rules: what operators chose.
+    :param to: evicts servers.
+    :param clock: returns seconds of the epoch.
+    :param rules: options of operators.
     """
 
     def __init__(
@@ -174,52 +180,54 @@ class PreemptionController:
         leaves: cycle_evictions.CycleEvictions,
         now: float,
     ) -> snapshot_module.CloudView:
-        """The cloud with what is promised, and with who leaves.
+        """The state of the cloud, with reservations and evictions.
 
         :param found: requests that have not ended.
-        :param leaves: how far servers have left.
+        :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
-        :raises StoreError: if it cannot be read.
+        :raises StoreError: if the store cannot be read.
         """
-        # Who left longer ago is not asked to start again.
+        # A server that left longer ago is not started again.
         known = leaves.lately(now - cycle_evictions.REMEMBERED_S)
         self._lately = {
             u: each
             for u, each in known.items()
             if each.cause in eviction.COME_BACK
         }
-        held = [each for each in found if _waits(each.request)]
-        rooms = _promised(held, now)
-        self._snapshot = _freeing(
-            view.snapshot, _ends(known, ()), _untold(rooms, known)
+        held = [each for each in found if _gets_room(each.request)]
+        rooms = _valid_reservations(held, now)
+        self._snapshot = _with_leaving(
+            view.snapshot, _end_times(known, ()), _untold(rooms, known)
         )
-        vain = self._in_vain(known, held, rooms, now)
-        ends = _ends(known, vain)
+        vain = self._orphans_in_vain(known, held, rooms, now)
+        ends = _end_times(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
         self._rooms = reservations.standing(
-            _freeing(view.snapshot, ends, _untold(rooms, known)),
+            _with_leaving(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
             self._closed_for_long(view.snapshot, rooms, now),
         )
-        stays = {**_stays(known, self._rules.again_s), **vain}
+        stays = {**_not_chosen_until(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
-            _freeing(view.snapshot, ends, _untold(self._rooms, known)),
+            _with_leaving(view.snapshot, ends, _untold(self._rooms, known)),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
-            evicted=self._evicted(now),
+            evicted=self._victims_last_hour(now),
             in_vain=self._vain.until(now),
             running=tuple(
-                _as_it_leaves(each, ends, stays)
+                _with_announced_end(each, ends, stays)
                 for each in view.snapshot.running
             ),
         )
         snapshot = alternatives.chosen(snapshot)
         return dataclasses.replace(view, snapshot=snapshot)
 
-    def _evicted(self, now: float) -> int:
-        """Servers that left in the last hour, or are to; or count as if."""
+    def _victims_last_hour(self, now: float) -> int:
+        """Number of victims in the last hour, or more if earlier ones still
+        count.
+        """
         times = sorted(
             each.changed_at
             for each in self._lately.values()
@@ -230,24 +238,25 @@ class PreemptionController:
             return lately
         return max(lately, owed(times, self._rules.per_hour, now))
 
-    def _in_vain(
+    def _orphans_in_vain(
         self,
         known: Mapping[str, eviction.Eviction],
         held: Iterable[records.RequestRecord],
         rooms: reservations.Rooms,
         now: float,
     ) -> dict[str, float]:
-        """Servers whose preemptor no longer waits, from now on.
+        """Victims whose preemptor no longer waits, with the present time.
 
-        Not those whose room other requests need that have a reservation there.
+        Victims are left out if another request with a reservation needs their
+        room.
         """
         waits = {each.request.uuid for each in held}
         orphans = reservations.orphans(known, waits)
         given = [(room.hosts, each) for room, each in rooms.values()]
-        needed = self._adopted(orphans, given)
+        needed = self._adopted_orphans(orphans, given)
         return dict.fromkeys(orphans.keys() - needed, now)
 
-    def _adopted(
+    def _adopted_orphans(
         self,
         orphans: Mapping[str, eviction.Eviction],
         given: Iterable[reservations.Given],
@@ -263,9 +272,9 @@ class PreemptionController:
         rooms: reservations.Rooms,
         now: float,
     ) -> set[str]:
-        """Hosts that keep no promise.
+        """Hosts that have been closed too long to keep a reservation.
 
-        One that could not be read, or is gone, is closed, too.
+        A host that could not be read, or is gone, counts as closed.
         """
         named = {host for room, _ in rooms.values() for host in room.hosts}
         there = {each.name for each in snapshot.providers}
@@ -283,11 +292,11 @@ class PreemptionController:
     def promise(
         self, action: cluster.Action, record: records.RequestRecord, epoch: int
     ) -> None:
-        """Reserve for a request the room that a plan found for it.
+        """Reserve the room that a plan found for a request.
 
-        A plan that is older than the request makes no server leave.
+        A plan that is older than the request evicts no server.
 
-        :raises Outdated: if it is no longer as it was.
+        :raises Outdated: if the request has changed since the plan.
         :raises Deposed: if that leader no longer leads.
         """
         if action.version != record.request.version:
@@ -311,8 +320,8 @@ class PreemptionController:
         """Evict the victims of reservations, and restart servers that left.
 
         :param found: requests that have not ended.
-        :param servers: as they were a moment ago, by UUID.
-        :param leaves: how far servers have left, among them all victims of
+        :param servers: servers of the latest list, by UUID.
+        :param leaves: evictions of the cycle, with all victims of
             reservations.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -337,34 +346,37 @@ class PreemptionController:
                 )
             elif leave.state is _S.GONE and server:
                 left -= evictor.attempt(
-                    server.named, self._start, leave, server, epoch
+                    server.named, self._restart, leave, server, epoch
                 )
         if self._rooms:
             self._choose(by_server(found), servers, leaves, epoch)
 
     def _needed(self) -> set[str]:
-        """Victims that now leave for another request than at first.
+        """Victims that now leave for another request than before.
 
-        The requests are read again: some were started or taken back meanwhile.
+        The requests are read again, because some have started or were
+        cancelled meanwhile.
         """
         given, rooms = list[reservations.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
             record = self._store.request(uuid)
-            if record and _waits(record.request):
+            if record and _gets_room(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
             elif record and record.request.state not in _ENDED_OR_WAITING:
                 given.append((record.hosts, asked))
         self._rooms = rooms
-        return self._adopted(reservations.orphans(self._lately, rooms), given)
+        return self._adopted_orphans(
+            reservations.orphans(self._lately, rooms), given
+        )
 
     def _is_needed(
         self, leave: eviction.Eviction, server: nova_module.Server | None
     ) -> bool:
-        """Whether a request waits for the room that a server leaves.
+        """Whether a request waits for the room of a victim.
 
-        A request with a new reservation may count on it without naming it. A
-        server that was moved to another host has left its room already.
+        A request with a new reservation may count on the victim without naming
+        it. A server that was moved to another host has freed its room already.
         """
         if leave.request not in self._rooms:
             return False
@@ -392,7 +404,7 @@ class PreemptionController:
                         self._to.choose,
                         servers[uuid],
                         eviction.EvictionCause.ROOM,
-                        self._why(servers[uuid], asked.project),
+                        self._reason_for(servers[uuid], asked.project),
                         in_order(own, self._rules.actions),
                         epoch,
                         0.0,
@@ -400,15 +412,17 @@ class PreemptionController:
                         own and own.asked_at,
                     )
 
-    def _why(self, server: nova_module.Server, project: str) -> reason.Why:
+    def _reason_for(
+        self, server: nova_module.Server, project: str
+    ) -> reason.Why:
         now = self._clock()
         ran_s = max(now - (server.launched_at or now), 0.0)
         return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
 
-    def _start(
+    def _restart(
         self, leave: eviction.Eviction, server: nova_module.Server, epoch: int
     ) -> bool:
-        """Ask once more for a server; Nova knows whether it is asked for.
+        """Start a server again, unless Nova does so already.
 
         :returns: whether there was something to do.
         """
@@ -430,19 +444,21 @@ class PreemptionController:
         return True
 
 
-def _waits(request: request_model.Request) -> bool:
-    """Whether room is made for a request; for one that is held none is."""
+def _gets_room(request: request_model.Request) -> bool:
+    """Whether a request waits and is not held: only then room is made for
+    it.
+    """
     return request.state is _WAITING and request.hold is None
 
 
 def owed(times: Iterable[float], per_hour: int, now: float) -> int:
-    """Servers that left, less those that might have since.
+    """Victims that still count against the limit per hour.
 
-    As long as no more than may leave, these are no more than left in the last
-    hour.
+    Each victim counts until the limit would have allowed it. While the limit
+    is kept, the result is at most the number of victims in the last hour.
 
     :param times: when servers left, ascending, seconds of the epoch.
-    :param per_hour: most that leave in an hour, >= 1.
+    :param per_hour: largest number of servers that leave in an hour, >= 1.
     """
     count, since = 0.0, 0.0
     for at in times:
@@ -452,7 +468,7 @@ def owed(times: Iterable[float], per_hour: int, now: float) -> int:
     return math.ceil(max(count, 0.0))
 
 
-def _promised(
+def _valid_reservations(
     held: Iterable[records.RequestRecord], now: float
 ) -> reservations.Rooms:
     return {
@@ -462,10 +478,12 @@ def _promised(
     }
 
 
-def _stays(
+def _not_chosen_until(
     known: Mapping[str, eviction.Eviction], alone_s: float
 ) -> dict[str, float]:
-    """Until when servers are left alone that have their room still."""
+    """By UUID: until when servers that failed to leave are not chosen
+    again.
+    """
     return {
         uuid: each.changed_at + alone_s
         for uuid, each in known.items()
@@ -473,10 +491,10 @@ def _stays(
     }
 
 
-def _ends(
+def _end_times(
     known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
-    """When servers leave that will give room back, by UUID."""
+    """When servers leave that will free their room, by UUID."""
     return {
         uuid: each.at
         for uuid, each in known.items()
@@ -489,7 +507,7 @@ def _ends(
 def _is_told(
     leave: eviction.Eviction | None, request: str, room: records.ReservedRoom
 ) -> bool:
-    """Whether a server leaves, or left, by this promise."""
+    """Whether a server leaves, or left, for this reservation."""
     return (
         leave is not None
         and leave.request == request
@@ -500,9 +518,9 @@ def _is_told(
 def _untold(
     rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
-    """Servers that reservations name and that were not told for them yet.
+    """Victims that reservations name and that were not told yet.
 
-    They are found after a crash, too, whichever leader died before that.
+    They are found after a crash, too: the reservation is in the store.
     """
     return frozenset(
         server
@@ -512,23 +530,24 @@ def _untold(
     )
 
 
-def _freeing(
+def _with_leaving(
     snapshot: cluster.ClusterSnapshot,
     ends: Iterable[str],
     untold: frozenset[str],
 ) -> cluster.ClusterSnapshot:
-    """The cloud with who leaves."""
+    """A snapshot with the servers that leave."""
     return dataclasses.replace(snapshot, leaving=untold.union(ends))
 
 
-def _as_it_leaves(
+def _with_announced_end(
     server: cluster.Running,
     ends: Mapping[str, float],
     stays: Mapping[str, float],
 ) -> cluster.Running:
-    """A server with the end it was told, or with a new beginning.
+    """A server with its announced end, or with a new beginning.
 
-    :param stays: when servers that could not leave count as begun again.
+    :param ends: when servers leave, by UUID.
+    :param stays: when servers that failed to leave count as started again.
     """
     if server.uuid in ends:
         return dataclasses.replace(server, ends_at=ends[server.uuid])
@@ -542,7 +561,7 @@ def in_order(
     own: request_model.Request | None,
     actions: tuple[eviction.EvictionAction, ...],
 ) -> tuple[eviction.EvictionAction, ...]:
-    """The owner's choice of an action first, then those of operators.
+    """Actions of an eviction: the owner's choice first, then the operators'.
 
     :param own: the newest request of the server; ``None`` if unknown.
     """
@@ -553,7 +572,7 @@ def in_order(
 
 
 def victims(found: Iterable[records.RequestRecord]) -> set[str]:
-    """UUIDs of servers that are to leave for a reservation."""
+    """UUIDs of the victims of all reservations."""
     return {uuid for each in found if each.room for uuid in each.room.leaving}
 
 

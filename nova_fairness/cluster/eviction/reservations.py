@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reservations that hold, and servers that must leave for them.
+"""Reservations that still hold, and servers that must leave for them.
 
-Of requests with reservations on one host, the first starts in the room that is
-free first, even if it was another's victim that left it. Then the other
-requests need the victims of the first.
+If several requests have reservations on one host, the first request starts in
+the room that is free first, even if another request's victim freed it. Then
+the other requests need the victims of the first.
 """
 
 from collections.abc import Collection
@@ -29,7 +29,9 @@ Given = tuple[Collection[str], request_model.Request]
 
 
 def may_be_vain(leave: eviction.Eviction) -> bool:
-    """Whether a server goes on leaving only as long as room is promised."""
+    """Whether an eviction goes on only as long as its preemptor needs the
+    room.
+    """
     return (
         leave.cause is eviction.EvictionCause.ROOM
         and leave.state in eviction.GOING
@@ -39,9 +41,9 @@ def may_be_vain(leave: eviction.Eviction) -> bool:
 def orphans(
     known: Mapping[str, eviction.Eviction], waits: Collection[str]
 ) -> dict[str, eviction.Eviction]:
-    """Servers that leave for requests that are gone.
+    """Victims whose preemptors no longer wait.
 
-    :param waits: UUIDs of requests that are not.
+    :param waits: UUIDs of requests that still wait.
     """
     return {
         uuid: each
@@ -56,23 +58,24 @@ def adopted(
     going: Collection[str],
     given: Iterable[Given],
 ) -> set[str]:
-    """Orphans that must still leave, else a request would lack room.
+    """Orphans that must still leave, because a request would lack room
+    otherwise.
 
-    A preemptible request does not get the victims of another request. Shares
-    decide about those, in the next plan.
+    A preemptible request does not get the victims of another request. The next
+    plan decides about those by shares.
 
-    :param alone: servers that leave for a request that is gone, by UUID.
-    :param going: all that leave; these may be among them.
+    :param alone: evictions whose preemptor is gone, by UUID of the server.
+    :param going: UUIDs of all servers that leave, with or without the orphans.
     :param given: hosts that are reserved, or taken since the snapshot.
     :returns: UUIDs of such orphans.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = _left_by(snapshot, set(going) - alone.keys())
+    left = _free_without(snapshot, set(going) - alone.keys())
     for hosts, request in given:
         if not request.is_preemptible:
             there = [row[host] for host in hosts if host in row]
             rows = np.array(there, dtype=np.intp)
-            _take(left, rows, _asked(request, snapshot, rows))
+            _subtract(left, rows, _amounts_of(request, snapshot, rows))
     running = {each.uuid: each for each in snapshot.running}
     found = set[str]()
     for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
@@ -93,13 +96,12 @@ def standing(
     back: Mapping[str, float],
     closed: Collection[str],
 ) -> dict[str, tuple[records.ReservedRoom, request_model.Request]]:
-    """Reservations that hold, the oldest first.
+    """Reservations that still hold, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is
     checked only on hosts where a victim began to stay since the reservation.
 
-    :param back: when servers that were to leave began to stay, seconds of the
-        epoch, by UUID.
+    :param back: when victims began to stay, in seconds of the epoch, by UUID.
     :param closed: hosts that keep no reservation.
     """
     if not rooms:
@@ -110,7 +112,7 @@ def standing(
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = _left_by(snapshot, snapshot.leaving)
+    left = _free_without(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
         rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
@@ -123,9 +125,9 @@ def standing(
             continue
         there = [row[host] for host in room.hosts if host in row]
         rows = np.array(there, dtype=np.intp)
-        asked = _asked(request, snapshot, rows)
+        asked = _amounts_of(request, snapshot, rows)
         then = free_amounts.FreeAmounts(left.free)
-        _take(then, rows, asked)
+        _subtract(then, rows, asked)
         in_doubt = [
             row[host]
             for host in row.keys() & set(room.hosts)
@@ -136,29 +138,29 @@ def standing(
     return found
 
 
-def _left_by(
+def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
-    """Amounts that hosts have left once some servers are gone."""
+    """Free amounts of hosts after some servers are gone."""
     return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
 
 
-def _take(
+def _subtract(
     left: free_amounts.FreeAmounts,
     rows: hosts_module.Rows,
     asked: cluster.Amounts,
 ) -> None:
-    """Take what servers of a request need, (h, c), of their hosts."""
+    """Subtract the amounts (h, c) of a request's servers from their hosts."""
     for row, amounts in zip(rows, asked, strict=True):
         left.take(row, amounts)
 
 
-def _asked(
+def _amounts_of(
     request: request_model.Request,
     snapshot: cluster.ClusterSnapshot,
     rows: hosts_module.Rows,
 ) -> cluster.Amounts:
-    """Amounts that servers of a request take of hosts, (h, c)."""
+    """Amounts (h, c) that the servers of a request take of their hosts."""
     found = np.zeros((len(rows), len(snapshot.classes)), dtype=np.int64)
     classes = np.array(snapshot.classes, dtype=object)
     for n, row in enumerate(rows):

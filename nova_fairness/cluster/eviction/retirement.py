@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptible servers that are done leave while others wait for their room.
+"""Retirement: preemptible servers that are done leave if others need their
+room.
 
 Only servers of owners over their shares retire: they would make room next.
 They lose nothing, and no other victim has to be chosen. (Cloud Scheduler
 retires machines of users over their shares once the jobs there have ended.)
-They do not come back by themselves.
+Retired servers do not come back by themselves.
 """
 
 from collections.abc import Iterator
@@ -27,8 +28,11 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 20
-"""Servers that are asked in one cycle whether they say that they are done.
-Their metadata are in no list of what changed."""
+"""Largest number of servers in one cycle whose "done" is looked up.
+
+It is in their metadata, and lists of changed servers do not show changes of
+metadata.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class RetirementOptions:
     """Options that operators set.
 
     :ivar is_on: whether servers retire.
-    :ivar actions: done one after the other until their room is free.
+    :ivar actions: tried one after the other until the room is free.
     """
 
     is_on: bool = False
@@ -46,11 +50,11 @@ class RetirementOptions:
 
 
 class Retirement:
-    """Lets servers leave that are done.
+    """Evicts servers that are done with their work.
 
-    :param nova: where servers are looked at.
-    :param to: lets them leave.
-    :param rules: what operators chose.
+    :param nova: shows servers.
+    :param to: evicts servers.
+    :param rules: options of operators.
     """
 
     def __init__(
@@ -73,13 +77,13 @@ class Retirement:
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
-        """Choose who is done, and spare who is not any more.
+        """Evict servers that are done, and spare those that work again.
 
         :param following: servers that would make room next.
-        :param told: those that were told so: only they are asked whether
-            they are done.
-        :param servers: all there are, by UUID.
-        :param leaves: how far servers have left.
+        :param told: servers that were warned of that, by UUID: only these are
+            looked up for a "done".
+        :param servers: all servers, by UUID.
+        :param leaves: evictions of the cycle.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -93,12 +97,12 @@ class Retirement:
                 leave.state in eviction.UNTOUCHED
             ):
                 named = self._to.named(leave.server)
-                evictor.attempt(named, self._judge, leave, epoch)
-        # Once the option is off, those that were chosen are spared once.
+                evictor.attempt(named, self._spare_unfinished, leave, epoch)
+        # After the option was switched off, chosen servers are spared once.
         self._left_over = False
         if not self._rules.is_on:
             return
-        for uuid in self._done(wanted, told, servers):
+        for uuid in self._finished_servers(wanted, told, servers):
             if uuid not in live:
                 evictor.attempt(
                     servers[uuid].named,
@@ -108,13 +112,13 @@ class Retirement:
                     epoch,
                 )
 
-    def _done(
+    def _finished_servers(
         self,
         wanted: Mapping[str, next_module.Next],
         told: Mapping[str, risk.Risk],
         servers: Mapping[str, nova_module.Server],
     ) -> Iterator[str]:
-        """Yield those that shut down, and those that say so."""
+        """Yield UUIDs of servers that shut down or say that they are done."""
         asked = []
         for uuid in wanted:
             server = servers.get(uuid)
@@ -138,8 +142,8 @@ class Retirement:
             return False
         return server is not None and server.says_done
 
-    def _judge(self, leave: eviction.Eviction, epoch: int) -> None:
-        """Spare a server that is not done any more."""
+    def _spare_unfinished(self, leave: eviction.Eviction, epoch: int) -> None:
+        """Spare a server that is no longer done."""
         server = self._nova.server(leave.server)
         if server is None:
             return

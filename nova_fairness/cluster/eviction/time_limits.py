@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that run as long as they may leave."""
+"""Time limits: servers leave when their time limit is reached."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -28,20 +28,22 @@ _EXTENDED = eviction.UNTOUCHED | {_SPARED}
 _KEPT = frozenset(
     {eviction.EvictionState.STAYS, eviction.EvictionState.RETURNED}
 )
-"""States of a server that was to leave for another reason, and runs."""
+"""States in which a server runs after an eviction for another reason."""
 _OWN = frozenset({eviction.EvictionCause.TIME_LIMIT})
 _STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
 
 _SETTLED_AT_ONCE = 100
-"""Servers of one cycle."""
+"""Largest number of servers that are evicted or spared in one cycle."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TimeLimitOptions:
     """Options that operators set.
 
-    :ivar actions: of the end, one after the other until room is free.
-    :ivar extension_s: by which a request can be extended in all; 0: none can.
+    :ivar actions: of these evictions, tried one after the other until the room
+        is free.
+    :ivar extension_s: seconds by which a request can be extended in all; 0: no
+        request can be extended.
     """
 
     actions: tuple[eviction.EvictionAction, ...] = (
@@ -52,16 +54,16 @@ class TimeLimitOptions:
 
     @property
     def frees(self) -> bool:
-        """Whether ends give room back, so that others can count on it."""
+        """Whether the actions free room, so that others can count on it."""
         return any(each.frees for each in self.actions)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """When a server leaves.
+    """The time at which a server leaves.
 
     :ivar at: seconds of the epoch.
-    :ivar request: by which it runs.
+    :ivar request: request with the time limit.
     """
 
     at: float
@@ -71,10 +73,10 @@ class TimeLimit:
 def ends(
     found: Iterable[records.RequestRecord], now: float
 ) -> dict[str, TimeLimit]:
-    """Ends of servers by UUID; others have none.
+    """Time limits of servers by UUID; servers without one are missing.
 
-    A server that was unshelved goes by its newest request, unless it had its
-    room all the time.
+    The newest request of a server counts after it was unshelved, unless the
+    server kept its room all the time.
 
     :param found: requests that have not ended, the oldest first.
     :param now: seconds of the epoch, at which starting requests start.
@@ -94,11 +96,11 @@ def ends(
 
 
 class TimeLimits:
-    """Says who leaves because its time is up.
+    """Evicts servers that reach their time limit.
 
-    :param to: lets them leave.
-    :param rules: what operators chose.
-    :param notice_s: before its end that a server is told.
+    :param to: evicts servers.
+    :param rules: options of operators.
+    :param notice_s: seconds before its end at which a server is told.
     """
 
     def __init__(
@@ -117,10 +119,10 @@ class TimeLimits:
         made: Mapping[str, TimeLimit],
         leaves: cycle_evictions.CycleEvictions,
     ) -> dict[str, float]:
-        """When servers give room back at the latest, by UUID.
+        """Times at which servers free their room at the latest, by UUID.
 
-        :param made: ends of servers.
-        :param leaves: how far these have left, among others.
+        :param made: time limits of servers.
+        :param leaves: evictions of the cycle, with these servers.
         """
         times = {server: each.at for server, each in made.items()}
         for server, leave in leaves.of(made).items():
@@ -134,7 +136,9 @@ class TimeLimits:
     def foreseen(
         self, request: request_model.Request
     ) -> request_model.Request:
-        """A request as planners see it: who gives no room back never ends."""
+        """A request as planners see it: it has no end if its end frees no
+        room.
+        """
         if request.time_limit_s is None or self._rules.frees:
             return request
         return dataclasses.replace(request, time_limit_s=None)
@@ -147,19 +151,19 @@ class TimeLimits:
         leaves: Iterable[eviction.Eviction],
         now: float,
     ) -> cluster.ClusterSnapshot:
-        """See to it that a request can be extended, and take what it costs.
+        """Check that a request can be extended, and charge its budgets.
 
         :param by_s: seconds.
         :param snapshot: of the last cycle.
-        :param leaves: of its servers, as far as they have.
+        :param leaves: evictions of its servers, if any.
         :param now: seconds of the epoch.
-        :returns: the snapshot with what is left of budgets.
-        :raises IllegalStep: if it has no end, may not run as much longer, or
-            its servers leave already; or if a budget is too small.
+        :returns: the snapshot with the remaining budgets.
+        :raises IllegalStep: if the request has no time limit, may not run that
+            much longer, its servers leave already, or a budget is too small.
         """
         self._check_extension(record.request, by_s, leaves)
         if record.request.state not in _STARTED:
-            # It is paid for as it starts.
+            # Budgets are charged when the request starts.
             return snapshot
         spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         is_active = record.request.state is _S.ACTIVE
@@ -168,7 +172,7 @@ class TimeLimits:
         if lack:
             raise exception.IllegalStep(
                 f'request {record.request.uuid} runs no longer than before:'
-                f' {_said(lack, record.request)}'
+                f' {_lack_text(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
         return dataclasses.replace(snapshot, budgets=spending.left())
@@ -209,11 +213,11 @@ class TimeLimits:
         now: float,
         epoch: int,
     ) -> None:
-        """Choose whose end is near, and spare whose end was moved.
+        """Evict servers close to their end, and spare those with a later end.
 
-        :param made: ends of servers.
-        :param servers: all there are.
-        :param leaves: how far servers have left.
+        :param made: time limits of servers.
+        :param servers: all servers, by UUID.
+        :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
@@ -231,26 +235,26 @@ class TimeLimits:
             self._turn,
         ):
             leave, end = left_by.get(server), made.get(server)
-            do, found = self._settle, servers[server]
+            do, found = self._evict_or_spare, servers[server]
             left -= evictor.attempt(found.named, do, leave, end, found, epoch)
             if not left:
                 return
 
-    def _settle(
+    def _evict_or_spare(
         self,
         leave: eviction.Eviction | None,
         end: TimeLimit | None,
         server: nova.Server,
         epoch: int,
     ) -> bool:
-        """Let one leave or stay; ``False`` if there is nothing to do."""
-        if leave and _is_in_vain(leave, end):
+        """Evict or spare a server; ``False`` if there is nothing to do."""
+        if leave and _is_spared(leave, end):
             self._to.spare(leave, epoch)
             return True
         if (
             end
             and end.request.state is _S.ACTIVE
-            and _leaves_again(leave, server)
+            and _is_to_leave(leave, server)
         ):
             limit_s = end.request.time_limit_s or 0.0
             why = reason.why(
@@ -269,8 +273,8 @@ class TimeLimits:
         return False
 
 
-def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
-    """Whether a server need not leave, or later than it was told."""
+def _is_spared(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
+    """Whether a server need not leave, or leaves later than it was told."""
     return (
         leave.cause in _OWN
         and leave.state in eviction.UNTOUCHED
@@ -278,19 +282,19 @@ def _is_in_vain(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
     )
 
 
-def _leaves_again(
-    leave: eviction.Eviction | None, server: nova.Server
-) -> bool:
-    """Whether a server whose end is near is to leave, also once more."""
+def _is_to_leave(leave: eviction.Eviction | None, server: nova.Server) -> bool:
+    """Whether a server close to its end is to leave, maybe once more."""
     if leave is None or leave.state is _SPARED:
         return bool(server.host)
-    # Its owner started it again.
+    # The owner started the server again.
     runs = server.status == 'ACTIVE' and bool(server.host)
     return runs and leave.state in eviction.FINAL
 
 
-def _said(lack: budgets.BudgetLack, request: request_model.Request) -> str:
-    """Why a request cannot be extended, as members of its project read it."""
+def _lack_text(
+    lack: budgets.BudgetLack, request: request_model.Request
+) -> str:
+    """Why a request cannot be extended, worded for members of its project."""
     why = reason.why(
         reason.Reason.BUDGET_SPENT,
         lack.account,

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Projects for whose requests servers left in vain.
+"""Delays for projects after preemptions in vain.
 
-Without it nothing would keep a user from asking, letting others leave, taking
-the request back, and asking again. Room is in vain if its request was taken
-back, expired, failed, or ended sooner than some seconds after others had to
-leave. Then none leave for the project for as long; the time doubles
-with each such request of a day, and is a day at most. Requests of the project
-start in room that is free, as always.
+Without delays a user could make a request, let victims leave, cancel the
+request, and repeat that for ever. A preemption is in vain if its request was
+cancelled, expired, failed, or ended sooner than some seconds after victims had
+to leave. Then no server leaves for the project for that many seconds. The
+delay doubles with each such request within a day, and is a day at most.
+Requests of the project still start in room that is free.
 
-All of it is read from what is stored of requests: another leader knows it.
+All of this is computed from stored requests, so another leader finds the same.
 """
 
 from collections.abc import Mapping
@@ -21,20 +21,23 @@ from nova_fairness.model import request as request_model
 
 _DAY_S = 86400.0
 _OVERLAP_S = 60.0
-"""Clocks of leaders differ, and writes take a moment."""
+"""Seconds that are read again: clocks of leaders differ, and writes take a
+moment.
+"""
 
 _MOST_TIMES = 20
-"""Times that a delay doubles; it is a day long before."""
+"""Largest number of times that a delay doubles; it reaches a day long before.
+"""
 
 _S = request_model.State
 
 
 class InVain:
-    """Delays of projects before servers leave for them again.
+    """Delays before servers leave for projects again.
 
-    :param store: of requests.
-    :param least_s: first delay, and the shortest use; 0 if none waits.
-    :param notice_s: from when servers are told until they leave.
+    :param store: keeps requests.
+    :param least_s: first delay, and the shortest use, in seconds; 0: no delay.
+    :param notice_s: seconds from telling servers until they leave.
     """
 
     def __init__(
@@ -47,9 +50,9 @@ class InVain:
         self._ended: dict[str, tuple[str, float]] = {}
 
     def until(self, now: float) -> dict[str, float]:
-        """Until when none leave for projects, seconds of the epoch.
+        """Ends of delays by project, in seconds of the epoch.
 
-        :raises StoreError: if it cannot be read.
+        :raises StoreError: if the store cannot be read.
         """
         if not self._least_s:
             return {}
@@ -74,14 +77,15 @@ class InVain:
 def is_in_vain(
     record: records.RequestRecord, least_s: float, notice_s: float
 ) -> bool:
-    """Whether others left for a request that ended and did not use the room.
+    """Whether victims left for a request that ended and did not use the room.
 
-    Within their notice they are spared. A cancellation by an operator does not
-    count against the owner. A request that was deleted before it was sent has
-    no hosts.
+    Within their notice victims are spared, so that does not count. A
+    cancellation by an operator does not count against the owner. A request
+    that was deleted before it was sent has no hosts.
 
-    :param least_s: from the end of the notice until the room counts as used.
-    :param notice_s: from when servers are told until they leave.
+    :param least_s: seconds from the end of the notice until the room counts as
+        used.
+    :param notice_s: seconds from telling servers until they leave.
     """
     room = record.room
     if room is None or not room.leaving:
@@ -99,10 +103,10 @@ def is_in_vain(
 def delays(
     ended: Mapping[str, tuple[str, float]], least_s: float
 ) -> dict[str, float]:
-    """When delays of projects end, seconds of the epoch.
+    """When delays of projects end, in seconds of the epoch.
 
     :param ended: projects and times of requests in vain, by UUID.
-    :param least_s: first delay.
+    :param least_s: first delay, in seconds.
     """
     times: dict[str, list[float]] = {}
     for project, at in ended.values():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptible servers leave so that a part of the cloud is free.
+"""Evicts preemptible servers so that a part of the cloud is free.
 
 The planner (``watermark.py``) decides which requests start and which servers
-leave; this module carries it out. A server that was told and is not needed any
-more stays.
+leave; this module carries it out. A server that was told stays if its room is
+no longer needed.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ from nova_fairness.planners.preemption import watermark
 class WatermarkOptions:
     """Options that operators set.
 
-    :ivar lower: part of the cloud below which servers leave, 0 to 1; 0: none
-        do.
-    :ivar actions: done one after the other until their room is free.
-    :ivar when: servers may have to leave.
+    :ivar lower: part of the cloud that is to be free, 0 to 1: servers leave if
+        less is free; 0: no server leaves.
+    :ivar actions: tried one after the other until the room is free.
+    :ivar when: tells when servers may have to leave.
     """
 
     lower: float = 0.0
@@ -40,10 +40,10 @@ class WatermarkOptions:
 
 
 class Watermark:
-    """Lets servers leave until so much is free.
+    """Evicts servers until enough of the cloud is free.
 
-    :param to: lets them leave.
-    :param rules: what operators chose.
+    :param to: evicts servers.
+    :param rules: options of operators.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Watermark:
         now: float,
         epoch: int,
     ) -> None:
-        """Choose who leaves, and spare who need not any more.
+        """Evict the servers that are needed, and spare those no longer needed.
 
         :param snapshot: of the cloud.
-        :param plan: that was made of it.
+        :param plan: made of that snapshot.
         :param found: requests that have not ended.
-        :param servers: all there are, by UUID.
-        :param leaves: how far servers have left.
+        :param servers: all servers, by UUID.
+        :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -80,7 +80,7 @@ class Watermark:
         lower = self._rules.lower
         if not (lower or self._left_over):
             return
-        # Once the option is off, those that were told are spared once.
+        # After the option was switched off, notices are withdrawn once.
         self._left_over = False
         self._spare(snapshot, plan, leaves, epoch)
         chosen = watermark.leaving(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that may move, and what their new hosts must have.
+"""Servers that may move, and requirements on their new hosts.
 
-Where Nova does not tell something of a running server, the strictest case is
+If Nova does not tell a property of a running server, the strictest case is
 assumed. Nova has the last word on every move.
 """
 
@@ -29,8 +29,9 @@ _BOUND = (
     'hw:mem_encryption',
     'hw:vif_',
 )
-"""Extra specs of flavors that bind servers to the hardware of their host, or
-give them more than their flavors say."""
+"""Prefixes of extra specs of flavors that bind servers to the hardware of
+their host, or give them more than their flavors say.
+"""
 
 _TRAIT = 'trait:'
 _C = plans.PlanCause
@@ -38,15 +39,15 @@ _C = plans.PlanCause
 
 @dataclasses.dataclass(frozen=True)
 class ServerFacts:
-    """Facts about servers, beside where they lie.
+    """Facts about servers, besides their hosts.
 
     :ivar servers: by UUID.
-    :ivar groups: server groups with a rule that binds, by UUID of members.
-    :ivar stays: UUIDs of servers that are not to move now.
-    :ivar left_out: names of hosts with which nothing is done.
-    :ivar sends: memory that moving a server sends, in times of what it has,
-        by UUID, as seen; >= 0.
-    :ivar own: names of hosts that are closed to all but this plan.
+    :ivar groups: server groups with a binding rule, by UUID of their members.
+    :ivar stays: UUIDs of servers that must not move now.
+    :ivar left_out: names of hosts that plans must not touch.
+    :ivar sends: memory that the last move of a server sent, as a multiple of
+        its memory, by UUID; >= 0.
+    :ivar own: names of hosts that only this plan may use.
     """
 
     servers: Mapping[str, nova.Server]
@@ -59,7 +60,7 @@ class ServerFacts:
     own: Collection[str] = ()
 
     def but(self, host: str) -> 'ServerFacts':
-        """The same, with all that is on a host free to move."""
+        """These facts, but with all servers of a host free to move."""
         left = frozenset(self.left_out) - {host}
         return dataclasses.replace(self, left_out=left, stays=())
 
@@ -67,7 +68,7 @@ class ServerFacts:
 def seen(
     snapshot: cluster.ClusterSnapshot, known: ServerFacts
 ) -> cluster.ClusterSnapshot:
-    """The cloud with what those of its servers need that may move."""
+    """A snapshot with the demands of all servers that may move."""
     zones = {each.name: each.zone for each in snapshot.providers}
     running = tuple(
         dataclasses.replace(
@@ -88,12 +89,12 @@ def seen(
 
 
 def is_bound(server: nova.Server) -> bool:
-    """Whether a server needs something of its host that no list tells."""
+    """Whether a server needs something of its host that no list shows."""
     return any(name.startswith(_BOUND) for name, _ in server.specs)
 
 
 Why = tuple[plans.PlanCause, str]
-"""A cause, and words for people."""
+"""A cause, and a text for people."""
 
 
 def why_stays(
@@ -146,7 +147,7 @@ def _demand(
 
 
 def _zone(server: nova.Server, here: str) -> str:
-    """The zone in which a server is to stay; '' for any.
+    """The zone in which a server must stay; '' for any zone.
 
     Nova tells it from microversion 2.96 on. Nothing tells whether volumes can
     be reached from another zone.

@@ -3,7 +3,7 @@
 """Hosts that are not needed are disabled, powered down, and brought back.
 
 The reason of a host that this module disabled begins with :data:`MARK`: only
-such hosts are ever enabled again. A few that are empty stay ready.
+such hosts are ever enabled again. A few empty hosts stay ready.
 """
 
 from collections.abc import Callable
@@ -24,18 +24,22 @@ from nova_fairness.planners import hosts as hosts_module
 LOG = logging.getLogger(__name__)
 
 MARK = 'nova-fairness plan: rests'
-"""Reasons of hosts that rest begin with it."""
+"""Beginning of the reason of a host that rests."""
 
 EMPTIED = 'nova-fairness plan: emptied'
-"""Reasons of hosts that an operator had emptied: they stay disabled."""
+"""Beginning of the reason of a host that an operator had emptied; such hosts
+stay disabled.
+"""
 
 DOWN, UP = 'down', 'up'
 
 SETTLES_S = 60.0
-"""From disabling a host until it is powered down, if it still is empty."""
+"""Seconds from disabling a host until it is powered down if it is still
+empty.
+"""
 
 AGAIN_S = 600.0
-"""Between two times that the command is run for the same."""
+"""Seconds between two runs of the same command for a host."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,12 +47,12 @@ class HostPowerOptions:
     """Options that operators set.
 
     :ivar rests: whether empty hosts are disabled.
-    :ivar after_s: for which a host must have been empty.
-    :ivar spare: empty hosts that stay enabled, >= 0.
-    :ivar command: program and arguments that power a host down or up, to
-        which ``down`` or ``up`` and its name are added; empty for none.
-    :ivar longest_s: in which the command must have ended; it need not wait
-        for the host.
+    :ivar after_s: seconds for which a host must have been empty.
+    :ivar spare: number of empty hosts that stay enabled, >= 0.
+    :ivar command: program and arguments that power a host down or up; ``down``
+        or ``up`` and the name of the host are added. Empty: no command.
+    :ivar longest_s: seconds within which the command must end; it need not
+        wait for the host.
     """
 
     rests: bool = False
@@ -60,14 +64,14 @@ class HostPowerOptions:
 
 @dataclasses.dataclass(frozen=True)
 class HostPowerInput:
-    """The cloud at one moment.
+    """State of the cloud for decisions on the power of hosts.
 
     :ivar snapshot: of the cloud.
-    :ivar at: when it was seen, seconds of the epoch.
-    :ivar services: of Nova, by name of the host.
-    :ivar used: names of hosts on which servers lie, or are to start.
+    :ivar at: time of the snapshot, seconds of the epoch.
+    :ivar services: compute services of Nova, by name of the host.
+    :ivar used: names of hosts with servers, or on which servers are to start.
     :ivar lacking: requests that lack room.
-    :ivar others: names of hosts that others see to.
+    :ivar others: names of hosts that other controllers manage.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -79,12 +83,13 @@ class HostPowerInput:
 
 
 class HostPower:
-    """Lets hosts rest, and brings them back.
+    """Lets empty hosts rest, and brings them back.
 
-    :param nova: whose hosts they are.
-    :param rules: what operators choose.
-    :param clock: seconds of the epoch.
-    :param run: runs a command and gives its exit status, within a time.
+    :param nova: disables and enables hosts.
+    :param rules: options of operators.
+    :param clock: returns seconds of the epoch.
+    :param run: runs a command within some seconds, and returns its exit
+        status.
     """
 
     def __init__(
@@ -104,17 +109,17 @@ class HostPower:
         self._powered: dict[tuple[str, str], float] = {}
 
     def closing(self) -> frozenset[str]:
-        """Names of hosts on which nothing is to start: they rest next."""
+        """Names of hosts that rest next: nothing must start on them."""
         return frozenset(self._closing)
 
     def look(self, seen: HostPowerInput) -> None:
-        """Disable hosts that are not needed, and bring back those that are.
+        """Disable hosts that are not needed, and bring back hosts that are.
 
-        :raises CloudError: if Nova does not do it; it is tried again then.
+        :raises CloudError: if Nova fails; the next call tries again.
         """
         if not self._rules.rests:
             return
-        empty, now = self._empty(seen), self._clock()
+        empty, now = self._empty_hosts(seen), self._clock()
         ready = [host for host in empty if seen.services[host].enabled]
         ready = [host for host in ready if seen.services[host].up]
         resting = [
@@ -124,31 +129,32 @@ class HostPower:
         ]
         self._rested = {host: self._rested.get(host, now) for host in resting}
         missing = self._rules.spare - len(ready)
-        # What began there just before is not left alone.
+        # A server may have begun to start there just before the host was
+        # disabled.
         wanted = [host for host in resting if host in seen.used]
         if seen.lacking or missing > 0:
             self._closing.clear()
-            wanted += _needed(seen, resting)
+            wanted += _needed_hosts(seen, resting)
             others = [host for host in resting if host not in wanted]
             wanted += others[: max(missing, 0)]
         else:
-            self._rest(seen, ready)
+            self._rest_hosts(seen, ready)
         for host in resting:
-            self._turn(seen.services[host], host in wanted)
+            self._wake_or_power_down(seen.services[host], host in wanted)
 
     def disable_emptied(
         self, service: nova_module.ComputeService, text: str
     ) -> None:
         """Disable a host that an operator had emptied.
 
-        :raises CloudError: if it is not known that it was done.
+        :raises CloudError: if it is not known whether the host was disabled.
         """
         if service.enabled:
             self._nova.disable(service, f'{EMPTIED}: {text}')
             LOG.info('host %s is empty, and disabled', service.host)
 
-    def _empty(self, seen: HostPowerInput) -> list[str]:
-        """Names of hosts that have nothing on them, and for how long."""
+    def _empty_hosts(self, seen: HostPowerInput) -> list[str]:
+        """Names of empty hosts; also records since when they are empty."""
         now, used = self._clock(), seen.snapshot.inventory.used
         empty = [
             each.name
@@ -163,9 +169,9 @@ class HostPower:
         }
         return empty
 
-    def _rest(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
+    def _rest_hosts(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
         now = self._clock()
-        # The largest stay ready: they suit most requests.
+        # The largest hosts stay ready: they suit most requests.
         size = {
             each.name: int(seen.snapshot.inventory.capacity[row].sum())
             for row, each in enumerate(seen.snapshot.providers)
@@ -178,32 +184,34 @@ class HostPower:
         ]
         self._closing = {host: self._closing.get(host, now) for host in chosen}
         for host, since in list(self._closing.items()):
-            # The queue has looked since, and starts nothing there.
+            # The queue has made a plan since then, and starts nothing there.
             if seen.at > since:
                 self._nova.disable(seen.services[host], f'{MARK}, it is empty')
                 LOG.info('host %s is empty: it rests', host)
                 del self._closing[host]
 
-    def _turn(
+    def _wake_or_power_down(
         self, service: nova_module.ComputeService, is_wanted: bool
     ) -> None:
-        """Bring a host back that rests, or power it down."""
+        """Bring back a resting host, or power it down."""
         host, has_command = service.host, bool(self._rules.command)
         if is_wanted and (service.up or not has_command):
             self._nova.enable(service)
             LOG.info('host %s is needed: it is enabled again', host)
         elif is_wanted:
-            self._power(UP, host)
-        # Nova may have chosen it just before it was disabled.
+            self._run_power_command(UP, host)
+        # Wait: Nova may have chosen the host just before it was disabled.
         elif (
             service.up
             and has_command
             and self._clock() - self._rested[host] >= SETTLES_S
         ):
-            self._power(DOWN, host)
+            self._run_power_command(DOWN, host)
 
-    def _power(self, to: str, host: str) -> None:
-        """Run the command; not again before it can have had an effect."""
+    def _run_power_command(self, to: str, host: str) -> None:
+        """Run the command, unless its last run may not have taken effect
+        yet.
+        """
         now, key = self._clock(), (to, host)
         if now - self._powered.get(key, -AGAIN_S) < AGAIN_S:
             return
@@ -219,8 +227,8 @@ class HostPower:
             LOG.error('%s ended with status %d', ' '.join(command), status)
 
 
-def _needed(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
-    """Hosts that rest and would hold requests that lack room, one for each."""
+def _needed_hosts(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
+    """Resting hosts that could hold requests that lack room, one for each."""
     opened = tuple(
         dataclasses.replace(each, takes=True)
         for each in seen.snapshot.providers

@@ -19,23 +19,24 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import border
 
 PINS_S = 3600.0
-"""After which the pins of all servers are read again: one that was changed
-does not change its server, so that Nova does not list it as changed."""
+"""Seconds after which the pins of all servers are read again: Nova does not
+list a server as changed when its pin changes.
+"""
 
 _LATELY_S = 86400.0
 
 Shared = Callable[[], Collection[border.BorderHost]]
-"""Says where hosts stand that batch and cloud share."""
+"""Returns the states of hosts that batch and cloud share."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanObservation:
-    """State of the cloud at the last look.
+    """State of the cloud when it was last observed.
 
     :ivar at: seconds of the epoch.
     :ivar last: state and plan of the queue's last cycle.
-    :ivar known: of servers, beside where they lie.
-    :ivar services: of Nova, by name of the host.
+    :ivar known: facts about servers, besides their hosts.
+    :ivar services: compute services of Nova, by name of the host.
     :ivar moved_at: when the last server arrived on its new host.
     :ivar shared: names of hosts that batch and cloud share.
     """
@@ -49,15 +50,15 @@ class PlanObservation:
 
 
 class PlanObserver:
-    """Looks at servers and hosts.
+    """Observes servers and hosts.
 
-    :param store: where plans and hosts on their way are.
-    :param nova: where services and servers are; used by this object alone.
-    :param mobility: says which servers belong together, and to which zones
+    :param store: has plans, and hosts between batch and cloud.
+    :param nova: lists services and servers; used by this object alone.
+    :param mobility: tells which servers belong together, and to which zones
         they are pinned.
-    :param rest_s: for which a server that was moved, or could not be, does
-        not move again.
-    :param shared: says where hosts stand that batch and cloud share.
+    :param rest_s: seconds for which a server does not move again after it was
+        moved, or its move failed.
+    :param shared: returns the states of hosts that batch and cloud share.
     """
 
     def __init__(
@@ -73,21 +74,21 @@ class PlanObserver:
         self._nova = nova
         self._mobility = mobility
         self._rest_s = rest_s
-        self._pins = _Pins()
+        self._pins = _NewerPins()
         self._pins_at: float | None = None
 
     def look(
         self, last: start_estimates.LastCycle, now: float
     ) -> PlanObservation:
-        """Look once.
+        """Observe the cloud once.
 
         :param last: state and plan of the queue's last cycle.
         :param now: seconds of the epoch.
-        :raises CloudError: if something of Nova cannot be read.
-        :raises StoreError: if something of the store cannot be read.
+        :raises CloudError: if Nova cannot be read.
+        :raises StoreError: if the store cannot be read.
         """
         services = self._nova.services()
-        servers = self._pinned(self._nova.servers(now), now)
+        servers = self._with_pins(self._nova.servers(now), now)
         groups = self._mobility.groups()
         shared = self._shared()
         closed = {
@@ -115,11 +116,11 @@ class PlanObserver:
     def pinned(
         self, looked: PlanObservation, servers: Iterable[str]
     ) -> candidates.ServerFacts:
-        """Facts about servers, with pins of some as they are now.
+        """Facts about servers, with the present pins of some servers.
 
-        :param servers: UUIDs.
-        :returns: the same object if none of them changed.
-        :raises CloudError: if they cannot be read.
+        :param servers: UUIDs of servers whose pins are read.
+        :returns: the same object if no pin changed.
+        :raises CloudError: if the pins cannot be read.
         """
         known = looked.known
         if len({each.zone for each in looked.last.snapshot.providers}) < 2:
@@ -134,10 +135,10 @@ class PlanObserver:
             return known
         return dataclasses.replace(known, servers={**known.servers, **changed})
 
-    def _pinned(
+    def _with_pins(
         self, servers: Mapping[str, nova_module.Server], now: float
     ) -> Mapping[str, nova_module.Server]:
-        """Servers with the pins that were read last."""
+        """Servers with the pins that were last read."""
         if self._pins_at is None:
             self._pins_at = now
         found = self._pins.over(servers)
@@ -147,10 +148,10 @@ class PlanObserver:
         return {**found, **self._pins.note(self._mobility.pins(), found)}
 
 
-class _Pins:
-    """Pins that differ from what servers were seen with.
+class _NewerPins:
+    """Pins that were read after the servers were listed.
 
-    A server that was read again since then has a newer one.
+    A pin is dropped when its server is listed again, with a newer pin.
     """
 
     def __init__(self) -> None:
@@ -164,9 +165,9 @@ class _Pins:
         read: Mapping[str, str | None],
         servers: Mapping[str, nova_module.Server],
     ) -> dict[str, nova_module.Server]:
-        """Remember pins that were read, and tell who has another.
+        """Remember pins that were read; return servers whose pin changed.
 
-        :param servers: as :meth:`over` has them.
+        :param servers: as :meth:`over` returned them.
         """
         changed = {
             uuid: dataclasses.replace(servers[uuid], pinned=pin)

@@ -19,7 +19,7 @@ _MEMORY = 'MEMORY_MB'
 def moved_since(
     plans: Iterable[model.MigrationPlan], since: float
 ) -> frozenset[str]:
-    """UUIDs of servers that Nova was asked to move since a moment.
+    """UUIDs of servers that Nova was asked to move since a given time.
 
     :param since: seconds of the epoch.
     """
@@ -47,7 +47,7 @@ def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
 def sends(
     plans: Iterable[model.MigrationPlan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
-    """Memory that moving servers sent, in times of the memory they have."""
+    """Memory that moves of servers sent, as a multiple of their memory."""
     sent = {
         move.server: move.sent_mb
         for plan in sorted(plans, key=lambda each: each.made_at)
@@ -69,9 +69,10 @@ def is_as_found(
     servers: Mapping[str, nova.Server],
     waiting: Mapping[str, cluster.Waiting],
 ) -> bool:
-    """Whether a plan that is proposed is still of use.
+    """Whether a proposed plan is still useful.
 
-    Its servers lie where it takes them, and its goal is not reached.
+    Its servers are still on the hosts that it moves them from, and its goal is
+    not reached yet.
     """
     at: dict[str, str] = {}
     for move in plan.moves:
@@ -85,9 +86,9 @@ def is_as_found(
 def won(
     plan: model.MigrationPlan, last: start_estimates.LastCycle
 ) -> model.PlanOutcome:
-    """Outcome of a plan that ended.
+    """Measured outcome of a plan that ended.
 
-    :param last: state and plan of the queue's first cycle after that.
+    :param last: state and plan of the queue's first cycle after the end.
     """
     seen = utilisation.figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]

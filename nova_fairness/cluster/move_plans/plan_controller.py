@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Migration plans have a life: they are found, approved, done, and measured.
+"""The life of migration plans: they are found, approved, run, and measured.
 
-This works beside the queue, on the state of the queue's last cycle. At most
-one plan is alive at a time. The store says how far it is, so that the next
-leader goes on where another died.
+The controller works beside the queue, on the state of the queue's last cycle.
+At most one plan is open at a time. The store has the state of the plan, so
+that the next leader goes on where another died.
 """
 
 from collections.abc import Callable
@@ -40,13 +40,15 @@ from nova_fairness.model import wording
 LOG = logging.getLogger(__name__)
 
 STALE_S = 120.0
-"""After which what the queue saw last counts for nothing."""
+"""Seconds after which the state of the queue's last cycle is too old to
+use.
+"""
 
 _PART = 0.1
-"""Of the time that is spent on looking for moves, at most."""
+"""Largest fraction of the time that is spent on the search for moves."""
 
 _SETTLES_S = 20.0
-"""After the last move until what was won is measured."""
+"""Seconds from the last move until the outcome is measured."""
 
 _EMPTYING = empty_module.EmptyHostGoal()
 _C, _E, _S = model.PlanCause, model.PlanEvent, model.PlanState
@@ -56,10 +58,10 @@ _STARTING = frozenset(
 
 
 class Mode(enum.Enum):
-    """Autonomy of the service. The tokens are an interface."""
+    """Degree of autonomy. The tokens are an interface."""
 
     RECOMMEND = 'recommend'
-    """It shows plans; they cannot be approved."""
+    """Plans are only shown; they cannot be approved."""
 
     APPROVE = 'approve'
     """Plans begin when an operator approves them."""
@@ -73,13 +75,13 @@ class PlanOptions:
     """Options that operators set.
 
     :ivar mode: what is done without approval.
-    :ivar goals: that plans are made for, the one that matters most first.
-    :ivar emptying: how a host is emptied that an operator names.
-    :ivar hold_s: for which moves must have been worth it.
-    :ivar lasts_s: after which a plan expires.
-    :ivar rest_s: for which a server that was moved, or could not be, does not
-        move again.
-    :ivar history_s: for which plans that ended are remembered.
+    :ivar goals: of plans, the most important goal first.
+    :ivar emptying: goal of plans that empty a host which an operator names.
+    :ivar hold_s: seconds for which moves must have been worth a plan.
+    :ivar lasts_s: seconds after which a plan expires.
+    :ivar rest_s: seconds for which a server does not move again after it was
+        moved, or its move failed.
+    :ivar history_s: seconds for which ended plans are kept.
     """
 
     mode: Mode
@@ -94,21 +96,22 @@ class PlanOptions:
 class PlanController(
     host_controller.HostController[observation.PlanObservation]
 ):
-    """Migration plans, in the process that acts.
+    """Runs migration plans in the process that acts.
 
-    :param store: where they are.
-    :param service: of the queue: says whether this process acts.
-    :param nova: where services and servers are; used by this object alone.
-    :param mobility: says what moves, and which servers belong together.
-    :param moving: carries plans out.
+    :param store: has the plans.
+    :param service: of the queue: tells whether this process acts.
+    :param nova: lists services and servers; used by this object alone.
+    :param mobility: tells which migrations run, and which servers belong
+        together.
+    :param moving: carries out plans.
     :param resting: lets empty hosts rest.
-    :param rules: options that operators set.
-    :param clock: seconds of the epoch.
-    :param stopped: event that ends this.
-    :param interval_s: seconds between two looks.
-    :param lacking: says what servers want of CPUs; ``None`` if no agent is
+    :param rules: options of operators.
+    :param clock: returns seconds of the epoch.
+    :param stopped: event that ends this controller.
+    :param interval_s: seconds between two cycles.
+    :param lacking: tells how much CPU servers want; ``None`` if no agent is
         asked.
-    :param shared: says where hosts stand that batch and cloud share.
+    :param shared: returns the states of hosts that batch and cloud share.
     """
 
     name = 'plans'
@@ -144,7 +147,7 @@ class PlanController(
         self._again_at = 0.0
 
     def cycle(self) -> bool:
-        """Look once, and do what is next.
+        """Observe the cloud once, and take the next steps.
 
         :returns: whether this process acts.
         :raises ClusterError: if nothing can be done now.
@@ -154,24 +157,26 @@ class PlanController(
         if epoch is None:
             self._last = None
             return False
-        looked = self._look()
+        looked = self._observe()
         self._last = looked
         plans = self._plans.open()
         for plan in plans:
-            self._part(f'plan {plan.uuid}', self._go_on, plan, looked, epoch)
-        # Where a move ended just now, the look is from before.
+            self._part(
+                f'plan {plan.uuid}', self._advance_plan, plan, looked, epoch
+            )
+        # If a move ended just now, the observation is older than its end.
         if not any(each.is_moving for each in plans):
-            self._part('new plans', self._plan, looked, epoch)
-        self._part('rest of hosts', self._rest, looked)
+            self._part('new plans', self._search, looked, epoch)
+        self._part('rest of hosts', self._rest_hosts, looked)
         self._plans.remove_ended(looked.at - self._rules.history_s)
         self._say(())
         return True
 
-    def _rest(self, looked: observation.PlanObservation) -> None:
-        self._resting.look(self._seen(looked))
+    def _rest_hosts(self, looked: observation.PlanObservation) -> None:
+        self._resting.look(self._power_input(looked))
 
     def closing(self) -> frozenset[str]:
-        """Names of hosts on which the queue is to start nothing."""
+        """Names of hosts on which the queue must start nothing."""
         return (
             self._plans.closing(registry.CLOSING)
             | self._plans.held(registry.HOLDING)
@@ -179,11 +184,11 @@ class PlanController(
         )
 
     def approve(self, uuid: str) -> model.MigrationPlan:
-        """Let a plan begin.
+        """Approve a plan, so that it begins.
 
-        :raises UnknownPlan: if there is none.
+        :raises UnknownPlan: if there is no such plan.
         :raises IllegalStep: if it is not proposed, or plans are only shown.
-        :raises ClusterError: if it cannot be done now.
+        :raises ClusterError: if that is not possible now.
         :raises NotLeading: if this process does not act.
         """
         if self._rules.mode is Mode.RECOMMEND:
@@ -193,11 +198,11 @@ class PlanController(
         return self._by_hand(uuid, _E.APPROVE)
 
     def stop(self, uuid: str) -> model.MigrationPlan:
-        """End a plan; moves that have begun are not called back.
+        """End a plan; moves that have begun are not cancelled.
 
-        :raises UnknownPlan: if there is none.
+        :raises UnknownPlan: if there is no such plan.
         :raises IllegalStep: if it has ended.
-        :raises ClusterError: if it cannot be done now.
+        :raises ClusterError: if that is not possible now.
         :raises NotLeading: if this process does not act.
         """
         return self._by_hand(uuid, _E.STOP)
@@ -206,10 +211,10 @@ class PlanController(
         """Propose a plan that empties a host.
 
         :param host: its name.
-        :raises UnknownHost: if there is none.
+        :raises UnknownHost: if there is no such host.
         :raises IllegalStep: if another plan has begun, or nothing on the host
             can move.
-        :raises ClusterError: if it cannot be done now.
+        :raises ClusterError: if that is not possible now.
         :raises NotLeading: if this process does not act.
         """
         epoch, looked = self._acts(), self.last()
@@ -232,12 +237,12 @@ class PlanController(
         if not draft.moves:
             raise exception.IllegalStep(
                 f'nothing on host {host} can move to another one'
-                + _said_of(draft.stays)
+                + _stay_texts(draft.stays)
             )
         for plan in alive:
             if plan.state is not _S.PARTIAL or plan.subject == host:
-                self._replace(plan, epoch)
-        return self._add(draft, _C.OPERATOR, epoch)
+                self._replace_plan(plan, epoch)
+        return self._add_plan(draft, _C.OPERATOR, epoch)
 
     def _by_hand(
         self, uuid: str, event: model.PlanEvent
@@ -256,7 +261,7 @@ class PlanController(
         after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
         return self._plans.write(plan, after, epoch)
 
-    def _look(self) -> observation.PlanObservation:
+    def _observe(self) -> observation.PlanObservation:
         last, now = self._service.last(), self._clock()
         if now - last.at > STALE_S:
             raise exception.CloudAway(
@@ -264,19 +269,19 @@ class PlanController(
             )
         return self._looking.look(last, now)
 
-    def _go_on(
+    def _advance_plan(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
         epoch: int,
     ) -> None:
-        """Lead a plan as far as it goes now."""
+        """Take all steps of a plan that are possible now."""
         plan = self._moving.watch(plan, epoch)
         if not self._is_wanted(plan):
             after = plan.stepped(_E.EXPIRE, self._clock(), _C.NOT_A_GOAL)
             plan = self._plans.write(plan, after, epoch)
         if plan.state is _S.PROPOSED:
-            plan = self._judge(plan, looked, epoch)
+            plan = self._approve_or_expire(plan, looked, epoch)
         if plan.state is _S.APPROVED:
             plan = self._plans.write(
                 plan,
@@ -284,32 +289,34 @@ class PlanController(
                 epoch,
             )
         if plan.state is _S.RUNNING:
-            room = self._room(plan, looked)
+            room = self._host_room(plan, looked)
             left = registry.GOALS[plan.goal].left(
                 plan, looked.known.servers.values()
             )
             plan = self._moving.work(plan, looked.services, room, epoch, left)
         if plan.state is _S.PARTIAL:
-            plan = self._remaining(plan, looked, epoch)
+            plan = self._finish_partial(plan, looked, epoch)
         has_ended = plan.state is _S.PARTIAL or plan.state in model.FINAL
         is_due = plan.is_open and plan.won is None and not plan.is_moving
         if has_ended and is_due:
-            self._measure(plan, looked, epoch)
+            self._measure_outcome(plan, looked, epoch)
 
     def _is_wanted(self, plan: model.MigrationPlan) -> bool:
-        """Whether a plan that goes on is for what operators want."""
+        """Whether an open plan has a goal that operators still choose."""
         goals = (self._rules.emptying, *self._rules.goals)
         return plan.state in model.FINAL or any(
             plan.goal is each.name for each in goals
         )
 
-    def _remaining(
+    def _finish_partial(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan of a host that was not empty; it is done once it is."""
+        """The plan of a host that did not become empty; it is done once it
+        does.
+        """
         on = {each.host for each in looked.known.servers.values()}
         is_new = looked.last.at < plan.changed_at + _SETTLES_S
         if is_new or plan.subject in on or not self._is_quiet(plan.subject):
@@ -318,13 +325,13 @@ class PlanController(
         after = dataclasses.replace(after, won=None)
         return self._plans.write(plan, after, epoch)
 
-    def _judge(
+    def _approve_or_expire(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
         epoch: int,
     ) -> model.MigrationPlan:
-        """Approve a plan, or let it expire, if that is due."""
+        """Approve a proposed plan, or let it expire, if that is due."""
         now = self._clock()
         if now >= plan.until:
             after = plan.stepped(_E.EXPIRE, now, _C.LATE)
@@ -338,10 +345,11 @@ class PlanController(
             return plan
         return self._plans.write(plan, after, epoch)
 
-    def _room(
+    def _host_room(
         self, plan: model.MigrationPlan, looked: observation.PlanObservation
     ) -> prechecks.HostRoom:
-        # Where all is packed anew some wait on a host that is emptied.
+        # When all servers are repacked, some wait on a host that is being
+        # emptied.
         known = dataclasses.replace(looked.known, stays=(), own=plan.empties)
         if registry.GOALS[plan.goal].holds_host:
             known = known.but(plan.subject)
@@ -351,8 +359,8 @@ class PlanController(
                 room.take(move.server, move.target)
         return room
 
-    def _plan(self, looked: observation.PlanObservation, epoch: int) -> None:
-        """Look for moves, less often where that takes long."""
+    def _search(self, looked: observation.PlanObservation, epoch: int) -> None:
+        """Search for moves, less often if a search takes long."""
         begun = self._clock()
         if begun < self._again_at:
             return
@@ -369,7 +377,7 @@ class PlanController(
         alive = [
             each
             for each in self._plans.open()
-            # A host that stays closed keeps no goal of other hosts back.
+            # A host that stays closed does not block goals of other hosts.
             if each.state not in model.FINAL and each.state is not _S.PARTIAL
         ]
         if any(each.state is not _S.PROPOSED for each in alive) or any(
@@ -392,8 +400,8 @@ class PlanController(
                 if self._is_outdated(draft, looked):
                     return
                 for plan in alive:
-                    self._replace(plan, epoch)
-                self._add(draft, _C.FOUND, epoch)
+                    self._replace_plan(plan, epoch)
+                self._add_plan(draft, _C.FOUND, epoch)
                 return
 
     def _goal_input(
@@ -413,11 +421,11 @@ class PlanController(
     def _is_outdated(
         self, draft: goal_module.Draft, looked: observation.PlanObservation
     ) -> bool:
-        """Whether a server that is to move was pinned, or let go, since."""
+        """Whether the pin of a server that is to move has changed since."""
         moved = (each.server for each in draft.moves)
         return self._looking.pinned(looked, moved) is not looked.known
 
-    def _add(
+    def _add_plan(
         self, draft: goal_module.Draft, cause: model.PlanCause, epoch: int
     ) -> model.MigrationPlan:
         now = self._clock()
@@ -447,19 +455,19 @@ class PlanController(
         )
         return plan
 
-    def _replace(self, plan: model.MigrationPlan, epoch: int) -> None:
+    def _replace_plan(self, plan: model.MigrationPlan, epoch: int) -> None:
         event = {_S.PROPOSED: _E.EXPIRE, _S.PARTIAL: _E.STOP}.get(plan.state)
         if event is not None:
             after = plan.stepped(event, self._clock(), _C.REPLACED)
             self._plans.write(plan, after, epoch)
 
-    def _measure(
+    def _measure_outcome(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
         epoch: int,
     ) -> None:
-        """Write what was won by a plan that ended, once it can be seen."""
+        """Write the outcome of an ended plan, as soon as it can be seen."""
         ended = [each.ended_at or 0.0 for each in plan.moves]
         since = max([plan.changed_at, *ended])
         if looked.last.at < since + _SETTLES_S:
@@ -467,7 +475,7 @@ class PlanController(
         holds_host = registry.GOALS[plan.goal].holds_host
         is_emptied = holds_host and plan.state is _S.DONE
         if is_emptied:
-            # Some that were to stay may have been deleted since.
+            # Servers that were to stay may have been deleted since.
             after = dataclasses.replace(plan, empties=(plan.subject,))
         else:
             after = plan
@@ -481,11 +489,13 @@ class PlanController(
         self._plans.write(plan, dataclasses.replace(after, won=won), epoch)
 
     def _is_quiet(self, host: str) -> bool:
-        """Whether nothing that the queue sent may be on its way to a host."""
+        """Whether no request that the queue sent may be on its way to a
+        host.
+        """
         sent = self._store.requests(_STARTING)
         return not any(host in each.hosts for each in sent)
 
-    def _seen(
+    def _power_input(
         self, looked: observation.PlanObservation
     ) -> host_power.HostPowerInput:
         sent = self._store.requests(_STARTING)
@@ -515,7 +525,7 @@ class PlanController(
         )
 
 
-def _said_of(stays: Sequence[model.Stay]) -> str:
-    """The first servers that stay and why, to end a sentence."""
+def _stay_texts(stays: Sequence[model.Stay]) -> str:
+    """The first servers that stay, with reasons, as the end of a sentence."""
     told = [each.sentence for each in stays]
     return ': ' + model.listed(told, '; ') if told else ''

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Migration plans are carried out, one step after the other.
+"""Carries out migration plans, one step after the other.
 
-A move is written as begun before Nova is asked. After a crash, or when Nova
-gave no answer, it is in doubt: Nova's own migrations are looked at before
-anything is repeated.
+A move is written as begun before Nova is asked. After a crash, or if Nova did
+not answer, the move is in doubt: Nova's own migrations are looked up before a
+call is repeated.
 """
 
 import collections
@@ -28,24 +28,25 @@ from nova_fairness.model import plans as model
 LOG = logging.getLogger(__name__)
 
 MOVING = 'fairness:moving'
-"""Metadata of a server that is about to move: since when, UTC, and why."""
+"""Metadata key of a server that is about to move: since when, UTC, and why."""
 
 MOVED = 'fairness:moved'
-"""Metadata of a server that a plan moved: when it had arrived, and why."""
+"""Metadata key of a server that a plan moved: when it arrived, and why."""
 
 MOST_FAILURES = 3
-"""Moves that fail one after the other before their plan ends."""
+"""Number of moves that fail one after the other before their plan ends."""
 
 _C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """Limits of how much is done at once.
+    """Limits of simultaneous moves, and of their duration.
 
     :ivar cloud: live migrations in the whole cloud, by any caller, >= 1.
-    :ivar host: that go to or leave one host, >= 1.
-    :ivar longest_s: after which a live migration is ended; 0 for never.
+    :ivar host: live migrations to or from one host, >= 1.
+    :ivar longest_s: seconds after which a live migration is cancelled; 0:
+        never.
     """
 
     cloud: int = 4
@@ -54,13 +55,13 @@ class ExecutionLimits:
 
 
 class PlanExecutor:
-    """Carries plans out.
+    """Carries out plans.
 
-    :param plans: where they are.
-    :param nova: where servers are looked at, and asked to move.
-    :param mobility: says how moves ended.
-    :param limits: how much is done at once.
-    :param clock: seconds of the epoch.
+    :param plans: stores plans.
+    :param nova: shows servers, and moves them.
+    :param mobility: tells how moves ended.
+    :param limits: limits of simultaneous moves.
+    :param clock: returns seconds of the epoch.
     """
 
     def __init__(
@@ -81,15 +82,15 @@ class PlanExecutor:
     def watch(
         self, plan: model.MigrationPlan, epoch: int
     ) -> model.MigrationPlan:
-        """Look up the state of moves that were begun.
+        """Look up the state of moves that have begun.
 
         :returns: the plan as it is now.
-        :raises StoreError: if something cannot be written.
+        :raises StoreError: if a change cannot be written.
         """
         for number, move in enumerate(plan.moves):
             if move.state is _S.MOVING:
                 try:
-                    plan = self._watched(plan, number, epoch)
+                    plan = self._after_lookup(plan, number, epoch)
                 except exception.CloudError as error:
                     LOG.warning('plan %s: %s', plan.uuid, error)
         return plan
@@ -102,30 +103,32 @@ class PlanExecutor:
         epoch: int,
         left: Collection[str] = (),
     ) -> model.MigrationPlan:
-        """Begin moves of a plan that runs, and see whether it ended.
+        """Begin moves of a running plan, and check whether it ended.
 
-        :param services: of Nova, by name of the host.
-        :param room: of hosts, with what is on its way there.
+        :param services: compute services of Nova, by name of the host.
+        :param room: of hosts, including servers on their way there.
         :param left: names of servers that no move takes off the host that an
-            operator has emptied.
+            operator wants empty.
         :returns: the plan as it is now.
-        :raises StoreError: if something cannot be written.
+        :raises StoreError: if a change cannot be written.
         """
-        if (step := self._over(plan, left)) is not None:
-            return self._stepped(plan, *step, epoch)
-        free = self._free(plan)
+        if (step := self._end_of_plan(plan, left)) is not None:
+            return self._after_plan_step(plan, *step, epoch)
+        free = self._free_slots(plan)
         for number, move in enumerate(plan.moves):
             if move.state is not _S.PENDING:
                 continue
             try:
-                plan = self._begun(plan, number, services, room, free, epoch)
+                plan = self._after_begin(
+                    plan, number, services, room, free, epoch
+                )
             except exception.CloudError as error:
                 LOG.warning('plan %s: %s', plan.uuid, error)
-        if (step := self._over(plan, left)) is not None:
-            return self._stepped(plan, *step, epoch)
+        if (step := self._end_of_plan(plan, left)) is not None:
+            return self._after_plan_step(plan, *step, epoch)
         return plan
 
-    def _over(
+    def _end_of_plan(
         self, plan: model.MigrationPlan, left: Collection[str]
     ) -> tuple[model.PlanEvent, model.PlanCause, str] | None:
         """How a plan ends; ``None`` if it goes on."""
@@ -150,19 +153,25 @@ class PlanExecutor:
             return model.PlanEvent.EXPIRE, _C.LATE, ''
         return None
 
-    def _free(self, plan: model.MigrationPlan) -> collections.Counter[str]:
-        """How many live migrations may begin, by host and '' for all.
+    def _free_slots(
+        self, plan: model.MigrationPlan
+    ) -> collections.Counter[str]:
+        """Number of live migrations that may begin, by host and '' for all.
 
-        :raises CloudError: if those that run cannot be read.
+        :raises CloudError: if running migrations cannot be read.
         """
         count = collections.Counter({'': self._limits.cloud})
-        for each in self._running(plan):
-            # Of one whose new host Nova still looks for it is ''.
+        for each in self._running_migrations(plan):
+            # The new host is '' while Nova still looks for one.
             count.subtract({'', *each})
         return count
 
-    def _running(self, plan: model.MigrationPlan) -> Iterable[tuple[str, str]]:
-        """Hosts of live migrations that run, by any caller."""
+    def _running_migrations(
+        self, plan: model.MigrationPlan
+    ) -> Iterable[tuple[str, str]]:
+        """Source and target hosts of running live migrations, by any
+        caller.
+        """
         seen = {
             each.server: (each.source, each.target)
             for each in self._mobility.under_way(self._clock())
@@ -180,7 +189,7 @@ class PlanExecutor:
             free[name] + host > 0 for name in (move.source, move.target)
         )
 
-    def _begun(
+    def _after_begin(
         self,
         plan: model.MigrationPlan,
         number: int,
@@ -189,11 +198,11 @@ class PlanExecutor:
         free: collections.Counter[str],
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan after a move began, was left out, or waits."""
+        """The plan after a move began, was skipped, or waits."""
         move = plan.moves[number]
         if registry.GOALS[plan.goal].is_in_vain(plan, move):
             verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         if not self._may_begin(move, free):
             return plan
         is_last = all(
@@ -207,12 +216,12 @@ class PlanExecutor:
         server = self._nova.server(move.server)
         verdict = prechecks.judge(move, server, services, room, is_last)
         if verdict.event is not _E.ASK:
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         free.subtract(('', move.source, move.target))
         room.take(move.server, move.target)
-        return self._ask(plan, number, epoch)
+        return self._ask_nova(plan, number, epoch)
 
-    def _ask(
+    def _ask_nova(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         before = self._mobility.of(plan.moves[number].server)
@@ -220,17 +229,18 @@ class PlanExecutor:
         move = dataclasses.replace(plan.moves[number], after=newest)
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
         plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
-        # While it moves Nova takes no metadata.
-        self._tell(plan, asked)
+        # Tell before the move: Nova takes no metadata while a server moves.
+        self._tell_owner(plan, asked)
         try:
             self._nova.migrate(move.server, move.target)
         except exception.CloudRefused as error:
-            # Whoever was faster has it: what became of that is seen next.
+            # Another caller may have been faster: then the next cycle sees the
+            # result.
             verdict = prechecks.MoveVerdict(_E.FAIL, _C.REFUSED, str(error))
             server = self._nova.server(move.server)
             if server is not None and server.task:
                 verdict = prechecks.MoveVerdict(_E.RETURN, _C.BUSY)
-            return self._moved(plan, number, verdict, epoch)
+            return self._after_step(plan, number, verdict, epoch)
         LOG.info(
             'plan %s: server %s moves from %s to %s',
             plan.uuid,
@@ -240,7 +250,7 @@ class PlanExecutor:
         )
         return plan
 
-    def _watched(
+    def _after_lookup(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         move, now = plan.moves[number], self._clock()
@@ -248,13 +258,15 @@ class PlanExecutor:
         migrations = self._mobility.of(move.server)
         verdict = prechecks.became(move, server, migrations, now)
         if verdict.event is None and server is not None:
-            return self._progressed(plan, number, epoch)
-        return self._moved(plan, number, verdict, epoch)
+            return self._after_progress(plan, number, epoch)
+        return self._after_step(plan, number, verdict, epoch)
 
-    def _progressed(
+    def _after_progress(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
-        """Take note of what was sent, and end what takes too long."""
+        """Record the memory sent so far, and cancel a move that takes too
+        long.
+        """
         move = plan.moves[number]
         found = self._mobility.progress(move.server)
         if found is None or found.number <= move.after:
@@ -271,7 +283,7 @@ class PlanExecutor:
         seen = dataclasses.replace(move, sent_mb=found.sent_mb)
         return self._plans.write(plan, plan.with_move(number, seen), epoch)
 
-    def _moved(
+    def _after_step(
         self,
         plan: model.MigrationPlan,
         number: int,
@@ -286,8 +298,9 @@ class PlanExecutor:
             verdict.event, self._clock(), verdict.cause, verdict.text
         )
         if before.state is _S.MOVING:
-            # Whoever dies before the step is written tells it again.
-            self._tell(plan, move)
+            # Tell before the step is written: after a crash in between, the
+            # owner is told again.
+            self._tell_owner(plan, move)
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
@@ -298,10 +311,11 @@ class PlanExecutor:
         )
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
-    def _tell(self, plan: model.MigrationPlan, move: model.Move) -> None:
-        """Tell the owner of a server that it is about to move, or did.
+    def _tell_owner(self, plan: model.MigrationPlan, move: model.Move) -> None:
+        """Tell the owner of a server that it is about to move, or has moved.
 
-        Nothing hangs on it: a server whose metadata cannot be written moves.
+        The move does not depend on it: a server whose metadata cannot be
+        written moves all the same.
         """
         if move.cause is _C.SERVER_GONE:
             return
@@ -321,7 +335,7 @@ class PlanExecutor:
                 error,
             )
 
-    def _stepped(
+    def _after_plan_step(
         self,
         plan: model.MigrationPlan,
         event: model.PlanEvent,

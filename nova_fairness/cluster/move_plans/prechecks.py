@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether a move can begin, checked just before, and how one ended."""
+"""Checks whether a move can begin, and how a move ended."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,16 +19,18 @@ from nova_fairness.planners.consolidation import layout as layout_module
 _E, _C = model.MoveEvent, model.PlanCause
 
 SETTLES_S = 60.0
-"""After which Nova shows what it was asked for, if it was asked at all."""
+"""Seconds after which Nova certainly shows a migration, if it got the
+request.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MoveVerdict:
     """The next step of a move.
 
-    :ivar event: step that it takes; ``None`` to wait.
-    :ivar cause: why.
-    :ivar text: the same for people.
+    :ivar event: next step; ``None`` to wait.
+    :ivar cause: reason for programs.
+    :ivar text: reason for people.
     """
 
     event: model.MoveEvent | None
@@ -40,9 +42,9 @@ _GO = MoveVerdict(_E.ASK, _C.ASKED)
 
 
 class HostRoom:
-    """Room on hosts, with what is on its way there.
+    """Room on hosts, including servers on their way there.
 
-    :param snapshot: with what those servers need that may move.
+    :param snapshot: with the demands of servers that may move.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -54,12 +56,12 @@ class HostRoom:
         self._zones = {each.name: each.zone for each in snapshot.providers}
 
     def take(self, server: str, target: str) -> None:
-        """Count a server for the host that it goes to, too."""
+        """Count a server on its target host, besides its present host."""
         if server in self._items and target in self._rows:
             self._layout.expect(self._items[server], self._rows[target])
 
     def knows(self, server: str) -> bool:
-        """Whether a server was seen that may move."""
+        """Whether a server is known and may move."""
         n = self._items.get(server)
         return n is not None and bool(self._layout.may_move[n])
 
@@ -90,12 +92,12 @@ def judge(
     room: HostRoom,
     is_last: bool,
 ) -> MoveVerdict:
-    """Say whether a move that is pending can begin now.
+    """Check whether a pending move can begin now.
 
-    :param server: as Nova says just now; ``None`` if it is gone.
-    :param services: as Nova says just now, by name of the host.
-    :param is_last: whether no move before it in its plan is still to end:
-        then nothing else makes room for it.
+    :param server: as Nova shows it now; ``None`` if it is gone.
+    :param services: as Nova lists them now, by name of the host.
+    :param is_last: whether all earlier moves of the plan have ended: then no
+        other move makes room for this one.
     """
     if server is None or not server.host:
         return MoveVerdict(_E.SKIP, _C.SERVER_GONE)
@@ -108,19 +110,19 @@ def judge(
         return MoveVerdict(_E.SKIP, _C.LOCKED)
     if server.status not in nova.MOVES:
         return MoveVerdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
-    return _judged_there(
+    return _verdict_of_target(
         move, server, services.get(move.target), room, is_last
     )
 
 
-def _judged_there(
+def _verdict_of_target(
     move: model.Move,
     server: nova.Server,
     service: nova.ComputeService | None,
     room: HostRoom,
     is_last: bool,
 ) -> MoveVerdict:
-    """Verdict of the new host on a move that its server could make."""
+    """Verdict on a move that its server could make, by the target host."""
     if service is None or not (service.enabled and service.up):
         text = service.reason if service else ''
         return MoveVerdict(_E.SKIP, _C.HOST_CLOSED, text)
@@ -142,9 +144,9 @@ def became(
     migrations: Iterable[live_migrations.Migration],
     now: float,
 ) -> MoveVerdict:
-    """Say how a move ended for which Nova was, or may have been, asked.
+    """Tell how a move ended for which Nova was, or may have been, asked.
 
-    :param server: as Nova says just now; ``None`` if it is gone.
+    :param server: as Nova shows it now; ``None`` if it is gone.
     :param migrations: of the server, the newest first.
     :param now: seconds of the epoch.
     """
@@ -154,7 +156,7 @@ def became(
         (each for each in migrations if each.number > move.after), None
     )
     if newest is None:
-        return _unseen(move, server, now)
+        return _without_migration(move, server, now)
     if newest.is_under_way or server.task:
         return MoveVerdict(None, _C.ASKED, newest.status)
     if server.host == move.target:
@@ -162,7 +164,7 @@ def became(
     if server.host != move.source:
         return MoveVerdict(_E.SKIP, _C.ELSEWHERE, f'it is on {server.host}')
     if newest.is_done:
-        # The server is written a moment later.
+        # Nova updates the server a moment later.
         return MoveVerdict(None, _C.ASKED, newest.status)
     if newest.is_cancelled:
         return MoveVerdict(_E.FAIL, _C.CANCELLED)
@@ -171,8 +173,10 @@ def became(
     )
 
 
-def _unseen(move: model.Move, server: nova.Server, now: float) -> MoveVerdict:
-    """Verdict on a move that was begun and has no migration in Nova."""
+def _without_migration(
+    move: model.Move, server: nova.Server, now: float
+) -> MoveVerdict:
+    """Verdict on a move that has begun and has no migration in Nova."""
     if server.task:
         return MoveVerdict(None, _C.ASKED, server.task)
     if server.host == move.target:

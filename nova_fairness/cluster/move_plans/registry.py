@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every goal of migration plans by its name."""
+"""All goals of migration plans by name."""
 
 from collections.abc import Mapping
 import types
@@ -34,16 +34,16 @@ GOALS: Mapping[model.Goal, type[goal.PlanGoal]] = types.MappingProxyType(
 )
 
 CLOSING = frozenset(name for name, each in GOALS.items() if each.closes)
-"""Goals with plans that close the hosts that they empty."""
+"""Goals whose plans close the hosts that they empty."""
 
 HOLDING = frozenset(name for name, each in GOALS.items() if each.holds_host)
-"""Goals with plans that hold a host until it is empty."""
+"""Goals whose plans hold a host until it is empty."""
 
 
 def chosen(options: cfg.ConfigOpts.GroupAttr) -> tuple[goal.PlanGoal, ...]:
     """Make the goals of ``[fairness_plans]``, in their order.
 
-    :raises ConfigurationError: if they contradict each other.
+    :raises ConfigurationError: if two goals contradict each other.
     """
     goals = [GOALS[model.Goal(each)] for each in dict.fromkeys(options.goals)]
     contrary = [

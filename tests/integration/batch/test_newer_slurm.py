@@ -136,7 +136,7 @@ def test_each_of_its_forms_is_read_alike(slurm, batch):
     slurm.drain('node3', 'nova-fairness: it goes')
     patience.eventually(lambda: 'None' not in slurm.reasons())
     nodes, jobs = batch._chosen()
-    forms = slurm_forms.plugins(batch._option('--json=list'))
+    forms = slurm_forms.plugins(batch._option_output('--json=list'))
     assert len(forms) >= 3
     seen = {}
     for form in forms:
@@ -158,7 +158,7 @@ def test_each_of_its_forms_is_read_alike(slurm, batch):
 
 
 def test_the_best_of_its_forms_is_chosen(slurm, batch):
-    forms = slurm_forms.plugins(batch._option('--json=list'))
+    forms = slurm_forms.plugins(batch._option_output('--json=list'))
     best = f'--json=v0.0.{slurm_forms.best(forms)}'
     assert all(best in question for question in batch._chosen())
     assert plugins.load_batch('slurm').look().places.keys() == {

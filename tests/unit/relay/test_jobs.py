@@ -240,14 +240,14 @@ def test_a_message_that_a_job_fails_on_passes_and_others_are_done(
 ):
     found = FakeLink()
     job = jobs.Sorter('', PLACES, threading.Event())
-    identity = job._identity
+    identity = job._held_cast
 
     def fails(delivered, methods):
         if delivered.key == 'odd':
             raise error
         return identity(delivered, methods)
 
-    monkeypatch.setattr(job, '_identity', fails)
+    monkeypatch.setattr(job, '_held_cast', fails)
     odd = dataclasses.replace(delivery(), key='odd')
     for each in (odd, delivery()):
         job.see_to(found, each)

@@ -40,7 +40,7 @@ def test_a_bug_of_an_agent_is_told_in_one_line(cloud):
     assert answers.refused == {'n1': 'RuntimeError: a bug of the agent'}
 
 
-@pytest.mark.parametrize('method', ['target', '_set', 'no_such_method'])
+@pytest.mark.parametrize('method', ['target', '_set_choice', 'no_such_method'])
 def test_only_documented_methods_can_be_called(cloud, method):
     with pytest.raises(exception.RpcError, match=method):
         cloud.client().call('n1', method)

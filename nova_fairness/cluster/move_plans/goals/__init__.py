@@ -2,6 +2,6 @@
 
 """Goals of migration plans, each in the module of its name.
 
-Start with ``goal``: the contract.
-They never ask Nova and never write the store.
+Start with ``goal``: the contract. Goals never ask Nova and never write to the
+store.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``balance``: no host is much fuller than others."""
+"""Goal ``balance``: no host is much fuller than the others."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -18,12 +18,12 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class BalanceGoal(goal.PlanGoal):
-    """Hosts become more even.
+    """Makes hosts more evenly full.
 
-    :ivar spread: a host gives to others if it uses this much more than all
-        do on average, as a part of it.
-    :ivar margin: by which a plan makes hosts more even at least, as a part.
-    :ivar rules: how moves are looked for.
+    :ivar spread: a host gives servers away if its use exceeds the average by
+        more than this fraction of the average.
+    :ivar margin: smallest improvement of the spread that is worth a plan.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.BALANCE

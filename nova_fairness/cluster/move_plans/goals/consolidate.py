@@ -18,10 +18,10 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class ConsolidationGoal(goal.PlanGoal):
-    """Hosts become empty.
+    """Empties hosts.
 
-    :ivar least_emptied: hosts that a plan empties at least.
-    :ivar rules: how moves are looked for.
+    :ivar least_emptied: smallest number of hosts that a plan must empty.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.CONSOLIDATE

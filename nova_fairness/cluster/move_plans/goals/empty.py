@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``empty``: a host that an operator named has nothing left on it.
+"""Goal ``empty``: empty a host that an operator named.
 
-Operators ask for its plans whatever goals they chose.
+Operators can request such plans with any configured goals.
 """
 
 from collections.abc import Iterable
@@ -25,9 +25,9 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class EmptyHostGoal(goal.PlanGoal):
-    """A host is emptied as far as can be.
+    """Empties a host as far as possible.
 
-    :ivar rules: how moves are looked for.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.EMPTY
@@ -42,7 +42,7 @@ class EmptyHostGoal(goal.PlanGoal):
         return cls(goal.consolidation_rules(options))
 
     def drafts(self, seen: goal.GoalInput) -> tuple[goal.Draft, ...]:
-        """Nothing: a host is emptied only when an operator asks for it."""
+        """No drafts: a host is emptied only when an operator requests it."""
         return ()
 
     def emptied(
@@ -51,11 +51,11 @@ class EmptyHostGoal(goal.PlanGoal):
         known: candidates.ServerFacts,
         host: str,
     ) -> goal.Draft:
-        """Moves off a host as far as can be, and who stays there and why.
+        """Moves off a host, and the servers that stay there with the reasons.
 
         :param snapshot: of the cloud.
-        :param known: of its servers.
-        :param host: its name, of one that is in the snapshot.
+        :param known: facts about its servers.
+        :param host: name of a host in the snapshot.
         """
         seen = candidates.seen(snapshot, known)
         found = empty.empty(seen, host, self.rules)
@@ -82,7 +82,7 @@ class EmptyHostGoal(goal.PlanGoal):
 
     @classmethod
     def kept(cls, plan: model.MigrationPlan) -> set[str]:
-        """UUIDs of servers whose moves off the host of a plan did not work."""
+        """UUIDs of servers whose moves off the host of a plan failed."""
         return {
             each.server
             for each in plan.moves
@@ -95,17 +95,17 @@ def _stay(
     snapshot: cluster.ClusterSnapshot,
     known: candidates.ServerFacts,
 ) -> model.Stay:
-    """A server that stays, and why."""
+    """A server that stays, with the reason."""
     server = known.servers.get(running.uuid)
     cause, text = candidates.why_stays(running, snapshot, known) or (
         model.PlanCause.NOWHERE,
         '',
     )
-    if cause is model.PlanCause.NOWHERE and _is_together(running):
+    if cause is model.PlanCause.NOWHERE and _is_bound_together(running):
         cause = model.PlanCause.TOGETHER
     return model.Stay(running.uuid, server.name if server else '', cause, text)
 
 
-def _is_together(running: cluster.Running) -> bool:
+def _is_bound_together(running: cluster.Running) -> bool:
     together = request_model.Rule.TOGETHER
     return running.bound is not None and running.bound.rule is together

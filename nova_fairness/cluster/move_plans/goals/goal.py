@@ -24,19 +24,20 @@ from nova_fairness.planners.consolidation import utilisation
 from nova_fairness.planners.consolidation import waves
 
 _HARMLESS = frozenset({model.PlanCause.SERVER_GONE, model.PlanCause.ELSEWHERE})
-"""Causes of moves that were left out and whose server left its host anyway."""
+"""Causes of skipped moves whose server left its host anyway."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """Moves that are worth it.
+    """Moves that are worth a plan.
 
-    :ivar goal: what they are for.
-    :ivar subject: the request or the host that they are for; '' without.
+    :ivar goal: goal of the moves.
+    :ivar subject: UUID of the request, or name of the host, that they are for;
+        '' without one.
     :ivar moves: in the order in which they are to be made.
-    :ivar empties: names of hosts that have nothing on them afterwards.
-    :ivar promised: what they are to bring.
-    :ivar text: the same for people, where numbers do not say it.
+    :ivar empties: names of hosts that are empty afterwards.
+    :ivar promised: expected outcome.
+    :ivar text: expected outcome for people, if numbers do not tell it.
     :ivar stays: servers that stay on the host that is to be emptied.
     """
 
@@ -51,20 +52,19 @@ class Draft:
 
 @dataclasses.dataclass(frozen=True)
 class GoalInput:
-    """The cloud, and what is wanted of it.
+    """State of the cloud, and further input of goals.
 
-    :ivar snapshot: with what those servers need that may move.
-    :ivar waiting: where requests stand that do not start now, by UUID, in
-        their order.
+    :ivar snapshot: with the demands of servers that may move.
+    :ivar waiting: requests that do not start now, by UUID, in their order.
     :ivar at: seconds of the epoch.
     :ivar servers: as Nova lists them, by UUID.
     :ivar moved_at: when the last server arrived on its new host, seconds of
         the epoch.
-    :ivar lacking: says what servers want of CPUs; ``None`` if no agent is
+    :ivar lacking: tells how much CPU servers want; ``None`` if no agent is
         asked.
-    :ivar rates: says what is spent for servers, by UUID.
-    :ivar plans: says which plans are open, or changed since a moment, seconds
-        of the epoch.
+    :ivar rates: returns the rates of servers, by UUID.
+    :ivar plans: returns plans that are open, or changed since a time in
+        seconds of the epoch.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -80,15 +80,15 @@ class GoalInput:
 class PlanGoal(abc.ABC):
     """A goal of migration plans, with the bounds that operators chose.
 
-    A plan goes on, and is measured, when its goal is not chosen any more: so
-    class methods judge plans, which need no bounds.
+    A plan goes on, and is measured, even if its goal is no longer chosen. So
+    plans are judged by class methods, which need no bounds.
 
-    :cvar name: of it.
-    :cvar conflicts: goals that would move the same servers back; one of two
-        goals names the other.
-    :cvar asks_agents: whether it needs to know what servers want of CPUs.
+    :cvar name: of the goal.
+    :cvar conflicts: goals that would move the same servers back; it is enough
+        if one of two goals names the other.
+    :cvar asks_agents: whether the goal needs the CPU wants of servers.
     :cvar closes: whether nothing starts on hosts that its plans empty, from
-        when they begin until they are measured.
+        the begin of a plan until it is measured.
     :cvar holds_host: whether the subject of its plans is a host that nothing
         else uses until it is empty, and that is disabled then.
     :cvar is_for_request: whether the subject of its plans is a request.
@@ -108,7 +108,7 @@ class PlanGoal(abc.ABC):
 
     @abc.abstractmethod
     def drafts(self, seen: GoalInput) -> Iterable[Draft]:
-        """Moves that are worth it, those that matter most first."""
+        """Moves that are worth a plan, the most important ones first."""
 
     @classmethod
     def is_of_use(
@@ -116,15 +116,15 @@ class PlanGoal(abc.ABC):
         plan: model.MigrationPlan,
         waiting: Mapping[str, cluster.Waiting],
     ) -> bool:
-        """Whether the reason for a plan that is proposed still holds.
+        """Whether the reason for a proposed plan still holds.
 
-        :param waiting: where requests stand that do not start now, by UUID.
+        :param waiting: requests that do not start now, by UUID.
         """
         return True
 
     @classmethod
     def is_in_vain(cls, plan: model.MigrationPlan, move: model.Move) -> bool:
-        """Whether a move that has not begun brings nothing any more."""
+        """Whether a move that has not begun is no longer useful."""
         return False
 
     @classmethod
@@ -133,14 +133,14 @@ class PlanGoal(abc.ABC):
     ) -> list[str]:
         """Names of servers that no move takes off the host of a plan.
 
-        :param servers: of the whole cloud.
+        :param servers: all servers of the cloud.
         """
         return []
 
     @classmethod
     def kept(cls, plan: model.MigrationPlan) -> set[str]:
-        """UUIDs of servers that stay on the host of a plan, though it has
-        moves for them.
+        """UUIDs of servers that stay on the host of a plan despite moves for
+        them.
         """
         return set()
 
@@ -150,12 +150,12 @@ class PlanGoal(abc.ABC):
         plan: model.MigrationPlan,
         requests: Iterable[records.RequestRecord],
     ) -> int:
-        """Number of requests that a plan that ended has served."""
+        """Number of requests that an ended plan has served."""
         return 0
 
 
 def is_left(move: model.Move) -> bool:
-    """Whether a move has ended and its server is where it was."""
+    """Whether a move has ended with its server still on the old host."""
     state = model.MoveState
     return move.state is state.FAILED or (
         move.state is state.SKIPPED and move.cause not in _HARMLESS
@@ -163,7 +163,7 @@ def is_left(move: model.Move) -> bool:
 
 
 def drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
-    """Moves that are worth it, those for the first goal first."""
+    """Drafts with moves, those for the first goal first."""
     for each in goals:
         yield from (found for found in each.drafts(seen) if found.moves)
 
@@ -174,9 +174,9 @@ def draft(
     snapshot: cluster.ClusterSnapshot,
     plan: rules_module.ConsolidationPlan,
 ) -> Draft:
-    """Moves of a planner, with what they are to bring.
+    """A draft of a planner's moves, with their expected outcome.
 
-    :param snapshot: the cloud before them.
+    :param snapshot: the cloud before the moves.
     """
     before = utilisation.figures(snapshot)
     after = utilisation.figures(utilisation.after(snapshot, plan.moves))
@@ -196,7 +196,7 @@ def draft(
 def consolidation_rules(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> rules_module.ConsolidationRules:
-    """Bounds of ``[fairness_plans]`` for every search of room."""
+    """Bounds of ``[fairness_plans]`` for every search for room."""
     return rules_module.ConsolidationRules(
         depth=displacement.Depth(tight=options.packed_anew),
         at_once=at_once(options),
@@ -206,5 +206,5 @@ def consolidation_rules(
 
 
 def at_once(options: cfg.ConfigOpts.GroupAttr) -> waves.AtOnce:
-    """How many moves of a plan run at the same time."""
+    """Largest number of moves of a plan at the same time."""
     return waves.AtOnce(options.at_once, options.at_once_per_host)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``help``: the owner who gets least of what is due gets more."""
+"""Goal ``help``: the owner who gets least of the CPU due to it gets more."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ _USUAL = planner.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class HelpGoal(goal.PlanGoal):
-    """Owners get more of the CPUs that are due.
+    """Moves servers so that owners get more of the CPU due to them.
 
-    :ivar rules: how moves are looked for.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.HELP
@@ -61,26 +61,31 @@ class HelpGoal(goal.PlanGoal):
             yield dataclasses.replace(draft, text=model.listed(told))
 
     def _wants(self, seen: goal.GoalInput) -> tenants.Tenants | None:
-        """Wants of servers for CPUs; those that moved lately stay anyway.
+        """CPU wants of servers; recently moved servers stay in any case.
 
-        ``None`` while agents have not seen for long enough how moves ended.
+        ``None`` until agents have watched the effect of the last moves long
+        enough.
         """
         if seen.lacking is None:
             return None
-        found = seen.lacking.tenants(seen.snapshot, {}, _shares(seen.snapshot))
-        # What agents said may be as old as they are asked seldom.
+        found = seen.lacking.tenants(
+            seen.snapshot, {}, _due_shares(seen.snapshot)
+        )
+        # A report of an agent may be as old as the interval between two
+        # reports.
         seen_s = self.rules.seen_s + agent_reports.LACKING_S
         if seen.at - seen.moved_at < seen_s:
             return None
-        return _seen_whole(found, seen.servers)
+        return _without_blind_hosts(found, seen.servers)
 
 
-def _seen_whole(
+def _without_blind_hosts(
     found: tenants.Tenants, servers: Mapping[str, nova.Server]
 ) -> tenants.Tenants:
-    """The same without hosts where a server runs that no agent saw yet.
+    """The wants without hosts where no agent has seen a running server yet.
 
-    The wants of a new server are not known: its host seems to have room.
+    The wants of a new server are not known, so its host only seems to have
+    room.
     """
     blind = {
         each.host
@@ -93,8 +98,8 @@ def _seen_whole(
     return dataclasses.replace(found, cpus=cpus)
 
 
-def _shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
-    """Parts of the cloud that are due to owners, > 0, by project and user."""
+def _due_shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Fractions of the cloud due to owners, > 0, by project and user."""
     found: dict[str, float] = {}
     for each in overview.standings(snapshot):
         # An identifier of a user may hold a slash, that of a project none.

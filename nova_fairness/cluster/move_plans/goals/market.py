@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``market``: a rate buys as much of every host."""
+"""Goal ``market``: a rate buys the same amount on every host."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,9 +22,10 @@ _MEMORY = 'MEMORY_MB'
 
 @dataclasses.dataclass(frozen=True)
 class MarketGoal(goal.PlanGoal):
-    """Servers move to where their rates buy more.
+    """Moves servers to hosts where their rates buy more.
 
-    :ivar margin: part by which the mean price must fall.
+    :ivar margin: smallest fall of the mean price that is worth a plan, as a
+        fraction.
     """
 
     name = model.Goal.MARKET
@@ -60,7 +61,7 @@ class MarketGoal(goal.PlanGoal):
 def _market(
     snapshot: cluster.ClusterSnapshot, rates: Mapping[str, float]
 ) -> market.MarketState:
-    """The cloud with rates; members of server groups with a rule stay."""
+    """The state of the market; members of server groups with a rule stay."""
     bids = {
         each.uuid: market.Bid(
             rates[each.uuid],

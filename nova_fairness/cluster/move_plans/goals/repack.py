@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``repack``: all servers are packed again, on fewer hosts."""
+"""Goal ``repack``: pack all servers again, on fewer hosts."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -18,11 +18,11 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class RepackGoal(goal.PlanGoal):
-    """All servers are packed from scratch, now and then.
+    """Packs all servers from scratch from time to time.
 
-    :ivar least_emptied: hosts that a plan empties at least.
+    :ivar least_emptied: smallest number of hosts that a plan must empty.
     :ivar every_s: seconds from one plan to the next.
-    :ivar rules: how moves are looked for.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.REPACK
@@ -45,7 +45,7 @@ class RepackGoal(goal.PlanGoal):
         )
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves that empty enough hosts, if it is time for them."""
+        """Moves that empty enough hosts, if a plan is due."""
         if not self._is_due(seen):
             return
         found = repack.repack(seen.snapshot, self.rules)
@@ -54,7 +54,7 @@ class RepackGoal(goal.PlanGoal):
             yield draft
 
     def _is_due(self, seen: goal.GoalInput) -> bool:
-        """Whether it is long enough since a plan repacked all."""
+        """Whether the last plan of this goal is long enough ago."""
         return not any(
             each.goal is self.name
             and each.state is not model.PlanState.EXPIRED

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``rescue``: a request that fits nowhere finds room."""
+"""Goal ``rescue``: make room for a request that fits on no host."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -20,7 +20,9 @@ from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import rules as rules_module
 
 _LOOKED_AT = 3
-"""Requests for which a rescue is looked for at once, the next ones first."""
+"""Number of requests for which moves are searched at once, the next ones
+first.
+"""
 
 _R = request_model.State
 _SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
@@ -29,9 +31,9 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class RescueGoal(goal.PlanGoal):
-    """A request that only lacks room gets it.
+    """Makes room for a request that lacks room only.
 
-    :ivar rules: how moves are looked for.
+    :ivar rules: bounds of the search for moves.
     """
 
     name = model.Goal.RESCUE
@@ -46,7 +48,7 @@ class RescueGoal(goal.PlanGoal):
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
         """Moves for each of the next requests that lack room."""
-        for request in _lacking(seen):
+        for request in _next_lacking_room(seen):
             found = planner.rescue(seen.snapshot, request, self.rules)
             if found is not None and found.moves:
                 draft = goal.draft(
@@ -61,7 +63,7 @@ class RescueGoal(goal.PlanGoal):
         plan: model.MigrationPlan,
         waiting: Mapping[str, cluster.Waiting],
     ) -> bool:
-        """Whether the request of a plan waits."""
+        """Whether the request of a plan still waits."""
         return plan.subject in waiting
 
     @classmethod
@@ -77,10 +79,10 @@ class RescueGoal(goal.PlanGoal):
         )
 
 
-def _lacking(seen: goal.GoalInput) -> list[request_model.Request]:
-    """The next requests that only lack room.
+def _next_lacking_room(seen: goal.GoalInput) -> list[request_model.Request]:
+    """The next requests that lack room only.
 
-    Preemptible ones use what is left: no server moves for them.
+    Preemptible requests use what is left: no server moves for them.
     """
     by_uuid = {each.uuid: each for each in seen.snapshot.requests}
     found = [

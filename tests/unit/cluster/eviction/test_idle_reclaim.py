@@ -147,7 +147,7 @@ def test_the_time_goes_by_the_share(factor, days):
     ],
 )
 def test_times_that_cannot_be_are_refused(given):
-    with pytest.raises(ValueError, match='expected numbers of at least 0'):
+    with pytest.raises(ValueError, match='the idle time must be at least 0'):
         idle_reclaim.IdleOptions(**given)
 
 
@@ -275,6 +275,7 @@ def test_no_server_is_idle_for_longer_than_it_runs():
     here = {each.uuid: each for each in (new, old, unknown)}
     told = {'h': dict.fromkeys([*here, 'x'], 500.0), 'g': {'old': 800.0}}
     found = {
-        each.uuid: s for each, s in idle_reclaim._idle(here, told, 1000.0)
+        each.uuid: s
+        for each, s in idle_reclaim._reported_idle(here, told, 1000.0)
     }
     assert found == {'new': 100.0, 'old': 500.0, 'unknown': 500.0}

@@ -21,7 +21,7 @@ def powered(tmp_path, *command, longest_s=20.0):
     made._rested['h1; echo'] = now[0]
     now[0] = host_power.SETTLES_S
     for _ in range(3):
-        made._turn(service, False)
+        made._wake_or_power_down(service, False)
     noted = tmp_path / 'noted'
     return noted.read_text().splitlines() if noted.exists() else []
 

@@ -824,7 +824,9 @@ def test_the_planner_rules_are_kept(half):
 
 
 @pytest.mark.repeated
-@pytest.mark.parametrize('part', ['_go_on', '_plan', '_look', '_seen'])
+@pytest.mark.parametrize(
+    'part', ['_advance_plan', '_search', '_observe', '_power_input']
+)
 @pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
 def test_the_loop_of_plans_goes_on_after_every_failure(
     half, monkeypatch, part, error

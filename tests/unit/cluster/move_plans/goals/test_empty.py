@@ -110,7 +110,7 @@ def look(cloud):
     """Let a process see the cloud, and do nothing."""
     cloud.world.now += test_plan_controller.EVERY_S
     cloud.service.cycle()
-    cloud.moving._last = cloud.moving._look()
+    cloud.moving._last = cloud.moving._observe()
 
 
 def test_a_plan_names_staying_servers_and_reasons(crowded):
