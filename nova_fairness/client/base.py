@@ -59,9 +59,11 @@ class _Reader(command.Command):
     """Reads answers, which may be of another release than the client.
 
     :ivar is_complete: whether all that was asked for was done or found.
+    :ivar is_list: whether names may stand in place of ids to save room.
     """
 
     is_complete = True
+    is_list = False
 
     @property
     def api(self) -> http.FairnessApi:
@@ -99,7 +101,7 @@ class _Reader(command.Command):
         return functools.partial(
             columns_module.Named,
             names={**(known or {}), **self.names(parsed_args, *plurals)},
-            is_short=not getattr(parsed_args, 'long', True),
+            is_short=self.is_list and not getattr(parsed_args, 'long', True),
         )
 
     def named_forms(
@@ -159,6 +161,8 @@ def _named_text(
 
 class Lister(_Reader, command.Lister):
     """Makes a table, and fails if hosts are missing in it."""
+
+    is_list = True
 
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any

@@ -5,7 +5,6 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
-import functools
 import itertools
 from typing import Any
 
@@ -76,8 +75,6 @@ class ShowServer(base.ShowOne):
         forms = self.named_forms(
             parsed_args, _FORMS, nameless, 'projects', 'users'
         )
-        for key in nameless:
-            forms[key] = functools.partial(forms[key], is_short=False)
         return base.fields(order, forms)
 
 

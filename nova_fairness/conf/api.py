@@ -25,9 +25,9 @@ OPTS = [
         max=60.0,
         advanced=True,
         help="""
-Seconds in which an agent must answer; one that does not counts as not reached.
-Up to 64 agents are asked at once. Raise it for slow hosts, but keep it below
-the timeout of the proxy in front of nova-api.
+Seconds in which an agent must answer. An agent that does not answer in time
+counts as not reached. Up to 64 agents are asked at once. Raise it for slow
+hosts, but keep it below the timeout of the proxy in front of nova-api.
 """,
     ),
     cfg.FloatOpt(
@@ -37,10 +37,10 @@ the timeout of the proxy in front of nova-api.
         max=60.0,
         advanced=True,
         help="""
-Seconds for which a process of nova-api uses the agents' answers about hosts,
-users and projects again. It bounds how often users can make it ask all agents.
-0: each request asks. Raise it if many users ask; up to ``[fairness] interval``
-users see no difference.
+Seconds for which a process of nova-api reuses the agents' answers about hosts,
+users and projects. This limits how often users can make nova-api ask all
+agents. 0: each request asks the agents. Raise it if many users ask. Values up
+to ``[fairness] interval`` make no difference that users see.
 """,
     ),
     cfg.IntOpt(
@@ -52,8 +52,8 @@ users see no difference.
         help="""
 Largest number of hosts in a domain that is reached through a broker
 (``rabbit://``). Requests to a larger domain are refused, because the broker is
-Nova's own and has other work. Raise it if yours has room; better use
-``zmq+redis://``, which goes from host to host.
+Nova's own and has other work. Raise it if your broker can carry more messages.
+``zmq+redis://`` is better: its messages go from host to host.
 """,
     ),
 ]

@@ -40,8 +40,8 @@ OPTS = [
 URL of the database of requests and held messages, in the form of SQLAlchemy:
 ``mysql+pymysql://user:password@host/name`` or
 ``postgresql+psycopg://user:password@host/name``. All processes of the service
-must have the same. Set it if there is more than one process: they cannot share
-a file of SQLite on different hosts.
+must have the same URL. Set it if there is more than one process: processes on
+different hosts cannot share an SQLite file.
 """,
     ),
     cfg.StrOpt(
@@ -49,9 +49,9 @@ a file of SQLite on different hosts.
         default='/etc/nova-fairness/requests.keys',
         advanced=True,
         help="""
-File of the keys that encrypt held messages, one on each line. The first one
-encrypts; all of them decrypt. Only its owner may read it. Change it if keys
-are kept elsewhere.
+File with the keys that encrypt held messages, one key per line. The first key
+encrypts; all keys decrypt. Only the owner of the file may read it. Change it
+if the keys are in another file.
 """,
     ),
     cfg.StrOpt(
@@ -60,7 +60,7 @@ are kept elsewhere.
         secret=True,
         help="""
 URL of the broker that Nova uses, such as ``amqp://user:password@host:5672//``.
-Separate several of one RabbitMQ cluster by ``;``. Set it to nova-api's
+Separate several brokers of one RabbitMQ cluster by ``;``. Set it to nova-api's
 ``transport_url``, with ``amqp://`` in place of ``rabbit://``.
 """,
     ),
@@ -70,11 +70,11 @@ Separate several of one RabbitMQ cluster by ``;``. Set it to nova-api's
         secret=True,
         advanced=True,
         help="""
-URL of the broker, or of the virtual host, of a further cell; it is not
-``broker``. May be given several times. Set it for each cell with a broker of
-its own: nova-api sends to each by its own ``control_exchange``, so the relay
-must pass messages on there, too. Nothing waits there. nova-api cannot reach
-such a cell if it is missing here.
+URL of the broker, or of the virtual host, of a further cell that does not use
+``broker``. The option can be repeated. Set it for each cell with its own
+broker: nova-api sends to every broker through its own ``control_exchange``, so
+the relay must pass messages on there, too. No message is held there. nova-api
+cannot reach a cell that is missing here.
 """,
     ),
     cfg.StrOpt(
@@ -82,8 +82,9 @@ such a cell if it is missing here.
         default='nova_front',
         advanced=True,
         help="""
-Exchange to which nova-api sends: its ``[DEFAULT] control_exchange``. The relay
-takes messages from it. Change both together.
+Exchange to which nova-api sends its messages, and from which the relay takes
+them. Change it only together with ``[DEFAULT] control_exchange`` of nova-api:
+both must be equal.
 """,
     ),
     cfg.StrOpt(
@@ -92,7 +93,7 @@ takes messages from it. Change both together.
         advanced=True,
         help="""
 Exchange of all other services of Nova: their ``[DEFAULT] control_exchange``.
-Change it if they have another one.
+Change it if they use another exchange.
 """,
     ),
     cfg.BoolOpt(
@@ -100,16 +101,17 @@ Change it if they have another one.
         default=False,
         advanced=True,
         help="""
-Whether Nova's exchange is durable. Set it to what Nova's
-``[oslo_messaging_rabbit] amqp_durable_queues`` says.
+Whether Nova's exchange is durable. Set it to the value of
+``[oslo_messaging_rabbit] amqp_durable_queues`` in Nova's configuration.
 """,
     ),
     cfg.StrOpt(
         'cloud',
         default='',
         help="""
-Cloud in ``clouds.yaml`` that the service looks at, as an administrator. Empty:
-the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
+Entry in ``clouds.yaml`` with which the service reads and changes the cloud, as
+an administrator. Empty: the environment names the entry (``OS_CLOUD``). Set it
+if ``OS_CLOUD`` is not set.
 """,
     ),
     cfg.StrOpt(
@@ -117,51 +119,52 @@ the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
         default='',
         advanced=True,
         help="""
-Region of that cloud that the service serves. Empty: the only one, or the first
-one that ``clouds.yaml`` lists. Set it if the cloud has several regions;
-``OS_REGION_NAME`` does not count for a cloud with a name.
+Region of the cloud that the service serves. Empty: the only region, or the
+first region that ``clouds.yaml`` lists. Set it if the cloud has several
+regions. ``OS_REGION_NAME`` is ignored if ``cloud`` or ``OS_CLOUD`` names an
+entry.
 """,
     ),
     cfg.StrOpt(
         'limits_file',
         default='',
         help="""
-JSON file that says what projects are guaranteed and what they may have at
-most, by resource class of Placement::
+JSON file with the guaranteed and the largest amounts of projects, by resource
+class of Placement::
 
     {"PROJECT": {"guaranteed": {"VCPU": 40}, "ceiling": {"VCPU": 100},
                  "preemptible": {"VCPU": 200}}}
 
-Amounts are whole numbers from 0 to 10^15.
-``preemptible`` is the most that its preemptible servers may have; they count
-for neither of the others.
-Empty: all projects share everything. Set it to give projects parts of their
-own.
+Amounts are whole numbers from 0 to 10^15. ``preemptible`` is the most that the
+project's preemptible servers may have. These servers count neither for
+``guaranteed`` nor for ``ceiling``. Empty: all projects share everything. Set
+it to guarantee projects a part of the cloud, or to limit them.
 """,
     ),
     cfg.StrOpt(
         'shares_file',
         default='',
         help="""
-YAML file that says who has which share, which counts in all orders but
-``fifo``::
+YAML file with the shares of accounts, which count in all orders but ``fifo``::
 
     accounts:
     - {name: physics, share: 70}
     - {name: PROJECT_ID, parent: physics, share: 2}
     - {name: PROJECT_ID/USER_ID, parent: PROJECT_ID, share: 3}
 
-Shares are numbers from 0 to 1e9, 1 if none is given, and count beside those of
-the same parent. ``time_limit: 12h`` says how long servers of an account may
-run, ``longest_wait: 3d`` how long its requests may wait, ``budget: 1000`` how
-many unit-hours all below it may use in a period, ``ceiling: {VCPU: 40}`` what
-they may have at once, ``windows`` when requests start. ``nominal: {VCPU: 40}``
-is what an account owns, ``lending_limit`` how much of it others may use, and
-``borrowing_limit`` how much it may use of theirs. Projects that are not
-named stand at the top with a share of 1, users below their project. The file
-is read again when it changes; if anything in it is wrong, nothing of it is
-taken over. Set it if projects or users are to have different shares, limits or
-budgets. All processes of the service must have the same.
+A share is a number from 0 to 1e9, by default 1. It is compared with the shares
+of accounts that have the same parent. ``time_limit: 12h`` limits how long
+servers of an account run, ``longest_wait: 3d`` how long its requests wait,
+``budget: 1000`` the unit-hours that all accounts below it use in a period,
+``ceiling: {VCPU: 40}`` the amounts that they have at once. ``windows`` are the
+times at which their requests start. ``nominal: {VCPU: 40}`` is the amount that
+an account owns, ``lending_limit`` the part of it that others may use, and
+``borrowing_limit`` the amount that the account may use of theirs. Projects
+that are not named are at the top of the tree with a share of 1, users below
+their project. The file is read again when it changes. If it has an error, the
+whole new file is ignored. Set it if projects or users are to have different
+shares, limits or budgets. All processes of the service must have the same
+file.
 """,
     ),
     cfg.BoolOpt(
@@ -169,23 +172,24 @@ budgets. All processes of the service must have the same.
         default=False,
         advanced=True,
         help="""
-Whether the share tree has the domains and projects of Keystone, each below its
-parent, by their IDs. ``shares_file`` and settings of the API count for them as
-before; an account that the file names without a parent stays where Keystone
-has it. If not set, projects without an entry stand side by side at the top.
-Set it where domains or parent projects are to be divided among those below
-them. All processes of the service must have the same.
+Whether the share tree contains the domains and projects of Keystone, each
+below its parent, by their IDs. ``shares_file`` and the API set their shares
+and limits as before. An account that the file names without a parent has its
+parent in Keystone. If not set, projects without an entry are at the top of the
+tree. Set it if shares of domains or parent projects are to be divided among
+the projects below them. All processes of the service must have the same value.
 """,
     ),
     cfg.StrOpt(
         'order',
         default='fair_tree',
         help="""
-Which request is next of those beyond their project's guaranteed part:
+Order of the requests that exceed the guaranteed part of their project.
 ``fair_tree``, ``multifactor``, ``synergy``, ``dominant_share`` and
-``distribution`` go by shares; ``fifo`` is first come, first served. Others can
-be installed. Set ``fifo`` if the first request should come first, however much
-its project has. All processes of the service must have the same.
+``distribution`` go by shares; ``fifo`` is first come, first served. Other
+packages can add orders. Set it to ``fifo`` if the oldest request should start
+first, however much its project has. All processes of the service must have the
+same order.
 """,
     ),
     cfg.Opt(
@@ -194,15 +198,16 @@ its project has. All processes of the service must have the same.
         default={},
         advanced=True,
         help="""
-Numbers of the order, such as ``fair_share:1000,age:100``, by name; those not
-named have their defaults. ``fair_tree`` has ``charge`` (0 to 1, default 1:
-part of what a start asks for that counts as used at once, and while it runs).
-``multifactor`` has the weights ``fair_share`` (1000), ``age`` (100) and
-``size`` (10), and ``longest_s`` (seconds, at least 1, default 604800: after
-which age counts in full). ``synergy`` has the weights ``vcpus`` (100) and
-``memory`` (70). Weights are 0 to 1e9. ``distribution`` has ``vcpus`` (0),
-``memory`` (1) and ``disk`` (0), from 0 to 3: powers of what a project has.
-Change them if age or size should count more or less beside shares.
+Parameters of the order, such as ``fair_share:1000,age:100``, by name. A
+parameter that is not named has its default. ``fair_tree`` has ``charge`` (0 to
+1, default 1: part of a request's amounts that counts as used from its start
+and while its servers run). ``multifactor`` has the weights ``fair_share``
+(1000), ``age`` (100) and ``size`` (10), and ``longest_s`` (seconds, at least
+1, default 604800: the age that counts in full). ``synergy`` has the weights
+``vcpus`` (100) and ``memory`` (70). Weights are 0 to 1e9. ``distribution`` has
+``vcpus`` (0), ``memory`` (1) and ``disk`` (0), from 0 to 3: powers of the
+amounts that a project has. Change them if age or size should count more or
+less beside shares.
 """,
     ),
     cfg.IntOpt(
@@ -211,9 +216,10 @@ Change them if age or size should count more or less beside shares.
         min=0,
         advanced=True,
         help="""
-Largest number of requests behind the first that does not fit that are tried:
-they start before it where they do not delay it; 0: none, all wait for the
-first. Servers of one group count as one. Lower it if a cycle takes too long.
+Largest number of requests that are tried behind the first request that does
+not fit. They start before it if they do not delay it. 0: all requests wait for
+the first one. Servers of one group count as one request. Lower it if a cycle
+takes too long.
 """,
     ),
     cfg.FloatOpt(
@@ -222,14 +228,14 @@ first. Servers of one group count as one. Lower it if a cycle takes too long.
         min=0.0,
         advanced=True,
         help="""
-Seconds that the first that does not fit may have waited for which others start
-on hosts that are reserved for it, if by experience they end in time; by
-default 3600 (an hour). After that the hosts that come closest to its need are
-kept for it alone. Where enough servers have a time limit, room is reserved for
-the moment at which they reach it, and nothing ends that. Lower it if large
-requests should wait less however wrong expectations are; 0: others never start
-there. Raise it, to a day or more, if hosts should not stand idle and shares
-may be missed for it.
+Seconds for which other requests may start on hosts that are reserved for the
+first request that does not fit, if their servers are expected to end in time;
+by default 3600 (an hour). After that the hosts that come closest to its need
+are kept for it alone. If enough servers have a time limit, room is reserved
+for the time at which they reach it, and this option does not count. Lower it
+if large requests should wait less even if expectations are wrong; 0: other
+requests never start there. Raise it, to a day or more, if busy hosts matter
+more than exact shares.
 """,
     ),
     cfg.FloatOpt(
@@ -238,11 +244,11 @@ may be missed for it.
         min=60.0,
         advanced=True,
         help="""
-Half-life of use in orders by shares, in seconds; at least 60, by default
+Half-life, in seconds, of past use in orders by shares; at least 60, by default
 604800 (seven days). Lower it if heavy users should be served again sooner;
-raise it if shares should hold over months. Use is charged once a minute, and a
-hundred times in a half-life that is shorter than 6000 seconds. All processes
-of the service must have the same.
+raise it if shares should hold over months. Use is charged every minute, or
+every hundredth of the half-life if that is shorter. All processes of the
+service must have the same value.
 """,
     ),
     cfg.FloatOpt(
@@ -251,8 +257,8 @@ of the service must have the same.
         min=0.1,
         advanced=True,
         help="""
-Seconds between two looks at the cloud; at least 0.1. Raise it if Nova and
-Placement are busy with answering.
+Seconds between two cycles, in which the service reads Nova and Placement; at
+least 0.1. Raise it if these requests load Nova and Placement too much.
 """,
     ),
     cfg.FloatOpt(
@@ -261,12 +267,13 @@ Placement are busy with answering.
         min=1.0,
         advanced=True,
         help="""
-Seconds between two looks at hosts; at least 1. One is for migration plans, at
-hosts, servers and live migrations; the other at both sides of hosts between
-batch and cloud. Every tenth time use of both sides is told to the other, and
-shares of groups are adjusted in the batch system; Slurm reckons with them at
-its own times (``PriorityCalcPeriod``, usually 300 s). Raise it if Nova or the
-batch system is busy with answering; lower it if ``half_life`` is minutes.
+Seconds between two looks at hosts; at least 1. For migration plans the service
+looks at hosts, servers and live migrations. For hosts between batch and cloud
+it looks at both sides. Every tenth look counts the use of each side on the
+other side, too, and adjusts the shares of groups in the batch system. Slurm
+applies new shares at its own times (``PriorityCalcPeriod``, usually 300 s).
+Raise it if the looks load Nova or the batch system too much; lower it if
+``half_life`` is only minutes.
 """,
     ),
     cfg.FloatOpt(
@@ -275,9 +282,10 @@ batch system is busy with answering; lower it if ``half_life`` is minutes.
         min=1.0,
         advanced=True,
         help="""
-Seconds of silence after which another process takes over; at least 1. Lower it
-to go on sooner after a crash. It must be well above the longest cycle. After
-ten times as long, and at least a minute, ``fail_mode`` counts.
+Seconds of silence of the leading process after which another process takes
+over; at least 1. Lower it to continue sooner after a crash, but keep it well
+above the longest cycle. ``fail_mode`` counts after ten times as long, and at
+least a minute.
 """,
     ),
     cfg.FloatOpt(
@@ -286,9 +294,9 @@ ten times as long, and at least a minute, ``fail_mode`` counts.
         min=0.0,
         advanced=True,
         help="""
-Seconds after which a build that waits is given up and its servers are deleted;
-0: never. Set it if users would rather be refused than wait for days. An
-unshelving is never given up: Nova knows no way to take it back.
+Seconds after which a waiting build expires and its servers are deleted; 0:
+never. Set it if users prefer a refusal to a wait of days. An unshelve request
+never expires: Nova has no way to undo it.
 """,
     ),
     cfg.BoolOpt(
@@ -296,11 +304,11 @@ unshelving is never given up: Nova knows no way to take it back.
         default=False,
         advanced=True,
         help="""
-Whether requests are preemptible that say ``fairness:preemptible=true`` in the
-metadata of the server or in a scheduler hint. Those of flavors with that extra
-spec are in any case. It is read when the request comes; later changes have no
-effect. Preemptible servers run in room that others leave. Set it if users may
-use idle room.
+Whether users can make a request preemptible by ``fairness:preemptible=true``
+in the metadata of the server or in a scheduler hint. Requests for flavors with
+that extra spec are always preemptible. It is read when the request comes;
+later changes have no effect. Preemptible servers run in room that others
+leave. Set it if users may use idle room.
 """,
     ),
     cfg.ListOpt(
@@ -322,16 +330,16 @@ commas. Set it for projects that are to run only in room that others leave.
         ],
         advanced=True,
         help="""
-Amount that accounts are charged in orders by shares. Agents measure the use of
-CPU time and memory, which are charged as ``VCPU`` and ``MEMORY_MB``. Other
-classes, and users that no agent knows, are charged by allocation. While no
-agent answers, all are charged by allocation. Budgets always count what is
-allocated. ``used`` and ``larger`` need agents on all hosts and ``[DEFAULT]
-transport_url``. Set ``used`` where users should pay for what they use and not
-for what they keep idle; ``larger`` where they should pay for both. Three
-agents are asked and the median counts, so that a single agent cannot falsify a
-charge. A charge never exceeds the use that the allocation allows. All
-processes of the service must have the same.
+Amount that accounts are charged in orders by shares. ``used`` and ``larger``
+need agents on all hosts and ``[DEFAULT] transport_url``. Agents measure CPU
+time and memory, which are charged as ``VCPU`` and ``MEMORY_MB``. Other
+classes, and users that no agent knows, are charged by allocation, and so are
+all users while no agent answers. Budgets always count allocations. Set it to
+``used`` if users should not pay for idle resources, and to ``larger`` if they
+should pay for allocated and used resources. Five agents are asked, and the
+median counts if three answer, so that a single agent cannot falsify a charge.
+A charge never exceeds the use that the allocation allows. All processes of the
+service must have the same value.
 """,
     ),
     cfg.Opt(
@@ -340,12 +348,12 @@ processes of the service must have the same.
         default={},
         advanced=True,
         help="""
-Weights by which the use of resource classes of Placement counts in orders by
-shares, such as ``VCPU:1,MEMORY_MB:0.5,CUSTOM_GPU:2``, by name, at least 0, no
-unit. Use of a class is a part of the cloud's amount of it. The class with the
+Weights of resource classes of Placement in orders by shares, such as
+``VCPU:1,MEMORY_MB:0.5,CUSTOM_GPU:2``, by name, at least 0, no unit. The use of
+a class is a part of the cloud's total amount of that class. The class with the
 largest product of part and weight counts. Classes that are not named do not
-count. Empty: all classes count alike. Set it if some classes are scarcer than
-others. All processes of the service must have the same.
+count. Empty: all classes have the same weight. Set it if some classes are
+scarcer than others. All processes of the service must have the same weights.
 """,
     ),
     cfg.FloatOpt(
@@ -356,8 +364,8 @@ others. All processes of the service must have the same.
         advanced=True,
         help="""
 Factor by which the use of preemptible servers counts in budgets and in orders
-by shares, from 0 to 1, no unit; 0: it is free. Raise it if it should count as
-well.
+by shares, from 0 to 1, no unit; 0: their use is free. Raise it if users should
+pay for preemptible servers, too.
 """,
     ),
     *cluster_ends.OPTS,
@@ -368,12 +376,12 @@ well.
         min=60.0,
         advanced=True,
         help="""
-Seconds after which a dispatched request may wait again if Nova shows no trace
-of it: a process died while it sent the request, or a broker lost it. It does
-if the queues of conductor and scheduler are empty, both listen, and Placement
-has nothing of the server. It must be longer than Nova may take from a message
-to a claim in Placement. Raise it if Nova takes longer; other requests do not
-wait for it.
+Seconds after which a request that was sent to Nova may wait again, if Nova
+shows no trace of it: a process died while it sent the request, or a broker
+lost it. The request waits again if the queues of conductor and scheduler are
+empty, both services listen, and Placement has no allocation of the server. The
+value must be longer than the time that Nova needs from a message to a claim in
+Placement. Raise it if Nova needs longer; other requests do not wait meanwhile.
 """,
     ),
     cfg.FloatOpt(
@@ -382,11 +390,11 @@ wait for it.
         min=172800.0,
         advanced=True,
         help="""
-Seconds for which requests that ended and prices of hosts are remembered; at
-least 172800 (two days), by default 30 days. A thousand hosts whose prices
-change all the time need four million rows in 30 days. A message that the
-broker delivers again meanwhile is known, and does nothing. Lower it if the
-database must stay small.
+Seconds for which ended requests and prices of hosts are kept in the database;
+at least 172800 (two days), by default 30 days. A thousand hosts whose prices
+change all the time need four million rows in 30 days. If the broker delivers a
+message a second time within these seconds, the second one has no effect. Lower
+it if the database must stay small.
 """,
     ),
     cfg.StrOpt(
@@ -398,11 +406,13 @@ database must stay small.
         ],
         advanced=True,
         help="""
-Action of the relay on new builds while the cluster service is away for longer
-than ten times ``lease``, and at least a minute. It is away if no process of it
-leads, or if the database does not answer. Queued requests go on waiting. Use
-``pass`` if users would rather be refused than wait for an operator. The log of
-the relay says when builds begin to pass, and when they are held again.
+Action of the relay on new builds when the cluster service has been down for
+ten times ``lease``, and at least a minute. The service is down if none of its
+processes leads, or if the database does not answer. ``hold`` keeps new builds
+in the queue; ``pass`` sends them to Nova at once, which refuses them if the
+cloud is full. Requests that were in the queue before wait on. Use ``pass`` if
+users prefer a refusal to a wait. The log of the relay says when builds begin
+to pass, and when they are held again.
 """,
     ),
     cfg.PortOpt(
@@ -412,7 +422,7 @@ the relay says when builds begin to pass, and when they are held again.
         help="""
 TCP port of the service's Prometheus endpoint, such as 9584, from 0 to 65535;
 0: no endpoint. Its address and certificate are in ``[fairness_observe]``. Set
-it to have the alerts.
+it if Prometheus is to watch the service and send alerts.
 """,
     ),
     cfg.PortOpt(
@@ -421,8 +431,8 @@ it to have the alerts.
         advanced=True,
         help="""
 TCP port of the relay's Prometheus endpoint, such as 9585, from 0 to 65535; 0:
-no endpoint. With the relay in the service's process, ``prometheus_port``
-serves both. Set it to have the alerts.
+no endpoint. If the relay runs in the service's process, ``prometheus_port``
+serves both. Set it if Prometheus is to watch the relay and send alerts.
 """,
     ),
     cfg.StrOpt(
@@ -437,10 +447,11 @@ serves both. Set it to have the alerts.
             ('operator', 'operators alone'),
         ],
         help="""
-Readers of notifications about requests and servers. With ``project`` they name
-no other project, no request of another project and no host, so that an event
-store may show them to the project that they name. Set ``operator`` if only
-programs of operators read them, and need the preemptor of each victim.
+Readers of notifications about requests and servers. With ``project`` a
+notification names no other project, no request of another project and no host,
+so that an event store may show it to its project. Set it to ``operator`` if
+only programs of operators read notifications and need the preemptor of each
+victim.
 """,
     ),
     cfg.StrOpt(
@@ -465,11 +476,12 @@ Use ``hold`` if no request may pass the queue.
         ],
         advanced=True,
         help="""
-Action on builds whose user's token ran out while they waited. Nova can start
-them for ``[token] allow_expired_window`` of Keystone (48 hours unless it is
-set), if it sends service tokens: ``[service_user] send_service_user_token`` in
-nova.conf. Use ``refuse`` if it does not, or they end in ERROR. A build is
-never started if its token was revoked or its user is gone.
+Action on builds whose token expired while they waited. Nova can start such
+builds for ``[token] allow_expired_window`` of Keystone (48 hours by default)
+if Nova sends service tokens: ``[service_user] send_service_user_token`` in
+nova.conf. Use ``refuse`` if Nova does not send them; otherwise these builds
+end in ERROR. A build is never started if its token was revoked or its user was
+deleted.
 """,
     ),
 ]

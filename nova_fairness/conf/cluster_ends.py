@@ -18,9 +18,10 @@ OPTS = [
             ('month', 'on the first'),
         ],
         help="""
-Period of budgets of accounts, by the calendar of UTC. At its end, each account
-has its full budget again; unused budget is lost. Set it to the period for
-which budgets are given. All processes of the service must have the same.
+Period of the budgets of accounts, by the UTC calendar. When a period ends,
+each account has its full budget again, and unused budget is lost. Set it to
+the period for which you give budgets. All processes of the service must have
+the same period.
 """,
     ),
     cfg.Opt(
@@ -29,10 +30,10 @@ which budgets are given. All processes of the service must have the same.
         default={'VCPU': 1.0},
         advanced=True,
         help="""
-Units in budgets for one of each resource class of Placement, such as
-``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0; classes that are not named
-do not count. A budget is a number of such units times hours, so by default of
-VCPU-hours. Set it if memory or other devices cost something as well.
+Budget units that one unit of a resource class of Placement costs per hour,
+such as ``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0. Classes that are not
+named cost nothing. By default budgets are numbers of VCPU-hours. Set it if
+memory or other devices should cost something, too.
 """,
     ),
     cfg.FloatOpt(
@@ -42,10 +43,10 @@ VCPU-hours. Set it if memory or other devices cost something as well.
         max=1000000.0,
         advanced=True,
         help="""
-Spending rate of servers that are in no group with a rate, and of those whose
+Spending rate of servers that are in no group with a rate, and of servers whose
 account has no funds left: currency for a CPU-hour, from 0.001 to 1000000. No
-server has less. Raise it if those who spend little get too little beside
-others. All processes of the service must have the same value.
+server has a lower rate. Raise it if users who spend little get too little CPU
+beside others. All processes of the service must have the same value.
 """,
     ),
     cfg.ListOpt(
@@ -56,12 +57,13 @@ others. All processes of the service must have the same value.
             choices=cluster_room.ACTIONS, ignore_case=False
         ),
         help="""
-Actions on a server whose time limit is over, or that was idle for
-``idle_after``, one after the other until Placement shows that its room is
-free: ``stop``, ``suspend``, ``shelve``, ``snapshot_delete``, ``delete``.
-Stopping and suspending free no room; shelving fails for some images. Use
-``shelve,delete`` if the room must be free, even if work is lost, and ``stop``
-if servers are to keep their room. Other servers are not affected.
+Actions on a server that reached its time limit, or was idle for
+``idle_after``. They are done one after the other until Placement shows that
+the room of the server is free: ``stop``, ``suspend``, ``shelve``,
+``snapshot_delete``, ``delete``. Stopping and suspending free no room; shelving
+fails for some images. Use ``shelve,delete`` if the room must become free, even
+if work is lost, and ``stop`` if servers are to keep their room. Other servers
+are not affected.
 """,
     ),
     cfg.FloatOpt(
@@ -70,9 +72,10 @@ if servers are to keep their room. Other servers are not affected.
         min=120.0,
         advanced=True,
         help="""
-Seconds before that at which the owner is told, by metadata of the server and
-by a notification; at least 120, since Nova keeps the metadata that guests read
-for 15 s and guests poll it. Raise it if users need longer to save their work.
+Seconds between the notice to the owner of a server and the first action on it:
+at its time limit, a preemption or a similar end. The notice is metadata of the
+server and a notification. At least 120: Nova caches metadata for 15 s, and
+guests poll it. Raise it if users need longer to save their work.
 """,
     ),
     cfg.FloatOpt(
@@ -81,9 +84,9 @@ for 15 s and guests poll it. Raise it if users need longer to save their work.
         min=10.0,
         advanced=True,
         help="""
-Seconds that each of ``end_actions`` may take until the room is free; then the
-next one is done. At least 10. Raise it if shelving takes longer: its image is
-uploaded.
+Seconds that each action of ``end_actions`` may take until the room is free; at
+least 10. After that the next action is done. Raise it if shelving takes
+longer, because an image is uploaded.
 """,
     ),
     cfg.FloatOpt(
@@ -92,13 +95,14 @@ uploaded.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which a server must have done next to nothing before it is told
-that it leaves, such as 604800 for a week; 0: none leaves for that. Agents see
-who is idle (``[fairness] idle_cpus``, ``idle_rate``), and are asked by
-``transport_url``. Owners over their shares are told up to four times sooner.
-From then to the first of ``end_actions`` it is a seventh of this, and at least
-``end_notice``; a server that is used meanwhile stays. Preemptible servers
-stay: they make room as it is. Set it if users forget servers.
+Seconds for which a server must be idle before its owner gets a notice that it
+leaves, such as 604800 for a week; 0: idle servers stay. Agents measure which
+servers are idle (``[fairness] idle_cpus``, ``idle_rate``); the service asks
+them through ``transport_url``. Owners over their shares get the notice up to
+four times sooner. The first action of ``end_actions`` follows after a seventh
+of this time, and at least ``end_notice``. A server that is used meanwhile
+stays. Preemptible servers stay, because they make room anyway. Set it if users
+forget servers.
 """,
     ),
     cfg.ListOpt(
@@ -107,7 +111,7 @@ stay: they make room as it is. Set it if users forget servers.
         advanced=True,
         help="""
 IDs of projects whose idle servers stay, separated by commas. Set it for
-servers that must be there and seldom have work.
+servers that must run although they seldom have work.
 """,
     ),
     cfg.FloatOpt(
@@ -116,8 +120,9 @@ servers that must be there and seldom have work.
         min=0.0,
         advanced=True,
         help="""
-Seconds by which users may extend the time limit of a request, in all; 0: not
-at all. Set it if users may decide themselves that their work takes longer.
+Seconds by which users may extend the time limit of a request, in total; 0:
+users cannot extend it. Set it if users may decide themselves that their work
+takes longer.
 """,
     ),
 ]

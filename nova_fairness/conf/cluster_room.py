@@ -21,10 +21,10 @@ OPTS = [
             ('random', 'any'),
         ],
         help="""
-On which of the hosts with room a request's room is kept. Set it to
-``best_fit`` or ``cosine`` if hosts run out of one class while others are left,
-to ``emptiest`` if servers should have more room to work rather than large
-requests room to start.
+Rule that chooses among the hosts with enough room for a request. Set it to
+``best_fit`` or ``cosine`` if hosts run out of one resource class while other
+classes stay unused, and to ``emptiest`` if spread servers matter more than
+large free rooms for large requests.
 """,
     ),
     cfg.BoolOpt(
@@ -32,10 +32,10 @@ requests room to start.
         default=False,
         advanced=True,
         help="""
-Whether servers start exactly on the hosts that ``placement`` found. If not,
-Nova chooses among hosts without a reservation for others, and tries another
-one if a build fails. Set it to have servers packed as ``placement`` says; a
-build that fails then ends in ERROR.
+Whether servers start exactly on the hosts that ``placement`` chose. If not,
+Nova chooses among hosts that are not reserved for other requests, and tries
+another host if a build fails. Set it to pack servers exactly as ``placement``
+says; a build that fails then ends in ERROR.
 """,
     ),
     cfg.BoolOpt(
@@ -44,9 +44,9 @@ build that fails then ends in ERROR.
         advanced=True,
         help="""
 Whether servers with ``hw:cpu_policy = dedicated`` may have shared CPUs
-(``VCPU``) of hosts that offer no dedicated ones (``PCPU``), as Nova's
-scheduler asks for them. Set it to ``false`` exactly if ``nova.conf`` of the
-scheduler has ``[workarounds] disable_fallback_pcpu_query = true``.
+(``VCPU``) on hosts without dedicated CPUs (``PCPU``), as Nova's scheduler
+allows. Set it to ``false`` if and only if ``nova.conf`` of the scheduler has
+``[workarounds] disable_fallback_pcpu_query = true``.
 """,
     ),
     cfg.StrOpt(
@@ -54,10 +54,10 @@ scheduler has ``[workarounds] disable_fallback_pcpu_query = true``.
         default='least',
         advanced=True,
         help="""
-Name of the plugin that chooses victims. ``least``: servers of the account
-furthest over its share first, then least work lost, then fewest servers. Set
-it to ``youngest`` if lost work counts for more than shares; the others are for
-comparison.
+Name of the plugin that chooses victims. ``least`` first takes servers of the
+account that is furthest over its share, then the least lost work, then the
+fewest servers. Set it to ``youngest`` if lost work matters more than shares.
+The other plugins are for comparison.
 """,
     ),
     cfg.FloatOpt(
@@ -66,8 +66,8 @@ comparison.
         min=0.0,
         advanced=True,
         help="""
-Seconds a request must wait before it may preempt. Raise it if servers often
-end by themselves in that time.
+Seconds that a request must wait before it may preempt. Raise it if servers
+often end by themselves in that time.
 """,
     ),
     cfg.FloatOpt(
@@ -76,8 +76,8 @@ end by themselves in that time.
         min=0.0,
         advanced=True,
         help="""
-Seconds that a preemptible server runs before it may have to leave. Raise it if
-work shorter than that is lost too often.
+Seconds that a preemptible server runs before it can become a victim. Raise it
+if short jobs are lost too often.
 """,
     ),
     cfg.IntOpt(
@@ -86,13 +86,13 @@ work shorter than that is lost too often.
         min=0,
         advanced=True,
         help="""
-Largest number of preemptible servers that leave in an hour for requests that
-find no room; 0: none, and such requests wait until servers end. Set it once
-users know that their preemptible servers may have to leave: to a small number
-if they are to get used to it, to 1000 otherwise. A request that needs more
-victims waits until there was no preemption for an hour. Then all its victims
-leave at once, and there is no further preemption for as many hours as this
-limit would have taken.
+Largest number of preemptible servers that are evicted in an hour for requests
+that find no room; 0: no preemption, requests wait until servers end. Set it
+once users know that their preemptible servers can be evicted: first to a small
+number, so that users get used to it, otherwise to 1000. A request that needs
+more victims waits until there was no preemption for an hour. Then all its
+victims leave at once, and the next preemption waits for as many hours as the
+limit would have needed for them.
 """,
     ),
     cfg.FloatOpt(
@@ -102,12 +102,12 @@ limit would have taken.
         max=86400.0,
         advanced=True,
         help="""
-Seconds. If servers left for a request, and it is withdrawn, expires, fails, or
-its servers end within this time of the end of the notice, then for as long no
-servers leave for requests of its project. The delay doubles with each such
-request in a day, up to a day. Operators who cancel cause none. 0: no delay.
-Raise it if users let others leave and do not use the room; lower it if short
-servers are usual.
+Seconds for which requests of a project may not preempt after room was made in
+vain: servers left for its request, but the request was cancelled, expired or
+failed, or its servers ended within this time after the notice. The delay
+doubles with each such request in a day, up to a day. A request that an
+operator cancels causes no delay. 0: no delay. Raise it if users often do not
+use the room that others leave; lower it if short servers are usual.
 """,
     ),
     cfg.FloatOpt(
@@ -116,10 +116,10 @@ servers are usual.
         min=0.0,
         advanced=True,
         help="""
-How many times further over its share an account must be than another for which
-its preemptible servers leave, if both have preemptible ones. No unit. At 1 any
-difference counts, and more work is lost; 0: they leave for normal requests
-alone. Raise it if too many leave.
+Factor by which the account of a victim must be further over its share than the
+account of a preemptible request that needs the room. No unit. At 1 any
+difference counts, and more work is lost; 0: preemptible servers leave for
+normal requests only. Raise it if too many servers are evicted.
 """,
     ),
     cfg.ListOpt(
@@ -130,10 +130,10 @@ alone. Raise it if too many leave.
         help="""
 Actions on a victim of preemption, one after the other until Placement shows
 that its room is free: ``stop``, ``suspend``, ``shelve``, ``snapshot_delete``
-(its owner gets an image of it before), ``delete``. Stopping and suspending
+(an image for the owner, then deletion), ``delete``. Stopping and suspending
 free no room; shelving fails for some images. Shelved servers start again by
-themselves. Use ``shelve,delete`` if the room must be free, even if work is
-lost. Notice and patience are those of ``end_notice`` and ``end_patience``.
+themselves. Use ``shelve,delete`` if the room must become free, even if work is
+lost. ``end_notice`` and ``end_patience`` are the notice and the patience.
 """,
     ),
     cfg.ListOpt(
@@ -142,11 +142,12 @@ lost. Notice and patience are those of ``end_notice`` and ``end_patience``.
         advanced=True,
         item_type=types.String(choices=ACTIONS, ignore_case=False),
         help="""
-Which of these actions owners may choose themselves, by the metadata
-``fairness:preemption_action`` of a server. It is read when the request comes,
-and done first; then come those of ``room_actions``, until the room is free.
-Empty: none. Set it if some users would rather lose a server than wait for its
-image, or rather have an image than a server that comes back.
+Actions that owners may choose for their preemptible servers, by the metadata
+``fairness:preemption_action`` of a server. The metadata is read when the
+request comes. The action of the owner is done first; then ``room_actions``
+follow until the room is free. Empty: owners have no choice. Set it if some
+users prefer a deleted server to a wait for its image, or an image to a server
+that comes back.
 """,
     ),
     cfg.IntOpt(
@@ -156,12 +157,12 @@ image, or rather have an image than a server that comes back.
         max=10000,
         advanced=True,
         help="""
-Largest number of preemptible servers that are told that they are at risk:
-while requests wait for room, those of owners over their shares that would make
-room next. Metadata ``fairness:at_risk`` and a notification say so, and again
-when it is no longer so. 0: none are told, and only who has to leave is. Raise
-it if servers need more time than a notice to save their work; each is a call
-of Nova.
+Largest number of preemptible servers with an at-risk notice: while requests
+wait for room, the next victims among servers of owners over their shares. The
+metadata ``fairness:at_risk`` and a notification say when the risk begins; a
+second notification says when it is over. 0: only victims get a notice. Raise
+it if servers need more time than a notice to save their work. Each at-risk
+notice costs a call of Nova.
 """,
     ),
     cfg.FloatOpt(
@@ -171,11 +172,11 @@ of Nova.
         max=1.0,
         advanced=True,
         help="""
-Part of the cloud, of each resource class and with no unit, that preemptible
-requests leave free when they start. Normal requests use it at once, with no
-notice to wait for, and fewer servers have to leave. 0: none. Set it to what
-comes in at a time, such as 0.05, if normal requests should not wait, or less
-work should be lost; so much of the cloud is idle for it.
+Part of each resource class of the cloud (no unit) that preemptible requests
+leave free when they start. Normal requests start in this room at once, without
+a preemption. 0: none. Set it to the usual size of requests that come together,
+such as 0.05, if normal requests should not wait or less work should be lost.
+This part of the cloud is then often idle.
 """,
     ),
     cfg.FloatOpt(
@@ -185,10 +186,11 @@ work should be lost; so much of the cloud is idle for it.
         max=1.0,
         advanced=True,
         help="""
-Part of the cloud, with no unit, below which preemptible servers leave, before
-anybody asks, until so much is free again. At most ``room_kept_free``. 0: they
-leave for requests alone. Set it if what comes in is larger than what servers
-free that end by themselves, and must not wait.
+Part of the cloud (no unit) that must stay free: if less is free, preemptible
+servers are evicted until this part is free again, before a request needs it.
+At most ``room_kept_free``. 0: servers are evicted for requests only. Set it if
+new requests must not wait and need more room than servers free that end by
+themselves.
 """,
     ),
     cfg.BoolOpt(
@@ -196,11 +198,11 @@ free that end by themselves, and must not wait.
         default=False,
         advanced=True,
         help="""
-Whether preemptible servers that are done make room without being chosen: those
-of owners over their shares, while requests wait for room, that shut down, or
-say ``fairness:done`` while they are at risk. ``room_actions`` are done to them
-at once, and they do not start again by themselves. Set it if servers are made
-for one job each.
+Whether preemptible servers that finished their work are evicted at once while
+requests wait for room. This holds for servers of owners over their shares that
+shut down, or have the metadata ``fairness:done`` while they are at risk.
+``room_actions`` are done to them without a notice, and they do not start again
+by themselves. Set it if each server is made for one job.
 """,
     ),
 ]

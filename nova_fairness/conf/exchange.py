@@ -8,8 +8,8 @@ GROUP = cfg.OptGroup(
     'fairness_exchange',
     title='Exchange between nodes',
     help="""
-Which agents exchange totals, and what they believe of each other. How they
-reach each other is ``[DEFAULT] transport_url``.
+Agents that exchange totals, and limits of the reports that they accept from
+each other. ``[DEFAULT] transport_url`` says how they reach each other.
 """,
 )
 
@@ -20,8 +20,8 @@ OPTS = [
         regex=r'^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$',
         help="""
 Name of the fairness domain. Nodes of one domain compare their users; nodes of
-different domains never hear each other, even on one broker. Set a name of its
-own for each Nova cell: at most 63 letters, digits and ``._-``.
+different domains never exchange messages, even on one broker. Set a different
+name for each Nova cell: at most 63 letters, digits and ``._-``.
 """,
     ),
     cfg.FloatOpt(
@@ -33,8 +33,8 @@ own for each Nova cell: at most 63 letters, digits and ``._-``.
         help="""
 Intervals (``[fairness] interval``) after which the last report of a silent
 node no longer counts: its users and its capacity are left out. For a node with
-a longer interval its own interval counts, up to ten of ours. Raise it to ride
-out longer gaps; lower it to notice a dead node sooner.
+a longer interval, that interval is used, up to ten times the interval of this
+node. Raise it to tolerate longer gaps; lower it to notice a dead node sooner.
 """,
     ),
     cfg.IntOpt(
@@ -44,11 +44,11 @@ out longer gaps; lower it to notice a dead node sooner.
         max=100_000,
         advanced=True,
         help="""
-Largest number of nodes that are remembered. It bounds the memory if a peer
-invents nodes, and the number of users in the newest reports of all nodes
-together: 500 for each, where a user on ten nodes counts ten times, at about
-300 bytes each. Raise it for a domain with more nodes, or if the log says that
-there is no room for a report.
+Largest number of nodes that are remembered. It limits memory if a peer reports
+nodes that do not exist. It also limits the users in the newest reports of all
+nodes together, to 500 times this number; a user on ten nodes counts ten times,
+and each takes about 300 bytes. Raise it for a domain with more nodes, or if
+the log says that there is no room for a report.
 """,
     ),
     cfg.StrOpt(
@@ -56,15 +56,16 @@ there is no room for a report.
         default='',
         advanced=True,
         help="""
-JSON file with the largest capacity that is believed of nodes, by host name or
-pattern: ``{"gpu-*": {"memory": 4e12}, "*": {"cpu_time": 200000, "memory":
-5e11}}``. A node that claims more is left out whole. The unit of ``cpu_time``
-is weighted seconds per second (CPUs times speed factor), of disk and network
-bytes per second, of memory bytes; all are above 0. The first pattern that
-matches counts; resources that it does not name have a bound above any machine
-built so far. ``*``, ``?`` and ``[...]`` match as in a shell, and case matters.
-The agent reads it when it starts. Empty: no file. Use it where nodes are not
-trusted: one that claims too much makes everybody's quota grow.
+JSON file with the largest capacity that is accepted from a node, by host name
+or pattern: ``{"gpu-*": {"memory": 4e12}, "*": {"cpu_time": 200000, "memory":
+5e11}}``. All reports of a node that claims more are ignored. The unit of
+``cpu_time`` is weighted seconds per second (CPUs times speed factor), of disk
+and network bytes per second, of memory bytes; all values are above 0. The
+first pattern that matches counts. Resources that it does not name have a bound
+above any machine built so far. ``*``, ``?`` and ``[...]`` match as in a shell,
+and case matters. The agent reads the file when it starts. Empty: no file. Use
+it if nodes are not trusted: a node that claims too much makes the quotas of
+all users grow.
 """,
     ),
     cfg.FloatOpt(
@@ -73,9 +74,10 @@ trusted: one that claims too much makes everybody's quota grow.
         min=1.0,
         advanced=True,
         help="""
-Largest heaviness of a user on one node that is believed, without its sign, in
-quotas; at least 1. A report with more is refused whole. A user who alone uses
-a whole cloud of N users has about N. Lower it if nodes are not trusted.
+Largest absolute heaviness of a user that is accepted in a report of a node, in
+quotas; at least 1. A report with a larger value is ignored. A user who alone
+uses the whole cloud of N users has a heaviness of about N. Lower it if nodes
+are not trusted.
 """,
     ),
 ]

@@ -120,13 +120,13 @@ uses another name than the host name.
 Metric that says how heavy a VM and its user are. This package has
 ``DominantShareMetric`` (the largest part of any resource),
 ``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (charges
-for what VMs are endowed with, used or not; for the policy ``thesis``),
-``SpendingRate`` (each VM by what its owner spends; for the policy
-``proportional``) and ``UniformMetric`` (everybody is equal). Other packages
-may add more. Change it if your cloud has another idea of fair. Log and status
-warn of a metric and policy that together can leave users worse off than no
-agent. Can be changed while the agent runs (SIGHUP), which also ends a plugin's
-quarantine.
+VMs for their endowment, used or not; for the policy ``thesis``),
+``SpendingRate`` (the rate that an owner spends for a VM; for the policy
+``proportional``) and ``UniformMetric`` (all users are equal). Other packages
+can add metrics. Change it if your cloud defines fairness differently. Log and
+status warn if users can be worse off with this metric and policy than without
+an agent. Can be changed while the agent runs (SIGHUP), which also ends a
+plugin's quarantine.
 """,
     ),
     cfg.StrOpt(
@@ -134,12 +134,13 @@ quarantine.
         default=defaults.POLICY,
         mutable=True,
         help="""
-Policy that turns heaviness into weights. ``foresight`` works out the weights
-that make all who compete equally heavy on all nodes, and goes there at once.
-``feedback`` moves there step by step, without asking what VMs want on other
-nodes. ``thesis`` is the fixed map of the original, for ``GreedinessMetric``.
-``proportional`` gives the weights that ``SpendingRate`` says, at once.
-Change it to compare policies. Can be changed while the agent runs (SIGHUP).
+Policy that turns heaviness into weights. ``foresight`` computes the weights
+that make all competing users equally heavy on all nodes, and sets them at
+once. ``feedback`` approaches these weights step by step, without the demand on
+other nodes. ``thesis`` is the fixed mapping of the original system, for
+``GreedinessMetric``. ``proportional`` sets weights in proportion to the rates
+of ``SpendingRate`` at once. Change it to compare policies. Can be changed
+while the agent runs (SIGHUP).
 """,
     ),
     cfg.FloatOpt(
@@ -148,10 +149,10 @@ Change it to compare policies. Can be changed while the agent runs (SIGHUP).
         min=0.2,
         max=3600.0,
         help="""
-Seconds from the start of one round to the start of the next. A shorter
-interval reacts faster and costs proportionally more CPU; 1 is practical. A
-round that runs late leaves out those that it missed. Lower it if VMs are busy
-for seconds only.
+Seconds from the start of one round to the start of the next. With a shorter
+interval the agent reacts faster and uses proportionally more CPU; 1 is
+practical. If a round takes too long, the rounds that it overlaps are skipped.
+Lower it if VMs are busy for only a few seconds at a time.
 """,
     ),
     cfg.BoolOpt(
@@ -160,9 +161,9 @@ for seconds only.
         mutable=True,
         help="""
 Whether the agent changes the weights of VMs. With ``false`` it measures,
-exchanges and reports what it would do, and every control gets back the value
-that it was found with. Use ``false`` on a new node first. Can be changed while
-the agent runs (SIGHUP).
+exchanges totals and reports the weights that it would set, and every control
+gets back its original value. Use ``false`` on a new node first. Can be changed
+while the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
@@ -185,9 +186,9 @@ value.
         max=1.0,
         advanced=True,
         help="""
-Part of the newest interval in the smoothed usage, from 0.01 to 1; the rest is
-the past. No unit. Lower it to react less to short bursts; 1 looks at the
-newest interval only.
+Weight of the newest interval in the smoothed usage, from 0.01 to 1; the past
+has the rest. No unit. Lower it to react less to short bursts; with 1 only the
+newest interval counts.
 """,
     ),
     cfg.ListOpt(
@@ -198,22 +199,22 @@ newest interval only.
         help="""
 Controls that the agent steers: ``cpu`` (shares), ``memory`` (protection),
 ``blkio`` (weight of the disks) and ``network`` (class of traffic control).
-Leave one out if another program sets it. Those that this node cannot steer are
-named in the log and the status, and the others work without them. Can be
-changed while the agent runs (SIGHUP); a control that is left out gets back the
-values that it was found with.
+Leave one out if another program sets it. The log and the status name the
+controls that this node cannot steer; the other controls work without them. Can
+be changed while the agent runs (SIGHUP); a control that is taken out gets back
+its original values.
 """,
     ),
     option(
         'max_weight_ratio',
         (1.0, 1000.0),
         """
-Largest weight on a node divided by the smallest. No unit. It bounds how far a
-heavy VM is slowed down in favour of a light one. A number holds for all
-controls; ``20,network:50`` has another for one of them. Raise it to let light
-VMs go faster, but not that of ``cpu`` above 20: the VM's own management
-thread slows down, and calls of Nova for a heavy VM take seconds. The policy
-``thesis`` does not use it.
+Largest weight on a node divided by the smallest. No unit. It limits how much a
+heavy VM is slowed down in favour of a light VM. A single number holds for all
+controls; ``20,network:50`` sets another number for ``network``. Raise it to
+let light VMs run faster, but keep ``cpu`` at 20 or below: above it the
+management thread of a heavy VM slows down, and Nova's calls for the VM take
+seconds. The policy ``thesis`` does not use it.
 """,
     ),
     option(
@@ -221,9 +222,9 @@ thread slows down, and calls of Nova for a heavy VM take seconds. The policy
         (1.01, 1000.0),
         """
 Largest factor by which a weight grows or shrinks in one round. No unit. A
-number holds for all controls; ``4,memory:1.5`` has another for one of them.
-Lower it to limit what a faulty metric can do; the agent then reacts slower.
-The policy ``thesis`` does not use it.
+single number holds for all controls; ``4,memory:1.5`` sets another number for
+``memory``. Lower it to limit the effect of a faulty metric; the agent then
+reacts slower. The policy ``thesis`` does not use it.
 """,
         advanced=True,
     ),
@@ -234,12 +235,12 @@ The policy ``thesis`` does not use it.
         max=60.0,
         advanced=True,
         help="""
-Seconds that a metric or a policy may take in a round. One that takes longer is
-put into quarantine: the weights stay as they are, and log and status say so.
-It is tried again after a minute, then ever more seldom, up to an hour; setting
-it again tries it at once. Time in which a busy host gives the plugin no CPU
-does not count, up to ten times the deadline. Raise it for a slow plugin on a
-node with many VMs.
+Seconds that a metric or a policy may take in a round. A plugin that takes
+longer is put into quarantine: the weights stay as they are, and log and status
+name the plugin. It is tried again after a minute, then after longer and longer
+pauses of up to an hour. If you set the plugin again, it is tried at once. Time
+in which a busy host gives the plugin no CPU does not count, up to ten times
+the deadline. Raise it for a slow plugin on a node with many VMs.
 """,
     ),
     cfg.StrOpt(
@@ -248,7 +249,7 @@ node with many VMs.
         advanced=True,
         help="""
 URI of the libvirt connection of this node. Change it if nova-compute uses
-another one.
+another URI.
 """,
     ),
     cfg.FloatOpt(
@@ -258,9 +259,9 @@ another one.
         max=3600.0,
         advanced=True,
         help="""
-Seconds between two complete comparisons with libvirt's list of VMs. Events
-tell of changes at once; this bounds how long a lost event goes unnoticed.
-Lower it if VMs are seen late.
+Seconds between two complete comparisons with libvirt's list of VMs. Normally
+events report changes at once; this interval limits the delay if an event is
+lost. Lower it if the agent notices VMs late.
 """,
     ),
     cfg.StrOpt(
@@ -268,9 +269,10 @@ Lower it if VMs are seen late.
         default='/var/lib/nova-fairness',
         advanced=True,
         help="""
-Directory of what must survive a restart: the values that controls were found
-with, and what the policy remembers. It must be writable, survive a reboot and
-belong to one agent only. Change it if ``/var/lib`` is no such place.
+Directory of the state that must survive a restart: the original values of
+controls, and the memory of the policy. It must be writable, survive a reboot
+and belong to one agent only. Change it if ``/var/lib`` does not meet these
+conditions.
 """,
     ),
     cfg.StrOpt(
@@ -279,8 +281,8 @@ belong to one agent only. Change it if ``/var/lib`` is no such place.
         advanced=True,
         help="""
 File to which each round is appended as one JSON object: counters, usage,
-heaviness, weights. Empty: no record. It grows without bound, about 1 kB per VM
-and round. Set it for evaluations only.
+heaviness, weights. Empty: no record. The file grows without limit, by about 1
+kB per VM and round. Set it for evaluations only.
 """,
     ),
     cfg.ListOpt(
@@ -288,12 +290,11 @@ and round. Set it for evaluations only.
         default=[],
         mutable=True,
         help="""
-IDs of users, projects and servers whose VMs are never steered. The VMs keep
-the values that they were found with. Their use still counts for their owner's
-heaviness. Use it for VMs that must never be slowed down. Identifiers are
-matched whole: the IDs of Keystone and the UUIDs of servers. Can be changed
-while the agent runs (SIGHUP); a VM that becomes exempt gets back the values
-that it was found with.
+IDs of users, projects and servers whose VMs are never steered. These VMs keep
+their original values. Their use still counts for their owner's heaviness. Use
+it for VMs that must never be slowed down. Write complete IDs of Keystone and
+UUIDs of servers. Can be changed while the agent runs (SIGHUP); a VM that
+becomes exempt gets back its original values.
 """,
     ),
     cfg.StrOpt(
@@ -301,10 +302,10 @@ that it was found with.
         default='',
         advanced=True,
         help="""
-JSON file that names the owners of VMs without Nova's metadata: an object
-with a VM's UUID or libvirt name as key and ``{"user": ..., "project": ...}``
-as value. Use it for VMs that Nova did not start. Empty: such VMs together have
-the owner ``unowned``.
+JSON file with the owners of VMs without Nova's metadata: an object with a VM's
+UUID or libvirt name as key and ``{"user": ..., "project": ...}`` as value. Use
+it for VMs that Nova did not start. Empty: all such VMs belong to one owner,
+``unowned``.
 """,
     ),
     cfg.Opt(
@@ -313,10 +314,10 @@ the owner ``unowned``.
         default={},
         mutable=True,
         help="""
-Users with a larger or smaller quota than others: the id of a user (or of a
-project, as ``entity`` says) and a weight from 0.001 to 1e6, such as
-``6a1f:2,77b0:0.5``. No unit. Others have weight 1. A user's quota is their
-weight divided by the weights of all users who are present. Set it if users pay
+Weights of users with a larger or smaller quota: the ID of a user (or project,
+see ``entity``) and a weight from 0.001 to 1e6, such as ``6a1f:2,77b0:0.5``. No
+unit. All other users have weight 1. A user's quota is the user's weight
+divided by the sum of the weights of all users with VMs. Set it if users pay
 for different parts. Can be changed while the agent runs (SIGHUP).
 """,
     ),
@@ -324,26 +325,26 @@ for different parts. Can be changed while the agent runs (SIGHUP).
         'quota_source',
         default='',
         choices=[
-            ('', 'all are entitled to the same'),
+            ('', 'all users have the same quota'),
             ('shares', 'shares of the queue'),
-            ('history', 'these, and what was used before, too'),
+            ('history', 'shares of the queue, and past use'),
             ('instances', 'quota in Nova: number of servers'),
             ('cores', 'quota in Nova: number of vCPUs'),
             ('ram', 'quota in Nova: memory'),
         ],
         help="""
-Source of how much a user (or project, see ``entity``) is entitled to. With
+Source of the weights of users' quotas (or of projects', see ``entity``). With
 ``shares`` the shares by which the queue orders requests (``[fairness_cluster]
-shares_file``) also divide the hosts on which VMs run. The cluster service is
-asked in every round, by ``[DEFAULT] transport_url``; its last answer counts
-while it is away. Shares count among those that have VMs; those outside the
-tree have the average weight. With ``history``, those who used more than their
-share before have less. With ``instances``, ``cores`` or ``ram`` twice the
-default limit entitles to twice as much: limits of Nova and unified limits of
-Keystone both count, and unlimited weighs 1. It needs ``[fairness_nova]
-service``. Weights in ``quota_weights`` count before these. Set it if the queue
-runs and its shares are to hold for running VMs, or if quotas say what users
-pay for. All nodes must have the same value.
+shares_file``) also divide hosts among running VMs. The cluster service is
+asked in every round, by ``[DEFAULT] transport_url``; while it is down, its
+last answer counts. Only shares of users with VMs count; users outside the
+share tree have the average weight. With ``history``, users who used more than
+their share in the past get less. With ``instances``, ``cores`` or ``ram``,
+twice the default limit gives twice the weight: limits of Nova and unified
+limits of Keystone both count, and an unlimited quota has weight 1. These three
+need ``[fairness_nova] service``. ``quota_weights`` comes before this option.
+Set it if the shares of the queue are to hold for running VMs, or if quotas say
+what users pay for. All nodes must have the same value.
 """,
     ),
     cfg.BoolOpt(
@@ -352,12 +353,12 @@ pay for. All nodes must have the same value.
         advanced=True,
         help="""
 Whether preemptible servers get only resources that no other VM of their node
-wants: no CPU while others want it (``cpu.idle``, or the lowest weight where
-the kernel has no such file), no protection of memory, the lowest weight of the
-disks and the lowest class of the network. Their use makes their owners no
-heavier. The cluster service is asked which VMs these are, by ``[DEFAULT]
-transport_url``. Set it if they must not slow down other VMs; on a full node
-Nova's own calls for such a VM then take long.
+wants: no CPU while others want it (``cpu.idle``, or the lowest weight if the
+kernel has no such file), no memory protection, the lowest disk weight and the
+lowest network class. Their use does not make their owners heavier. The cluster
+service is asked which VMs are preemptible, by ``[DEFAULT] transport_url``. Set
+it if preemptible servers must not slow down other VMs. On a full node Nova's
+own calls for such a VM then take long.
 """,
     ),
     cfg.StrOpt(
@@ -365,15 +366,15 @@ Nova's own calls for such a VM then take long.
         default='',
         advanced=True,
         help="""
-File in guests to which QEMU's guest agent writes that their server leaves, or
-is at risk: an object of JSON with the same names as in the server's metadata,
-an empty one if that is over. Set it, such as to
-``/run/nova-fairness-notice.json``, if guests are to know within seconds, or
-without the metadata service. It is for servers of images with
-``hw_qemu_guest_agent=yes`` whose guest runs the agent; all others know from
-their metadata alone. The cluster service is asked for victims, by ``[DEFAULT]
-transport_url``, and the user of this agent must be allowed to change VMs of
-libvirt. Empty: nothing is written into guests.
+Path of a file in guests. QEMU's guest agent writes the notice into it when the
+server must leave or is at risk: a JSON object with the same keys as in the
+server's metadata. The object is empty when the notice is withdrawn. Set it,
+for example to ``/run/nova-fairness-notice.json``, if guests must know within
+seconds, or without the metadata service. Only servers of images with
+``hw_qemu_guest_agent=yes`` whose guest runs QEMU's agent get the file; all
+others have the metadata only. The cluster service is asked for victims, by
+``[DEFAULT] transport_url``. The user that runs the fairness agent must be
+allowed to change VMs in libvirt. Empty: nothing is written into guests.
 """,
     ),
     cfg.FloatOpt(
@@ -383,9 +384,9 @@ libvirt. Empty: nothing is written into guests.
         max=1.0,
         advanced=True,
         help="""
-Part of each of its vCPUs, from 0.0001 to 1, below which a VM counts as idle on
-average over an hour; no unit. A VM must also stay below ``idle_rate``. Raise
-it if guests that do nothing for anybody count as busy.
+Average CPU use per vCPU over an hour, from 0.0001 to 1, below which a VM
+counts as idle; no unit. The VM must also stay below ``idle_rate``. Raise it if
+guests without useful work count as busy.
 """,
     ),
     cfg.FloatOpt(
@@ -394,9 +395,9 @@ it if guests that do nothing for anybody count as busy.
         min=1.0,
         advanced=True,
         help="""
-Bytes per second that an idle VM reads from its disks, writes to them and sends
-together, at least 1, on average over an hour. Raise it if the logs of
-guests that do nothing for anybody are larger.
+Bytes per second, at least 1, below which a VM counts as idle: the sum of disk
+reads, disk writes and sent traffic, on average over an hour. Raise it if
+guests without useful work write or send more, for example logs.
 """,
     ),
     cfg.StrOpt(
@@ -404,11 +405,11 @@ guests that do nothing for anybody are larger.
         default='',
         advanced=True,
         help="""
-JSON file that says how an owner's part of a node is divided among the owner's
-own VMs: an object with a VM's UUID as key and a number from 0.01 to 100 as
-value, such as ``{"53a7...": 3}``. Other VMs have 1. It moves nothing between
-users. The file is read again when it changes. Values set by
-``nova-fairness-ctl`` count before it. Empty: no file. Use it to give all
+JSON file with preferences, which divide an owner's part of a node among the
+VMs of that owner: an object with a VM's UUID as key and a number from 0.01 to
+100 as value, such as ``{"53a7...": 3}``. Other VMs have 1. Other users get
+neither more nor less by it. The file is read again when it changes. Values set
+by ``nova-fairness-ctl`` take precedence. Empty: no file. Use it to keep all
 preferences in one place.
 """,
     ),
@@ -417,15 +418,16 @@ preferences in one place.
         default='',
         advanced=True,
         help="""
-Source of the rates spent for VMs. Only the metric ``SpendingRate`` reads
-them. ``cluster``: the cluster service, in which users set rates for groups
-with ``openstack fairness group``. It is asked in every round, by ``[DEFAULT]
-transport_url``, and hears the CPU time of VMs, which it charges; its last
-answer counts while it is away. Anything else is the path of a JSON file: an
-object with a VM's UUID as key and a rate from 0.001 to 1000000 as value, as in
-``{"53a7...": 90}``. Other VMs have 1. The file is read again when it changes.
-Empty: all VMs have the same rate. Set it where owners pay for parts of their
-nodes; all nodes ask the service, or none.
+Source of the rates that owners spend for VMs. Only the metric ``SpendingRate``
+uses rates. ``cluster``: the cluster service, in which users set rates for
+groups with ``openstack fairness group``. The agent asks it in every round, by
+``[DEFAULT] transport_url``, and reports the CPU time of VMs, which the service
+charges. While the service is down, its last answer counts. Any other value is
+the path of a JSON file: an object with a VM's UUID as key and a rate from
+0.001 to 1000000 as value, as in ``{"53a7...": 90}``. Other VMs have 1. The
+file is read again when it changes. Empty: all VMs have the same rate. Set it
+where owners pay for parts of their nodes. Either all nodes use ``cluster``, or
+none.
 """,
     ),
     cfg.BoolOpt(
@@ -434,9 +436,9 @@ nodes; all nodes ask the service, or none.
         mutable=True,
         advanced=True,
         help="""
-Whether CPU weights return to neutral for a while on a node where users are
-worse off with them than without, whatever the cause. Set it to false where a
-policy is tried that is meant to give more to heavier users.
+Whether CPU weights become neutral for a while on a node where users are worse
+off with weights than without them, for any cause. Set it to false if you try a
+policy that deliberately gives more to heavier users.
 """,
     ),
     cfg.BoolOpt(
@@ -445,12 +447,13 @@ policy is tried that is meant to give more to heavier users.
         mutable=True,
         advanced=True,
         help="""
-Whether the agent pins each vCPU to a CPU of the host, by the rates of VMs: the
-dearest VMs first, each vCPU goes where least is spent, and two of one VM meet
-only if it has more of them than the host has CPUs. VMs that Nova or another
-program pinned, those with dedicated CPUs, best-effort and exempt VMs are left
-alone. Unlike weights, pins can leave a CPU unused while others wait: set it
-where owners pay for parts of their nodes and VMs are always busy.
+Whether the agent pins each vCPU to a CPU of the host, by the rates of VMs. VMs
+with the highest rates come first, and each vCPU is pinned to the CPU with the
+smallest sum of rates. Two vCPUs of one VM share a CPU only if the VM has more
+vCPUs than the host has CPUs. VMs that Nova or another program pinned, VMs with
+dedicated CPUs, best-effort and exempt VMs are not pinned. Unlike weights, pins
+can leave a CPU unused while vCPUs wait: set it where owners pay for parts of
+their nodes and VMs are always busy.
 """,
     ),
 ]

@@ -18,11 +18,11 @@ OPTS = [
         max=1.0,
         advanced=True,
         help="""
-Part of the flavor's memory that is protected however heavy the user of a VM
-is, from 0 to 1. No unit. At least 128 MiB are. A VM that holds less is
-protected as a whole. Raise it to promise VMs more of their flavor, or if VMs
-of heavy users no longer answer while the node is short of memory; with 1 users
-are equal only in what the node has on top.
+Part of the flavor's memory that is always protected, even for the heaviest
+user, from 0 to 1. No unit. At least 128 MiB are protected. If a VM uses less,
+all of its memory is protected. Raise it to promise VMs more of their flavor,
+or if VMs of heavy users stop responding while the node is short of memory.
+With 1, only memory beyond the flavors is divided by weight.
 """,
     ),
     cfg.FloatOpt(
@@ -33,10 +33,10 @@ are equal only in what the node has on top.
         advanced=True,
         help="""
 Part of the node's memory that is protected for no VM, from 0 to 0.9. No unit.
-VMs use it as they like, but it is what the kernel takes first when memory is
-short. Without it the kernel would take from the host's own programs. Raise it
-if these are swapped out. ``[fairness_node] reserved_memory`` is what VMs
-cannot use at all.
+VMs may use it, but when memory is short the kernel reclaims it first. Without
+it the kernel would reclaim memory of the host's own programs. Raise it if
+these programs are swapped out. ``[fairness_node] reserved_memory`` is memory
+that VMs cannot use at all.
 """,
     ),
 ]

@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_network',
     title='Network of a node',
-    help='Where and how the traffic of VMs is divided.',
+    help='Place and method of dividing the traffic of VMs.',
 )
 
 OPTS = [
@@ -22,15 +22,16 @@ OPTS = [
         ],
         advanced=True,
         help="""
-Where traffic of VMs is steered. ``uplink`` sees all traffic of the node, so
-the host's own has its part; it leaves traffic between VMs of the node alone.
-``tap`` works before tunnels and with Open vSwitch; it does not see the host's
-own traffic, and counts traffic between VMs of the node, too. ``auto`` takes
-``uplink`` where the Linux bridges together have exactly one physical port, and
-``tap`` otherwise. Set it if that is wrong for this host. ``tap`` together with
-the option ``uplink`` divides what VMs send at the uplink and what they receive
-at their taps; use it for Open vSwitch's datapath in user space without
-tunnels. A queueing discipline that another program made is never replaced.
+Place at which the traffic of VMs is steered. ``uplink`` steers all traffic
+that leaves or reaches the node, including the host's own, but not traffic
+between VMs of the node. ``tap`` works before tunnels and with Open vSwitch. It
+does not see the host's own traffic, and it includes traffic between VMs of the
+node. ``auto`` means ``uplink`` if the Linux bridges together have exactly one
+physical port, and ``tap`` otherwise. Set it if ``auto`` chooses wrongly on
+this host. ``tap`` together with the option ``uplink`` divides sent traffic at
+the uplink and received traffic at the taps; use it for Open vSwitch's datapath
+in user space without tunnels. A queueing discipline of another program is
+never replaced.
 """,
     ),
     cfg.StrOpt(
@@ -40,9 +41,10 @@ tunnels. A queueing discipline that another program made is never replaced.
 Interface through which VMs reach the network, such as ``eth1`` or ``bond0``.
 Its link speed is the bandwidth of the node, unless ``[fairness_node]
 network_bandwidth`` is set. Empty: the physical port of the bridge, and the
-link speed of the default route. Set it where bridges have several ports, or
-where the port is not physical. With ``layout = auto`` it means ``uplink``;
-with ``layout = tap`` what VMs send is divided there.
+link speed of the default route. Set it if bridges have several ports, or if
+the port is not physical. Together with ``layout = auto`` it selects the layout
+``uplink``; with ``layout = tap`` traffic that VMs send is divided at this
+interface.
 """,
     ),
     cfg.FloatOpt(
@@ -50,12 +52,12 @@ with ``layout = tap`` what VMs send is divided there.
         min=0.0,
         advanced=True,
         help="""
-Bytes per second, in each direction, that the host's own traffic gets in any
-case: storage, migrations, management. At most half of the link counts. VMs use
-the part that the host leaves. Not set: 5 percent of the link. Raise it if
-migrations or storage are slow while VMs are busy. With ``layout = tap`` the
-host's traffic is not seen: this rate is kept free for it, and nothing if it is
-not set.
+Bytes per second, in each direction, that are guaranteed to the host's own
+traffic: storage, migrations, management. At most half of the link counts. VMs
+may use the part that the host does not use. Not set: 5 percent of the link.
+Raise it if migrations or storage are slow while VMs are busy. With ``layout =
+tap`` the host's own traffic is not seen. Then VMs never use this rate; if it
+is not set, nothing is left for the host.
 """,
     ),
 ]

@@ -14,10 +14,10 @@ GROUP = cfg.OptGroup(
 )
 
 _BANDWIDTH = """
-Bytes per second, as seen by VMs. Not set: a conservative value for the kind
-of device, which the log names; nothing is ever benchmarked. Set it when you
-know the device: with too small a value, users of the device look heavier than
-they are.
+Bytes per second, as seen by VMs. Not set: a conservative value for the kind of
+device, which the log names; the agent never runs a benchmark. Set it if you
+know the rate of the device: if the value is too small, users of the device
+seem heavier than they are.
 """
 
 
@@ -27,8 +27,8 @@ OPTS = [
         default='',
         advanced=True,
         help="""
-Numbers of the CPUs that VMs may use, such as ``0-3,6``. Empty: those that
-the control group of the VMs allows. Set it if VMs are kept to some CPUs by
+Numbers of the CPUs that VMs may use, such as ``0-3,6``. Empty: the CPUs that
+the control group of the VMs allows. Set it if VMs are limited to some CPUs by
 other means.
 """,
     ),
@@ -36,10 +36,10 @@ other means.
         'cpu_speed_factor',
         min=0.001,
         help="""
-Worth of one second of one CPU of this node, in any unit that all nodes of
-the cloud share, such as a benchmark's score. Not set: the mean BogoMIPS of the
-CPUs. Set it on all nodes if they have CPUs of different generations, which
-BogoMIPS compare badly.
+Worth of one second of one CPU of this node, in a unit that is the same on all
+nodes of the cloud, such as the score of a benchmark. Not set: the mean
+BogoMIPS of the CPUs. Set it on all nodes if their CPUs are of different
+generations: BogoMIPS are a bad measure then.
 """,
     ),
     cfg.FloatOpt(
@@ -71,11 +71,12 @@ Nova's ``reserved_host_memory_mb``, times 1048576.
         'overcommit',
         (0.01, 1000.0),
         """
-Virtual resources that the cloud sells per physical one. No unit. A number
-holds for all controls; ``1,cpu:16,memory:1.5`` has others for some of them.
-Heaviness counts the supply this many times, so a higher ratio makes the
-resource weigh less. Set it to the allocation ratios of Placement if heaviness
-shall compare with these; 1 treats all resources alike.
+Virtual resources that the cloud sells per physical resource. No unit. A single
+number holds for all controls; ``1,cpu:16,memory:1.5`` sets other numbers for
+``cpu`` and ``memory``. The supply of a resource is multiplied by its ratio, so
+use of a resource with a higher ratio counts less. Set it to the allocation
+ratios of Placement if heaviness should follow them; with 1 all resources count
+alike.
 """,
         advanced=True,
     ),

@@ -8,8 +8,8 @@ GROUP = cfg.OptGroup(
     'fairness_nova',
     title='Service of Nova',
     help="""
-How the agent takes part in Nova. It needs the extra ``nova`` of this package,
-and no database: everything goes through Nova's conductor.
+The agent as a service of Nova. It needs the extra ``nova`` of this package,
+and no database: it reads and writes through Nova's conductor.
 """,
 )
 
@@ -24,9 +24,9 @@ OPTS = [
         ],
         advanced=True,
         help="""
-Whether the agent is a service of Nova. As such it is listed by ``openstack
-compute service list``, and asks Nova for the owner of a VM whose domain does
-not name one. Use ``on`` to notice at once that Nova cannot be reached.
+Whether the agent is a service of Nova. Then ``openstack compute service list``
+shows it, and it asks Nova for the owner of a VM whose libvirt domain does not
+name the owner. Use ``on`` to notice at once that Nova cannot be reached.
 """,
     ),
     cfg.ListOpt(
@@ -34,9 +34,9 @@ not name one. Use ``on`` to notice at once that Nova cannot be reached.
         default=['/etc/nova/nova.conf'],
         advanced=True,
         help="""
-Files of Nova's configuration: those with which nova-compute is started on this
-node. They must name its ``transport_url``, and their ``host`` must be that of
-``[fairness]``. Change it if nova-compute reads other files.
+Configuration files with which nova-compute is started on this node. They must
+contain its ``transport_url``, and their ``host`` must be equal to ``[fairness]
+host``. Change it if nova-compute reads other files.
 """,
     ),
     cfg.StrOpt(
@@ -44,9 +44,9 @@ node. They must name its ``transport_url``, and their ``host`` must be that of
         default='service_user',
         advanced=True,
         help="""
-Section of Nova's configuration with the credentials for asking Nova and
-Keystone for quotas. They need the role ``admin``. Change it if those of
-``service_user`` lack that role.
+Section of Nova's configuration with the credentials for reading quotas from
+Nova and Keystone. They need the role ``admin``. Change it if the user in
+``service_user`` does not have that role.
 """,
     ),
     cfg.StrOpt(
@@ -54,7 +54,7 @@ Keystone for quotas. They need the role ``admin``. Change it if those of
         default='',
         advanced=True,
         help="""
-Region of the endpoints that are asked for quotas. Empty: any. Set it if
+Region of the endpoints that are asked for quotas. Empty: any region. Set it if
 Keystone has several regions.
 """,
     ),
@@ -65,8 +65,8 @@ Keystone has several regions.
         max=86400.0,
         advanced=True,
         help="""
-Seconds after which a user's quota is asked for again. Lower it to see changed
-quotas sooner.
+Seconds after which the quota of a user is read again. Lower it to apply
+changed quotas sooner.
 """,
     ),
 ]

@@ -11,8 +11,8 @@ SHARED = (
         help="""
 Address on which the agent serves ``/metrics`` and ``/status``, and the cluster
 service and the relay serve ``/metrics``. Set it to the address at which
-Prometheus reaches this host. Anybody who reaches the port can read IDs of
-users, projects and VMs, so set ``prometheus_client_ca`` or use a management
+Prometheus reaches this host. Every client that reaches the port can read IDs
+of users, projects and VMs, so set ``prometheus_client_ca`` or use a management
 network.
 """,
     ),
@@ -21,9 +21,9 @@ network.
         default='',
         advanced=True,
         help="""
-Path of a PEM file with the certificate of this host, and with those of its
-issuers if there are some. Set it to serve metrics and status over HTTPS only.
-It is read at the start.
+Path of a PEM file with the certificate of this host, and with intermediate
+certificates if there are any. Set it to serve metrics and status over HTTPS
+only. The file is read at the start.
 """,
     ),
     cfg.StrOpt(
@@ -40,8 +40,8 @@ password. Leave it empty if the key is in the file of the certificate.
         default='',
         advanced=True,
         help="""
-Path of a PEM file with the issuers of client certificates. Set it to refuse
-every client without a certificate of one of them. It needs
+Path of a PEM file with the certificate authorities of clients. Set it to
+refuse every client without a certificate of one of these authorities. It needs
 ``prometheus_certificate``.
 """,
     ),
@@ -64,7 +64,7 @@ OPTS = [
         advanced=True,
         help="""
 TCP port of the agent's Prometheus endpoint, from 0 to 65535; 0: no endpoint.
-Change it if another program has the port.
+Change it if another program uses the port.
 """,
     ),
     *SHARED,

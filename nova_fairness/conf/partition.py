@@ -9,8 +9,8 @@ GROUP = cfg.OptGroup(
     'fairness_partition',
     title='Hosts between batch and cloud',
     help="""
-How the cluster service moves hosts between a batch system and the cloud, as
-both queues demand. Nothing moves unless ``batch`` names a batch system.
+Moves of hosts between a batch system and the cloud, by the demand in both
+queues. No host moves unless ``batch`` names a batch system.
 """,
 )
 
@@ -20,11 +20,11 @@ OPTS = [
         default='',
         advanced=True,
         help="""
-Batch system whose hosts also work for the cloud, the name of a plugin:
-``slurm`` (by its commands) or ``slurmrestd``; or ``condor`` (HTCondor) or
-``lsf``, which were written from their manuals and never run on a real one.
-Others can be installed. Empty: no host moves. Set it if hosts are to move. All
-processes of the service must have the same.
+Plugin for the batch system whose hosts also work for the cloud: ``slurm`` (by
+Slurm's commands), ``slurmrestd``, ``condor`` (HTCondor) or ``lsf``. The last
+two were written from manuals and never tested on a real system. Other packages
+can add plugins. Empty: no host moves. Set it if hosts are to move. All
+processes of the service must have the same value.
 """,
     ),
     cfg.Opt(
@@ -33,11 +33,11 @@ processes of the service must have the same.
         default={},
         advanced=True,
         help="""
-Numbers of the batch system, such as ``timeout_s:60``, by name; those not named
-have their defaults. All have ``timeout_s`` (seconds in which a command must
-answer, default 30); ``condor`` has ``retirement_s`` (seconds that each job of
-a host may still run once the host is drained, default 86400). Change it if the
-batch system is slow.
+Parameters of the plugin, such as ``timeout_s:60``, by name. A parameter that
+is not named has its default. All plugins have ``timeout_s`` (seconds in which
+a command must answer, default 30); ``condor`` has ``retirement_s`` (seconds
+that each job of a host may still run once the host is drained, default 86400).
+Change it if the batch system is slow.
 """,
     ),
     cfg.StrOpt(
@@ -45,7 +45,7 @@ batch system is slow.
         default='/etc/nova-fairness/partition.yaml',
         advanced=True,
         help="""
-YAML file that names the hosts which may move::
+YAML file with the hosts that may move::
 
     hosts:
     - {name: node1, cores: 64}
@@ -56,14 +56,15 @@ YAML file that names the hosts which may move::
     groups:
     - {account: physics, batch: phys}
 
-``batch`` and ``cloud`` are its names in the batch system and in Nova, if they
-differ from ``name``; ``cores`` are CPUs that either side can give away.
-``fixed`` hosts stay where they are. Within a window the cloud has that number
-of hosts, whatever the demand. ``groups`` have one pledge for both sides, the
-share of their ``account`` in the share tree; ``batch`` is their account in the
-batch system, whose share is adjusted by their use of both. The file is read
-again when it changes; if anything in it is wrong, nothing of it is taken over.
-Set it if it lies elsewhere. All processes of the service must have the same.
+``batch`` and ``cloud`` are the names of a host in the batch system and in
+Nova, if they differ from ``name``; ``cores`` are the CPUs that each side can
+use. ``fixed`` hosts never move. During a window the cloud has the given number
+of hosts, whatever the demand is. A group has one pledge for both sides: the
+share of its ``account`` in the share tree. ``batch`` is its account in the
+batch system, whose share is adjusted by the group's use of both sides. The
+file is read again when it changes. If it has an error, the whole new file is
+ignored. Set it if the file has another path. All processes of the service must
+have the same file.
 """,
     ),
     cfg.FloatOpt(
@@ -73,7 +74,7 @@ Set it if it lies elsewhere. All processes of the service must have the same.
         advanced=True,
         help="""
 Seconds that a job or a request waits for room before hosts move for it. Raise
-it if room is often found without that.
+it if room often becomes free without a move.
 """,
     ),
     cfg.FloatOpt(
@@ -82,8 +83,8 @@ it if room is often found without that.
         min=0.0,
         advanced=True,
         help="""
-Number of cores that a side keeps free beyond what waits there. Raise it if
-what starts there is to start at once.
+Number of cores that each side keeps free beyond the needs of waiting jobs or
+requests. Raise it if new jobs and requests should start at once.
 """,
     ),
     cfg.FloatOpt(
@@ -92,8 +93,8 @@ what starts there is to start at once.
         min=0.0,
         advanced=True,
         help="""
-Seconds that a host stays where it is at least before demand moves it again.
-Raise it if hosts move too often.
+Seconds that a host stays on its side before demand can move it again. Raise it
+if hosts move too often.
 """,
     ),
     cfg.IntOpt(
@@ -102,8 +103,8 @@ Raise it if hosts move too often.
         min=0,
         advanced=True,
         help="""
-Largest number of hosts that are on their way at once. Raise it if many hosts
-should follow quickly; 0: none begin to move, except by hand.
+Largest number of hosts that move at the same time. Raise it if many hosts
+should move quickly; 0: hosts move only by hand.
 """,
     ),
     cfg.IntOpt(
@@ -122,9 +123,10 @@ often.
         min=1.0,
         advanced=True,
         help="""
-Seconds for which a host that Nova has closed must stay empty before it goes to
-the batch system; at least 1. Nova may have chosen it just before for a server
-that is in no list yet. Raise it if messages of Nova take longer than that.
+Seconds for which a host that is disabled in Nova must stay empty before it
+goes to the batch system; at least 1. Nova may have chosen the host just before
+that, for a server that no list shows yet. Raise it if messages of Nova take
+longer.
 """,
     ),
     cfg.FloatOpt(
@@ -133,10 +135,10 @@ that is in no list yet. Raise it if messages of Nova take longer than that.
         min=1.0,
         advanced=True,
         help="""
-Seconds after which what runs on a host that is left must be gone; at least 1,
-by default 86400 (a day). A host on which something is left then stays where it
-was, unless ``end_actions`` says otherwise. Raise it to the longest time limit
-of jobs if hosts often stay for that.
+Seconds within which a host that changes sides must become empty; at least 1,
+by default 86400 (a day). If a job or server still runs on it then, the host
+returns to its old side, unless ``end_actions`` says otherwise. Raise it to the
+longest time limit of jobs if long jobs often prevent moves.
 """,
     ),
     cfg.ListOpt(
@@ -148,10 +150,10 @@ of jobs if hosts often stay for that.
         ),
         help="""
 Actions on a server that is still on its host after ``time_to_live``, one after
-the other until its room is free: ``shelve``, ``delete``. Its owner is told
-``end_notice`` seconds before (``[fairness_cluster]``). Empty: nothing; then
-its host stays in the cloud. Jobs are never ended. Set it if hosts must go to
-the batch system, even if work is lost.
+the other until its room is free: ``shelve``, ``delete``. The owner gets a
+notice ``end_notice`` seconds before (``[fairness_cluster]``). Empty: no
+action; the host then stays in the cloud. Jobs are never ended. Set it if hosts
+must go to the batch system, even if work is lost.
 """,
     ),
     cfg.StrOpt(
@@ -159,12 +161,12 @@ the batch system, even if work is lost.
         default='',
         advanced=True,
         help="""
-Directory in which jobs read the machine features of their host: for each
-host, in a directory of its name in the batch system, ``total_cpu`` and, while
-it is being left, ``shutdowntime`` (seconds of the epoch). It must be there,
-and be shared with the hosts or served by HTTP. Empty: none are written. Set it
-if jobs look at ``MACHINEFEATURES``. All processes of the service must have the
-same.
+Directory in which jobs read the machine features of their host. Each host has
+a directory there, with its name in the batch system, and in it ``total_cpu``
+and, while the host is about to move, ``shutdowntime`` (seconds of the epoch).
+The directory must exist, and be shared with the hosts or served by HTTP.
+Empty: no features are written. Set it if jobs read ``MACHINEFEATURES``. All
+processes of the service must have the same value.
 """,
     ),
     cfg.BoolOpt(
@@ -172,9 +174,9 @@ same.
         default=False,
         advanced=True,
         help="""
-Whether servers of a host that is to go to the batch system are moved to other
-hosts while they run; Nova chooses where. Off, they stay until they end. Set it
-if live migration works in this cloud.
+Whether servers of a host that is to go to the batch system are moved by live
+migration; Nova chooses their new hosts. If not, they stay until they end. Set
+it if live migration works in this cloud.
 """,
     ),
     cfg.IntOpt(
@@ -183,8 +185,9 @@ if live migration works in this cloud.
         min=-1,
         advanced=True,
         help="""
-Number of hosts that the cloud has while both sides lack some; -1: the border
-stays where it is. Set it to what is the cloud's by agreement.
+Number of hosts that the cloud gets while both the cloud and the batch system
+are short of hosts; -1: no host moves then. Set it to the number of hosts that
+the cloud has by agreement.
 """,
     ),
 ]

@@ -11,9 +11,9 @@ GROUP = cfg.OptGroup(
     'fairness_plans',
     title='Plans of moves',
     help="""
-How the cluster service moves servers between hosts while they run, so that
-hosts become empty, no host is much fuller than others, or a request finds
-room. Nothing is planned unless ``mode`` says so.
+Live migrations by the cluster service: so that hosts become empty, no host is
+much fuller than others, or a request finds room. Nothing is planned unless
+``mode`` is set.
 """,
 )
 
@@ -29,8 +29,9 @@ OPTS = [
             ('auto', 'plans begin by themselves'),
         ],
         help="""
-Mode of the service: how much it does by itself. Set it to ``recommend`` first,
-and see what it would do. All processes of the service must have the same.
+Mode of migration plans: how much the service does by itself. Set it to
+``recommend`` first, and look at the plans. All processes of the service must
+have the same mode.
 """,
     ),
     cfg.ListOpt(
@@ -42,15 +43,15 @@ and see what it would do. All processes of the service must have the same.
             ignore_case=False,
         ),
         help="""
-Goals of migration plans, the one that matters most first: ``consolidate``
-(hosts become empty), ``repack`` (all servers are packed from scratch for that,
-now and then), ``balance`` (no host is much fuller than others), ``rescue`` (a
-request that fits on no host finds room), ``help`` (the owner with the smallest
-part of its entitlement to CPUs gets more; agents are asked, which needs
-``transport_url``), ``market`` (a rate buys the same on every host).
-``consolidate`` and ``repack`` go with none of ``balance``, ``help`` and
-``market``, and ``market`` with neither ``balance`` nor ``help``. Operators can
-empty a host whatever goals are set. Set it to what the cloud is run for.
+Goals of migration plans, the most important goal first: ``consolidate`` (hosts
+become empty), ``repack`` (from time to time, all servers are packed from
+scratch to empty hosts), ``balance`` (no host is much fuller than others),
+``rescue`` (a request that fits on no host finds room), ``help`` (the owner who
+gets the smallest part of the CPU time due gets more; agents are asked, which
+needs ``transport_url``), ``market`` (a rate buys the same on every host).
+``consolidate`` and ``repack`` cannot be combined with ``balance``, ``help`` or
+``market``, nor ``market`` with ``balance`` or ``help``. Operators can empty a
+host with any goals. Set it to the goals of your cloud.
 """,
     ),
     cfg.FloatOpt(
@@ -59,9 +60,9 @@ empty a host whatever goals are set. Set it to what the cloud is run for.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which moves must have been worth it before they are proposed, and a
-host empty before it is disabled. Raise it if plans follow what lasts only a
-short time, or hosts come back too often.
+Seconds for which moves must stay worthwhile before they are proposed, and for
+which a host must stay empty before it is disabled. Raise it if plans react to
+short changes, or hosts are enabled again too often.
 """,
     ),
     cfg.FloatOpt(
@@ -81,9 +82,9 @@ approve plans on another day.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which a server that was moved, or that could not be, is not moved
-again, by default 21600 (6 hours). An operator who has a host emptied moves it
-nevertheless. Raise it if servers go to and fro.
+Seconds, after a move or a failed move of a server, during which it is not
+moved again; by default 21600 (6 hours). A plan of an operator that empties a
+host moves it anyway. Raise it if servers move back and forth.
 """,
     ),
     cfg.FloatOpt(
@@ -92,9 +93,9 @@ nevertheless. Raise it if servers go to and fro.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which the agent of its host must have seen a server before it moves
-for ``help``, by default 600. Raise it if owners are helped who lack something
-for a short while only.
+Seconds for which an agent must have measured a server before the goal ``help``
+may move it, by default 600. Raise it if servers are moved for shortages that
+soon pass.
 """,
     ),
     cfg.IntOpt(
@@ -104,7 +105,8 @@ for a short while only.
         advanced=True,
         help="""
 Smallest number of hosts that a plan must empty; at least 1. It counts for
-``consolidate`` and ``repack``. Raise it if plans are not worth their moves.
+``consolidate`` and ``repack``. Raise it if plans empty too few hosts for their
+moves.
 """,
     ),
     cfg.FloatOpt(
@@ -114,9 +116,9 @@ Smallest number of hosts that a plan must empty; at least 1. It counts for
         max=1.0,
         advanced=True,
         help="""
-Part of a host, 0 to 1 (no unit), by which it must use more than all do on
-average to give servers to others. It counts for ``balance`` alone. Raise it if
-too much moves.
+Part of a host, 0 to 1 (no unit), by which its use must exceed the average of
+all hosts before servers are moved away. It counts for ``balance`` only. Raise
+it if too many servers move.
 """,
     ),
     cfg.FloatOpt(
@@ -126,10 +128,11 @@ too much moves.
         max=1.0,
         advanced=True,
         help="""
-Part, 0 to 1 (no unit), by which a plan must make something better at least:
-of a host by which hosts are more even (``balance``), of what is due by which
-an owner gets more (``help``), of the mean price by which it falls
-(``market``). Raise it if plans are not worth their moves.
+Smallest improvement that a plan must bring, 0 to 1 (no unit): how much more
+even hosts become, as a part of a host (``balance``); how much more an owner
+gets, as a part of the CPU time due (``help``); how far the mean price falls,
+as a part of it (``market``). Raise it if plans bring too little for their
+moves.
 """,
     ),
     cfg.FloatOpt(
@@ -139,8 +142,8 @@ an owner gets more (``help``), of the mean price by which it falls
         advanced=True,
         help="""
 Seconds from one plan that packs all servers from scratch to the next, by
-default 604800 (a week). It counts for ``repack`` alone, which may move nearly
-every server. Raise it if that is too much.
+default 604800 (a week). It counts for ``repack`` only, which may move nearly
+every server. Raise it if servers move too often.
 """,
     ),
     cfg.IntOpt(
@@ -149,8 +152,9 @@ every server. Raise it if that is too much.
         min=0,
         advanced=True,
         help="""
-Largest number of MB of memory that are sent to empty one host, or for one
-request; 0: any. Set it if live migrations load the network too much.
+Largest number of MB of memory that live migrations may send to empty one host,
+or to make room for one request; 0: no limit. Set it if live migrations load
+the network too much.
 """,
     ),
     cfg.IntOpt(
@@ -159,10 +163,10 @@ request; 0: any. Set it if live migrations load the network too much.
         min=0,
         advanced=True,
         help="""
-Largest number of hosts that are packed from scratch for a request that finds
-no room by fewer moves; 0: none. It counts for ``rescue`` alone. Raise it if
-requests wait though all hosts together have room, and many servers may move
-for one.
+Largest number of hosts whose servers are packed from scratch for a request, if
+a few moves do not make room for it; 0: none. It counts for ``rescue`` only.
+Raise it if requests wait although all hosts together have room, and many
+servers may move for one request.
 """,
     ),
     cfg.IntOpt(
@@ -171,8 +175,9 @@ for one.
         min=1,
         advanced=True,
         help="""
-Largest number of live migrations in the whole cloud, including those of
-others; at least 1. Raise it if the network can carry more.
+Largest number of live migrations in the whole cloud at the same time,
+including migrations by others; at least 1. Raise it if the network can carry
+more.
 """,
     ),
     cfg.IntOpt(
@@ -181,9 +186,9 @@ others; at least 1. Raise it if the network can carry more.
         min=1,
         advanced=True,
         help="""
-Largest number of live migrations that go to or leave one host; at least 1.
-Nova's own ``max_concurrent_live_migrations`` counts, too. Raise it if hosts
-have the network for it.
+Largest number of live migrations to and from one host at the same time; at
+least 1. Nova's own ``max_concurrent_live_migrations`` counts, too. Raise it if
+hosts have the network for it.
 """,
     ),
     cfg.FloatOpt(
@@ -192,9 +197,9 @@ have the network for it.
         min=0.0,
         advanced=True,
         help="""
-Seconds after which a live migration of a plan is ended, and its server stays
-where it was; 0: it is left to Nova. Set it if servers write their memory
-faster than it is sent, and Nova does not see to that.
+Seconds after which a live migration of a plan is aborted, and its server stays
+on its host; 0: no limit, Nova's own limits hold. Set it if servers write
+memory faster than it is sent, and Nova does not abort such migrations.
 """,
     ),
     cfg.IntOpt(
@@ -203,8 +208,8 @@ faster than it is sent, and Nova does not see to that.
         min=0,
         advanced=True,
         help="""
-Number of empty hosts that stay ready for what comes; the largest ones. Raise
-it if requests wait for hosts that come back.
+Number of empty hosts that stay enabled for new requests; the largest hosts are
+chosen. Raise it if requests wait for hosts to be enabled again.
 """,
     ),
     cfg.BoolOpt(
@@ -213,8 +218,8 @@ it if requests wait for hosts that come back.
         advanced=True,
         help="""
 Whether empty hosts beyond ``spare`` are disabled in Nova. They are enabled
-again when a request lacks room, or fewer than ``spare`` are left. Set it if
-hosts without servers are to use less power.
+again when a request lacks room, or fewer than ``spare`` empty hosts are
+enabled. Set it if hosts without servers should use less power.
 """,
     ),
     cfg.ListOpt(
@@ -222,11 +227,11 @@ hosts without servers are to use less power.
         default=[],
         advanced=True,
         help="""
-Program and arguments, with commas between them, that power a host down or up,
-such as ``/usr/local/bin/host-power,--quiet``. ``down`` or ``up`` and the name
-of the host are added; no shell runs it. It is killed after 60 seconds; it need
-not wait for the host. Empty: hosts stay powered. Set it together with
-``disable_empty``.
+Program that powers a host down or up, and its arguments, separated by commas,
+such as ``/usr/local/bin/host-power,--quiet``. The service adds ``down`` or
+``up`` and the name of the host, and uses no shell. The program is killed after
+60 seconds; it need not wait for the host. Empty: hosts stay powered. Set it
+together with ``disable_empty``.
 """,
     ),
 ]

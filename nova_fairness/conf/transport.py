@@ -18,13 +18,14 @@ SAMPLE = [
         default='',
         secret=True,
         help="""
-How this node reaches the others, and ``nova-fairness-ctl`` reaches it. All
-nodes of a domain must have the same. Empty: the node compares only the users
-on itself. ``zmq+redis://:password@host:6379/0`` goes from node to node over
-ZeroMQ; nodes find each other in Redis. ``zmq+rediss://`` uses TLS to Redis,
-``zmq+sentinel://`` asks Sentinel where Redis is.
-``rabbit://user:password@host:5672//`` goes through the cloud's broker; its
-options are those of oslo.messaging. Set it as soon as there are two nodes.
+URL by which this node reaches other nodes, and ``nova-fairness-ctl`` reaches
+this node. All nodes of a domain must have the same URL. Empty: the node
+compares only its own users. With ``zmq+redis://:password@host:6379/0``
+messages go from node to node over ZeroMQ; nodes find each other in Redis.
+``zmq+rediss://`` uses TLS to Redis, ``zmq+sentinel://`` asks Sentinel for the
+address of Redis. ``rabbit://user:password@host:5672//`` goes through the
+cloud's broker; its options are those of oslo.messaging. Set it as soon as
+there are two nodes.
 """,
     ),
 ]

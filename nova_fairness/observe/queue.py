@@ -21,7 +21,7 @@ from nova_fairness.observe import families
 from nova_fairness.observe import notices
 from nova_fairness.observe import plans as plans_module
 
-VERSION = '1.3'
+VERSION = '1.4'
 """Of the payloads of the queue. Minor: fields were added."""
 
 _S = request_model.State
