@@ -30,7 +30,7 @@ ITEM = parts.record(
                 'project_id': parts.TEXT,
                 'reason': parts.TEXT,
                 'explanation': parts.describe(
-                    parts.TEXT, 'Purpose of their wait, in words'
+                    parts.TEXT, 'Causes of their wait, in words'
                 ),
                 'count': parts.COUNT,
             },

@@ -50,7 +50,7 @@ from the begin of a dry run; a dry run that misses them has no estimates.
 """
 
 REPLAYED_BY_S = (17.0, 22.0)
-"""Deadlines of the two replays of past requests, also from the begin."""
+"""Deadlines of the two replays of past requests, counted in the same way."""
 
 MOST_PAST = 500
 """Largest number of replayed past requests, the newest."""

@@ -74,7 +74,7 @@ _LOOKED_AT_ONCE = 20
 """Largest number of servers missing in a full list that one look reads."""
 
 _MOST_SILENT = 3
-"""Number of servers without an answer after which a look ends."""
+"""Largest number of servers without an answer before a look stops asking."""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)

@@ -85,7 +85,7 @@ class _RoundRobin:
 
 
 class Placement:
-    """Placement with a cache; parts that may have changed are read again.
+    """Placement with a cache; data that may have changed is read again.
 
     A provider's generation grows with every change of its inventories, traits
     and aggregates, and with new allocations, but not when an allocation is

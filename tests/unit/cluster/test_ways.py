@@ -125,4 +125,4 @@ def test_fallbacks_come_back_from_rows(fallbacks):
         'r', 'p', 'u', ('s',),
         request.Demand(demand.amounts, fallbacks=fallbacks), 0.0,
     )  # fmt: skip
-    assert records._asked(records._wanted(asked))[1] == asked.demand
+    assert records._asked(records._wanted(asked))[2] == asked.demand

@@ -86,7 +86,7 @@ def test_the_page_names_the_file_that_is_read():
                 ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
                 ({'end_patience': 'nan'}, 'more than 0 s, got nan'),
                 ({'end_actions': ''}, 'end_actions must name'),
-                ({'idle_after': 'nan'}, 'idle_after: nan s'),
+                ({'idle_after': 'nan'}, 'got nan s'),
                 ({'idle_after': '604800'}, 'needs transport_url'),
                 ({'room_least_run': '-1'}, 'room_least_run'),
                 ({'room_patience': 'nan'}, 'room_*: patience_s must be'),

@@ -233,7 +233,7 @@ def test_callers_and_listeners_are_told_why(world, server, process):
     assert last.event == 'fairness.server.safe'
     assert first.payload == {
         **known,
-        'version': '1.3',
+        'version': '1.4',
         'host': 'c1',
         'at': moments.stamp(begun),
         'project_id': 'the-project',
