@@ -29,7 +29,10 @@ def test_a_tenant_learns_nothing_by_trying(cloud):
     secrets = ('cmp1', 'cmp2', 'b' * 32, 'c' * 32)
 
     def judge(case, response):
-        assert not any(secret in response.text for secret in secrets)
+        # The fuzzer tries words of the tests as well: an echo tells nothing.
+        sent = f'{case.path_parameters} {case.query} {case.body}'
+        learnt = {each for each in secrets if each in response.text}
+        assert not {each for each in learnt if each not in sent}
 
     assert api_fuzz.run(schema(cloud, 'alice'), 'alice', 200, judge) >= 200
 
