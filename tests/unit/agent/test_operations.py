@@ -167,7 +167,8 @@ def test_the_page_shows_each_field_once_with_its_text():
     text = directive.text('get_idle', 'IdleFields')
     assert '\n\n``get_idle.round`` (integer or null)\n    The newest' in text
     assert text.endswith(
-        '(object of numbers)\n    Seconds for which VMs have been idle, by UUID.\n'
+        '(object of numbers)\n    Seconds for which VMs have been idle, by'
+        ' UUID.\n'
     )
     assert text.count('``get_idle.') == 3
 
