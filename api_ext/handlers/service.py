@@ -28,6 +28,11 @@ _FAILS = (
     ' nova-api has the cause.'
 )
 
+_UNREADABLE = (
+    'The answer of the cluster service cannot be understood; use nova-api and'
+    ' cluster service of the same release.'
+)
+
 _UNKNOWN_ARGUMENT = 'unexpected keyword argument'
 
 _PAGE = frozenset({'project', 'marker', 'limit'})
@@ -148,7 +153,7 @@ def part(said: Any, key: str) -> Any:
     :raises Unavailable: if it is missing.
     """
     if not isinstance(said, Mapping) or key not in said:
-        raise faults.Unavailable('The answer cannot be understood.')
+        raise faults.Unavailable(_UNREADABLE)
     return said[key]
 
 
@@ -159,7 +164,7 @@ def listed(said: Any, key: str) -> list[Any]:
     """
     found = part(said, key)
     if not isinstance(found, list):
-        raise faults.Unavailable('The answer cannot be understood.')
+        raise faults.Unavailable(_UNREADABLE)
     return found
 
 
@@ -171,6 +176,4 @@ def checked(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:
     try:
         return dict(reader.read(item, 'answer'))
     except faults.BadRequest as error:
-        raise faults.Unavailable(
-            'The answer of the cluster service cannot be understood.'
-        ) from error
+        raise faults.Unavailable(_UNREADABLE) from error

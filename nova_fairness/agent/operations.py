@@ -102,7 +102,7 @@ class AgentOperations(endpoint.AgentCalls):
             raise exception.Superseded(
                 f'epoch {epoch} of {origin} is not taken over: epoch '
                 f'{counts.epoch} of {counts.origin} (metric {counts.metric}, '
-                f'policy {counts.policy}) is known already'
+                f'policy {counts.policy}) is in force already'
             )
         return self._promise(counts)
 

@@ -438,7 +438,10 @@ def _sort(keys: Sequence[str], text: str) -> tuple[str, str]:
 def add_limit(parser: argparse.ArgumentParser) -> None:
     """Take how many entries, and where they begin."""
     parser.add_argument(
-        '--limit', type=count, metavar='<count>', help='Most entries'
+        '--limit',
+        type=count,
+        metavar='<count>',
+        help='Largest number of entries',
     )
     parser.add_argument(
         '--marker', metavar='<last>', help='Begin after this entry'

@@ -71,13 +71,13 @@ class _Set(base.HostCommand):
         group.add_argument(
             '--host',
             metavar='<host>',
-            help='Tell this host, which tells it to the others of its domain '
-            'with its reports',
+            help='Send the choice to this host; its reports pass it on to the '
+            'other hosts of the domain',
         )
         group.add_argument(
             '--all',
             action='store_true',
-            help='Tell every host of the domain at once',
+            help='Send the choice to every host of the domain at once',
         )
         return parser
 

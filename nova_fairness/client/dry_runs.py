@@ -82,7 +82,7 @@ class PreviewOrder(base.ShowOne):
             default=[],
             type=_number,
             metavar='<name=number>',
-            help='Number of the order; repeatable; others have their defaults',
+            help='Parameter of the order; repeatable; others have defaults',
         )
         return parser
 

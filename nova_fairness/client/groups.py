@@ -90,7 +90,7 @@ class SetGroup(DeleteGroup):
             type=float,
             metavar='<rate>',
             required=self._needs_rate,
-            help='currency for a CPU-hour, of all its servers together,'
+            help='price that all its servers together pay for a CPU-hour,'
             ' from 0.001 to 1000000',
         )
         parser.add_argument(

@@ -51,7 +51,7 @@ class BorderWatch:
         self._host = host
         self._steps: collections.Counter[tuple[str, str]]
         self._steps = collections.Counter()
-        store.nodes.listen(self._stepped)
+        store.nodes.listen(self._report_step)
 
     def border(self) -> border_observe.BorderStatus:
         """Hosts, batch system and cloud, as the last look found them."""
@@ -85,7 +85,7 @@ class BorderWatch:
             parts,
         )
 
-    def _stepped(self, node: border_module.BorderHost) -> None:
+    def _report_step(self, node: border_module.BorderHost) -> None:
         step = node.history[-1]
         self._steps[step.event.value, step.cause.value] += 1
         self._post([border_observe.notice(node, self._host)])

@@ -209,8 +209,9 @@ def _pressure_file(
 ) -> files.KeptFile | None:
     """Open the memory pressure of a VM's own v2 group.
 
-    Where the memory controller is a v1 hierarchy, the v2 group tells no
-    waiting for its limits, but that for the node's memory, which is meant.
+    If the memory controller is in a v1 hierarchy, the v2 group does not count
+    waits for the VM's own limit. It counts waits for memory of the node, and
+    these are the ones that are needed.
 
     :raises OSError: if no descriptor is left to look.
     """

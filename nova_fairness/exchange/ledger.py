@@ -132,15 +132,16 @@ class PeerReport:
             same = new.sequence == self.sequence
             raise exception.ReportRefused(
                 'duplicate' if same else 'late',
-                f'{new.host} sent number {new.sequence} after {self.sequence}',
+                f'{new.host} sent report {new.sequence} after report'
+                f' {self.sequence}',
             )
         elapsed_s = max(0.0, now_s - self.arrived_s)
         most = self.sequence + AHEAD + int(elapsed_s * _ROUNDS_PER_S)
         if new.sequence > most:
             raise exception.ReportRefused(
                 'future',
-                f'{new.host} sent number {new.sequence} after '
-                f'{self.sequence}; expected at most {most}',
+                f'{new.host} sent report {new.sequence} after report'
+                f' {self.sequence}; expected at most {most}',
             )
 
 

@@ -65,12 +65,12 @@ class Quiet:
         return cls(now, now, now)
 
     def after(self, work: VmWork, now: float, limits: QuietLimits) -> 'Quiet':
-        """How long it has been idle after it did something more.
+        """Idle time of the VM, updated with its work since the last look.
 
-        A VM that was out of sight for a window, or whose clock went back,
-        starts again.
+        It starts again if the VM was not seen for a window, or if its clock
+        went back.
 
-        :param work: since :attr:`seen`.
+        :param work: work of the VM since :attr:`seen`.
         """
         if not 0 <= now - self.seen <= WINDOW_S:
             return self.fresh(now)

@@ -151,11 +151,11 @@ class CpuKnowledge:
     def cells_of(
         self, node: usage_model.Indices | int, user: usage_model.Indices
     ) -> usage_model.Indices:
-        """Places of cells that are known to exist.
+        """Rows of cells by their node and user; all cells must exist.
 
-        :param node: of each, or of all.
-        :param user: (k,) of each.
-        :returns: (k,) rows.
+        :param node: (k,) node of each cell, or the one node of all.
+        :param user: (k,) user of each cell.
+        :returns: (k,) row of each cell.
         """
         users = int(max(self.user.max(initial=0), user.max(initial=0))) + 1
         return np.asarray(

@@ -284,7 +284,7 @@ def _staged(
         made += steps
         reached = here if is_solved else np.inf
         if is_warm and not is_solved:
-            reached = _sharpness(point, here)
+            reached = _distance(point, here)
         if is_solved or reached < best.sharpness:
             best = _Sharpest(point, reached, here)
         if is_solved or (made < end and (stage > 0 or made >= GIVEN_UP)):
@@ -300,14 +300,14 @@ def _carried(
         return best
     stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
     point = _at(nodes, stage, dataclasses.replace(now, cold=now.best))
-    there = _sharpness(point, now.width) if now.is_moved else now.width
+    there = _distance(point, now.width) if now.is_moved else now.width
     if there > best.sharpness:
         return best
     return _Sharpest(point, there, now.width)
 
 
-def _sharpness(point: weighted.WeightedPoint, width: float) -> float:
-    """How far all but a few owners are from where they shall be."""
+def _distance(point: weighted.WeightedPoint, width: float) -> float:
+    """Largest distance of owners from their targets, but for a few owners."""
     off = float(np.quantile(np.abs(point.off(width)), NEARLY))
     return width + max(off - _SOLVED * width, 0.0)
 

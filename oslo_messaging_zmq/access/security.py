@@ -97,10 +97,10 @@ class Open:
         return {'name': None, 'role': None, 'insecure': True}
 
     def took(self, frame: zmq.Frame) -> None:
-        """Nothing is counted."""
+        """Do nothing: without keys no frames are counted."""
 
     def connected(self, descriptor: int, endpoint: str) -> None:
-        """Nothing is counted."""
+        """Do nothing: without keys no connections are counted."""
 
     def keep_out(self, name: str) -> None:
         """Do nothing: peers have no names here."""

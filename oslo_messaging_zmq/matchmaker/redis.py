@@ -216,7 +216,7 @@ class _Rounds:
         try:
             return step(*arguments)
         except redis.ResponseError as error:
-            if not client.is_of_key(error):
+            if not client.concerns_one_key(error):
                 raise
             self._faults.note('refused', [str(error)])
             return None

@@ -143,16 +143,16 @@ class OpenEntries:
                 client.explain(error, self._terms.settings),
             )
 
-    def repay(self, connection: store.NotificationStore) -> None:
-        """Say what could not be said before.
+    def send_owed(self, connection: store.NotificationStore) -> None:
+        """Send Redis the outcomes that could not be sent before.
 
-        :raises redis.RedisError: Redis is away still.
+        :raises redis.RedisError: if Redis is still away.
         """
         for key, body in list(self._owed.items()):
             try:
                 self._say(connection, key, body)
             except redis.ResponseError as error:
-                if not client.is_of_key(error):
+                if not client.concerns_one_key(error):
                     raise
                 # Its stream is no more; the others shall go on.
                 LOG.error('Cannot settle %s of %s: %s', key[1], key[0], error)
@@ -231,7 +231,7 @@ class Consumer:
                 connection.subscribe(stream, self._group)
                 usable.append(stream)
             except redis.ResponseError as error:
-                if not client.is_of_key(error):
+                if not client.concerns_one_key(error):
                     raise
                 if stream not in self._refused:
                     self._refused.add(stream)
@@ -267,7 +267,7 @@ class Consumer:
     def upkeep(self) -> None:
         """Go on living, without taking anything."""
         connection = self._connected()
-        self._accounts.repay(connection)
+        self._accounts.send_owed(connection)
         self._renew(connection)
         self._outage.worked()
 
@@ -308,7 +308,7 @@ class Consumer:
         :raises redis.RedisError: Redis is away.
         """
         if self._connection is not None:
-            self._accounts.repay(self._connection)
+            self._accounts.send_owed(self._connection)
             self._connection.leave(self._usable, self._group, self.name)
 
     def close(self) -> None:
@@ -345,7 +345,7 @@ class Consumer:
     def _upkeep(
         self, connection: store.NotificationStore
     ) -> list[store.StreamEntry]:
-        self._accounts.repay(connection)
+        self._accounts.send_owed(connection)
         self._renew(connection)
         if not self._was_read_again:
             self._was_read_again = True

@@ -232,7 +232,7 @@ class RedisNotifications:
         """Wait for the next attempt, if there is to be one."""
         # A password that never opened is a fault of the configuration; one
         # that opened before was changed, and may be changed back.
-        is_final = client.is_of_key(error) or (
+        is_final = client.concerns_one_key(error) or (
             client.is_password(error) and not self._was_admitted
         )
         if is_final or (0 <= retries <= attempt):

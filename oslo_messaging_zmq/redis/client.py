@@ -152,7 +152,7 @@ def is_wrong_type(error: Exception) -> bool:
     )
 
 
-def is_of_key(error: Exception) -> bool:
+def concerns_one_key(error: Exception) -> bool:
     """Whether an error concerns only one key and its value.
 
     All other errors are about the server: it is full, may not write, loads,
@@ -179,7 +179,7 @@ def is_away(error: Exception) -> bool:
     return (
         isinstance(error, redis.RedisError)
         and not isinstance(error, redis.DataError)
-        and not is_of_key(error)
+        and not concerns_one_key(error)
         and not is_password(error)
     )
 
@@ -214,7 +214,7 @@ def explain(error: Exception, settings: url.RedisSettings) -> str:
         return f'{settings.place} is a replica now: {words}'
     if is_forbidden(error):
         return f'{settings.place} does not permit it: {words}; see its ACL'
-    if isinstance(error, redis.ResponseError) and not is_of_key(error):
+    if isinstance(error, redis.ResponseError) and not concerns_one_key(error):
         return f'{settings.place} refuses: {words}'
     return f'{settings.place}: {words}'
 

@@ -254,7 +254,7 @@ class Decision:
         settings: settings_module.Settings,
         facts: scale_module.ScaleFacts,
     ) -> allocation.Allocation:
-        """Kernel units; none of what cannot or must not be written."""
+        """Kernel units of the controls that can and may be written."""
         wanted: dict[allocation.Knob, int] = {}
         for control, scale in self._scales.items():
             if control not in settings.controls:

@@ -407,11 +407,14 @@ class Silent:
     def extended(
         self, view: report.View, now_s: float, interval_s: float
     ) -> report.View:
-        """Remember a view, and add those who are silent by chance.
+        """Add the last reports of nodes that may be silent by chance.
+
+        The reports of the view are remembered for the next rounds.
 
         :param now_s: seconds of a monotonic clock.
-        :param interval_s: of the own rounds: more often no report is seen.
-        :returns: the same view if none is.
+        :param interval_s: seconds between two rounds of this node; it reads
+            reports once in a round.
+        :returns: the same view if no node is silent by chance.
         """
         for host, said in view.reports.items():
             arrived_s = now_s - view.age_s.get(host, 0.0)

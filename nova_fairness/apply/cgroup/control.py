@@ -231,15 +231,15 @@ def has_unified(mounts: Mapping[str, cgroup.Mount], controller: str) -> bool:
 def version_of(
     mounts: Mapping[str, cgroup.Mount], first: str, second: str, missing: str
 ) -> int:
-    """Tell which version of control groups has a controller on this host.
+    """Version of control groups that has a controller on this host, 1 or 2.
 
-    It is in one hierarchy only: where v1 has it, v1 it is, also if a v2 tree
-    without it is mounted beside.
+    A controller is in one hierarchy only. If v1 has it, the version is 1, also
+    if a v2 tree is mounted.
 
-    :param first: its name in v1.
-    :param second: its name in v2.
-    :param missing: what to say if neither has it.
-    :raises ControlUnavailable: then.
+    :param first: name of the controller in v1.
+    :param second: name of the controller in v2.
+    :param missing: text of the error if neither version has it.
+    :raises ControlUnavailable: if neither version has it.
     """
     if first in mounts:
         return 1

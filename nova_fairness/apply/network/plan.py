@@ -169,7 +169,7 @@ def _free_number(
 def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
     found = next((n for n in numbers if n not in used), None)
     if found is None:
-        raise exception.WriteRefused(f'all numbers of a {what} are in use')
+        raise exception.WriteRefused(f'no number is left for a {what}')
     return found
 
 

@@ -172,7 +172,7 @@ def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     try:
         lasts_s = duration.seconds(parts['lasts'])
     except ValueError as error:
-        raise file.wrong(node, f'lasts of a window: {error}') from None
+        raise file.wrong(node, f'"lasts" of a window: {error}') from None
     try:
         return fields.window(
             parts['begins'], lasts_s, parts.get('zone', 'UTC')

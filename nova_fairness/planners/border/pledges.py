@@ -194,13 +194,15 @@ def counted(
     ):
         total = dict(own)
         for name, part in more.items():
-            for up in _upwards(name, parents):
+            for up in _with_parents(name, parents):
                 total[up] = total.get(up, 0.0) + part * of_cloud
         both.append(total)
     return dataclasses.replace(snapshot, history=both[0], granted=both[1])
 
 
-def _upwards(name: str, parents: Mapping[str, str | None]) -> Iterable[str]:
+def _with_parents(
+    name: str, parents: Mapping[str, str | None]
+) -> Iterable[str]:
     up: str | None = name
     while up is not None:
         yield up

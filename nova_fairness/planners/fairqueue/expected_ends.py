@@ -309,9 +309,9 @@ class ExpectedEnds:
                 kind = cluster.kind_of(alike.project, alike.amounts)
                 lasted = self._lifetimes.get(kind, ())
                 at = np.minimum(at, _medians(lasted, since, self._now))
-            self._tables[is_firm].append(self._of_kind(alike, at, rows))
+            self._tables[is_firm].append(self._ends_of_alike(alike, at, rows))
 
-    def _of_kind(
+    def _ends_of_alike(
         self,
         alike: _Alike,
         at: npt.NDArray[np.float64],

@@ -350,7 +350,7 @@ def test_a_script_that_runs_for_ever_is_an_outage_and_not_of_one_key(redis):
         try:
             error = patience.eventually(lambda: refusal_of(redis))
             assert redis_client.is_away(error)
-            assert not redis_client.is_of_key(error)
+            assert not redis_client.concerns_one_key(error)
         finally:
             client.script_kill()
             thread.join(30)

@@ -361,7 +361,7 @@ def test_an_answer_about_the_server_is_an_outage(answer):
     for form in forms(answer):
         error = parsed(form)
         assert client.is_away(error), form
-        assert not client.is_of_key(error), form
+        assert not client.concerns_one_key(error), form
         assert not client.is_wrong_type(error), form
 
 
@@ -369,7 +369,7 @@ def test_an_answer_about_the_server_is_an_outage(answer):
 def test_an_answer_about_one_key_is_no_outage(answer):
     for form in forms(answer):
         error = parsed(form)
-        assert client.is_of_key(error), form
+        assert client.concerns_one_key(error), form
         assert not client.is_general(error), form
         assert client.is_wrong_type(error) == ('WRONGTYPE' in form)
 
@@ -380,7 +380,7 @@ def test_an_answer_about_the_password_concerns_everything(answer):
         error = parsed(form)
         assert client.is_password(error), form
         assert client.is_general(error), form
-        assert not client.is_of_key(error), form
+        assert not client.concerns_one_key(error), form
 
 
 def test_after_an_outage_all_are_kept_until_they_could_announce_themselves():

@@ -143,7 +143,10 @@ def test_a_list_may_be_empty(path):
         (listed('name: a, windows: []'), 'a list of at least one'),
         (listed('name: a, windows: night'), 'a list of at least one'),
         (window('begins: 0 20 * * *'), 'must have begins and lasts'),
-        (window('begins: 0 20 * * *, lasts: long'), 'lasts of a window: exp'),
+        (
+            window('begins: 0 20 * * *, lasts: long'),
+            '"lasts" of a window: exp',
+        ),
         (window('begins: 0 20 * * *, lasts: 0'), 'must last more than 0 s'),
         (window('begins: at 8, lasts: 1h'), "five fields, got 'at 8'"),
         (
