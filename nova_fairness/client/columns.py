@@ -79,11 +79,9 @@ def _numbers(values: Mapping[str, Any]) -> str:
     return ' '.join(f'{name}={number(n)}' for name, n in values.items())
 
 
-def percents(values: Mapping[str, Any] | None) -> str:
-    """Write parts of wholes by name, in percent."""
-    return ', '.join(
-        f'{name} {percent(part)}' for name, part in (values or {}).items()
-    )
+def percents(values: Mapping[str, Any] | None) -> list[str]:
+    """Write parts of wholes by name, each in percent."""
+    return [f'{name} {percent(part)}' for name, part in (values or {}).items()]
 
 
 class Number(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -107,7 +105,7 @@ class Percents(columns.FormattableColumn):  # type: ignore[type-arg]
 
     def human_readable(self) -> str:
         """Write one on each line, in percent."""
-        return percents(self._value).replace(', ', '\n')
+        return '\n'.join(percents(self._value))
 
 
 class Span(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -198,37 +196,6 @@ class Named(columns.FormattableColumn):  # type: ignore[type-arg]
         return whole if self.is_short and all(known) else f'{whole} ({given})'
 
 
-class Forecasts(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Requests, with their standing without and with a change.
-
-    :param value: as in the answer.
-    :param names: of servers and projects, by id.
-    """
-
-    def __init__(
-        self, value: Any, names: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(value)
-        self.names = names or {}
-
-    def human_readable(self) -> str:
-        """Write each on a line."""
-        return '\n'.join(map(self._line, self._value or ()))
-
-    def _line(self, each: Mapping[str, Any]) -> str:
-        servers = ', '.join(map(self._named, each.get('servers') or ()))
-        project = self._named(each.get('project_id'))
-        before, after = (
-            _forecast(each.get(when) or {}) for when in ('before', 'after')
-        )
-        turn = before if before == after else f'{before} -> {after}'
-        return f'{servers} of {project}: {turn}'
-
-    def _named(self, given: Any) -> str:
-        name = self.names.get(str(given))
-        return f'{name} ({given})' if name else str(given)
-
-
 class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
     """Waits in a replay, without and with a change.
 
@@ -262,6 +229,25 @@ def _turn(told: Mapping[str, Any]) -> str:
     ]
     count = wording.counted(told.get('requests_count', 0), 'request')
     return f'{count}, {", ".join(spans)}'
+
+
+def forecast(names: Mapping[str, str], each: Mapping[str, Any]) -> str:
+    """Write the standing of a request without and with a change.
+
+    :param names: of servers and projects, by id.
+    :param each: request, as in the answer.
+    """
+
+    def named(given: Any) -> str:
+        name = names.get(str(given))
+        return f'{name} ({given})' if name else str(given)
+
+    servers = ', '.join(map(named, each.get('servers') or ()))
+    before, after = (
+        _forecast(each.get(when) or {}) for when in ('before', 'after')
+    )
+    turn = before if before == after else f'{before} -> {after}'
+    return f'{servers} of {named(each.get("project_id"))}: {turn}'
 
 
 def _forecast(told: Mapping[str, Any]) -> str:
@@ -385,18 +371,6 @@ def _event(item: Mapping[str, Any]) -> str:
     return f'server {server}: {text}' if server else text
 
 
-class Stays(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Servers that stay where they are, and why."""
-
-    def human_readable(self) -> str:
-        """Write a line for each."""
-        return '\n'.join(
-            f'{each.get("name") or each.get("server")}:'
-            f' {each.get("explanation")}'
-            for each in self._value or ()
-        )
-
-
 class Outcome(columns.FormattableColumn):  # type: ignore[type-arg]
     """A thing after something was done with it."""
 
@@ -455,8 +429,8 @@ def safe(value: Any) -> Any:
         )
     if isinstance(value, Entries):
         return Entries(_safe(value.machine_readable()), value.line)
-    if isinstance(value, Forecasts | PastWaits):
-        return type(value)(_safe(value.machine_readable()), value.names)
+    if isinstance(value, PastWaits):
+        return PastWaits(_safe(value.machine_readable()), value.names)
     if isinstance(value, columns.FormattableColumn):
         return type(value)(_safe(value.machine_readable()))
     return _safe(value)

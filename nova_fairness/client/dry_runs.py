@@ -113,7 +113,9 @@ def _fields(
     """A dry run; servers and projects have their names in a table."""
     names = command.names(parsed_args, 'servers', 'projects')
     shown = {
-        'requests': functools.partial(columns.Forecasts, names=names),
+        'requests': functools.partial(
+            columns.Entries, line=functools.partial(columns.forecast, names)
+        ),
         'past_waits': functools.partial(columns.PastWaits, names=names),
     }
     return base.fields(found, {**forms, **shown})

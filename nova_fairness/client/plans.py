@@ -3,6 +3,7 @@
 """``openstack fairness plan``: servers that are to move."""
 
 import argparse
+from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -10,12 +11,20 @@ from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import resources
 
+
+def _stay(each: Mapping[str, Any]) -> str:
+    """Write which server stays where it is, and why."""
+    return (
+        f'{each.get("name") or each.get("server")}: {each.get("explanation")}'
+    )
+
+
 _FORMS = {
     'empties': columns.Names,
     'promised': columns.Numbers,
     'won': columns.Numbers,
     'moves': columns.ObjectTree,
-    'stays': columns.Stays,
+    'stays': functools.partial(columns.Entries, line=_stay),
 }
 
 

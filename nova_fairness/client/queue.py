@@ -378,7 +378,7 @@ class _OneRequest(base.ShowOne):
         events = self._with_events(parsed_args)
 
         def ask() -> resources.RequestResource:
-            if self.awaited and parsed_args.wait:
+            if parsed_args.wait:
                 wait = self.api.wait_for_request
                 base.waited(lambda: wait(uuid, self.awaited))
             return self.api.get_request(uuid, events=events)

@@ -146,7 +146,7 @@ def _request(find: naming.Find, each: Mapping[str, Any]) -> str:
 
 
 def _share(find: naming.Find, each: Mapping[str, Any]) -> str:
-    used = columns.percents(each.get('used'))
+    used = ', '.join(columns.percents(each.get('used')))
     return (
         f'{naming.account(str(each.get("name")), find)}: share'
         f' {columns.number(each.get("share"))}, that is'

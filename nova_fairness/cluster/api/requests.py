@@ -887,14 +887,11 @@ def _why(
 ) -> reason.Why:
     """Present reason of a request; the stored reason may be older."""
     request = record.request
-    waits = request.state is request_model.State.WAITING
-    if waits and not request.hold and not last.is_of(request):
-        return reason.why(reason.Reason.NOT_PLANNED)
-    if (
-        request.hold is not None
-        and request.state is request_model.State.WAITING
-    ):
-        return request.hold.why
+    if request.state is request_model.State.WAITING:
+        if request.hold is not None:
+            return request.hold.why
+        if not last.is_of(request):
+            return reason.why(reason.Reason.NOT_PLANNED)
     if request.state is request_model.State.ACTIVE:
         for each in left:
             if each.state in eviction.GOING or standing.away(each):
