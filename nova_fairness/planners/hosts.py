@@ -29,7 +29,7 @@ MOST = 2**31 - 1
 
 _OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
 """Classes that every host of Nova has. If no host has such a class, the hosts
-are being set up, and Nova knows no more than the plan."""
+are still being set up. Then Nova cannot judge better than the planner."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
