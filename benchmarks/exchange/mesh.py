@@ -11,6 +11,7 @@ everything else. For each number of nodes three ways run one after the other
 """
 
 import argparse
+from collections.abc import Callable
 import contextlib
 import json
 import pathlib
@@ -109,8 +110,18 @@ class Worker:
             self._process.wait()
 
 
-def run(kind: str, total: int, users: int, rounds: int, url: str) -> dict:
-    """Measure one way with so many nodes."""
+def run(
+    kind: str,
+    total: int,
+    users: int,
+    rounds: int,
+    url: str,
+    server_cpu_s: Callable[[], float] = lambda: 0.0,
+) -> dict:
+    """Measure one way with so many nodes.
+
+    :param server_cpu_s: CPU time that the server of the transport has used.
+    """
     workers = [
         Worker(
             {
@@ -126,14 +137,19 @@ def run(kind: str, total: int, users: int, rounds: int, url: str) -> dict:
         for first in range(0, total, NODES_PER_PROCESS)
     ]
     try:
-        return _conducted(workers, kind, total, users, rounds)
+        return _conducted(workers, kind, total, users, rounds, server_cpu_s)
     finally:
         for worker in workers:
             worker.end()
 
 
 def _conducted(
-    workers: list[Worker], kind: str, total: int, users: int, rounds: int
+    workers: list[Worker],
+    kind: str,
+    total: int,
+    users: int,
+    rounds: int,
+    server_cpu_s: Callable[[], float],
 ) -> dict:
     addresses = [
         item for worker in workers for item in worker.answer()['addresses']
@@ -148,9 +164,10 @@ def _conducted(
     for worker in workers:
         worker.tell(start_s=start_s, rounds=rounds, period_s=period_s)
     time.sleep(max(0.0, start_s - time.monotonic()))
-    before = loopback_bytes()
+    before, server_before_s = loopback_bytes(), server_cpu_s()
     results = [worker.answer() for worker in workers]
     carried = loopback_bytes() - before
+    server_s = server_cpu_s() - server_before_s
     for worker in workers:
         worker.tell()
     for worker in workers:
@@ -173,6 +190,7 @@ def _conducted(
         * sum(item['idle_cpu_s'] for item in results)
         / total,
         'bytes_per_node_round': carried / total / rounds,
+        'server_cpu_ms_per_round': 1e3 * server_s / rounds,
         'descriptors_per_node': sum(item['descriptors'] for item in results)
         / total,
         'pss_kib_per_node': sum(item['pss_kib'] for item in results) / total,

@@ -17,9 +17,15 @@ OF_QUEUE = TOP / 'doc/source/admin/queue.rst'
 
 PAGES = (
     minimal_debian.README,
-    *map(minimal_debian.guide, ('index', 'devstack', 'uninstall')),
+    *map(minimal_debian.guide, 
+        (
+            *('index', 'devstack', 'uninstall'),
+            *('ansible', 'containers'),
+        ),
+    ),
     OF_QUEUE,
 )
+CONTAINERS = 'functional/test_containers.py'
 DEBIAN = 'functional/test_minimal_debian.py'
 GUESTS = 'functional/test_minimal_debian_lab.py'
 SERVICES = 'functional/test_services.py'
@@ -30,6 +36,8 @@ COMMANDS = 'unit/cmd/test_cluster.py'
 CLIENT = 'unit/client/test_with_interface.py'
 
 TYPED = {
+    r'ansible-playbook .*': 'functional/test_ansible.py::'
+    'the_example_playbook_is_valid',
     r'apt-get install \./build/.*': f'{DEBIAN}::the_package_replaces',
     r'apt-get install .*': f'{DEBIAN}::node',
     r'apt-get purge nova-fairness': f'{DEBIAN}::the_package_replaces',
@@ -40,6 +48,11 @@ TYPED = {
     r'curl .*': f'{GUESTS}::shells_inside',
     r'install -D .*': f'{SERVICES}::of_nova',
     r'journalctl .*': f'{SERVICES}::a_reload_is_taken_over',
+    r'podman build .*': f'{CONTAINERS}::images',
+    r'podman run -d --name nova-fairness-agent .*': f'{CONTAINERS}::the_agent',
+    r'podman stop .*': f'{CONTAINERS}::a_stop',
+    r'podman run --rm --privileged .*': f'{CONTAINERS}::a_killed',
+    r'podman run .*': f'{CONTAINERS}::the_relay',
     r'ln -s .*': f'{DEBIAN}::the_guide_starts_it',
     r'mkdir -p .*': f'{DEBIAN}::node',
     r'(/opt/\S+/)?nova-fairness restore .*': f'{DEBIAN}::the_package_replaces',
