@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class BoardPanel(pages.NodePanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Status')
     slug = 'fairness_board'
@@ -21,7 +21,7 @@ class BoardPanel(pages.NodePanel):
 
 
 class BoardView(pages.FairnessView):
-    """Leader, warnings, waits and hosts."""
+    """Leader of the cluster service, warnings, waiting times, hosts."""
 
     template_name = 'fairness/board.html'
     page_title = gettext_lazy('Status of Fair Sharing')
@@ -31,17 +31,17 @@ class BoardView(pages.FairnessView):
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """The status, and a page of hosts."""
-        status = parts.ask(self.api.get_status)
+        """Return the status of the service and one page of hosts."""
+        status = parts.read(self.api.get_status)
         marker = self.request.GET.get('marker')
-        hosts = parts.ask(lambda: parts.page(self.api.hosts, marker))
+        hosts = parts.read(lambda: parts.read_page(self.api.hosts, marker))
         listed, more = hosts.content or ([], '')
-        known = self.directory.told(status.content or {})
+        known = self.directory.with_names(status.content or {})
         return {
             'trouble': status.trouble,
             'status': known,
-            'seen': parts.time(known.get('seen_at')),
-            'since': parts.time(known.get('leads_since')),
+            'seen': parts.parse_time(known.get('seen_at')),
+            'since': parts.parse_time(known.get('leads_since')),
             'waiting': [
                 {
                     **each,
@@ -53,8 +53,8 @@ class BoardView(pages.FairnessView):
                 {
                     **each,
                     'title': self.directory.account(each['account']),
-                    'part': parts.percent(each.get('normalised_share')),
-                    'used': parts.percent(each.get('used_part')),
+                    'part': parts.format_percent(each.get('normalised_share')),
+                    'used': parts.format_percent(each.get('used_part')),
                 }
                 for each in known.get('shares', ())
             ],

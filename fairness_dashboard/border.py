@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch system and cloud: where they are, and what moves."""
+"""Hosts that move between the batch system and the cloud."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _MOVING = ('cloud_asked', 'leaving_batch', 'batch_asked', 'leaving_cloud')
 
 
 class BorderPanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Border')
     slug = 'fairness_border'
@@ -43,54 +43,58 @@ class BorderPanel(pages.ClusterPanel):
 
 
 class BorderView(pages.FairnessView):
-    """Both sides, hosts that may move, and one of them in full."""
+    """Balance of both sides, hosts that may move, and details of one host."""
 
     template_name = 'fairness/border.html'
     page_title = gettext_lazy('Border between Batch and Cloud')
     orders: ClassVar[pages.Orders] = {
-        'move': lambda api, form: _acted(api, form, 'move'),
-        'cancel': lambda api, form: _acted(api, form, 'cancel'),
+        'move': lambda api, form: _act(api, form, 'move'),
+        'cancel': lambda api, form: _act(api, form, 'cancel'),
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """The balance, a page of hosts, and the host that was asked for."""
+        """Return the balance, a page of hosts, and the selected host."""
         marker = self.request.GET.get('marker')
         name = self.request.GET.get('host', '')
-        border = parts.ask(self.api.get_border)
-        hosts = parts.ask(lambda: parts.page(self.api.border_hosts, marker))
+        border = parts.read(self.api.get_border)
+        hosts = parts.read(
+            lambda: parts.read_page(self.api.border_hosts, marker)
+        )
         listed, more = hosts.content or ([], '')
         shown = (
-            parts.ask(lambda: self.api.get_border_host(name).to_dict())
+            parts.read(lambda: self.api.get_border_host(name).to_dict())
             if name
             else parts.PagePart()
         )
-        known = self.directory.told(border.content or {})
+        known = self.directory.with_names(border.content or {})
         return {
             'trouble': border.trouble,
-            'seen': parts.time(known.get('seen_at')),
+            'seen': parts.parse_time(known.get('seen_at')),
             'border': known,
-            'states': _counts(known.get('states') or {}),
-            'sides': _sides(known),
+            'states': _state_counts(known.get('states') or {}),
+            'sides': _side_rows(known),
             'hosts': [
-                _row(self.directory.told(each.to_dict())) for each in listed
+                _host_row(self.directory.with_names(each.to_dict()))
+                for each in listed
             ],
             'hosts_trouble': hosts.trouble if border.content else '',
             'more': more,
-            'shown': shown.content and _in_full(shown.content, self.directory),
+            'shown': shown.content
+            and _host_details(shown.content, self.directory),
             'shown_trouble': shown.trouble,
         }
 
 
-def _acted(api: Any, form: Mapping[str, str], action: str) -> str:
+def _act(api: Any, form: Mapping[str, str], action: str) -> str:
     found = api.act_on_border_host(form['host'], action).to_dict()
-    return f'{found["name"]}: {_state(found)}'
+    return f'{found["name"]}: {_state_text(found)}'
 
 
-def _state(host: Mapping[str, Any]) -> str:
+def _state_text(host: Mapping[str, Any]) -> str:
     return str(_STATES.get(host['state'], host['state']))
 
 
-def _counts(states: Mapping[str, int]) -> list[tuple[str, int]]:
+def _state_counts(states: Mapping[str, int]) -> list[tuple[str, int]]:
     return [
         (str(words), states[state])
         for state, words in _STATES.items()
@@ -98,14 +102,17 @@ def _counts(states: Mapping[str, int]) -> list[tuple[str, int]]:
     ]
 
 
-def _sides(border: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the sides that gave an answer, in cores."""
+def _side_rows(border: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return rows of the batch system and of the cloud, in cores.
+
+    A side that gave no answer has no row.
+    """
     return [
         {
             'title': title,
             'is_known': bool(border.get(side)),
             **{
-                name: parts.number(value)
+                name: parts.format_number(value)
                 for name, value in (border.get(side) or {}).items()
             },
         }
@@ -113,17 +120,17 @@ def _sides(border: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _row(host: Mapping[str, Any]) -> dict[str, Any]:
-    """A host as the page shows it."""
+def _host_row(host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table row of a host."""
     state = host['state']
     return {
         **host,
-        'words': _state(host),
-        'size': parts.cores(host.get('cores')),
-        'since': parts.time(host.get('since')),
-        'until': parts.time(host.get('until')),
+        'words': _state_text(host),
+        'size': parts.format_cores(host.get('cores')),
+        'since': parts.parse_time(host.get('since')),
+        'until': parts.parse_time(host.get('until')),
         'places': [
-            {'title': title, 'words': _place(host.get(side))}
+            {'title': title, 'words': _place_text(host.get(side))}
             for side, title in _SIDES
         ],
         'is_moving': state in _MOVING,
@@ -132,8 +139,8 @@ def _row(host: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _place(place: Mapping[str, Any] | None) -> str:
-    """State of a host on one side, in words."""
+def _place_text(place: Mapping[str, Any] | None) -> str:
+    """Describe the state of a host on one side."""
     if place is None:
         return _('not known there')
     if not place['up']:
@@ -143,34 +150,36 @@ def _place(place: Mapping[str, Any] | None) -> str:
     words = _('%(state)s, %(count)s at work on %(cores)s') % {
         'state': state,
         'count': place['work_count'],
-        'cores': parts.cores(place['used_cores']),
+        'cores': parts.format_cores(place['used_cores']),
     }
     return f'{words} ({place["reason"]})' if place['reason'] else words
 
 
-def _in_full(
+def _host_details(
     host: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
-    """A host with its work and its last steps."""
+    """Return the details of a host: its work, and its last steps."""
     work = [
         {**each, 'name': names.get(each['name']) or each['name']}
         for each in host.get('work') or ()
     ]
     return {
-        **_row(names.told(host)),
-        'work': _timed(work, 'gone_at'),
-        'history': _timed(map(names.told, host.get('history') or ()), 'at'),
+        **_host_row(names.with_names(host)),
+        'work': _with_times(work, 'gone_at'),
+        'history': _with_times(
+            map(names.with_names, host.get('history') or ()), 'at'
+        ),
     }
 
 
-def _timed(
+def _with_times(
     items: Iterable[Mapping[str, Any]], key: str
 ) -> list[dict[str, Any]]:
     return [
         {
             **each,
-            'when': parts.time(each.get(key)),
-            'cores_text': parts.number(each.get('cores')),
+            'when': parts.parse_time(each.get(key)),
+            'cores_text': parts.format_number(each.get('cores')),
         }
         for each in items
     ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charts as SVG that is written on the server. They need no script."""
+"""Charts as SVG, drawn on the server. Browsers need no script."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,12 @@ _WIDTH, _HEIGHT = 240, 14
 _LINE_HEIGHT = 60
 
 
-def bar(part: float, whole: float, label: Any) -> safestring.SafeString:
-    """A bar that is filled as far as something is used.
+def bar_chart(part: float, whole: float, label: Any) -> safestring.SafeString:
+    """Return a bar chart of a used amount.
 
-    :param whole: where the mark stands that the part is compared with.
-    :param label: what readers of the screen hear.
+    :param part: the used amount, >= 0.
+    :param whole: the amount that the bar is compared with, such as a ceiling.
+    :param label: the text for screen readers.
     """
     most = max(part, whole, 1e-9)
     return html.format_html(
@@ -32,8 +33,12 @@ def bar(part: float, whole: float, label: Any) -> safestring.SafeString:
     )  # fmt: skip
 
 
-def line(values: Sequence[float], label: Any) -> safestring.SafeString:
-    """A line over time, the oldest value on the left; empty for one value."""
+def line_chart(values: Sequence[float], label: Any) -> safestring.SafeString:
+    """Return a line chart over time; empty for fewer than two values.
+
+    :param values: the oldest first.
+    :param label: the text for screen readers.
+    """
     if len(values) < 2:
         return safestring.SafeString('')
     most = max(*values, 1e-9)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metric and policy of the domain, with a preview before they are set."""
+"""Metric and policy of the domain, with a preview of a change."""
 
 from typing import Any
 from typing import ClassVar
@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class ChoicesPanel(pages.NodePanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Metric and Policy')
     slug = 'fairness_choices'
@@ -21,7 +21,7 @@ class ChoicesPanel(pages.NodePanel):
 
 
 class ChoicesView(pages.FairnessView):
-    """Metrics and policies that are installed, and one in force of each."""
+    """Installed metrics and policies, and the active ones."""
 
     template_name = 'fairness/choices.html'
     page_title = gettext_lazy('Metric and Policy')
@@ -35,13 +35,13 @@ class ChoicesView(pages.FairnessView):
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """Plugins, hosts, and the preview of a host that was asked for."""
-        plugins = parts.ask(self.api.get_plugins)
+        """Return plugins, hosts, and the preview for the selected host."""
+        plugins = parts.read(self.api.get_plugins)
         known = plugins.content or {}
         host = self.request.GET.get('host', '')
-        hosts = parts.ask(lambda: parts.page(self.api.hosts, None)[0])
+        hosts = parts.read(lambda: parts.read_page(self.api.hosts, None)[0])
         preview = (
-            parts.ask(lambda: self.api.get_preview(host))
+            parts.read(lambda: self.api.get_preview(host))
             if host
             else parts.PagePart()
         )

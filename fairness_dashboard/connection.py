@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cloud as the user of a page may see it."""
+"""Connections to the services of the cloud with the token of the user."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -20,26 +20,28 @@ from nova_fairness.client import sdk
 _KEPT = '_fairness_connection'
 
 
-def of(request: Any) -> Any:
-    """A connection of openstacksdk with ``fairness`` and the user's token.
+def connect(request: Any) -> Any:
+    """Return the connection of openstacksdk of an HTTP request.
 
-    :param request: of Django; it keeps the connection for its other parts.
+    It uses the token of the user, and has ``fairness``.
+
+    :param request: of Django. The connection is created once per request.
     """
     kept = getattr(request, _KEPT, None)
     if kept is None:
-        kept = _made(request)
+        kept = _new_connection(request)
         setattr(request, _KEPT, kept)
     return kept
 
 
-def fairness(request: Any) -> sdk.FairnessProxy:
-    """The interface of this product, with the user's token."""
-    found: sdk.FairnessProxy = of(request).fairness
+def fairness_client(request: Any) -> sdk.FairnessProxy:
+    """Return the client of the fairness API with the token of the user."""
+    found: sdk.FairnessProxy = connect(request).fairness
     return found
 
 
 class UserLists:
-    """Names that the user of a page may list.
+    """Names of servers, projects and users that the user of a page may list.
 
     :param request: of Django.
     """
@@ -49,11 +51,11 @@ class UserLists:
 
     @property
     def is_operator(self) -> bool:
-        """Whether servers of all projects are asked for."""
+        """Whether the page shows servers of all projects."""
         return bool(self._request.user.is_superuser)
 
     def own(self) -> Mapping[str, str]:
-        """Names that Horizon knows of the user, by ID."""
+        """Return the names of the user and of their project, by ID."""
         user = self._request.user
         return {
             str(user.id): str(user.username),
@@ -62,19 +64,22 @@ class UserLists:
         }
 
     def projects(self) -> Mapping[str, str]:
-        """Projects of Keystone."""
-        return _named(keystone.tenant_list(self._request)[0])
+        """Return the names of all projects in Keystone, by ID."""
+        return _names_by_id(keystone.tenant_list(self._request)[0])
 
     def users(self) -> Mapping[str, str]:
-        """Users of Keystone."""
-        return _named(keystone.user_list(self._request))
+        """Return the names of all users in Keystone, by ID."""
+        return _names_by_id(keystone.user_list(self._request))
 
     def servers(self, *, is_everywhere: bool) -> Mapping[str, str]:
-        """Servers that Nova lists at once.
+        """Return the names of servers in Nova, by ID.
 
-        Objects of openstacksdk for 1,000 servers would take a second.
+        It reads the JSON of Nova: objects of openstacksdk for 1,000 servers
+        would take a second.
+
+        :param is_everywhere: list the servers of all projects.
         """
-        answer = of(self._request).compute.get(
+        answer = connect(self._request).compute.get(
             '/servers', params={'all_tenants': 'True'} if is_everywhere else {}
         )
         exceptions.raise_from_response(answer)
@@ -84,11 +89,11 @@ class UserLists:
         }
 
 
-def _named(listed: Iterable[Any]) -> dict[str, str]:
+def _names_by_id(listed: Iterable[Any]) -> dict[str, str]:
     return {str(each.id): str(each.name) for each in listed}
 
 
-def _made(request: Any) -> Any:
+def _new_connection(request: Any) -> Any:
     url = horizon_api.url_for(request, 'compute')
     verify = (
         False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names of servers, projects and users, as far as the user may list them."""
+"""Names of servers, projects and users, by ID."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,37 +22,40 @@ _TEXTS = (
 
 
 class NameSource(Protocol):
-    """Names by ID that a user may list; a list may raise any exception."""
+    """Lists of names that a user may read; a list may raise any exception."""
 
     @property
     def is_operator(self) -> bool:
-        """Whether servers of all projects are asked for."""
+        """Whether the page shows servers of all projects."""
 
     def own(self) -> Mapping[str, str]:
-        """Those that need no list."""
+        """Return the names that are known without a list."""
 
     def projects(self) -> Mapping[str, str]:
-        """Those of projects."""
+        """Return the names of projects by ID."""
 
     def users(self) -> Mapping[str, str]:
-        """Those of users."""
+        """Return the names of users by ID."""
 
     def servers(self, *, is_everywhere: bool) -> Mapping[str, str]:
-        """Those of servers of all projects, or of the own one."""
+        """Return the names of servers by ID.
+
+        :param is_everywhere: list the servers of all projects.
+        """
 
 
 class NameDirectory:
     """Names by ID, for one page.
 
-    Each list is asked for once, when a page first needs it: servers of Nova,
-    projects and users of Keystone. A thing that is in no list keeps its ID.
+    It reads each list once, when a page first needs it: servers from Nova,
+    projects and users from Keystone. An ID without a name is shown as it is.
     """
 
     def __init__(self, lists: NameSource) -> None:
         self._lists = lists
 
     def get(self, key: str | None) -> str:
-        """The name of an ID; empty if it is not known."""
+        """Return the name of an ID; an empty text if there is none."""
         if not key:
             return ''
         lists = ('_servers',) if '-' in key else ('_projects', '_users')
@@ -63,24 +66,28 @@ class NameDirectory:
         return ''
 
     def account(self, given: Any) -> str:
-        """A project, ``PROJECT/USER`` or anything else that has an ID."""
+        """Return the title of an account: a project, or ``PROJECT/USER``."""
         return naming.account(str(given), self.get) if given else ''
 
     def servers(self, given: Iterable[str] | None) -> list[str]:
-        """Names of servers; those that are not known keep their IDs."""
+        """Return the names of servers, or IDs of servers without a name."""
         return [self.get(each) or each for each in given or ()]
 
-    def told(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """A thing of the interface whose texts have names for IDs."""
+    def with_names(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy of an API object in which names replace IDs."""
         return {
-            key: self._named(value) if key in _TEXTS else value
+            key: self._with_names(value) if key in _TEXTS else value
             for key, value in item.items()
         }
 
-    def _named(self, value: Any) -> Any:
+    def _with_names(self, value: Any) -> Any:
         if isinstance(value, str):
             return naming.sentence(value, self.get)
-        return [*map(self._named, value)] if isinstance(value, list) else value
+        return (
+            [*map(self._with_names, value)]
+            if isinstance(value, list)
+            else value
+        )
 
     @functools.cached_property
     def _own(self) -> Mapping[str, str]:
@@ -96,7 +103,7 @@ class NameDirectory:
 
     @functools.cached_property
     def _servers(self) -> Mapping[str, str]:
-        """Those of all projects for operators, else of the own one."""
+        """For operators: servers of all projects; else of the own project."""
         found = None
         if self._lists.is_operator:
             found = _names(lambda: self._lists.servers(is_everywhere=True))
@@ -108,7 +115,7 @@ class NameDirectory:
 def _names(
     listed: Callable[[], Mapping[str, str]],
 ) -> Mapping[str, str] | None:
-    """Names by ID; ``None`` if the list is refused."""
+    """Return names by ID; ``None`` if the service refuses the list."""
     try:
         return listed()
     except Exception as error:  # noqa: BLE001  # of any library below

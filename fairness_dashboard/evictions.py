@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that leave: when, for which request, and what their owners read."""
+"""Evictions in progress, with their notices, and past preemptions."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _OUTCOMES = {
 
 
 class EvictionsPanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Evictions')
     slug = 'fairness_evictions'
@@ -44,37 +44,43 @@ class EvictionsPanel(pages.ClusterPanel):
 
 
 class EvictionsView(pages.FairnessView):
-    """Servers that leave now, and those that were to make room."""
+    """Evictions in progress, and past preemptions."""
 
     template_name = 'fairness/evictions.html'
     page_title = gettext_lazy('Evictions')
 
     def content(self, **names: str) -> dict[str, Any]:
-        """Those of now, and a page of those that made room."""
+        """Return the evictions in progress, and a page of past preemptions."""
         marker = self.request.GET.get('marker')
-        now = parts.ask(
-            lambda: [*itertools.islice(self._leaving(), LEAVING + 1)]
+        now = parts.read(
+            lambda: [*itertools.islice(self._current_evictions(), LEAVING + 1)]
         )
-        past = parts.ask(
-            lambda: parts.page(self._past, marker, all_projects=True)
+        past = parts.read(
+            lambda: parts.read_page(
+                self._past_preemptions, marker, all_projects=True
+            )
         )
         listed, more = past.content or ([], '')
         leaving = now.content or []
         rows = [
-            self._row(request, each) for request, each in leaving[:LEAVING]
+            self._eviction_row(request, each)
+            for request, each in leaving[:LEAVING]
         ]
         return {
             'trouble': now.trouble,
             'leaving': rows,
             'is_cut': len(leaving) > LEAVING,
             'most': LEAVING,
-            'past': [_turn(each.to_dict(), self.directory) for each in listed],
+            'past': [
+                _preemption_row(each.to_dict(), self.directory)
+                for each in listed
+            ],
             'past_trouble': past.trouble,
             'more': more,
         }
 
-    def _leaving(self) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-        """Evictions that have not ended, with the request of the server."""
+    def _current_evictions(self) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        """Return evictions in progress, each with its request."""
         found = self.api.requests(
             all_projects=True, running=False, state='active'
         )
@@ -83,44 +89,46 @@ class EvictionsView(pages.FairnessView):
                 if each.get('state') not in _OVER:
                     yield request, each
 
-    def _past(self, **query: Any) -> Any:
+    def _past_preemptions(self, **query: Any) -> Any:
         return self.api.preemptions(**query)
 
-    def _row(self, request: Any, leave: Mapping[str, Any]) -> dict[str, Any]:
-        """A server that leaves, with what is written in its metadata."""
-        compute = connection.of(self.request).compute
-        found = parts.ask(lambda: compute.get_server(leave['server']))
+    def _eviction_row(
+        self, request: Any, leave: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the row of an eviction, with metadata of the server."""
+        compute = connection.connect(self.request).compute
+        found = parts.read(lambda: compute.get_server(leave['server']))
         server = found.content
         metadata = (server and server.metadata) or {}
         return {
-            **self.directory.told(leave),
+            **self.directory.with_names(leave),
             'name': (server and server.name) or '',
             'project': self.directory.get(request.project_id),
             'other': self.directory.account(leave.get('for_request')),
             'project_id': request.project_id,
-            'at': parts.time(leave.get('leaves_at')),
+            'at': parts.parse_time(leave.get('leaves_at')),
             'told': [metadata[each] for each in _TOLD if each in metadata],
             'told_trouble': found.trouble,
         }
 
 
-def _turn(
+def _preemption_row(
     turn: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
-    """A server that was to make room."""
+    """Return the table row of a past preemption."""
     outcome = turn.get('outcome')
     return {
-        **names.told(turn),
+        **names.with_names(turn),
         'name': names.get(turn.get('server')),
         'project': names.get(turn.get('project_id')),
         'other_project': names.account(turn.get('for_project')),
         'other': names.account(turn.get('for_request')),
-        'chosen': parts.time(turn.get('chosen_at')),
-        'told': parts.time(turn.get('told_at')),
-        'at': parts.time(turn.get('leaves_at')),
-        'acted': parts.time(turn.get('acted_at')),
-        'returned': parts.time(turn.get('returned_at')),
-        'notice': parts.span(turn.get('notice_s')),
+        'chosen': parts.parse_time(turn.get('chosen_at')),
+        'told': parts.parse_time(turn.get('told_at')),
+        'at': parts.parse_time(turn.get('leaves_at')),
+        'acted': parts.parse_time(turn.get('acted_at')),
+        'returned': parts.parse_time(turn.get('returned_at')),
+        'notice': parts.format_duration(turn.get('notice_s')),
         'ended': _OUTCOMES.get(outcome, outcome),
     }
 

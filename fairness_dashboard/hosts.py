@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts: which CPU each user of them gets and wants, and who waits."""
+"""Hosts: the CPU that users get and want, and the users that wait for CPU."""
 
 import collections
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _OWNERS = {'user': gettext_lazy('User'), 'project': gettext_lazy('Project')}
 
 
 class HostsPanel(pages.NodePanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Hosts')
     slug = 'fairness_hosts'
@@ -33,60 +33,60 @@ class HostsPanel(pages.NodePanel):
 
 
 class HostsView(pages.FairnessView):
-    """Hosts with what their users get, want, and would get."""
+    """Hosts with the CPU that their users get, want, and would get."""
 
     template_name = 'fairness/hosts.html'
     page_title = gettext_lazy('Hosts')
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of hosts, or the one that was asked for."""
+        """Return a page of hosts, or the selected host."""
         marker = self.request.GET.get('marker')
         name = self.request.GET.get('host', '').strip()
-        found = parts.ask(
+        found = parts.read(
             lambda: (
                 ([self.api.get_host(name)], '')
                 if name
-                else parts.page(self.api.hosts, marker, most=HOSTS)
+                else parts.read_page(self.api.hosts, marker, most=HOSTS)
             )
         )
         listed, more = found.content or ([], '')
         return {
-            'hosts': [self._row(each.to_dict()) for each in listed],
+            'hosts': [self._host_row(each.to_dict()) for each in listed],
             'host': name,
             'more': more,
             'trouble': found.trouble,
         }
 
-    def _row(self, host: Mapping[str, Any]) -> dict[str, Any]:
-        """A host as the page shows it.
+    def _host_row(self, host: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table row of a host.
 
-        :param host: of the list, or one that was shown.
+        :param host: from the list of hosts, or a single host with details.
         """
-        found = parts.ask(lambda: self.api.get_preview(str(host['name'])))
+        found = parts.read(lambda: self.api.get_preview(str(host['name'])))
         preview = found.content or {}
-        forecast = _in_force(preview)
+        forecast = _active_forecast(preview)
         return {
             **host,
             'owner': _OWNERS.get(preview.get('entity', ''), _OWNERS['user']),
-            'users': _users(
+            'users': _user_rows(
                 forecast, str(preview.get('entity')), self.directory
             ),
             'trouble': found.trouble or forecast.get('problem'),
         }
 
 
-def _in_force(preview: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The forecast with the metric in force; empty if it is not known."""
+def _active_forecast(preview: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the forecast with the active metric; empty if it is unknown."""
     metrics = preview.get('metrics') or ()
     return next((each for each in metrics if each.get('in_force')), {})
 
 
-def _users(
+def _user_rows(
     forecast: Mapping[str, Any], entity: str, names: directory.NameDirectory
 ) -> list[dict[str, Any]]:
-    """Rows of users, those who get most CPU first.
+    """Return table rows of users, the largest amount of CPU first.
 
-    :param entity: ``user`` or ``project``: the owner who has a share.
+    :param entity: ``user`` or ``project``: the kind of owner that has a share.
     """
     weights: dict[str, float] = collections.defaultdict(float)
     for each in forecast.get('instances') or ():
@@ -97,7 +97,7 @@ def _users(
         {
             'id': owner,
             'name': each.get('name') or names.account(owner),
-            **_user(each, weights[owner] / whole),
+            **_user_amounts(each, weights[owner] / whole),
         }
         for owner, each in sorted(
             users.items(), key=lambda pair: -pair[1]['gets_cpus']
@@ -105,22 +105,22 @@ def _users(
     ]
 
 
-def _user(user: Mapping[str, Any], part: float) -> dict[str, Any]:
-    """Amounts of a user.
+def _user_amounts(user: Mapping[str, Any], part: float) -> dict[str, Any]:
+    """Return the amounts of a user.
 
-    :param part: of all weights of the host, 0 to 1.
+    :param part: the fraction of all weights of the host, 0 to 1.
     """
     gets, wants = user['gets_cpus'], user['wants_cpus']
     amounts = {
-        'gets': parts.amount('cpu_time', gets),
-        'wants': parts.amount('cpu_time', wants),
+        'gets': parts.format_amount('cpu_time', gets),
+        'wants': parts.format_amount('cpu_time', wants),
     }
     return {
         **amounts,
         'servers': user.get('instances_here_count'),
-        'share': parts.percent(part),
+        'share': parts.format_percent(part),
         'waits': wants - gets >= _LEAST_CPUS,
-        'bar': charts.bar(
+        'bar': charts.bar_chart(
             gets, wants, _('gets %(gets)s, wants %(wants)s') % amounts
         ),
     }

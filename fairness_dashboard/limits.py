@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of accounts in forms, changes of them, and previews."""
+"""Limits of accounts: fields of forms, changes, and previews of changes."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ _NONE = '-'
 
 @dataclasses.dataclass(frozen=True)
 class LimitField:
-    """A limit as text of a form.
+    """A limit as a field of a form.
 
-    :ivar title: with its unit.
-    :ivar write: makes the text of a value of the interface.
-    :ivar read: makes the value of a text that is not empty; raises
-        :exc:`ValueError` if it cannot.
+    :ivar title: the label, with the unit.
+    :ivar write: converts a value of the API to the text of the field.
+    :ivar read: converts a text that is not empty to a value of the API;
+        raises :exc:`ValueError` if the text is invalid.
     """
 
     title: Any
@@ -34,7 +34,7 @@ class LimitField:
     read: Callable[[str], Any]
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         found = float(text)
     except ValueError:
@@ -44,19 +44,19 @@ def _number(text: str) -> float:
     return found
 
 
-def _number_text(value: float) -> str:
+def _format_number(value: float) -> str:
     return f'{value:.15g}'
 
 
-def _hours(text: str) -> float:
-    return _number(text) * _HOUR_S
+def _parse_hours(text: str) -> float:
+    return _parse_number(text) * _HOUR_S
 
 
-def _hours_text(seconds: float) -> str:
+def _format_hours(seconds: float) -> str:
     return f'{seconds / _HOUR_S:.6g}'
 
 
-def _amounts(text: str) -> dict[str, int]:
+def _parse_amounts(text: str) -> dict[str, int]:
     if text == _NONE:
         return {}
     found = [_AMOUNT.fullmatch(each) for each in re.split(r'[\s,]+', text)]
@@ -65,25 +65,25 @@ def _amounts(text: str) -> dict[str, int]:
     return {each[1]: int(each[2]) for each in found if each}
 
 
-def _amounts_text(amounts: Mapping[str, float]) -> str:
+def _format_amounts(amounts: Mapping[str, float]) -> str:
     return ' '.join(f'{key}={n:.0f}' for key, n in sorted(amounts.items()))
 
 
 _FIELDS: Mapping[str, LimitField] = {
     'time_limit': LimitField(
-        gettext_lazy('Time limit (h)'), _hours_text, _hours
+        gettext_lazy('Time limit (h)'), _format_hours, _parse_hours
     ),
     'longest_wait': LimitField(
-        gettext_lazy('Longest wait (h)'), _hours_text, _hours
+        gettext_lazy('Longest wait (h)'), _format_hours, _parse_hours
     ),
     'budget': LimitField(
-        gettext_lazy('Budget (unit-hours)'), _number_text, _number
+        gettext_lazy('Budget (unit-hours)'), _format_number, _parse_number
     ),
     'funds': LimitField(
-        gettext_lazy('Funds (currency)'), _number_text, _number
+        gettext_lazy('Funds (currency)'), _format_number, _parse_number
     ),
     **{
-        name: LimitField(title, _amounts_text, _amounts)
+        name: LimitField(title, _format_amounts, _parse_amounts)
         for name, title in (
             ('ceiling', gettext_lazy('At most at once')),
             ('nominal', gettext_lazy('Nominal quota')),
@@ -94,31 +94,32 @@ _FIELDS: Mapping[str, LimitField] = {
 }
 
 
-def fields(limits: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Fields of a form.
+def form_fields(limits: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a form.
 
-    :param limits: of the account; empty if it has none of its own.
+    :param limits: of the account; empty if it has no limits of its own.
     """
     return [
         {
             'name': name,
             'title': field.title,
-            'text': _text(field, limits.get(name)),
+            'text': _field_text(field, limits.get(name)),
         }
         for name, field in _FIELDS.items()
     ]
 
 
-def _text(field: LimitField, value: Any) -> str:
+def _field_text(field: LimitField, value: Any) -> str:
     return '' if value is None or value == {} else field.write(value)
 
 
-def _wanted(form: Mapping[str, str]) -> dict[str, Any]:
-    """Limits that were changed in a form; an emptied one is ``None``.
+def _changed_limits(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the limits that a form changes; ``None`` removes a limit.
 
-    Others stay as they are: what a file says would else become a choice.
+    Unchanged limits are left out. Otherwise a limit of the configuration
+    file would become one that an operator set.
 
-    :raises ValueError: if none was changed, or one cannot be read.
+    :raises ValueError: if no limit was changed, or a text is invalid.
     """
     found = {}
     for name, field in _FIELDS.items():
@@ -134,18 +135,20 @@ def _wanted(form: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _set(api: Any, form: Mapping[str, str]) -> Any:
-    return api.set_limits(form['account'], **_wanted(form))
+def _set_limits(api: Any, form: Mapping[str, str]) -> Any:
+    return api.set_limits(form['account'], **_changed_limits(form))
 
 
-def _preview(api: Any, form: Mapping[str, str]) -> str:
-    found = api.set_limits(form['account'], dry_run=True, **_wanted(form))
-    return share_orders.foretold(found['dry_run'])
+def _preview_limits(api: Any, form: Mapping[str, str]) -> str:
+    found = api.set_limits(
+        form['account'], dry_run=True, **_changed_limits(form)
+    )
+    return share_orders.describe_preview(found['dry_run'])
 
 
 ORDERS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
     **share_orders.ORDERS,
-    'set-limits': _set,
-    'preview-limits': _preview,
+    'set-limits': _set_limits,
+    'preview-limits': _preview_limits,
 }
 """Of forms of shares and limits."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base of all pages and of their menu entries."""
+"""Base classes of pages and of panels in the menu."""
 
 import abc
 from collections.abc import Callable
@@ -29,30 +29,30 @@ _UNSEEN_S = 60
 
 
 class NodePanel(horizon.Panel):  # type: ignore[misc]  # no types
-    """A panel that needs agents only."""
+    """A panel that needs only agents."""
 
     permissions = ('openstack.services.compute',)
 
 
 class ClusterPanel(NodePanel):
-    """A panel that is shown where the cluster service answers.
+    """A panel that needs the cluster service.
 
-    Once the service answered, its panels stay for a day. So a pause of the
-    service does not hide them: the page says that it does not answer.
+    The menu shows it for a day after the last answer of the service. So a
+    short outage does not hide it: the page then reports the outage.
     """
 
     def allowed(self, context: Mapping[str, Any]) -> bool:
-        """Tell whether the user sees the panel in the menu."""
+        """Return whether the menu shows the panel to the user."""
         return super().allowed(context) and has_queue(context['request'])
 
 
 def has_queue(request: Any) -> bool:
-    """Tell whether the region of a user has the cluster service."""
+    """Return whether the region of the user has the cluster service."""
     key = f'fairness-queue-{request.user.services_region}'
     known = cache.cache.get(key)
     if known is None:
-        api = connection.fairness(request)
-        found = parts.ask(lambda: next(api.requests(limit=1), None))
+        api = connection.fairness_client(request)
+        found = parts.read(lambda: next(api.requests(limit=1), None))
         known = found.status not in (0, parts.AWAY, parts.MISSING)
         cache.cache.set(key, known, _SEEN_S if known else _UNSEEN_S)
     return bool(known)
@@ -61,31 +61,31 @@ def has_queue(request: Any) -> bool:
 class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
     """A page.
 
-    Subclasses have ``template_name`` and ``page_title``, say with
-    :meth:`content` what is on it, and with :attr:`orders` what it does.
+    Subclasses define ``template_name``, ``page_title``, the values of the
+    template (:meth:`content`) and the actions of its forms (:attr:`orders`).
     """
 
     orders: ClassVar[Orders] = {}
 
     @abc.abstractmethod
     def content(self, **names: str) -> dict[str, Any]:
-        """Values for the template.
+        """Return the values of the template.
 
-        :param names: of the URL.
+        :param names: parts of the URL.
         """
 
     @property
     def api(self) -> Any:
-        """The interface with the token of the user."""
-        return connection.fairness(self.request)
+        """Client of the fairness API with the token of the user."""
+        return connection.fairness_client(self.request)
 
     @functools.cached_property
     def directory(self) -> directory.NameDirectory:
-        """Names of what the user may list."""
+        """Names that the user may list, by ID."""
         return directory.NameDirectory(connection.UserLists(self.request))
 
     def get(self, request: Any, *args: Any, **names: str) -> Any:
-        """Show the page."""
+        """Render the page."""
         content = self.content(**names)
         context = self.get_context_data(**names, **content)
         # The next page is of the same list.
@@ -94,18 +94,18 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
         return self.render_to_response({**context, 'next': query.urlencode()})
 
     def post(self, request: Any, *args: Any, **names: str) -> Any:
-        """Carry an order out, and say how it ended."""
+        """Execute the action of a form, and show its result."""
         form = {**request.POST.dict(), **names}
         order = self.orders.get(form.get('order', ''))
         if order is None:
             messages.error(request, _('There is no such order.'))
         else:
-            self._order(lambda: order(self.api, form))
+            self._execute(lambda: order(self.api, form))
         return shortcuts.redirect(request.get_full_path())
 
-    def _order(self, call: Callable[[], Any]) -> None:
+    def _execute(self, call: Callable[[], Any]) -> None:
         try:
-            found = parts.ask(call)
+            found = parts.read(call)
         except ValueError as error:
             messages.error(self.request, str(error))
             return

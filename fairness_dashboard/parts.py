@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of a page: each is there, or says why it is not."""
+"""Parts of a page, and the texts of values.
+
+A part that cannot be read has a sentence that gives the cause.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -47,9 +50,9 @@ RESOURCES: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class PagePart:
-    """Content, or a sentence that says why it is missing.
+    """Content of a part, or the cause why it is missing.
 
-    :ivar status: of HTTP, if the interface refused; 0 without an answer.
+    :ivar status: HTTP status of a refusal; 0 without an answer.
     """
 
     content: Any = None
@@ -57,10 +60,10 @@ class PagePart:
     status: int = 200
 
 
-def ask(call: Callable[[], Any]) -> PagePart:
+def read(call: Callable[[], Any]) -> PagePart:
     """Read a part of a page.
 
-    :raises NotAuthenticated: if the token is no longer valid.
+    :raises NotAuthenticated: if the token has expired.
     """
     try:
         return PagePart(call())
@@ -68,17 +71,19 @@ def ask(call: Callable[[], Any]) -> PagePart:
         status = error.status_code or 0
         if status == _UNAUTHORIZED:
             raise horizon_exceptions.NotAuthenticated from error
-        return PagePart(None, _trouble(status, said(error)), status)
+        return PagePart(
+            None, _refusal_text(status, refusal_reason(error)), status
+        )
     except (keystone_exceptions.ClientException, exceptions.SDKException):
-        return PagePart(None, _trouble(AWAY, ''), 0)
+        return PagePart(None, _refusal_text(AWAY, ''), 0)
 
 
-def said(error: exceptions.HttpException) -> str:
-    """The reason of a refusal in the words of the interface."""
+def refusal_reason(error: exceptions.HttpException) -> str:
+    """Return the reason that the API gave for a refusal."""
     return str(error.details or error.message or error)
 
 
-def _trouble(status: int, words: str) -> str:
+def _refusal_text(status: int, words: str) -> str:
     if status == FORBIDDEN:
         return _('Your roles do not allow you to see this part.')
     if status == AWAY:
@@ -86,7 +91,7 @@ def _trouble(status: int, words: str) -> str:
     return words or _('This part cannot be read: HTTP %s.') % status
 
 
-def page(
+def read_page(
     found: Callable[..., Iterable[Any]],
     marker: str | None,
     *,
@@ -95,10 +100,11 @@ def page(
 ) -> tuple[list[Any], str]:
     """Read one page of a list.
 
-    :param marker: of its first item; ``None`` at the beginning.
-    :param most: items of the page.
-    :returns: its items, and the marker of the next page; empty if it is the
-        last.
+    :param found: reads the list from a marker on.
+    :param marker: ID of the first item; ``None`` for the first page.
+    :param most: largest number of items, >= 1.
+    :returns: the items, and the marker of the next page; empty on the
+        last page.
     """
     given = {**query, 'marker': marker} if marker else query
     items = list(itertools.islice(found(limit=most + 1, **given), most + 1))
@@ -106,60 +112,60 @@ def page(
     return items[:most], more
 
 
-def time(text: Any) -> dt.datetime | None:
-    """Read a time of the interface."""
+def parse_time(text: Any) -> dt.datetime | None:
+    """Parse a time of the API."""
     return dateparse.parse_datetime(text) if text else None
 
 
-def percent(part: Any) -> str:
-    """Write a part of a whole."""
+def format_percent(part: Any) -> str:
+    """Format a fraction as percent."""
     return '' if part is None else f'{100 * part:.3g} %'
 
 
-def number(value: Any) -> str:
-    """Write a number without more digits than are read."""
+def format_number(value: Any) -> str:
+    """Format a number, rounded to the digits that matter."""
     if value is None:
         return ''
     return f'{value:,.0f}' if abs(value) >= _WHOLE else f'{value:.3g}'
 
 
-def span(seconds: Any) -> str:
-    """Write a time span with one unit."""
+def format_duration(seconds: Any) -> str:
+    """Format a duration with one unit."""
     if seconds is None:
         return ''
     if seconds >= _DAY_S:
         # No exponent, however many days there are.
         days = f'{float(f"{seconds / _DAY_S:.2g}"):.15g}'
-        return ngettext('%s day', '%s days', plurality(days)) % days
+        return ngettext('%s day', '%s days', plural_number(days)) % days
     for unit, size in ((_('%s h'), 3600), (_('%s min'), 60)):
         if seconds >= size:
             return unit % f'{seconds / size:.2g}'
     return _('%s s') % f'{seconds:.2g}'
 
 
-def plurality(text: str) -> int:
-    """The number that decides between one noun and several.
+def plural_number(text: str) -> int:
+    """Return the number that selects the singular or the plural of a noun.
 
-    :param text: the number as readers see it: 1.001 that is written as 1 is
-        one, and a part of a thing is several.
+    :param text: the formatted number. 1.001 is written as 1 and takes the
+        singular; a fraction takes the plural.
     """
     value = float(text.replace(',', ''))
     return int(value) if value.is_integer() else _SEVERAL
 
 
-def cores(value: Any) -> str:
-    """Write a number of cores; nothing if it is not known."""
-    text = number(value)
-    return text and ngettext('%s core', '%s cores', plurality(text)) % text
+def format_cores(value: Any) -> str:
+    """Format a number of cores; empty if it is unknown."""
+    text = format_number(value)
+    return text and ngettext('%s core', '%s cores', plural_number(text)) % text
 
 
-def amount(resource: str, value: Any) -> str:
-    """Write an amount of a resource with its unit."""
+def format_amount(resource: str, value: Any) -> str:
+    """Format an amount of a resource with its unit."""
     if value is None:
         return ''
     if resource == 'cpu_time':
         text = f'{value:.2f}'
-        return ngettext('%s CPU', '%s CPUs', plurality(text)) % text
+        return ngettext('%s CPU', '%s CPUs', plural_number(text)) % text
     unit, size = next(
         (each for each in _AMOUNTS if value >= each[1]), ('B', 1.0)
     )

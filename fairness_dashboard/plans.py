@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves: what they promise, and what they brought."""
+"""Migration plans: expected and measured results."""
 
 from typing import Any
 from typing import ClassVar
@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class PlansPanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Plans')
     slug = 'fairness_plans'
@@ -21,22 +21,22 @@ class PlansPanel(pages.ClusterPanel):
 
 
 class PlansView(pages.FairnessView):
-    """Plans, the newest first."""
+    """Migration plans, the newest first."""
 
     template_name = 'fairness/plans.html'
     page_title = gettext_lazy('Plans of Moves')
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of plans."""
+        """Return a page of plans."""
         marker = self.request.GET.get('marker')
-        found = parts.ask(lambda: parts.page(self.api.plans, marker))
+        found = parts.read(lambda: parts.read_page(self.api.plans, marker))
         listed, more = found.content or ([], '')
         return {
             'plans': [
                 {
-                    **self.directory.told(each.to_dict()),
+                    **self.directory.with_names(each.to_dict()),
                     'subject': self.directory.account(each.subject),
-                    'made': parts.time(each.made_at),
+                    'made': parts.parse_time(each.made_at),
                 }
                 for each in listed
             ],
@@ -46,7 +46,7 @@ class PlansView(pages.FairnessView):
 
 
 class PlanView(pages.FairnessView):
-    """One plan with its moves."""
+    """One migration plan with its moves."""
 
     template_name = 'fairness/plan.html'
     page_title = gettext_lazy('Plan of Moves')
@@ -56,25 +56,26 @@ class PlanView(pages.FairnessView):
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """The plan."""
+        """Return the plan."""
         uuid = names['uuid']
-        found = parts.ask(lambda: self.api.get_plan(uuid).to_dict())
-        plan = self.directory.told(found.content or {})
+        found = parts.read(lambda: self.api.get_plan(uuid).to_dict())
+        plan = self.directory.with_names(found.content or {})
         promised, won = plan.get('promised') or {}, plan.get('won') or {}
         return {
             'plan': plan,
             'subject': self.directory.account(plan.get('subject')),
             'moves': [
                 {
-                    **self.directory.told(each),
+                    **self.directory.with_names(each),
                     'name': self.directory.get(each['server']),
                 }
                 for each in plan.get('moves') or ()
             ],
             'stays': [
-                self.directory.told(each) for each in plan.get('stays') or ()
+                self.directory.with_names(each)
+                for each in plan.get('stays') or ()
             ],
-            'until': parts.time(plan.get('until')),
+            'until': parts.parse_time(plan.get('until')),
             'outcomes': [
                 {
                     'name': words,

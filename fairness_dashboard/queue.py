@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests of all projects, and orders of operators."""
+"""Requests of all projects, and actions of operators on them."""
 
 from typing import Any
 from typing import ClassVar
@@ -14,7 +14,7 @@ from fairness_dashboard import requests
 
 
 class QueuePanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Queue')
     slug = 'fairness_queue'
@@ -22,7 +22,7 @@ class QueuePanel(pages.ClusterPanel):
 
 
 class QueueView(pages.FairnessView):
-    """Requests with orders for each."""
+    """Requests, each with the actions of operators."""
 
     template_name = 'fairness/queue.html'
     page_title = gettext_lazy('Queue')
@@ -37,12 +37,12 @@ class QueueView(pages.FairnessView):
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of requests that wait, start or change, or in a state."""
+        """Return a page of requests in progress or in a given state."""
         marker = self.request.GET.get('marker')
         state = self.request.GET.get('state')
         query = {'state': state} if state else {}
-        found = parts.ask(
-            lambda: parts.page(
+        found = parts.read(
+            lambda: parts.read_page(
                 self._listed, marker, all_projects=True, **query
             )
         )
@@ -50,7 +50,7 @@ class QueueView(pages.FairnessView):
         return {
             'requests': [
                 {
-                    **requests.row(each.to_dict(), self.directory),
+                    **requests.request_row(each.to_dict(), self.directory),
                     'project_name': self.directory.get(each.project_id),
                 }
                 for each in listed

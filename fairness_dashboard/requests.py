@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests of a project: where they stand, and why."""
+"""Requests of a project: their positions and reasons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,35 +16,35 @@ from fairness_dashboard import parts
 
 
 class RequestsPanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('My Requests')
     slug = 'fairness_requests'
     urls = 'requests'
 
 
-def row(
+def request_row(
     request: Mapping[str, Any], names: directory.NameDirectory
 ) -> dict[str, Any]:
-    """A request as pages show it."""
+    """Return the table row of a request."""
     estimate = request.get('estimated_start') or {}
     servers = request.get('servers') or ()
     return {
-        **names.told(request),
+        **names.with_names(request),
         'names': names.servers(servers),
         'known': [name for each in servers if (name := names.get(each))],
-        'p50': parts.time(estimate.get('p50')),
-        'p90': parts.time(estimate.get('p90')),
-        'asked': parts.time(request.get('asked_at')),
-        'expires': parts.time(request.get('expires_at')),
-        'ends': parts.time(request.get('ends_at')),
+        'p50': parts.parse_time(estimate.get('p50')),
+        'p90': parts.parse_time(estimate.get('p90')),
+        'asked': parts.parse_time(request.get('asked_at')),
+        'expires': parts.parse_time(request.get('expires_at')),
+        'ends': parts.parse_time(request.get('ends_at')),
         'is_waiting': request.get('state') == 'waiting',
         'can_extend': bool(request.get('time_limit')),
     }
 
 
 class RequestsView(pages.FairnessView):
-    """Requests that wait, start or change, or all that are known."""
+    """Requests of a project: those in progress, or all."""
 
     template_name = 'fairness/requests.html'
     page_title = gettext_lazy('My Requests')
@@ -53,15 +53,17 @@ class RequestsView(pages.FairnessView):
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of requests."""
+        """Return a page of requests."""
         marker = self.request.GET.get('marker')
         is_all = 'all' in self.request.GET
         query = dict.fromkeys(('running', 'ended'), True) if is_all else {}
-        found = parts.ask(lambda: parts.page(self._listed, marker, **query))
+        found = parts.read(
+            lambda: parts.read_page(self._listed, marker, **query)
+        )
         listed, more = found.content or ([], '')
         return {
             'requests': [
-                row(each.to_dict(), self.directory) for each in listed
+                request_row(each.to_dict(), self.directory) for each in listed
             ],
             'more': more,
             'is_all': is_all,
@@ -82,34 +84,34 @@ class RequestView(pages.FairnessView):
         'hold': lambda api, form: api.hold_request(form['uuid']),
         'unhold': lambda api, form: api.unhold_request(form['uuid']),
         'extend': lambda api, form: api.extend_request(
-            form['uuid'], 3600 * hours(form)
+            form['uuid'], 3600 * parse_hours(form)
         ),
     }
 
     def content(self, **names: str) -> dict[str, Any]:
-        """The request and its events."""
+        """Return the request and its events."""
         uuid = names['uuid']
-        found = parts.ask(lambda: self.api.get_request(uuid).to_dict())
-        events = parts.ask(lambda: self.api.request_events(uuid))
-        known = found.content and row(found.content, self.directory)
+        found = parts.read(lambda: self.api.get_request(uuid).to_dict())
+        events = parts.read(lambda: self.api.request_events(uuid))
+        known = found.content and request_row(found.content, self.directory)
         return {
             'asked_for': known,
             'trouble': found.trouble,
             'events': [
                 {
-                    **self.directory.told(each),
-                    'at': parts.time(each.get('at')),
-                    'until': parts.time(each.get('until')),
+                    **self.directory.with_names(each),
+                    'at': parts.parse_time(each.get('at')),
+                    'until': parts.parse_time(each.get('until')),
                 }
                 for each in events.content or ()
             ],
         }
 
 
-def hours(form: Mapping[str, str]) -> float:
-    """Hours that a form says.
+def parse_hours(form: Mapping[str, str]) -> float:
+    """Parse the hours of a form.
 
-    :raises ValueError: if it is no number above 0.
+    :raises ValueError: if the text is not a number above 0.
     """
     try:
         found = float(form.get('hours', ''))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers of a project: how they fare, and why."""
+"""Servers of a project: what each gets, and why."""
 
 from collections.abc import Mapping
 import itertools
@@ -23,7 +23,7 @@ _REQUESTS = 1000
 
 
 class ServersPanel(pages.NodePanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('My Servers')
     slug = 'fairness_servers'
@@ -31,17 +31,17 @@ class ServersPanel(pages.NodePanel):
 
 
 class ServersView(pages.FairnessView):
-    """Servers with what they get, want and are entitled to."""
+    """Servers with the resources that they get, want and are entitled to."""
 
     template_name = 'fairness/servers.html'
     page_title = gettext_lazy('My Servers')
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of servers, as Nova lists them."""
+        """Return a page of servers, in the order of Nova."""
         marker = self.request.GET.get('marker')
-        compute = connection.of(self.request).compute
+        compute = connection.connect(self.request).compute
         query = {'marker': marker} if marker else {}
-        found = parts.ask(
+        found = parts.read(
             lambda: list(
                 itertools.islice(
                     compute.servers(limit=SERVERS + 1, **query), SERVERS + 1
@@ -50,16 +50,18 @@ class ServersView(pages.FairnessView):
         )
         listed = found.content or []
         more = listed[SERVERS - 1].id if len(listed) > SERVERS else ''
-        requests = _by_server(self.request)
+        requests = _requests_by_server(self.request)
         rows = [
-            self._row(each, requests.get(each.id, {}))
+            self._server_row(each, requests.get(each.id, {}))
             for each in listed[:SERVERS]
         ]
         return {'servers': rows, 'more': more, 'trouble': found.trouble}
 
-    def _row(self, server: Any, request: Mapping[str, Any]) -> dict[str, Any]:
-        found = parts.ask(lambda: self.api.get_server(server.id).to_dict())
-        known = self.directory.told(found.content or {})
+    def _server_row(
+        self, server: Any, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        found = parts.read(lambda: self.api.get_server(server.id).to_dict())
+        known = self.directory.with_names(found.content or {})
         summary = known.get('summary') or ''
         # Agents say all sentences of the summary there again.
         advice = [e for e in known.get('advice') or () if e not in summary]
@@ -70,19 +72,19 @@ class ServersView(pages.FairnessView):
             'summary': summary,
             'advice': advice,
             'trouble': found.trouble,
-            'resources': _resources(known),
-            'weights': _weights(known),
-            'request': self.directory.told(request),
-            'leaves': _leaves(request, self.directory),
+            'resources': _resource_rows(known),
+            'weights': _weight_rows(known),
+            'request': self.directory.with_names(request),
+            'leaves': _eviction_text(request, self.directory),
         }
 
 
-def _by_server(request: Any) -> dict[str, Mapping[str, Any]]:
-    """Requests of the project by the servers that they are about."""
+def _requests_by_server(request: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the requests of the project by the ID of their server."""
     if not pages.has_queue(request):
         return {}
-    api = connection.fairness(request)
-    found = parts.ask(
+    api = connection.fairness_client(request)
+    found = parts.read(
         lambda: list(itertools.islice(api.requests(running=True), _REQUESTS))
     )
     return {
@@ -92,24 +94,24 @@ def _by_server(request: Any) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _resources(known: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Amounts that a server gets, beside its entitlement."""
+def _resource_rows(known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the resources that a server gets, with its entitlement."""
     usage = known.get('usage') or {}
     endowment = known.get('endowment') or {}
     waiting = known.get('waiting') or ()
     return [
         {
             'name': parts.RESOURCES.get(name, name),
-            'gets': parts.amount(name, value),
-            'entitled': parts.amount(name, endowment.get(name)),
+            'gets': parts.format_amount(name, value),
+            'entitled': parts.format_amount(name, endowment.get(name)),
             'waits': name in waiting,
-            'bar': charts.bar(
+            'bar': charts.bar_chart(
                 value or 0.0,
                 endowment.get(name) or 0.0,
                 _('gets %(gets)s, is entitled to %(entitled)s')
                 % {
-                    'gets': parts.amount(name, value),
-                    'entitled': parts.amount(name, endowment.get(name)),
+                    'gets': parts.format_amount(name, value),
+                    'entitled': parts.format_amount(name, endowment.get(name)),
                 },
             ),
         }
@@ -118,40 +120,41 @@ def _resources(known: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _weights(known: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Weights of the last hour, by what they weigh."""
+def _weight_rows(known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the weights of the last hour by control."""
     past = known.get('weights_last_hour') or ()
     return [
         {
             'name': name,
-            'now': parts.number(value),
-            'line': charts.line(
+            'now': parts.format_number(value),
+            'line': charts.line_chart(
                 [
                     each['weights'][name]
                     for each in past
                     if (each.get('weights') or {}).get(name) is not None
                 ],
-                _('weight of the last hour, now %s') % parts.number(value),
+                _('weight of the last hour, now %s')
+                % parts.format_number(value),
             ),
         }
         for name, value in (known.get('weights') or {}).items()
     ]
 
 
-def _leaves(
+def _eviction_text(
     request: Mapping[str, Any], names: directory.NameDirectory
 ) -> list[dict[str, Any]]:
-    """When a server leaves, and why."""
+    """Return the time and the reason of the eviction of a server."""
     leaving = [
         {
-            'at': parts.time(each.get('leaves_at')),
+            'at': parts.parse_time(each.get('leaves_at')),
             'why': each.get('explanation'),
         }
-        for each in map(names.told, request.get('leaving') or ())
+        for each in map(names.with_names, request.get('leaving') or ())
     ]
     if not leaving and request.get('ends_at'):
         why = _('its time is up')
-        leaving = [{'at': parts.time(request['ends_at']), 'why': why}]
+        leaving = [{'at': parts.parse_time(request['ends_at']), 'why': why}]
     return leaving
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Share of a project: the tree, what was used, and what is left."""
+"""Share of a project: the share tree, past use, and the rest of budgets."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -25,22 +25,22 @@ MOST = 1000
 
 
 class SharePanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('My Share')
     slug = 'fairness_share'
     urls = 'share'
 
 
-def accounts(
+def account_rows(
     shares: Iterable[Mapping[str, Any]],
     title: Title,
     limited: Iterable[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Rows of a share tree, those below an account after it.
+    """Return rows of a share tree, each account before its children.
 
-    :param title: gives the name of an account in words.
-    :param limited: accounts that have limits of their own.
+    :param title: returns the title of an account.
+    :param limited: accounts with limits of their own.
     """
     by_account = {str(each['account']): each for each in limited}
     depth: dict[str, int] = {}
@@ -56,20 +56,20 @@ def accounts(
                 'id': name,
                 'title': title(name),
                 'indent': 1.2 * depth[name],
-                'limits': limits.fields(by_account.get(name, {})),
-                'part': parts.percent(part),
+                'limits': limits.form_fields(by_account.get(name, {})),
+                'part': parts.format_percent(part),
                 'used_text': ', '.join(
-                    f'{kind} {parts.percent(value)}'
+                    f'{kind} {parts.format_percent(value)}'
                     for kind, value in sorted((used or {}).items())
                 )
                 or _('nothing'),
-                'bar': charts.bar(
+                'bar': charts.bar_chart(
                     most,
                     part,
                     _('used %(used)s, the share is %(part)s')
                     % {
-                        'used': parts.percent(most),
-                        'part': parts.percent(part),
+                        'used': parts.format_percent(most),
+                        'part': parts.format_percent(part),
                     },
                 ),
             }
@@ -77,21 +77,21 @@ def accounts(
     return rows
 
 
-def budgets(
+def limit_rows(
     limited: Iterable[Mapping[str, Any]], title: Title
 ) -> list[dict[str, Any]]:
-    """Rows of budgets and other limits."""
+    """Return rows of budgets and other limits."""
     return [
         {
             'title': title(str(each['account'])),
-            'budget': parts.number(each.get('budget')),
-            'used': parts.number(each.get('budget_used')),
-            'committed': parts.number(each.get('budget_committed')),
-            'left': parts.number(each.get('budget_left')),
-            'until': parts.time(each.get('budget_until')),
-            'time_limit': parts.span(each.get('time_limit')),
+            'budget': parts.format_number(each.get('budget')),
+            'used': parts.format_number(each.get('budget_used')),
+            'committed': parts.format_number(each.get('budget_committed')),
+            'left': parts.format_number(each.get('budget_left')),
+            'until': parts.parse_time(each.get('budget_until')),
+            'time_limit': parts.format_duration(each.get('time_limit')),
             'ceiling': ', '.join(
-                f'{parts.number(value)} {kind}'
+                f'{parts.format_number(value)} {kind}'
                 for kind, value in sorted((each.get('ceiling') or {}).items())
             ),
             'fault': each.get('fault'),
@@ -108,14 +108,16 @@ class ShareView(pages.FairnessView):
     orders: ClassVar[pages.Orders] = limits.ORDERS
 
     def content(self, **names: str) -> dict[str, Any]:
-        """The tree, and limits."""
-        shares = parts.ask(lambda: some(self.api.shares()))
-        found = parts.ask(lambda: some(self.api.limits()))
-        limited = [*map(self.directory.told, found.content or ())]
+        """Return the share tree and the limits."""
+        shares = parts.read(lambda: first_items(self.api.shares()))
+        found = parts.read(lambda: first_items(self.api.limits()))
+        limited = [*map(self.directory.with_names, found.content or ())]
         return {
-            'accounts': accounts(shares.content or (), self._title, limited),
+            'accounts': account_rows(
+                shares.content or (), self._title, limited
+            ),
             'trouble': shares.trouble,
-            'budgets': budgets(limited, self._title),
+            'budgets': limit_rows(limited, self._title),
             'budgets_trouble': found.trouble,
             'is_edited': self._manages(),
             'has_limits': not found.trouble,
@@ -124,12 +126,14 @@ class ShareView(pages.FairnessView):
         }
 
     def _manages(self) -> bool:
-        """Tell whether forms are shown; the interface decides."""
+        """Return whether the page shows forms. The API decides about each
+        change.
+        """
         roles = {each['name'] for each in self.request.user.roles}
         return not roles.isdisjoint(('admin', 'manager'))
 
     def _title(self, account: str) -> str:
-        """The project, the reader, or names of others."""
+        """Return the title of an account, with names for IDs."""
         user = self.request.user
         project = str(user.project_id)
         if account == project:
@@ -139,8 +143,10 @@ class ShareView(pages.FairnessView):
         return self.directory.account(account)
 
 
-def some(found: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
-    """The first items of a list."""
+def first_items(
+    found: Iterable[Any], most: int = MOST
+) -> list[dict[str, Any]]:
+    """Return the first items of a list."""
     return [each.to_dict() for each in itertools.islice(found, most)]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Changes of shares, and previews of them."""
+"""Changes of shares, and previews of changes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from django.utils.translation import ngettext
 from fairness_dashboard import parts
 
 
-def _share(form: Mapping[str, str]) -> float | None:
-    """Read the share; an empty one goes back to that of the file.
+def _parse_share(form: Mapping[str, str]) -> float | None:
+    """Parse the share of a form; an empty text restores the configured share.
 
-    :raises ValueError: if it is no number of 0 or more.
+    :raises ValueError: if the text is not a number of at least 0.
     """
     text = form.get('share', '').strip()
     if not text:
@@ -30,19 +30,19 @@ def _share(form: Mapping[str, str]) -> float | None:
     return value
 
 
-def _set(api: Any, form: Mapping[str, str]) -> Any:
-    return api.set_share(form['account'], _share(form))
+def _set_share(api: Any, form: Mapping[str, str]) -> Any:
+    return api.set_share(form['account'], _parse_share(form))
 
 
-def _preview(api: Any, form: Mapping[str, str]) -> str:
-    found = api.set_share(form['account'], _share(form), dry_run=True)
-    return foretold(found['dry_run'])
+def _preview_share(api: Any, form: Mapping[str, str]) -> str:
+    found = api.set_share(form['account'], _parse_share(form), dry_run=True)
+    return describe_preview(found['dry_run'])
 
 
-def foretold(found: Mapping[str, Any]) -> str:
-    """Say what a change would do.
+def describe_preview(found: Mapping[str, Any]) -> str:
+    """Describe the effect of a change.
 
-    :param found: answer of a dry run.
+    :param found: the answer of a dry run.
     """
     told = ngettext(
         'Preview, nothing was changed: of %(requests_count)s request that'
@@ -62,11 +62,11 @@ def foretold(found: Mapping[str, Any]) -> str:
     )
     counts = {name: found[name] for name in found if name.endswith('_count')}
     return ' '.join(
-        (told % counts, nearer % counts, *_of_past(found.get('past_waits')))
+        (told % counts, nearer % counts, *_past_text(found.get('past_waits')))
     )
 
 
-def _of_past(past: Mapping[str, Any] | None) -> Iterator[str]:
+def _past_text(past: Mapping[str, Any] | None) -> Iterator[str]:
     if past:
         yield ngettext(
             'The %(count)s request of the last week would have waited'
@@ -76,13 +76,13 @@ def _of_past(past: Mapping[str, Any] | None) -> Iterator[str]:
             past['requests_count'],
         ) % {
             'count': past['requests_count'],
-            'after': parts.span(past['after']['p50']),
-            'before': parts.span(past['before']['p50']),
+            'after': parts.format_duration(past['after']['p50']),
+            'before': parts.format_duration(past['before']['p50']),
         }
 
 
 ORDERS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
-    'set': _set,
-    'preview': _preview,
+    'set': _set_share,
+    'preview': _preview_share,
 }
 """Of forms with ``account`` and ``share``."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Flavors: which start now, and how long others are likely to wait."""
+"""Flavors: whether a server starts now, and the likely wait otherwise."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from fairness_dashboard import parts
 
 
 class StartsPanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Starts Now')
     slug = 'fairness_starts'
@@ -28,24 +28,24 @@ class StartsPanel(pages.ClusterPanel):
 
 
 class StartsView(pages.FairnessView):
-    """Room by flavor, zone and resource class."""
+    """Free capacity by flavor, zone and resource class."""
 
     template_name = 'fairness/starts.html'
     page_title = gettext_lazy('Starts Now')
 
     def content(self, **names: str) -> dict[str, Any]:
-        """How full the cloud is, and waits of the past."""
-        capacity = parts.ask(self.api.get_capacity)
+        """Return the capacity in use, and past waits."""
+        capacity = parts.read(self.api.get_capacity)
         known = capacity.content or {}
         return {
             'trouble': capacity.trouble,
             'capacity': known,
-            'seen': parts.time(known.get('seen_at')),
-            'flavors': [*_flavors(self.api, known)],
+            'seen': parts.parse_time(known.get('seen_at')),
+            'flavors': [*_flavor_rows(self.api, known)],
             'classes': [
                 {
                     **each,
-                    'bar': charts.bar(
+                    'bar': charts.bar_chart(
                         each['used'],
                         each['capacity'],
                         _('%(used)s of %(capacity)s are used') % each,
@@ -57,12 +57,12 @@ class StartsView(pages.FairnessView):
 
 
 class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
-    """JSON for the dialog that launches servers: see ``launch.js``."""
+    """JSON for the dialog that launches servers (``launch.js``)."""
 
     def get(self, request: Any) -> Any:
-        """Say of each flavor whether a server of it starts now."""
-        api = connection.fairness(request)
-        capacity = parts.ask(api.get_capacity)
+        """Return for each flavor whether a server starts now."""
+        api = connection.fairness_client(request)
+        capacity = parts.read(api.get_capacity)
         if capacity.trouble:
             return http.JsonResponse(
                 {'trouble': capacity.trouble},
@@ -75,7 +75,7 @@ class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
                 'zones': each.get('zones'),
                 'later': each['later'],
             }
-            for each in _flavors(api, capacity.content)
+            for each in _flavor_rows(api, capacity.content)
         ]
         words = {
             'title': _('Start'),
@@ -88,25 +88,27 @@ class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
         return http.JsonResponse({**words, 'flavors': flavors})
 
 
-def _flavors(api: Any, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Flavors with their prospects in words.
+def _flavor_rows(
+    api: Any, known: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Return the flavors, each with a text about its start.
 
-    :param known: how full the cloud is.
+    :param known: the answer of the API about capacity.
     """
-    waits = parts.ask(lambda: list(api.waits(by='flavor')))
+    waits = parts.read(lambda: list(api.waits(by='flavor')))
     waited = {str(each.name): each.p50 for each in waits.content or ()}
     for each in known.get('flavors', ()):
-        later = _later(waited.get(each['name']))
+        later = _wait_text(waited.get(each['name']))
         yield {
             **each,
             'later': later,
-            'words': _now(each['starts']) if each['starts'] else later,
+            'words': _start_text(each['starts']) if each['starts'] else later,
             # A service of the release before does not say it.
             'by_zone': sorted((each.get('zones') or {}).items()),
         }
 
 
-def _now(starts: int) -> str:
+def _start_text(starts: int) -> str:
     return (
         ngettext(
             'starts now, up to %s server',
@@ -117,15 +119,15 @@ def _now(starts: int) -> str:
     )
 
 
-def _later(waited: float | None) -> str:
-    """How long a server without room waits.
+def _wait_text(waited: float | None) -> str:
+    """Describe the likely wait of a server that does not start now.
 
-    :param waited: seconds that half of the past ones waited; those that found
-        room at once tell nothing about others.
+    :param waited: median wait in seconds of past servers that had to wait;
+        ``None`` if there were none.
     """
     if waited is None or waited < 1:
         return _('waits; it is not known how long')
-    return _('waits about %s') % parts.span(waited)
+    return _('waits about %s') % parts.format_duration(waited)
 
 
 urlpatterns = [

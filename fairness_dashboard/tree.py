@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares and limits of all accounts, which operators change in place."""
+"""Shares and limits of all accounts, with forms for operators."""
 
 from typing import Any
 from typing import ClassVar
@@ -18,7 +18,7 @@ _LIMITED = 10_000
 
 
 class TreePanel(pages.ClusterPanel):
-    """The menu entry."""
+    """Panel of the page in the menu."""
 
     name = gettext_lazy('Share Tree')
     slug = 'fairness_tree'
@@ -33,17 +33,19 @@ class TreeView(pages.FairnessView):
     orders: ClassVar[pages.Orders] = limits.ORDERS
 
     def content(self, **names: str) -> dict[str, Any]:
-        """A page of accounts."""
+        """Return a page of accounts."""
         marker = self.request.GET.get('marker')
-        found = parts.ask(
-            lambda: parts.page(self.api.shares, marker, all_projects=True)
+        found = parts.read(
+            lambda: parts.read_page(self.api.shares, marker, all_projects=True)
         )
         listed, more = found.content or ([], '')
-        limited = parts.ask(
-            lambda: share.some(self.api.limits(all_projects=True), _LIMITED)
+        limited = parts.read(
+            lambda: share.first_items(
+                self.api.limits(all_projects=True), _LIMITED
+            )
         )
         return {
-            'accounts': share.accounts(
+            'accounts': share.account_rows(
                 [each.to_dict() for each in listed],
                 self.directory.account,
                 limited.content or (),

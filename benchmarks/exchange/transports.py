@@ -7,8 +7,7 @@ sockets on loopback. For each number of nodes and each repetition both
 transports run one after the other, with a server of their own: Redis or
 RabbitMQ. Its CPU time counts from the first measured round to the last::
 
-    python -m benchmarks.exchange.transports \\
-        --out benchmarks/results/transports.json
+    python -m benchmarks.exchange.transports --out FILE
 """
 
 import argparse

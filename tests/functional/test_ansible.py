@@ -81,7 +81,11 @@ class Node:
         path.write_text(yaml.safe_dump([play]))
         done = self.machine.run(
             *('env', 'HOME=/tmp', f'ANSIBLE_ROLES_PATH={self.place}/roles'),
-            *('ANSIBLE_LOCALHOST_WARNING=False', 'ansible-playbook', str(path)),
+            *(
+                'ANSIBLE_LOCALHOST_WARNING=False',
+                'ansible-playbook',
+                str(path),
+            ),
         )
         said = done.stdout + done.stderr
         changed = re.search(r'changed=(\d+)', said)
@@ -168,9 +172,7 @@ def test_another_version_replaces_the_installed_one(node):
         ['dpkg-deb', '--raw-extract', str(built), str(tree)], check=True
     )
     control = tree / 'DEBIAN/control'
-    text = re.sub(
-        r'^Version: .*$', 'Version: 99', control.read_text(), flags=re.M
-    )
+    text = re.sub('(?m)^Version: .*$', 'Version: 99', control.read_text())
     control.write_text(text)
     newer = node.packages / 'nova-fairness_99_amd64.deb'
     subprocess.run(

@@ -21,15 +21,15 @@ _AXE = pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js'
 _RUN_AXE = """
 const told = arguments[0];
 axe.run('.fairness').then(
-    found => told(found.violations.map(
+    found => with_names(found.violations.map(
         each => each.id + ': ' + each.nodes.map(node => node.html).join())),
-    error => told([String(error)]));
+    error => with_names([String(error)]));
 """
 _ASK = """
 const [path, told] = arguments;
 fetch(path, {headers: {'X-Requested-With': 'XMLHttpRequest'}}).then(
     answer => answer.json().catch(() => null).then(
-        json => told({status: answer.status, json: json})));
+        json => with_names({status: answer.status, json: json})));
 """
 _FLAGS = (
     '--headless=new',

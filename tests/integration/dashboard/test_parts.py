@@ -31,7 +31,7 @@ def refusal(status, words='why'):
     ],
 )
 def test_a_part_that_is_refused_says_why(status, begin):
-    found = parts.ask(refusal(status))
+    found = parts.read(refusal(status))
     assert (found.content, found.status) == (None, status)
     assert found.trouble.startswith(begin)
 
@@ -40,7 +40,7 @@ def test_a_part_without_an_answer_says_so():
     def lost():
         raise keystone_exceptions.ConnectFailure('lost')
 
-    found = parts.ask(lost)
+    found = parts.read(lost)
     assert found.status == 0
     assert found.trouble.startswith('This part does not answer')
 
@@ -56,7 +56,7 @@ COUNTS = {
 
 
 def test_a_preview_counts_requests_that_come_nearer():
-    told = share_orders.foretold({**COUNTS, 'past_waits': None})
+    told = share_orders.describe_preview({**COUNTS, 'past_waits': None})
     assert told == (
         'Preview, nothing was changed: of 9 requests that wait, 2 would start'
         ' now, and without the change 1. 3 would come nearer to their start,'
@@ -67,7 +67,7 @@ def test_a_preview_counts_requests_that_come_nearer():
         'before': {'p50': 600.0},
         'after': {'p50': 60.0},
     }
-    told = share_orders.foretold({**COUNTS, 'past_waits': past})
+    told = share_orders.describe_preview({**COUNTS, 'past_waits': past})
     assert told.endswith(
         'The 50 requests of the last week would have waited 1 min (median),'
         ' and without the change 10 min.'
@@ -77,7 +77,7 @@ def test_a_preview_counts_requests_that_come_nearer():
 def test_a_preview_speaks_of_one_request_as_of_one():
     one = dict.fromkeys(COUNTS, 1)
     past = {'requests_count': 1, 'before': {'p50': 1}, 'after': {'p50': 1}}
-    told = share_orders.foretold({**one, 'past_waits': past})
+    told = share_orders.describe_preview({**one, 'past_waits': past})
     assert told == (
         'Preview, nothing was changed: of 1 request that waits, 1 would start'
         ' now, and without the change 1. 1 would come nearer to its start,'
@@ -91,7 +91,7 @@ def test_a_preview_speaks_of_one_request_as_of_one():
     [(1.0, '1 core'), (1.001, '1 core'), (0.5, '0.5 cores'), (None, '')],
 )
 def test_cores_are_counted(value, words):
-    assert parts.cores(value) == words
+    assert parts.format_cores(value) == words
 
 
 RED, BLUE, ALICE, BOB = (letter * 32 for letter in '12ab')
@@ -133,7 +133,7 @@ class FakeLists:
 def test_texts_have_names_for_ids():
     lists = FakeLists()
     known = directory.NameDirectory(lists)
-    told = known.told(
+    told = known.with_names(
         {
             'uuid': WEB,
             'explanation': f'it makes room for a request of project {BLUE}',
@@ -156,7 +156,9 @@ def test_own_names_need_no_list():
     lists = FakeLists()
     known = directory.NameDirectory(lists)
     assert known.account(f'{RED}/{ALICE}') == 'red/alice'
-    assert known.told({'explanation': 'it runs'}) == {'explanation': 'it runs'}
+    assert known.with_names({'explanation': 'it runs'}) == {
+        'explanation': 'it runs'
+    }
     assert (known.get(''), known.get(None), known.account(None)) == ('',) * 3
     assert lists.asked == []
 
@@ -166,7 +168,7 @@ def test_ids_stay_where_lists_are_refused():
     known = directory.NameDirectory(lists)
     for text in (f'{BLUE}/{BOB} and {RED}', f'server {WEB}'):
         for _ in range(2):
-            told = known.told({'explanation': text})
+            told = known.with_names({'explanation': text})
             assert told['explanation'] == text.replace(RED, 'red')
     assert sorted(lists.asked) == sorted(lists.refused)
 
@@ -186,13 +188,13 @@ def test_operators_of_one_project_list_its_servers():
 def test_parts_of_longer_words_are_no_ids():
     known = directory.NameDirectory(FakeLists())
     text = f'image-{BLUE} {BLUE}0 {WEB}-1 {BLUE}.'
-    told = known.told({'explanation': text})['explanation']
+    told = known.with_names({'explanation': text})['explanation']
     assert told == f'image-{BLUE} {BLUE}0 {WEB}-1 blue.'
 
 
 def test_a_token_that_is_not_valid_ends_the_session():
     with pytest.raises(horizon_exceptions.NotAuthenticated):
-        parts.ask(refusal(401))
+        parts.read(refusal(401))
 
 
 def test_a_page_names_the_next_one_only_if_there_is_one():
@@ -200,9 +202,9 @@ def test_a_page_names_the_next_one_only_if_there_is_one():
         first = int(marker) + 1
         return (types.SimpleNamespace(id=n) for n in range(first, 61))
 
-    first, more = parts.page(listed, None)
+    first, more = parts.read_page(listed, None)
     assert (len(first), more) == (parts.PAGE, '50')
-    rest, end = parts.page(listed, more)
+    rest, end = parts.read_page(listed, more)
     assert ([each.id for each in rest][::9], end) == ([51, 60], '')
 
 
@@ -219,7 +221,7 @@ def test_a_page_names_the_next_one_only_if_there_is_one():
     ],
 )
 def test_a_span_has_one_unit(seconds, words):
-    assert parts.span(seconds) == words
+    assert parts.format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -234,15 +236,15 @@ def test_a_span_has_one_unit(seconds, words):
     ],
 )
 def test_an_amount_has_the_unit_of_its_resource(resource, value, words):
-    assert parts.amount(resource, value) == words
+    assert parts.format_amount(resource, value) == words
 
 
 def test_a_chart_escapes_its_label_and_keeps_within_its_width():
-    drawn = charts.bar(3.0, 1.0, '<script>')
+    drawn = charts.bar_chart(3.0, 1.0, '<script>')
     assert '<script>' not in drawn
     assert 'width="238.0"' in drawn
-    assert charts.line([1.0], 'x') == ''
-    assert 'points="0.0,0.0 240.0,30.0"' in charts.line([1.0, 0.5], 'x')
+    assert charts.line_chart([1.0], 'x') == ''
+    assert 'points="0.0,0.0 240.0,30.0"' in charts.line_chart([1.0, 0.5], 'x')
 
 
 class FakeLimits:
@@ -266,7 +268,7 @@ def sent(order='set-limits', **texts):
 
 def test_limits_that_a_form_leaves_as_they_are_stay():
     known = {'time_limit': 7200.0, 'ceiling': {'VCPU': 8.0, 'DISK_GB': 10.0}}
-    texts = {each['name']: each['text'] for each in limits.fields(known)}
+    texts = {each['name']: each['text'] for each in limits.form_fields(known)}
     assert texts['time_limit'] == '2'
     assert texts['ceiling'] == 'DISK_GB=10 VCPU=8'
     assert {texts['budget'], texts['nominal']} == {''}

@@ -17,7 +17,8 @@ OF_QUEUE = TOP / 'doc/source/admin/queue.rst'
 
 PAGES = (
     minimal_debian.README,
-    *map(minimal_debian.guide, 
+    *map(
+        minimal_debian.guide,
         (
             *('index', 'devstack', 'uninstall'),
             *('ansible', 'containers'),
