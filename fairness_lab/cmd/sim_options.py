@@ -29,6 +29,12 @@ exit codes:
 """
 
 
+_ORDER_HELP = (
+    'order of the queue, with parameters if needed, such as fair_tree or'
+    ' fair_tree:charge=0'
+)
+
+
 def parser(commands: Commands) -> argparse.ArgumentParser:
     """Parser of the command line.
 
@@ -64,13 +70,13 @@ def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
         'scenario', help='name of a scenario, or path of a YAML file'
     )
     parser.add_argument(
-        '--order', required=True, metavar='NAME', help='says who is next'
+        '--order', required=True, metavar='NAME', help=_ORDER_HELP
     )
     parser.add_argument(
         '--victims',
         default=runs_module.VICTIMS,
         metavar='NAME',
-        help='says who makes room (default: %(default)s)',
+        help='rule that chooses the servers to evict (default: %(default)s)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -190,14 +196,16 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
         type=_words,
         default=[],
         metavar='NAME,NAME...',
-        help='orders, which say who is next (default: all installed)',
+        help='orders of the queue, each with parameters if needed, such as'
+        ' fair_tree:charge=0 (default: all installed)',
     )
     parser.add_argument(
         '--victims',
         type=_words,
         default=[],
         metavar='NAME,NAME...',
-        help=f'how victims are chosen (default: {runs_module.VICTIMS} alone)',
+        help='rules that choose the servers to evict (default:'
+        f' {runs_module.VICTIMS} alone)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -211,7 +219,7 @@ def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
         help='whose first user attacks (default: %(default)s)',
     )
     parser.add_argument(
-        '--order', required=True, metavar='NAME', help='who is next'
+        '--order', required=True, metavar='NAME', help=_ORDER_HELP
     )
     parser.add_argument(
         '--attack',
