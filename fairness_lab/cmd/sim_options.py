@@ -12,6 +12,7 @@ from fairness_lab.border_sim import runs
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
+from fairness_lab.plugin_kit import packages
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import runs as runs_module
@@ -39,7 +40,7 @@ def parser(commands: Commands) -> argparse.ArgumentParser:
     """Parser of the command line.
 
     :param commands: what to do by command: list, run, compare, sweep,
-        reproduce and each of ``cluster``, such as ``cluster run``.
+        reproduce, new and each of ``cluster``, such as ``cluster run``.
     """
     result = argparse.ArgumentParser(
         prog='nova-fairness-sim',
@@ -186,6 +187,23 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         metavar='N',
         help='also run the seeds that come next, N in all, and tell how far'
         ' numbers spread (default: %(default)s)',
+    )
+
+
+def _add_new(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'kind', choices=list(packages.KINDS), help='kind of the plugin'
+    )
+    parser.add_argument(
+        'name',
+        metavar='NAME',
+        help='name of the package and of the plugin, such as burst-credits',
+    )
+    parser.add_argument(
+        '--out',
+        type=pathlib.Path,
+        metavar='DIR',
+        help='new directory of the package (default: NAME)',
     )
 
 
@@ -399,6 +417,7 @@ _COMMANDS: Mapping[
     'compare': ('run several, side by side', _add_compare),
     'sweep': ('run with many settings', _add_sweep),
     'reproduce': ('make numbers of the manual again', _add_reproduce),
+    'new': ('create a package with a plugin of your own', _add_new),
 }
 _CLUSTER = 'requests that wait: orders of the queue on simulated clouds'
 
