@@ -190,6 +190,10 @@ class UnknownParameter(SimError):
     """A policy has no such number; the message lists those it has."""
 
 
+class BadPluginName(SimError):
+    """A new plugin cannot have the name; the message says why."""
+
+
 class BadTrace(SimError):
     """A trace is wrong; the message says file, line, column, expectation."""
 

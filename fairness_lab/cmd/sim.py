@@ -19,6 +19,7 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 
 from fairness_lab.cmd import batches  # noqa: E402
 from fairness_lab.cmd import sim_cluster  # noqa: E402
+from fairness_lab.cmd import sim_new  # noqa: E402
 from fairness_lab.cmd import sim_options  # noqa: E402
 from fairness_lab.cmd import sim_reproduce  # noqa: E402
 from fairness_lab.figures import page  # noqa: E402
@@ -37,6 +38,7 @@ BAD_USAGE = 2
 INTERRUPTED = 130
 
 _WRONG = (
+    exception.BadPluginName,
     exception.BadScenario,
     exception.BadTrace,
     exception.UnknownShare,
@@ -57,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             'compare': _compare,
             'sweep': _sweep,
             'reproduce': sim_reproduce.reproduce,
+            'new': sim_new.create,
             **sim_cluster.COMMANDS,
         }
     ).parse_args(arguments)

@@ -22,6 +22,7 @@ from fairness_lab.measures import files
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import market
+from fairness_lab.queue_sim import order_texts
 from fairness_lab.queue_sim import packing_traces
 from fairness_lab.queue_sim import reader
 from fairness_lab.queue_sim import runs as queue_runs
@@ -58,8 +59,8 @@ def _list(_options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     cloud = reader.find(options.scenario, _overrides(options))
-    plugins.load_order(options.order)
-    plugins.load_victims(options.victims)
+    order_texts.load_order(options.order)
+    order_texts.load_victims(options.victims)
     with files.whole(options.out) as directory:
         result = queue_runs.run(
             cloud,
@@ -79,9 +80,9 @@ def _compare(options: argparse.Namespace) -> int:
     # Read once before the first run, so that nothing fails after hours.
     clouds = [reader.find(name, _overrides(options)) for name in names]
     for order in orders:
-        plugins.load_order(order)
+        order_texts.load_order(order)
     for victims in options.victims:
-        plugins.load_victims(victims)
+        order_texts.load_victims(victims)
     runs = []
     with files.whole(options.out) as directory:
         every = itertools.product(
@@ -123,7 +124,7 @@ def _attack(options: argparse.Namespace) -> int:
         reader.find(options.scenario, {**overrides, 'seed': str(seed)})
         for seed in seeds
     ]
-    order = plugins.load_order(options.order)
+    order = order_texts.load_order(options.order)
     names = options.attack or list(attacks.ATTACKS)
     meter, found = progress.BatchProgress(), []
     meter.begin(first.name, len(names) * len(clouds))

@@ -12,6 +12,7 @@ from fairness_lab.border_sim import runs
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
+from fairness_lab.plugin_kit import packages
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import runs as runs_module
@@ -29,11 +30,17 @@ exit codes:
 """
 
 
+_ORDER_HELP = (
+    'order of the queue, with parameters if needed, such as fair_tree or'
+    ' fair_tree:charge=0'
+)
+
+
 def parser(commands: Commands) -> argparse.ArgumentParser:
     """Parser of the command line.
 
     :param commands: what to do by command: list, run, compare, sweep,
-        reproduce and each of ``cluster``, such as ``cluster run``.
+        reproduce, new and each of ``cluster``, such as ``cluster run``.
     """
     result = argparse.ArgumentParser(
         prog='nova-fairness-sim',
@@ -64,13 +71,13 @@ def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
         'scenario', help='name of a scenario, or path of a YAML file'
     )
     parser.add_argument(
-        '--order', required=True, metavar='NAME', help='says who is next'
+        '--order', required=True, metavar='NAME', help=_ORDER_HELP
     )
     parser.add_argument(
         '--victims',
         default=runs_module.VICTIMS,
         metavar='NAME',
-        help='says who makes room (default: %(default)s)',
+        help='rule that chooses the servers to evict (default: %(default)s)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -183,6 +190,23 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_new(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'kind', choices=list(packages.KINDS), help='kind of the plugin'
+    )
+    parser.add_argument(
+        'name',
+        metavar='NAME',
+        help='name of the package and of the plugin, such as burst-credits',
+    )
+    parser.add_argument(
+        '--out',
+        type=pathlib.Path,
+        metavar='DIR',
+        help='new directory of the package (default: NAME)',
+    )
+
+
 def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
     _add_scenarios(parser)
     parser.add_argument(
@@ -190,14 +214,16 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
         type=_words,
         default=[],
         metavar='NAME,NAME...',
-        help='orders, which say who is next (default: all installed)',
+        help='orders of the queue, each with parameters if needed, such as'
+        ' fair_tree:charge=0 (default: all installed)',
     )
     parser.add_argument(
         '--victims',
         type=_words,
         default=[],
         metavar='NAME,NAME...',
-        help=f'how victims are chosen (default: {runs_module.VICTIMS} alone)',
+        help='rules that choose the servers to evict (default:'
+        f' {runs_module.VICTIMS} alone)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -211,7 +237,7 @@ def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
         help='whose first user attacks (default: %(default)s)',
     )
     parser.add_argument(
-        '--order', required=True, metavar='NAME', help='who is next'
+        '--order', required=True, metavar='NAME', help=_ORDER_HELP
     )
     parser.add_argument(
         '--attack',
@@ -391,6 +417,7 @@ _COMMANDS: Mapping[
     'compare': ('run several, side by side', _add_compare),
     'sweep': ('run with many settings', _add_sweep),
     'reproduce': ('make numbers of the manual again', _add_reproduce),
+    'new': ('create a package with a plugin of your own', _add_new),
 }
 _CLUSTER = 'requests that wait: orders of the queue on simulated clouds'
 

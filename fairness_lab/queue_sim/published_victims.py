@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import hashlib
-import itertools
 import math
 
 import numpy as np
@@ -21,9 +20,9 @@ from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import victims
 from nova_fairness.planners.preemption import youngest
 
-_COMBINED = 10
-"""Parties of one host at most that are combined in every way: their number
-of combinations doubles with each."""
+_MOST_SUMS = 20_000
+"""Largest number of different sums of amounts that are kept for one host.
+Servers of few sizes have few sums, however many servers a host has."""
 
 _HOUR_S = 3600.0
 
@@ -92,8 +91,8 @@ def _drawn(*words: object) -> bytes:
 class Strict(_HostByHost):
     """Aardvark's strict: of all combinations the one with the least left over.
 
-    Memory first, then CPUs, then disk. Of a host with many parties only the
-    first :data:`_COMBINED` are combined.
+    Memory first, then CPUs, then disk. All servers of a host are combined, as
+    long as they have at most :data:`_MOST_SUMS` different sums.
     """
 
     description = 'The servers that leave the least room over.'
@@ -282,19 +281,28 @@ def _combinations(
     parties: Sequence[int],
     pool: candidates.FreeCapacity,
 ) -> Iterator[list[int]]:
-    """All combinations of parties without which one server fits."""
-    field = pool.field
-    some = list(parties[:_COMBINED])
-    amounts = [
-        field.amounts[(field.party == v) & (field.row == row)].sum(axis=0)
-        for v in some
-    ]
-    bits = np.array(list(itertools.product((0, 1), repeat=len(some))))
-    free = pool.free[:, row] + bits @ np.array(amounts)
-    asked = piece.amounts > 0
-    fits = (free[:, asked] >= piece.amounts[asked]).all(axis=1)
-    for chosen in bits[fits]:
-        yield [v for v, is_in in zip(some, chosen, strict=True) if is_in]
+    """Combinations of parties without which one server fits.
+
+    Of combinations with the same amounts there is one. No party is added to a
+    combination that is large enough.
+    """
+    field, asked = pool.field, piece.amounts > 0
+    free = pool.free[:, row]
+    if (free[asked] >= piece.amounts[asked]).all():
+        yield []
+        return
+    lacking = {tuple(free.tolist()): list[int]()}
+    enough: dict[tuple[int, ...], list[int]] = {}
+    for v in parties:
+        at = (field.party == v) & (field.row == row)
+        amounts = field.amounts[at].sum(axis=0)
+        for had, chosen in list(lacking.items()):
+            found = np.array(had) + amounts
+            fits = (found[asked] >= piece.amounts[asked]).all()
+            sums = enough if fits else lacking
+            if fits or len(lacking) < _MOST_SUMS:
+                sums.setdefault(tuple(found.tolist()), [*chosen, v])
+    yield from enough.values()
 
 
 def _normalised(weights: candidates.Floats) -> candidates.Floats:

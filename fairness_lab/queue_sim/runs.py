@@ -12,8 +12,8 @@ from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.queue_sim import engine
 from fairness_lab.queue_sim import judgement
+from fairness_lab.queue_sim import order_texts
 from fairness_lab.queue_sim import workload
-from nova_fairness import plugins
 from nova_fairness import version
 
 VERSION = 1
@@ -38,15 +38,19 @@ def run(
 ) -> Json:
     """Run a cloud under an order and write the results.
 
-    :param order: name of the plugin; its numbers have their defaults.
+    :param order: name of the plugin, and parameters; see
+        :mod:`.order_texts`.
     :param directory: that exists.
-    :param victims: name of the plugin that says who makes room.
+    :param victims: the same of the plugin that chooses victims.
     :returns: what ``result.json`` holds.
     :raises UnknownPlugin: if there is no such order, or are no such victims.
+    :raises UnknownParameter: if one has no such parameter.
     :raises PluginMisbehaved: if one of the two fails.
     """
     simulation = engine.Simulation(
-        cloud, plugins.load_order(order), plugins.load_victims(victims)
+        cloud,
+        order_texts.load_order(order),
+        order_texts.load_victims(victims),
     )
     judge = judgement.QueueJudge(cloud)
     every_s = _between_looks(cloud)

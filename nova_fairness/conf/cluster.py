@@ -185,11 +185,11 @@ the projects below them. All processes of the service must have the same value.
         default='fair_tree',
         help="""
 Order of the requests that exceed the guaranteed part of their project.
-``fair_tree``, ``multifactor``, ``synergy``, ``dominant_share`` and
-``distribution`` go by shares; ``fifo`` is first come, first served. Other
-packages can add orders. Set it to ``fifo`` if the oldest request should start
-first, however much its project has. All processes of the service must have the
-same order.
+``fair_tree``, ``multifactor``, ``synergy``, ``fass``, ``dominant_share``,
+``admission_fair_sharing`` and ``distribution`` go by shares; ``fifo`` is first
+come, first served. Other packages can add orders. Set it to ``fifo`` if the
+oldest request should start first, however much its project has. All processes
+of the service must have the same order.
 """,
     ),
     cfg.Opt(
@@ -204,7 +204,10 @@ parameter that is not named has its default. ``fair_tree`` has ``charge`` (0 to
 and while its servers run). ``multifactor`` has the weights ``fair_share``
 (1000), ``age`` (100) and ``size`` (10), and ``longest_s`` (seconds, at least
 1, default 604800: the age that counts in full). ``synergy`` has the weights
-``vcpus`` (100) and ``memory`` (70). Weights are 0 to 1e9. ``distribution`` has
+``vcpus`` (100) and ``memory`` (70). Weights are 0 to 1e9. ``fass`` has
+``published`` (0; with 1 it has the faults of FaSS 1.4).
+``admission_fair_sharing`` has ``penalty`` (0 to 1, default 0.000344: part of a
+request's amounts that counts as used from its start). ``distribution`` has
 ``vcpus`` (0), ``memory`` (1) and ``disk`` (0), from 0 to 3: powers of the
 amounts that a project has. Change them if age or size should count more or
 less beside shares.

@@ -117,6 +117,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     },
     # Runs the simulators' commands, not their code.
     'fairness_lab.evidence': _VOCABULARY,
+    # Writes packages for others, and asks which plugins exist.
+    'fairness_lab.plugin_kit': _VOCABULARY | {'plugins'},
     # Real machines: it does not know the simulator.
     'fairness_lab.testbed': _ASSEMBLY
     | {
@@ -131,6 +133,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'oslo_messaging_zmq',
         'fairness_lab.border_sim',
         'fairness_lab.evidence',
+        'fairness_lab.plugin_kit',
         'fairness_lab.queue_sim',
         'fairness_lab.figures',
         'fairness_lab.ideal',

@@ -97,9 +97,11 @@ def test_every_policy_of_the_package_can_be_loaded():
 
 def test_every_order_of_the_package_can_be_loaded():
     assert plugins.order_names() == (
+        'admission_fair_sharing',
         'distribution',
         'dominant_share',
         'fair_tree',
+        'fass',
         'fifo',
         'multifactor',
         'synergy',
@@ -115,7 +117,7 @@ def test_an_order_gets_its_numbers():
 @pytest.mark.parametrize(
     ('name', 'numbers', 'message'),
     [
-        ('none', {}, "no order 'none'; installed: distribution, "),
+        ('none', {}, "no order 'none'; installed: admission_fair_sharing, "),
         ('fair_tree', {'age': 1.0}, 'has no number age; it has: charge'),
         ('fifo', {'age': 1.0}, 'has no number age; it has: none'),
         (
@@ -124,6 +126,7 @@ def test_an_order_gets_its_numbers():
             'with charge = 2.0: charge must be a number from 0 to 1, got 2',
         ),
         ('multifactor', {'longest_s': 0.0}, 'longest_s must be a number'),
+        ('fass', {'published': 0.5}, 'published must be 0 or 1, got 0.5'),
         ('synergy', {'vcpus': float('nan')}, 'vcpus must be a number from'),
     ],
 )

@@ -337,6 +337,63 @@ class Synergy(_ByPriority):
         }
 
 
+@dataclasses.dataclass(frozen=True)
+class Fass(_ByPriority):
+    """``2^(-use / use of all / share)`` of each user, the largest first.
+
+    This is the order of FaSS. It compares users of all projects with each
+    other. FaSS counts each older period half; here the ledger has a half-life.
+
+    :ivar published: 0 for the corrected order, 1 for the order of FaSS 1.4
+        with its faults: only VCPUs count, the use of one user replaces the use
+        of all, and the factor is divided by the number of the server. The one
+        user is the owner of the oldest request, and the number of a server is
+        the position of its request by age.
+    """
+
+    description = (
+        'Part of all use divided by the share, user by user, as FaSS.'
+    )
+
+    published: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.published not in (0, 1):
+            raise ValueError(
+                f'published must be 0 or 1, got {self.published!r}'
+            )
+
+    def _summands(
+        self,
+        standing: order_inputs.WaitingAccounts,
+        waiting: Requests,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        aged = order_module.oldest_first(waiting)
+        places = {
+            each.uuid: standing.tree.place(each.account) for each in aged
+        }
+        if self.published:
+            vcpus = [name == 'VCPU' for name in standing.classes]
+            use = standing.history[:, vcpus].sum(axis=1)
+            total = use[[places[each.uuid] for each in aged[:1]]].sum()
+        else:
+            use = standing.history.max(axis=1, initial=0.0)
+            total = use[standing.tree.parent == tree_module.ROOT].sum()
+        # The ledger has one period, whose use has decayed already.
+        periods = np.array([[1.0, 0.0, 0.0, 0.0]])
+        factor = factors.fass(
+            use[:, np.newaxis] * periods, total * periods[0], standing.part
+        )
+        return {
+            each.uuid: {
+                'fair_share': float(factor[places[each.uuid]])
+                / (number if self.published else 1)
+            }
+            for number, each in enumerate(aged, 1)
+        }
+
+
 class _ByProject(order_module.Order):
     """Takes the oldest request of the project that comes first, in turns."""
 
@@ -402,6 +459,9 @@ class _Projects:
         accounts with waiting requests.
     :ivar weight: (p,) share of each project.
     :ivar capacity: (c,) capacity of the cloud.
+    :ivar history: (p,) decayed use, as a part of the cloud, times the class
+        weights, summed over the classes.
+    :ivar taken: (p,) the same sum of the requests taken so far.
     """
 
     def __init__(
@@ -419,6 +479,8 @@ class _Projects:
         self.part = standing.part[places]
         self.weight = tree.share[places]
         self.capacity = standing.capacity
+        self.history: Floats = standing.history[places].sum(axis=1)
+        self.taken: Floats = np.zeros(len(self.names))
         classes = len(snapshot.classes)
         none = np.zeros(classes)
         self.used: Floats = np.array(
@@ -455,6 +517,7 @@ class _Projects:
         """Take the next request of a project."""
         taken = self._queues[p].pop()
         self.used[p] += self.next[p]
+        self.taken[p] += self._standing.asked_part(taken).sum()
         self._load_next(p)
         return taken
 
@@ -482,6 +545,36 @@ class DominantShare(_ByProject):
             turns.capacity,
             turns.weight,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class AdmissionFairSharing(_ByProject):
+    """First the project with the least decayed use per share (Kueue).
+
+    The use is the sum over the classes (KEP-4136). A start counts at once with
+    a small part of its amounts, so that requests of other projects can follow.
+
+    :ivar penalty: part of the amounts of a request that a start adds to the
+        use, 0 to 1; Kueue's entry penalty, ``1 - 0.5^(interval / half-life)``.
+        The default is that of five minutes and a week.
+    """
+
+    description = (
+        "First those who have used least of their share, as Kueue's"
+        ' admission fair sharing.'
+    )
+    factor = 'use_per_share'
+
+    penalty: float = 0.000344
+
+    def __post_init__(self) -> None:
+        _check(self, penalty=(0.0, 1.0))
+
+    def _ahead(self, turns: _Projects) -> Floats:
+        use = turns.history + self.penalty * turns.taken
+        per_share = np.full(len(use), np.inf)
+        np.divide(use, turns.part, out=per_share, where=turns.part > 0)
+        return per_share
 
 
 @dataclasses.dataclass(frozen=True)

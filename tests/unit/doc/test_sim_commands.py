@@ -42,6 +42,7 @@ def test_all_commands_are_shown():
         'compare',
         'sweep',
         'reproduce',
+        'new',
         'cluster',
     }
 
@@ -59,7 +60,7 @@ def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):
     monkeypatch.chdir(tmp_path)
     assert sim.main(line.split()) == 0
     written = {path.name for path in tmp_path.iterdir()} - {'examples'}
-    assert len(written) == ('--out' in line)
+    assert len(written) == ('--out' in line or line.startswith('new '))
 
 
 def test_everything_that_can_be_told_is_described():

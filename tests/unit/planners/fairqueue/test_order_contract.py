@@ -43,6 +43,18 @@ class TestDistributionByVolume(order_contract.OrderContract):
     )
 
 
+class TestFass(order_contract.OrderContract):
+    order = plugins.load_order('fass')
+
+
+class TestPublishedFass(order_contract.OrderContract):
+    order = plugins.load_order('fass', {'published': 1.0})
+
+
+class TestAdmissionFairSharing(order_contract.OrderContract):
+    order = plugins.load_order('admission_fair_sharing')
+
+
 def test_every_installed_order_is_tested():
     tested = {
         type(each.order)

@@ -23,6 +23,9 @@ ORDERS = (
     orders.DominantShare(),
     orders.Distribution(),
     orders.Distribution(vcpus=1, memory=1),
+    orders.Fass(),
+    orders.Fass(published=1),
+    orders.AdmissionFairSharing(),
 )
 every_order = pytest.mark.parametrize(
     'order', ORDERS, ids=lambda each: type(each).__name__
@@ -217,6 +220,76 @@ def test_users_come_as_the_priorities_of_synergy_say():
         orders.Synergy(), requests, accounts=accounts, history=history
     )
     assert names == ['of a2', 'of a1', 'of b1']
+
+
+USED_UNEQUALLY = {
+    'p': np.array([0.4, 0.5]),
+    'p/u': np.array([0.4, 0.0]),
+    'p/v': np.array([0.0, 0.5]),
+    'q': np.array([0.1, 0.1]),
+    'q/w': np.array([0.1, 0.1]),
+}
+
+
+def test_fass_compares_users_of_all_projects():
+    requests = [
+        ask('of v', 'p', 'v'),
+        ask('of u', 'p', 'u', at=1.0),
+        ask('of w', 'q', 'w', at=2.0),
+    ]
+    there = {'history': USED_UNEQUALLY}
+    found = arranged(orders.Fass(), requests, **there)
+    assert found == ['of w', 'of u', 'of v']
+    # Use of all is 0.6. The shares are a quarter, a quarter and a half.
+    factor = told(orders.Fass(), requests, 'of w', **there)['fair_share']
+    assert factor == pytest.approx(2 ** (-(0.1 / 0.6) / 0.5))
+
+
+def test_fass_as_published_has_its_faults():
+    requests = [
+        ask('of v', 'p', 'v'),
+        ask('of w', 'q', 'w', at=1.0),
+        ask('of u', 'p', 'u', at=2.0),
+    ]
+    there = {'history': USED_UNEQUALLY}
+    published = orders.Fass(published=1)
+    # The first user has no VCPUs, so that the use of all is taken for none.
+    assert arranged(published, requests, **there) == ['of v', 'of w', 'of u']
+    found = [
+        told(published, requests, name, **there)['fair_share']
+        for name in ('of v', 'of w', 'of u')
+    ]
+    assert found == pytest.approx([1, 1 / 2, 1 / 3])
+    by_first = [
+        dataclasses.replace(each, asked_at=each.asked_at - 9)
+        if each.uuid == 'of w'
+        else each
+        for each in requests
+    ]
+    found = told(published, by_first, 'of u', **there)['fair_share']
+    assert found == pytest.approx(2 ** (-(0.4 / 0.1) / 0.25) / 3)
+
+
+def test_the_project_with_the_least_decayed_use_is_admitted_first():
+    requests = [
+        ask(f'{project}{n}', project, at=float(n))
+        for n in range(3)
+        for project in 'pq'
+    ]
+    history = {'p': np.array([0.2, 0.0]), 'q': np.array([0.1, 0.0])}
+    alone = orders.AdmissionFairSharing(penalty=0)
+    assert projects(alone, requests, history=history) == 'qqqppp'
+    shares = (cluster.Account('p', None, 3), cluster.Account('q', None, 1))
+    there = {'history': history, 'accounts': shares}
+    assert projects(alone, requests, **there) == 'pppqqq'
+    # A request is a hundredth of the VCPUs, and of memory.
+    history = {name: np.array([0.1, 0.0]) for name in 'pq'}
+    taken = orders.AdmissionFairSharing(penalty=0.1)
+    assert projects(alone, requests, history=history) == 'pqpqpq'
+    history['p'] = np.array([0.103, 0.0])
+    assert projects(taken, requests, history=history) == 'qqpqpp'
+    none = (cluster.Account('p', None, 0),)
+    assert projects(alone, requests, accounts=none) == 'qqqppp'
 
 
 def test_the_project_that_would_borrow_least_comes_first_as_in_kueue():
