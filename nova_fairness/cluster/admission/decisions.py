@@ -11,7 +11,7 @@ from nova_fairness.model import cluster
 LOG = logging.getLogger(__name__)
 
 
-class Decisions:
+class DecisionLog:
     """Logs the differences between a plan and the plan before it.
 
     A request that moves up because others started leaves no line.
@@ -36,12 +36,12 @@ class Decisions:
                 ', '.join(each.hosts) or 'none',
             )
         for uuid, waiting in plan.waiting.items():
-            for change in _changes(self._last.get(uuid), waiting):
+            for change in _change_texts(self._last.get(uuid), waiting):
                 LOG.debug('request %s: %s', uuid, change)
         self._last = dict(plan.waiting)
 
 
-def _changes(
+def _change_texts(
     before: cluster.Waiting | None, now: cluster.Waiting
 ) -> Iterator[str]:
     """Texts about the changes of a waiting request since the plan before."""

@@ -79,7 +79,7 @@ class Sender(abc.ABC):
         """
 
 
-class Executor:
+class RequestDispatcher:
     """Carries out the actions of a plan.
 
     :param store: requests and their messages.
@@ -97,7 +97,7 @@ class Executor:
         store: store_module.Store,
         placement: placement_module.Placement,
         nova: nova_module.Nova,
-        tokens: tokens_module.Tokens,
+        tokens: tokens_module.TokenValidator,
         sender: Sender,
         clock: Callable[[], float],
         *,
@@ -117,13 +117,13 @@ class Executor:
         action: cluster.Action,
         record: records.RequestRecord,
         view: snapshot_module.CloudView,
-        others: frozenset[str],
+        forbidden_hosts: frozenset[str],
         epoch: int,
     ) -> None:
         """Carry out one action, unless its request has changed since the plan.
 
-        :param others: hosts that the servers of the request must not get; see
-        :meth:`apart`.
+        :param forbidden_hosts: hosts that the servers of the request must not get; see
+        :meth:`forbidden_hosts`.
         :raises CloudError: if Nova or Placement fails; a later cycle repairs
             it.
         :raises BrokerAway: if the broker fails; a later cycle repairs it.
@@ -141,7 +141,7 @@ class Executor:
             LOG.info(
                 'request %s expires: server %s: %s',
                 record.request.uuid,
-                self._named(record.request),
+                self._server_names(record.request),
                 action.why.sentence,
             )
             return
@@ -152,17 +152,19 @@ class Executor:
         # the room and free it again.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
-        reserved = self._keep_room(record.request, trees, action.why, epoch)
+        reserved = self._reserve_room(record.request, trees, action.why, epoch)
         if reserved is not None:
-            without = functools.partial(parser.without, hosts=others)
+            without = functools.partial(
+                parser.with_excluded_hosts, hosts=forbidden_hosts
+            )
             self._send(
                 reserved, record.cast_uuid, action.hosts, epoch, without, _SENT
             )
 
-    def apart(
+    def forbidden_hosts(
         self,
-        planned: cluster.Plan,
-        found: Iterable[records.RequestRecord],
+        plan: cluster.Plan,
+        open_requests: Iterable[records.RequestRecord],
         view: snapshot_module.CloudView,
     ) -> Callable[[cluster.Action], frozenset[str]]:
         """Return a function: the hosts that the request of an action must not
@@ -173,26 +175,26 @@ class Executor:
         host with room of another request. The remaining hosts are divided
         among the requests that start, and Nova chooses from them.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         """
-        kept = _hosts_with_room(planned, found, view)
+        kept = _reserved_hosts(plan, open_requests, view)
         starts = [
             each.key
-            for each in planned.actions
+            for each in plan.actions
             if each.verb is cluster.Verb.START
         ]
         turns = {key: n for n, key in enumerate(starts)}
         free = [] if self._binds else sorted(view.trees.keys() - kept)
         all_ = frozenset(kept.union(view.trees))
 
-        def others(action: cluster.Action) -> frozenset[str]:
+        def forbidden_for(action: cluster.Action) -> frozenset[str]:
             own = free[turns.get(action.key, 0) :: max(len(turns), 1)]
             return all_.difference(action.hosts, own)
 
-        return others
+        return forbidden_for
 
     def clean_up(
-        self, record: records.RequestRecord, most: int = sys.maxsize
+        self, record: records.RequestRecord, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
         """Remove what is left of a request that no longer needs its message.
 
@@ -200,24 +202,24 @@ class Executor:
         message is sent: Nova finds nothing to build, and removes its own
         records of the servers. It does no harm to send the message twice.
 
-        :param most: largest number of servers to delete now, > 0.
+        :param limit: largest number of servers to delete now, > 0.
         :returns: number of servers deleted now, and whether nothing is left of
             the request. If something is left, call this method again.
         """
         request, deleted = record.request, 0
         if request.state in (_S.CANCELLED, _S.EXPIRED):
             if request.uuid not in self._deleted:
-                self._placement.free(request)
+                self._placement.release(request)
             if request.origin is request_model.Origin.BUILD:
-                deleted, is_done = self._delete(request, most)
+                deleted, is_done = self._delete_servers(request, limit)
                 if not is_done:
                     return deleted, False
-                self._send_once_more(record.cast_uuid)
-        self._store.forget(record.cast_uuid)
+                self._send_cleanup_message(record.cast_uuid)
+        self._store.delete_message(record.cast_uuid)
         return deleted, True
 
-    def _delete(
-        self, request: request_model.Request, most: int = sys.maxsize
+    def _delete_servers(
+        self, request: request_model.Request, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
         """Delete servers, some at a time, because Nova has no call for many.
 
@@ -228,25 +230,25 @@ class Executor:
         left = [
             uuid
             for uuid in request.servers
-            if uuid not in asked and not self._nova.is_gone(uuid)
+            if uuid not in asked and not self._nova.is_deleted(uuid)
         ]
-        for uuid in left[:most]:
+        for uuid in left[:limit]:
             self._nova.delete(uuid)
             asked.add(uuid)
-        if len(left) > most:
-            return most, False
+        if len(left) > limit:
+            return limit, False
         del self._deleted[request.uuid]
-        alive = [u for u in request.servers if not self._nova.is_gone(u)]
-        still = self._nova.left_of(request.project, alive)
+        alive = [u for u in request.servers if not self._nova.is_deleted(u)]
+        still = self._nova.existing_servers(request.project, alive)
         if still:
             raise exception.CloudAway(f'server {min(still)} is still there')
         return len(left), True
 
-    def _send_once_more(self, cast_uuid: str) -> None:
-        cast = self._store.cast(cast_uuid)
+    def _send_cleanup_message(self, cast_uuid: str) -> None:
+        cast = self._store.read_message(cast_uuid)
         if cast:
             self._sender.connect()
-            self._sender.send(parser.nowhere(cast))
+            self._sender.send(parser.with_nonexistent_host(cast))
 
     def send_unplanned(
         self,
@@ -264,16 +266,18 @@ class Executor:
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.nowhere if is_gone else _unchanged
+        changed = parser.with_nonexistent_host if is_gone else _unchanged
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
-    def forget_room(self, request: request_model.Request) -> None:
+    def release_leftover_room(self, request: request_model.Request) -> None:
         """Free room that a process left behind when it died or was late."""
-        if self._placement.keeps(request):
-            self._placement.free(request)
+        if self._placement.has_reservation(request):
+            self._placement.release(request)
 
-    def take_back(self, record: records.RequestRecord, epoch: int) -> bool:
+    def requeue_if_lost(
+        self, record: records.RequestRecord, epoch: int
+    ) -> bool:
         """Let a request wait again if Nova does not have it.
 
         Call this long after the request was sent: a message that Nova has just
@@ -285,13 +289,15 @@ class Executor:
         request = record.request
         if not self._sender.is_drained() or (
             request.demand.amounts
-            and any(self._placement.claimed(u) for u in request.servers)
+            and any(self._placement.has_allocation(u) for u in request.servers)
         ):
             return False
-        self.return_unsent(record, epoch)
+        self.requeue_unsent(record, epoch)
         return True
 
-    def return_unsent(self, record: records.RequestRecord, epoch: int) -> None:
+    def requeue_unsent(
+        self, record: records.RequestRecord, epoch: int
+    ) -> None:
         """Let a request wait again that Nova certainly does not have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
@@ -299,18 +305,20 @@ class Executor:
         LOG.warning(
             'request %s: Nova does not have it: it waits again: server %s',
             back.uuid,
-            self._named(back),
+            self._server_names(back),
         )
-        self.put_back(dataclasses.replace(record, request=back), epoch)
+        self.requeue_reserved(dataclasses.replace(record, request=back), epoch)
 
-    def put_back(self, record: records.RequestRecord, epoch: int) -> None:
+    def requeue_reserved(
+        self, record: records.RequestRecord, epoch: int
+    ) -> None:
         """Let a reserved request that was not sent wait again."""
-        self._placement.free(record.request)
+        self._placement.release(record.request)
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         self._store.step(record.request, _E.LOSE, epoch, why, now)
 
-    def _keep_room(
+    def _reserve_room(
         self,
         request: request_model.Request,
         trees: Iterable[placement_module.ProviderTree],
@@ -322,12 +330,12 @@ class Executor:
         # Write the row first: room without a row would be kept for ever.
         kept = self._store.step(request, _E.RESERVE, epoch, why, now)
         try:
-            self._placement.keep(kept, trees)
+            self._placement.reserve(kept, trees)
         except exception.CloudRefused as error:
             LOG.info(
                 'request %s lost its room: server %s: %s',
                 request.uuid,
-                self._named(request),
+                self._server_names(request),
                 error,
             )
             lost = reason.why(_R.ROOM_LOST)
@@ -337,46 +345,50 @@ class Executor:
 
     def _send(
         self,
-        kept: request_model.Request,
+        reserved: request_model.Request,
         cast_uuid: str,
         hosts: tuple[str, ...],
         epoch: int,
-        changed: Callable[[cast_module.Cast], cast_module.Cast],
+        change_message: Callable[[cast_module.Cast], cast_module.Cast],
         why: reason.Why,
     ) -> None:
-        cast = self._store.cast(cast_uuid)
-        is_build = kept.origin is request_model.Origin.BUILD
+        cast = self._store.read_message(cast_uuid)
+        is_build = reserved.origin is request_model.Origin.BUILD
         if cast is None:
-            self._give_up(kept, _E.FAIL, _R.START_FAILED, epoch)
+            self._abandon_dispatch(reserved, _E.FAIL, _R.START_FAILED, epoch)
             if is_build:
-                self._delete(kept)
+                self._delete_servers(reserved)
             return
         # For builds only: a server that cannot be unshelved stays shelved.
-        if is_build and not self._tokens.is_taken(parser.token(cast)):
-            self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
+        if is_build and not self._tokens.is_accepted(parser.user_token(cast)):
+            self._abandon_dispatch(
+                reserved, _E.EXPIRE, _R.TOKEN_REFUSED, epoch
+            )
             return
         # After an old backup was restored, this build may be done already.
         # Conductor would delete it.
         started = any(
             each.is_settled if is_build else each.host
-            for each in self.present(kept)
+            for each in self.existing_servers(reserved)
         )
         # Before the state changes: a message that cannot be rewritten must not
         # look as if it was sent.
-        written = changed(cast)
+        written = change_message(cast)
         try:
             sending = self._store.step(
-                kept, _E.SEND, epoch, why, self._clock(), hosts
+                reserved, _E.SEND, epoch, why, self._clock(), hosts
             )
         except (exception.Outdated, exception.Deposed):
             # The process that changed the request may have freed its room
             # before this process kept it.
-            self._placement.free(kept)
+            self._placement.release(reserved)
             raise
         try:
-            self._placement.free(kept)
+            self._placement.release(reserved)
             if started:
-                LOG.error(_RUNS_ALREADY, kept.uuid, self._named(kept))
+                LOG.error(
+                    _RUNS_ALREADY, reserved.uuid, self._server_names(reserved)
+                )
             else:
                 self._sender.send(written)
         except (exception.CloudError, exception.NoListener):
@@ -384,7 +396,7 @@ class Executor:
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        self._log_sent(kept, hosts, why)
+        self._log_sent(reserved, hosts, why)
 
     def _log_sent(
         self,
@@ -392,35 +404,35 @@ class Executor:
         hosts: tuple[str, ...],
         why: reason.Why,
     ) -> None:
-        named = self._named(kept)
+        named = self._server_names(kept)
         if why.reason is _R.SERVER_DELETED:
             LOG.info(_CLEANS_UP, kept.uuid, named)
             return
         to = plans.listed(sorted(set(hosts))) or 'any host'
         LOG.info('request %s was sent to %s: server %s', kept.uuid, to, named)
 
-    def _give_up(
+    def _abandon_dispatch(
         self,
-        kept: request_model.Request,
+        reserved: request_model.Request,
         event: request_model.Event,
-        token: reason.Reason,
+        reason_token: reason.Reason,
         epoch: int,
     ) -> None:
-        self._placement.free(kept)
-        why = reason.why(token)
-        self._store.step(kept, event, epoch, why, self._clock())
+        self._placement.release(reserved)
+        why = reason.why(reason_token)
+        self._store.step(reserved, event, epoch, why, self._clock())
         LOG.warning(
             'request %s is given up: server %s: %s',
-            kept.uuid,
-            self._named(kept),
+            reserved.uuid,
+            self._server_names(reserved),
             why.sentence,
         )
 
-    def _named(self, request: request_model.Request) -> str:
+    def _server_names(self, request: request_model.Request) -> str:
         """Names of the servers of a request, for the log."""
-        return plans.listed([*map(self._nova.named, request.servers)])
+        return plans.listed([*map(self._nova.log_name, request.servers)])
 
-    def present(
+    def existing_servers(
         self, request: request_model.Request
     ) -> list[nova_module.Server]:
         """The servers of a request as Nova shows them now.
@@ -431,15 +443,15 @@ class Executor:
         if len(request.servers) <= _ONE_BY_ONE:
             looked = [self._nova.server(uuid) for uuid in request.servers]
         else:
-            with clients.reading("Nova's list of servers"):
+            with clients.parsing("Nova's list of servers"):
                 listed = self._nova.servers(self._clock())
             looked = [listed.get(uuid) for uuid in request.servers]
         return [each for each in looked if each is not None]
 
 
-def _hosts_with_room(
-    planned: cluster.Plan,
-    found: Iterable[records.RequestRecord],
+def _reserved_hosts(
+    plan: cluster.Plan,
+    open_requests: Iterable[records.RequestRecord],
     view: snapshot_module.CloudView,
 ) -> set[str]:
     """Names of hosts with room that belongs to a request.
@@ -447,11 +459,11 @@ def _hosts_with_room(
     The room is reserved, or a request is sent there now, or a request was sent
     there and Nova has not claimed its room yet.
     """
-    hosts = {host for each in planned.actions for host in each.hosts}
-    for waiting in planned.waiting.values():
+    hosts = {host for each in plan.actions for host in each.hosts}
+    for waiting in plan.waiting.values():
         if waiting.reserved is not None:
             hosts.update(waiting.reserved.hosts)
-    for record in found:
+    for record in open_requests:
         if record.request.state in (_S.SENDING, _S.STARTING):
             pairs = zip(record.request.servers, record.hosts, strict=False)
             hosts.update(
@@ -466,25 +478,26 @@ def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 
-def judged(
-    record: records.RequestRecord, found: list[nova_module.Server]
+def next_event(
+    record: records.RequestRecord, servers: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
     """Event and reason of a sent request; ``None`` if nothing is new.
 
-    :param found: the servers of the request that exist.
+    :param servers: the servers of the request that exist.
     """
-    request, statuses = record.request, {each.status for each in found}
+    request, statuses = record.request, {each.status for each in servers}
     if request.state is _S.SENDING:
-        seen = any(each.is_settled for each in found)
+        seen = any(each.is_settled for each in servers)
         return (_E.SENT, reason.why(_R.SENT)) if seen else None
-    if not found:
+    if not servers:
         return _E.END, reason.why(_R.SERVER_DELETED)
     if request.state is not _S.STARTING:
         return None
-    if any(each.status == 'ERROR' and not each.host for each in found):
+    if any(each.status == 'ERROR' and not each.host for each in servers):
         return _E.FAIL, reason.why(_R.NO_VALID_HOST)
     rests = any(
-        each.status == 'SHELVED_OFFLOADED' and not each.task for each in found
+        each.status == 'SHELVED_OFFLOADED' and not each.task
+        for each in servers
     )
     if 'ERROR' in statuses or rests:
         return _E.FAIL, reason.why(_R.START_FAILED)

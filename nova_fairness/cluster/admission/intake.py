@@ -29,7 +29,7 @@ _K = quarantine_module.InputKind
 
 
 @dataclasses.dataclass(frozen=True)
-class AdmissionTerms:
+class AdmissionOptions:
     """Options of operators for new requests.
 
     :ivar longest_wait_s: seconds after which a request expires; ``None``:
@@ -41,14 +41,14 @@ class AdmissionTerms:
     preemptible: parser.PreemptibleRules = parser.NONE_IS
 
 
-USUAL = AdmissionTerms()
+USUAL = AdmissionOptions()
 """Terms if operators set no options."""
 
 
-def take_in(
+def admit_messages(
     store: store_module.Store,
     now: float,
-    times: times_module.Granted = parser.unbound,
+    limits_of_user: times_module.Granted = parser.no_limits,
     preemptible: parser.PreemptibleRules = parser.NONE_IS,
     quarantine: quarantine_module.Quarantine | None = None,
 ) -> None:
@@ -58,52 +58,52 @@ def take_in(
     message is lost, and no message prevents others from being read.
 
     :param now: seconds of the epoch.
-    :param times: tells how long a request may wait and run.
+    :param limits_of_user: tells how long a request may wait and run.
     :param preemptible: rules that tell which requests are preemptible.
     :param quarantine: of messages, and of accounts whose limits cannot be
         read.
     :raises StoreAway: if the store does not answer.
     """
     aside = quarantine or quarantine_module.Quarantine()
-    guarded = _GuardedLimits(times, aside)
+    guarded = _GuardedLimits(limits_of_user, aside)
     skipped = 0
-    while uuids := store.unread(_AT_ONCE, skipped):
+    while uuids := store.messages_without_request(_AT_ONCE, skipped):
         left = [
             uuid
             for uuid in uuids
             if aside.holds(_K.MESSAGE, uuid)
-            or not _try_message(store, uuid, now, guarded, preemptible, aside)
+            or not _try_to_admit(store, uuid, now, guarded, preemptible, aside)
         ]
         if len(left) < len(uuids):
             return
         skipped += len(left)
 
 
-def _try_message(
+def _try_to_admit(
     store: store_module.Store,
     uuid: str,
     now: float,
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: parser.PreemptibleRules,
-    aside: quarantine_module.Quarantine,
+    quarantine: quarantine_module.Quarantine,
 ) -> bool:
     """Make a request of a message; ``False`` if that is not possible."""
     try:
-        _make_request(store, uuid, now, times, preemptible)
+        _create_request(store, uuid, now, limits_of_user, preemptible)
     except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
         LOG.error('message %s stays where it is: %s', uuid, error)
         return False
-    except _LimitsFailed:
+    except _LimitsUnknown:
         return False
     except Exception as error:  # noqa: BLE001 - other messages are read
-        aside.put(_K.MESSAGE, uuid, error)
+        quarantine.put(_K.MESSAGE, uuid, error)
         return False
     return True
 
 
-class _LimitsFailed(Exception):
+class _LimitsUnknown(Exception):
     """The time that a request may wait and run is not known."""
 
 
@@ -113,69 +113,74 @@ class _GuardedLimits:
     The messages of an account wait while its limits cannot be read: a request
     without its limits would run for ever.
 
-    :param times: tells how long a request may wait and run.
-    :param aside: quarantine of accounts whose limits cannot be read.
+    :param limits_of_user: tells how long a request may wait and run.
+    :param quarantine: quarantine of accounts whose limits cannot be read.
     """
 
     def __init__(
         self,
-        times: times_module.Granted,
-        aside: quarantine_module.Quarantine,
+        limits_of_user: times_module.Granted,
+        quarantine: quarantine_module.Quarantine,
     ) -> None:
-        self._times = times
-        self._aside = aside
+        self._times = limits_of_user
+        self._aside = quarantine
 
-    def __call__(self, project: str, user: str) -> times_module.Times:
+    def __call__(self, project: str, user: str) -> times_module.RequestLimits:
         """The limits of a user in a project."""
         try:
             return self._times(project, user)
         except Exception as error:
             account = request_model.account_of(project, user)
             self._aside.put(_K.ACCOUNT, account, error)
-            raise _LimitsFailed from error
+            raise _LimitsUnknown from error
 
 
-def _make_request(
+def _create_request(
     store: store_module.Store,
     uuid: str,
     now: float,
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: parser.PreemptibleRules,
 ) -> None:
-    cast = store.cast(uuid)
+    cast = store.read_message(uuid)
     if cast is None:
         return
     try:
-        request = parser.parse(cast, times, preemptible)
+        request = parser.parse_message(cast, limits_of_user, preemptible)
     except exception.Unreadable as error:
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.error(
             'message %s cannot be read: server %s: %s', uuid, named, error
         )
-    except (*quarantine_module.PASSES, _LimitsFailed):
+    except (*quarantine_module.PASSES, _LimitsUnknown):
         raise
     except Exception:
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.exception('message %s cannot be read: server %s', uuid, named)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _with_earlier_age(
-            store, _with_checked_time(request, now, cast)
+        request = _with_age_before_eviction(
+            store, _with_corrected_arrival(request, now, cast)
         )
-        if store.add(_with_first_state(request, cast), uuid, now, **given):
+        if store.add_request(
+            _with_initial_state(request, cast), uuid, now, **given
+        ):
             return
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.error(
             'message %s: its servers are already queued: server %s',
             uuid,
             named,
         )
-    store.add(
-        _with_first_state(parser.unread(cast), cast), uuid, now, _UNREADABLE
+    store.add_request(
+        _with_initial_state(parser.placeholder_request(cast), cast),
+        uuid,
+        now,
+        _UNREADABLE,
     )
 
 
-def _named(cast: cast_module.Cast) -> str:
+def _server_names(cast: cast_module.Cast) -> str:
     """Names of the servers of a message for the log, as far as they can be
     read.
     """
@@ -186,7 +191,7 @@ def _named(cast: cast_module.Cast) -> str:
     return plans.listed(envelope.named_servers(message.get('args')))
 
 
-def _with_checked_time(
+def _with_corrected_arrival(
     request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
     """A request that did not come in the future, whatever its relay's clock
@@ -200,7 +205,7 @@ def _with_checked_time(
         ' now: server %s',
         request.uuid,
         ahead_s,
-        _named(cast),
+        _server_names(cast),
     )
     until = request.expires_at
     return dataclasses.replace(
@@ -210,7 +215,7 @@ def _with_checked_time(
     )
 
 
-def _with_earlier_age(
+def _with_age_before_eviction(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
     """A request; that of an evicted server that returns keeps its age and
@@ -218,7 +223,7 @@ def _with_earlier_age(
     """
     if request.origin is not request_model.Origin.UNSHELVE:
         return request
-    for leave in store.leaves.of(request.servers).values():
+    for leave in store.leaves.newest_of_servers(request.servers).values():
         is_back = (
             leave.cause in eviction.COME_BACK
             and leave.state is eviction.EvictionState.GONE
@@ -233,7 +238,7 @@ def _with_earlier_age(
     return request
 
 
-def _with_first_state(
+def _with_initial_state(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
     """A new request; one in doubt counts as sent, because Nova may have it."""

@@ -47,13 +47,13 @@ _WITHOUT = 'release it without room if Nova is to look for room itself'
 
 
 def check_unsent(
-    request: request_model.Request, states: Collection[_S] = _WAITING
+    request: request_model.Request, allowed_states: Collection[_S] = _WAITING
 ) -> None:
     """Check that a request is in a state that allows a manual action.
 
     :raises IllegalStep: if it is not.
     """
-    if request.state in states:
+    if request.state in allowed_states:
         return
     if request.state in request_model.FINAL:
         said = 'it ended; ask for another server'
@@ -83,24 +83,24 @@ def check_cancellable(record: records.RequestRecord) -> None:
     )
 
 
-def first(given: InterventionState) -> None:
+def put_first(state: InterventionState) -> None:
     """Put a request behind all requests that were put first before it."""
-    check_unsent(given.request)
-    if given.request.first is None:
-        waiting = given.store.requests(_WAITING)
+    check_unsent(state.request)
+    if state.request.first is None:
+        waiting = state.store.requests(_WAITING)
         turns = [each.request.first or 0 for each in waiting]
         turn = max(turns, default=0) + 1
-        given.store.put_first(given.request, turn, given.epoch)
+        state.store.put_first(state.request, turn, state.epoch)
 
 
-def unfirst(given: InterventionState) -> None:
+def cancel_put_first(state: InterventionState) -> None:
     """Let the order alone decide the position of a request again."""
-    check_unsent(given.request)
-    if given.request.first is not None:
-        given.store.put_first(given.request, None, given.epoch)
+    check_unsent(state.request)
+    if state.request.first is not None:
+        state.store.put_first(state.request, None, state.epoch)
 
 
-def hold(by: request_model.Holder, text: str) -> Order:
+def hold_action(holder: request_model.Holder, text: str) -> Order:
     """Return the action that keeps a request from starting.
 
     An owner cannot replace the hold of an operator. The same holder can change
@@ -112,33 +112,33 @@ def hold(by: request_model.Holder, text: str) -> Order:
         others leave for it.
     """
 
-    def do(given: InterventionState) -> None:
-        before, since = given.request.hold, given.now
-        check_unsent(given.request)
-        if before and before.by is request_model.Holder.OPERATOR is not by:
+    def hold_request(state: InterventionState) -> None:
+        before, since = state.request.hold, state.now
+        check_unsent(state.request)
+        if before and before.by is request_model.Holder.OPERATOR is not holder:
             return
-        if before and before.by is by:
+        if before and before.by is holder:
             if text in ('', before.text):
                 return
             since = before.since
-        elif by is request_model.Holder.OWNER:
-            _check_alone(given)
-        made = request_model.Hold(by, since, text)
-        _write(given, made, given.request.expires_at, made.why)
+        elif holder is request_model.Holder.OWNER:
+            _check_no_victims_leave(state)
+        made = request_model.Hold(holder, since, text)
+        _store_hold(state, made, state.request.expires_at, made.why)
 
-    return do
+    return hold_request
 
 
-def _check_alone(given: InterventionState) -> None:
-    room = given.room
-    if room and room.leaving and given.now < room.until:
+def _check_no_victims_leave(state: InterventionState) -> None:
+    room = state.room
+    if room and room.leaving and state.now < room.until:
         raise exception.IllegalStep(
-            f'request {given.request.uuid} is not held: other servers leave'
+            f'request {state.request.uuid} is not held: other servers leave'
             ' to make room for it; let it start, or cancel it'
         )
 
 
-def unhold(by: request_model.Holder) -> Order:
+def unhold_action(holder: request_model.Holder) -> Order:
     """Return the action that ends the hold of a request.
 
     The time for which an operator held the request does not count as its wait.
@@ -146,48 +146,48 @@ def unhold(by: request_model.Holder) -> Order:
     :raises IllegalStep: by the action, if an owner ends an operator's hold.
     """
 
-    def do(given: InterventionState) -> None:
-        request, before = given.request, given.request.hold
+    def unhold_request(state: InterventionState) -> None:
+        request, before = state.request, state.request.hold
         check_unsent(request)
         if before is None:
             return
         expires_at = request.expires_at
         if before.by is request_model.Holder.OPERATOR:
-            if by is not before.by:
+            if holder is not before.by:
                 raise exception.IllegalStep(
                     f'request {request.uuid} is held: an operator holds it;'
                     ' ask an operator to end the hold'
                 )
             if expires_at is not None:
-                expires_at += max(given.now - before.since, 0.0)
+                expires_at += max(state.now - before.since, 0.0)
         why = reason.why(reason.Reason.NOT_PLANNED)
-        _write(given, None, expires_at, why)
+        _store_hold(state, None, expires_at, why)
 
-    return do
+    return unhold_request
 
 
-def _write(
-    given: InterventionState,
-    made: request_model.Hold | None,
+def _store_hold(
+    state: InterventionState,
+    hold: request_model.Hold | None,
     expires_at: float | None,
     why: reason.Why,
 ) -> None:
-    given.store.hold_back(
-        given.request, made, expires_at, why, given.now, given.epoch
+    state.store.write_hold(
+        state.request, hold, expires_at, why, state.now, state.epoch
     )
 
 
-def room(
+def hosts_with_room(
     record: records.RequestRecord,
     snapshot: cluster.ClusterSnapshot,
     waiting: Mapping[str, cluster.Waiting],
-    sent: Iterable[records.RequestRecord] = (),
+    sent_requests: Iterable[records.RequestRecord] = (),
 ) -> tuple[str, ...]:
     """Hosts on which a request has room now, one per server.
 
     :param snapshot: of the cloud as it is now.
     :param waiting: of the last plan, with the reservations of requests.
-    :param sent: requests; some servers of sent requests may have no host yet.
+    :param sent_requests: requests; some servers of sent requests may have no host yet.
     :raises NoRoom: if there is no room besides the room of other requests.
     """
     uuid = record.request.uuid
@@ -204,7 +204,11 @@ def room(
         if each.reserved is not None and other not in snapshot.promised
     }
     instead = _PUT_FIRST if request.hold is None else _END_HOLD
-    found = fitting.fit(_with_mates(snapshot, request, sent), request, kept)
+    found = fitting.fit(
+        _with_starting_group_members(snapshot, request, sent_requests),
+        request,
+        kept,
+    )
     if found.why is not None:
         raise exception.NoRoom(
             f'{refused}: {found.why.sentence}; {instead}, or {_WITHOUT}'
@@ -217,10 +221,10 @@ def room(
     return found.hosts
 
 
-def _with_mates(
+def _with_starting_group_members(
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
-    sent: Iterable[records.RequestRecord],
+    sent_requests: Iterable[records.RequestRecord],
 ) -> cluster.ClusterSnapshot:
     """A snapshot that includes servers of the request's group that Nova starts
     now.
@@ -229,7 +233,7 @@ def _with_mates(
         return snapshot
     group = request.group.uuid
     there = list(snapshot.members.get(group, ()))
-    for each in sent:
+    for each in sent_requests:
         own = each.request.group
         if own is None or own.uuid != group or each.request.state not in _SENT:
             continue
@@ -242,7 +246,7 @@ def _with_mates(
     )
 
 
-def start(
+def start_action(
     request: request_model.Request, hosts: tuple[str, ...]
 ) -> cluster.Action:
     """The action of a plan that starts a request on some hosts."""

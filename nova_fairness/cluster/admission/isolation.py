@@ -49,7 +49,7 @@ _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 
 @dataclasses.dataclass(frozen=True)
-class _InputsOfKind:
+class _InputKindAccess:
     """Inputs of one kind in a snapshot.
 
     :ivar kind: kind of these inputs.
@@ -63,7 +63,7 @@ class _InputsOfKind:
     without: Callable[[Snapshot, _Names], Snapshot]
 
 
-class Isolation:
+class PlannerIsolation:
     """Runs a planner on all inputs that do not make it fail.
 
     :param plan: the planner.
@@ -82,13 +82,13 @@ class Isolation:
         self._monotonic = monotonic
         self._late: frozenset[str] = frozenset()
 
-    def begin(self) -> None:
+    def begin_cycle(self) -> None:
         """Begin a cycle: requests that the last cycle left out are tried
         again.
         """
         self._late = frozenset()
 
-    def sound(self, snapshot: Snapshot) -> Snapshot:
+    def without_quarantined(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot without quarantined inputs."""
         if self._quarantine.is_empty and not self._late:
             return snapshot
@@ -100,7 +100,9 @@ class Isolation:
             snapshot = _without_requests(snapshot, self._late)
         return snapshot
 
-    def search(self, snapshot: Snapshot, now: float, error: Exception) -> None:
+    def quarantine_culprits(
+        self, snapshot: Snapshot, now: float, error: Exception
+    ) -> None:
         """Quarantine the inputs that make the planner fail.
 
         :param snapshot: on which the planner failed, without quarantined
@@ -118,10 +120,10 @@ class Isolation:
         for facet in _FACETS:
             names = facet.names(snapshot)
             none = facet.without(snapshot, frozenset(names))
-            if not names or self._fails(none, now):
+            if not names or self._planner_fails(none, now):
                 continue
             if facet.kind is _K.REQUEST:
-                self._search_requests(snapshot, now, error, budget)
+                self._quarantine_requests(snapshot, now, error, budget)
             else:
                 fails = self._failure_test(snapshot, now, facet, names)
                 blamed, unsure = culprits.find(names, fails, budget)
@@ -130,14 +132,14 @@ class Isolation:
             return
         raise error
 
-    def told(
+    def with_reasons_for_all(
         self, plan: cluster.Plan, snapshot: Snapshot, now: float
     ) -> cluster.Plan:
         """A plan with a position and a reason for every request.
 
         Requests in quarantine are at the end. They expire in time.
 
-        :param plan: of the snapshot that :meth:`sound` returned.
+        :param plan: of the snapshot that :meth:`without_quarantined` returned.
         :param snapshot: with all inputs.
         """
         known = plan.waiting.keys() | {each.request for each in plan.actions}
@@ -149,8 +151,8 @@ class Isolation:
         ]
         if not left:
             return plan
-        late = [each for each in left if _is_late(each, now)]
-        ends = tuple(_expired(each, now) for each in late)
+        late = [each for each in left if _is_overdue(each, now)]
+        ends = tuple(_expire_action(each, now) for each in late)
         waiting = dict(plan.waiting)
         above = _AccountsAbove(snapshot.accounts)
         for each in left:
@@ -165,13 +167,13 @@ class Isolation:
         entry = self._quarantine.entry(_K.REQUEST, request.uuid)
         if entry is not None:
             return entry.why
-        for name in above.of(request):
+        for name in above.accounts_of_request(request):
             entry = self._quarantine.entry(_K.ACCOUNT, name)
             if entry is not None:
                 return entry.why
         return _NOT_LOOKED_AT
 
-    def _fails(self, snapshot: Snapshot, now: float) -> bool:
+    def _planner_fails(self, snapshot: Snapshot, now: float) -> bool:
         try:
             self._plan(snapshot, now)
         except Exception:  # noqa: BLE001 - that it raises is what is asked
@@ -182,20 +184,20 @@ class Isolation:
         self,
         snapshot: Snapshot,
         now: float,
-        facet: _InputsOfKind,
+        facet: _InputKindAccess,
         names: _Names,
     ) -> culprits.Fails[str]:
         """Return a test: does the planner fail on some of these names and all
         else?
         """
 
-        def fails(some: Sequence[str]) -> bool:
+        def fails_with(some: Sequence[str]) -> bool:
             others = frozenset(names) - frozenset(some)
-            return self._fails(facet.without(snapshot, others), now)
+            return self._planner_fails(facet.without(snapshot, others), now)
 
-        return fails
+        return fails_with
 
-    def _search_requests(
+    def _quarantine_requests(
         self,
         snapshot: Snapshot,
         now: float,
@@ -208,21 +210,21 @@ class Isolation:
         that remain unclear are left out of this cycle only. The next cycle
         goes on without the known bad requests.
         """
-        by_project = _units_by_project(snapshot)
+        by_project = _request_groups_by_project(snapshot)
         every = frozenset(
             u for units in by_project.values() for unit in units for u in unit
         )
 
-        def fails(units: Sequence[tuple[str, ...]]) -> bool:
+        def fails_with(units: Sequence[tuple[str, ...]]) -> bool:
             kept = {uuid for unit in units for uuid in unit}
             some = _without_requests(snapshot, every - kept)
-            return self._fails(some, now)
+            return self._planner_fails(some, now)
 
-        def projects_fail(names: Sequence[str]) -> bool:
-            return fails([u for name in names for u in by_project[name]])
+        def fails_with_projects(names: Sequence[str]) -> bool:
+            return fails_with([u for name in names for u in by_project[name]])
 
         projects, late = culprits.find(
-            sorted(by_project), projects_fail, budget
+            sorted(by_project), fails_with_projects, budget
         )
         if isinstance(error, exception.PluginMisbehaved) and (
             len(projects) == len(by_project)
@@ -231,7 +233,9 @@ class Isolation:
             raise error
         left = [unit for project in late for unit in by_project[project]]
         for project in projects:
-            units, unsure = culprits.find(by_project[project], fails, budget)
+            units, unsure = culprits.find(
+                by_project[project], fails_with, budget
+            )
             left += unsure
             for uuid in (uuid for unit in units for uuid in unit):
                 self._quarantine.put(_K.REQUEST, uuid, error)
@@ -247,7 +251,7 @@ class _AccountsAbove:
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         self._parents = {each.name: each.parent for each in accounts}
 
-    def of(self, request: request_model.Request) -> list[str]:
+    def accounts_of_request(self, request: request_model.Request) -> list[str]:
         """The account of a request, its project, and all accounts above."""
         found = [request.account]
         up: str | None = request.project
@@ -257,7 +261,9 @@ class _AccountsAbove:
         return found
 
 
-def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
+def _request_groups_by_project(
+    snapshot: Snapshot,
+) -> dict[str, list[tuple[str, ...]]]:
     """UUIDs of waiting requests by project; those of a group are one tuple."""
     units: dict[tuple[str, str], list[str]] = {}
     for each in snapshot.requests:
@@ -270,7 +276,7 @@ def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
     return found
 
 
-def _waiting(snapshot: Snapshot) -> list[str]:
+def _waiting_uuids(snapshot: Snapshot) -> list[str]:
     return [
         each.uuid
         for each in snapshot.requests
@@ -300,7 +306,7 @@ def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
     stopped = {
         each.uuid
         for each in snapshot.requests
-        if not set(names).isdisjoint(above.of(each))
+        if not set(names).isdisjoint(above.accounts_of_request(each))
     }
     plain = tuple(
         cluster.Account(each.name) if each.name in names else each
@@ -356,8 +362,8 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 _FACETS = (
-    _InputsOfKind(_K.REQUEST, _waiting, _without_requests),
-    _InputsOfKind(
+    _InputKindAccess(_K.REQUEST, _waiting_uuids, _without_requests),
+    _InputKindAccess(
         _K.ACCOUNT,
         lambda snapshot: sorted(
             {
@@ -368,12 +374,12 @@ _FACETS = (
         ),
         _without_accounts,
     ),
-    _InputsOfKind(
+    _InputKindAccess(
         _K.SERVER,
         lambda snapshot: [each.uuid for each in snapshot.running],
         _without_servers,
     ),
-    _InputsOfKind(
+    _InputKindAccess(
         _K.HOST,
         lambda snapshot: [each.name for each in snapshot.providers],
         _without_hosts,
@@ -381,7 +387,7 @@ _FACETS = (
 )
 
 
-def _is_late(request: request_model.Request, now: float) -> bool:
+def _is_overdue(request: request_model.Request, now: float) -> bool:
     """Whether a request has waited too long; ``False`` if its times are
     unreadable.
     """
@@ -391,7 +397,9 @@ def _is_late(request: request_model.Request, now: float) -> bool:
     return request.expires_at is not None and request.expires_at <= now
 
 
-def _expired(request: request_model.Request, now: float) -> cluster.Action:
+def _expire_action(
+    request: request_model.Request, now: float
+) -> cluster.Action:
     waited_s = max(now - request.asked_at, 0)
     return cluster.Action(
         cluster.Verb.EXPIRE,

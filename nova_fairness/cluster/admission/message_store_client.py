@@ -17,13 +17,13 @@ from nova_fairness.model import cast as cast_module
 LOG = logging.getLogger(__name__)
 
 
-class StoreClient:
+class MessageStoreClient:
     """Opens the store as soon as it answers; for one thread.
 
     :param open_store: opens the store.
-    :param wall: returns seconds of the epoch by the clock of the host.
-    :param steady: returns seconds of a clock that never jumps.
-    :param settles_s: seconds after which a lasting jump of the clock is
+    :param wall_clock: returns seconds of the epoch by the clock of the host.
+    :param steady_clock: returns seconds of a clock that never jumps.
+    :param accept_jump_after_s: seconds after which a lasting jump of the clock is
         accepted, > 0.
     :raises StoreError: if the store answers and cannot be used; while it does
         not answer, it is opened later.
@@ -32,14 +32,17 @@ class StoreClient:
     def __init__(
         self,
         open_store: Callable[[], store_module.Store],
-        wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] = clocks_module.uptime_s,
-        settles_s: float = clocks_module.SETTLES_S,
+        wall_clock: Callable[[], float] = time.time,
+        steady_clock: Callable[[], float] = clocks_module.uptime_s,
+        accept_jump_after_s: float = clocks_module.SETTLES_S,
     ) -> None:
         self._open = open_store
         self._store: store_module.Store | None = None
         self._clocks = clocks_module.Clocks(
-            wall, steady, lambda: self._opened_store().time(), settles_s
+            wall_clock,
+            steady_clock,
+            lambda: self._opened_store().database_time(),
+            accept_jump_after_s,
         )
         try:
             self._store = open_store()
@@ -58,9 +61,9 @@ class StoreClient:
         """
         fault = self._clocks.look()
         timely = _with_checked_times(casts, self._clocks.now(), fault)
-        return self._opened_store().hold_all(timely)
+        return self._opened_store().store_messages(timely)
 
-    def epoch(self) -> int:
+    def leader_epoch(self) -> int:
         """Number that grows with each new leader.
 
         :raises StoreError: if the number is not known.

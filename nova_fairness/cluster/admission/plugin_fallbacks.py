@@ -8,7 +8,7 @@ pause. A victim policy that fails in any other way is treated in the same way.
 
 An order may raise an error because of one request. So this module passes the
 error on with the name of the plugin, and
-:class:`~nova_fairness.cluster.admission.isolation.Isolation` first looks for
+:class:`~nova_fairness.cluster.admission.isolation.PlannerIsolation` first looks for
     the request that causes it.
 """
 
@@ -61,13 +61,13 @@ class _Fallbacks(Generic[_P]):
 
     def call(
         self,
-        do: Callable[[_P], _T],
-        passed: tuple[type[exception.PluginMisbehaved], ...],
+        call_plugin: Callable[[_P], _T],
+        tolerated_errors: tuple[type[exception.PluginMisbehaved], ...],
     ) -> _T:
         """Call the first plugin that is not in quarantine.
 
-        :param do: calls a plugin; it raises only :class:`.PluginMisbehaved`.
-        :param passed: errors after which the next plugin is called.
+        :param call_plugin: calls a plugin; it raises only :class:`.PluginMisbehaved`.
+        :param tolerated_errors: errors after which the next plugin is called.
         :raises PluginMisbehaved: any other error; it names the plugin.
         """
         for name, plugin in self._guarded:
@@ -75,20 +75,20 @@ class _Fallbacks(Generic[_P]):
                 continue
             try:
                 return self._runner.run(
-                    functools.partial(_call_safely, do, plugin)
+                    functools.partial(_call_without_exit, call_plugin, plugin)
                 )
-            except passed as error:
+            except tolerated_errors as error:
                 self._quarantine.put(_PLUGIN, name, error)
             except exception.PluginMisbehaved as error:
                 error.plugin = name
                 raise
-        return do(self._last)
+        return call_plugin(self._last)
 
 
-def _call_safely(do: Callable[[_P], _T], plugin: _P) -> _T:
+def _call_without_exit(call_plugin: Callable[[_P], _T], plugin: _P) -> _T:
     """Call a plugin, and prevent it from ending the process."""
     try:
-        return do(plugin)
+        return call_plugin(plugin)
     except SystemExit as error:
         raise exception.PluginMisbehaved('it called exit') from error
 

@@ -84,27 +84,27 @@ class Scheduler:
         self._quarantine = quarantine or quarantine_module.Quarantine(
             monotonic
         )
-        self._isolation = isolation.Isolation(
+        self._isolation = isolation.PlannerIsolation(
             plan, self._quarantine, monotonic
         )
-        self._decisions = decisions.Decisions()
+        self._decisions = decisions.DecisionLog()
         self._full_plan: _FullPlan | None = None
         self._is_partial = False
 
-    def begin(self, waiting: int, now: float) -> bool:
+    def begin_cycle(self, waiting_count: int, now: float) -> bool:
         """Begin a cycle.
 
-        :param waiting: number of waiting requests.
+        :param waiting_count: number of waiting requests.
         :param now: seconds of the epoch.
         :returns: whether the cycle makes a full plan, so that all requests
             must be looked at.
         """
         self._is_partial = (
             self._full_plan is not None
-            and waiting >= MANY
+            and waiting_count >= MANY
             and 0 <= now - self._full_plan.at < EVERY_S
         )
-        self._isolation.begin()
+        self._isolation.begin_cycle()
         return not self._is_partial
 
     def plan(
@@ -142,25 +142,25 @@ class Scheduler:
     def _plan_isolated(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        sound = self._isolation.sound(snapshot)
+        sound = self._isolation.without_quarantined(snapshot)
         try:
             found = self._full_or_partial(sound, now)
         except Exception as error:  # noqa: BLE001 - one input of many raised
             self._full_plan = None
-            self._isolation.search(sound, now, error)
-            sound = self._isolation.sound(sound)
+            self._isolation.quarantine_culprits(sound, now, error)
+            sound = self._isolation.without_quarantined(sound)
             found = self._full_or_partial(sound, now)
         if sound is snapshot:
             return found
-        return self._isolation.told(found, snapshot, now)
+        return self._isolation.with_reasons_for_all(found, snapshot, now)
 
-    def sound(
+    def without_quarantined(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
         """The part of a snapshot that was planned: all inputs except the
         quarantine.
         """
-        return self._isolation.sound(snapshot)
+        return self._isolation.without_quarantined(snapshot)
 
     def _full_or_partial(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -173,39 +173,46 @@ class Scheduler:
         self._full_plan = _FullPlan(snapshot, found, now)
         return found
 
-    def forget(self) -> None:
+    def require_full_plan(self) -> None:
         """Make the next plan a full one."""
         self._full_plan = None
 
-    def news(
-        self, planned: cluster.Plan, found: Mapping[str, records.RequestRecord]
+    def changed_reasons(
+        self,
+        plan: cluster.Plan,
+        stored_requests: Mapping[str, records.RequestRecord],
     ) -> list[tuple[request_model.Request, reason.Why]]:
         """Reasons that owners are told in this cycle.
 
-        :param planned: plan with the reasons why requests wait.
-        :param found: these requests by UUID, with the reasons told before.
+        :param plan: plan with the reasons why requests wait.
+        :param stored_requests: these requests by UUID, with the reasons told before.
         """
         news = [
-            (found[uuid], each.why)
-            for uuid, each in planned.waiting.items()
-            if found[uuid].why != each.why
+            (stored_requests[uuid], each.why)
+            for uuid, each in plan.waiting.items()
+            if stored_requests[uuid].why != each.why
         ]
         # A new reason comes first; a new number in the same reason can wait.
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
         return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
 
     def _partial_plan(
-        self, whole: '_FullPlan', snapshot: cluster.ClusterSnapshot, now: float
+        self,
+        full_plan: '_FullPlan',
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
     ) -> cluster.Plan | None:
         """A partial plan for the requests that are ahead; ``None`` if a full
         plan is needed.
         """
-        if whole.is_other(snapshot):
+        if full_plan.has_other_inputs(snapshot):
             return None
-        ahead, left = whole.divided(snapshot, now)
+        ahead, left = full_plan.split_requests(snapshot, now)
         if len(ahead) > len(left):
             return None
-        kept = tuple(each for each in snapshot.requests if not _waits(each))
+        kept = tuple(
+            each for each in snapshot.requests if not _is_waiting(each)
+        )
         wanting = frozenset(
             (each.project, each.user, each.band) for each in left
         )
@@ -213,10 +220,10 @@ class Scheduler:
             snapshot, requests=(*kept, *ahead), wanting=wanting
         )
         found = self._plan(few, now)
-        if not whole.allows(found, snapshot, left):
+        if not full_plan.allows_partial_plan(found, snapshot, left):
             return None
         return _merged_plans(
-            found, whole.waiting, [each.uuid for each in left]
+            found, full_plan.waiting, [each.uuid for each in left]
         )
 
 
@@ -251,13 +258,13 @@ class _FullPlan:
         self._may_start = frozenset(by_room)
         self._kept = frozenset(
             uuid for uuid, each in plan.waiting.items() if each.reserved
-        ) | _owed_borrowed_room(snapshot, plan)
+        ) | _requests_owed_borrowed_room(snapshot, plan)
 
-    def is_other(self, snapshot: cluster.ClusterSnapshot) -> bool:
+    def has_other_inputs(self, snapshot: cluster.ClusterSnapshot) -> bool:
         """Whether limits, hosts or accounts changed since the full plan."""
         return _inputs_of_limits(snapshot) != self._inputs_of_limits
 
-    def divided(
+    def split_requests(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> tuple[list[request_model.Request], list[request_model.Request]]:
         """Requests that are ahead, and all other waiting requests.
@@ -266,7 +273,7 @@ class _FullPlan:
         :param now: seconds of the epoch.
         """
         ahead: set[str] = {*self._first, *self._kept, *snapshot.promised}
-        held = [each for each in snapshot.requests if _waits(each)]
+        held = [each for each in snapshot.requests if _is_waiting(each)]
         ahead.update(
             each.uuid
             for each in held
@@ -274,28 +281,30 @@ class _FullPlan:
             or (each.expires_at is not None and each.expires_at <= now)
         )
         ahead.update(self._first_of_projects(held, snapshot))
-        groups = {_group(each) for each in held if each.uuid in ahead} - {None}
+        groups = {_group_key(each) for each in held if each.uuid in ahead} - {
+            None
+        }
         few: list[request_model.Request] = []
         left: list[request_model.Request] = []
         for each in held:
-            is_ahead = each.uuid in ahead or _group(each) in groups
+            is_ahead = each.uuid in ahead or _group_key(each) in groups
             (few if is_ahead else left).append(each)
         return few, left
 
-    def allows(
+    def allows_partial_plan(
         self,
         plan: cluster.Plan,
         snapshot: cluster.ClusterSnapshot,
-        left: Iterable[request_model.Request],
+        left_out: Iterable[request_model.Request],
     ) -> bool:
         """Whether no request that was left out may come before those that
         start.
 
         :param plan: partial plan of the requests that are ahead.
         :param snapshot: as it is now.
-        :param left: requests that were left out.
+        :param left_out: requests that were left out.
         """
-        if not any(each.uuid in self._may_start for each in left):
+        if not any(each.uuid in self._may_start for each in left_out):
             return True
         made = {
             each.request
@@ -310,7 +319,7 @@ class _FullPlan:
 
     def _first_of_projects(
         self,
-        held: Iterable[request_model.Request],
+        waiting_requests: Iterable[request_model.Request],
         snapshot: cluster.ClusterSnapshot,
     ) -> list[str]:
         """First requests of projects whose use fell or is below their
@@ -323,10 +332,13 @@ class _FullPlan:
         }
         unused = _unused_guarantees(snapshot)
         by_project: dict[str, list[str]] = {}
-        for each in held:
+        for each in waiting_requests:
             if each.uuid in self.waiting and (
                 each.project in less
-                or (each.project in unused and _fits(each, unused))
+                or (
+                    each.project in unused
+                    and _fits_unused_guarantee(each, unused)
+                )
             ):
                 by_project.setdefault(each.project, []).append(each.uuid)
         return [
@@ -338,7 +350,7 @@ class _FullPlan:
         ]
 
 
-def _owed_borrowed_room(
+def _requests_owed_borrowed_room(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> set[str]:
     """UUIDs of the first request of each kind that is owed borrowed room."""
@@ -379,7 +391,7 @@ def _unused_guarantees(
     return found
 
 
-def _fits(
+def _fits_unused_guarantee(
     request: request_model.Request, unused: Mapping[str, Mapping[str, int]]
 ) -> bool:
     rest, count = unused[request.project], len(request.servers)
@@ -389,11 +401,11 @@ def _fits(
     )
 
 
-def _waits(request: request_model.Request) -> bool:
+def _is_waiting(request: request_model.Request) -> bool:
     return request.state is request_model.State.WAITING
 
 
-def _group(request: request_model.Request) -> tuple[object, ...] | None:
+def _group_key(request: request_model.Request) -> tuple[object, ...] | None:
     """Key of requests that start together; ``None`` without a group."""
     if request.group is None:
         return None
@@ -402,8 +414,8 @@ def _group(request: request_model.Request) -> tuple[object, ...] | None:
 
 def _merged_plans(
     plan: cluster.Plan,
-    before: Mapping[str, cluster.Waiting],
-    left: Iterable[str],
+    waiting_before: Mapping[str, cluster.Waiting],
+    left_out: Iterable[str],
 ) -> cluster.Plan:
     """A partial plan, with the last full plan's reasons for all other
     requests.
@@ -413,36 +425,38 @@ def _merged_plans(
     such a request, it stands at the end.
 
     :param plan: of the requests that are ahead.
-    :param before: waiting requests of the last full plan.
-    :param left: UUIDs of the requests that were left out.
+    :param waiting_before: waiting requests of the last full plan.
+    :param left_out: UUIDs of the requests that were left out.
     """
     places = sorted(
-        before[uuid].position for uuid in plan.waiting if uuid in before
+        waiting_before[uuid].position
+        for uuid in plan.waiting
+        if uuid in waiting_before
     )
     stands: list[tuple[float, int, str]] = [
-        (before[uuid].position, 0, uuid) for uuid in left
+        (waiting_before[uuid].position, 0, uuid) for uuid in left_out
     ]
     place = math.inf
     for number, uuid in reversed(list(enumerate(plan.waiting))):
-        place = places.pop() if uuid in before else place
+        place = places.pop() if uuid in waiting_before else place
         stands.append((place, number, uuid))
     waiting = {}
     for position, (_, _, uuid) in enumerate(sorted(stands), 1):
         found = plan.waiting.get(uuid)
         if found is None:
-            was = before[uuid]
+            was = waiting_before[uuid]
             waiting[uuid] = cluster.Waiting(
                 position, was.why, was.factors, was.reserved
             )
         else:
-            waiting[uuid] = _moved_to(found, position)
+            waiting[uuid] = _at_position(found, position)
     return cluster.Plan(plan.actions, waiting)
 
 
-def _moved_to(found: cluster.Waiting, position: int) -> cluster.Waiting:
+def _at_position(waiting: cluster.Waiting, position: int) -> cluster.Waiting:
     """A waiting request at a new position, which its reason also tells."""
-    why = found.why
+    why = waiting.why
     if 'before' in reason.NUMBERS.get(why.reason, ()):
         numbers = {**dict(why.numbers), 'before': position - 1}
         why = reason.why(why.reason, why.subject, **numbers)
-    return found._replace(why=why, position=position)
+    return waiting._replace(why=why, position=position)

@@ -42,46 +42,46 @@ _CALLS_OF_ONE = 5
 """Number of calls that it takes to send one request."""
 
 
-class SentRequests:
+class SentRequestTracker:
     """Follows sent requests from cycle to cycle.
 
-    :param given: services that the cycle works with.
+    :param services: services that the cycle works with.
     :param parts: runs the parts of a cycle.
-    :param doubt_s: seconds for which Nova may show nothing of a sent request;
+    :param doubt_after_s: seconds for which Nova may show nothing of a sent request;
         then a check follows whether Nova lacks the request.
     """
 
     def __init__(
         self,
-        given: collaborators.Collaborators,
+        services: collaborators.Collaborators,
         parts: cycle_parts.CycleParts,
-        doubt_s: float,
+        doubt_after_s: float,
     ) -> None:
-        self._store, self._nova = given.store, given.nova
-        self._executor, self._parts = given.executor, parts
-        self._clock, self._monotonic = given.clocks.now, given.monotonic
-        self._doubt_s = doubt_s
+        self._store, self._nova = services.store, services.nova
+        self._executor, self._parts = services.executor, parts
+        self._clock, self._monotonic = services.clocks.now, services.monotonic
+        self._doubt_s = doubt_after_s
         self._doubted: dict[str, float] = {}
         self._turn = 0
 
-    def watch(
+    def update_states(
         self,
-        found: list[records.RequestRecord],
+        open_requests: list[records.RequestRecord],
         servers: Mapping[str, nova_module.Server],
         epoch: int,
-        is_whole: bool,
+        lists_waiting: bool,
     ) -> None:
         """Look up how sent requests went on, and which servers were deleted.
 
-        :param found: all requests that have not ended.
+        :param open_requests: all requests that have not ended.
         :param servers: the listed servers, by UUID.
         :param epoch: of the leader.
-        :param is_whole: whether the list includes servers of waiting requests.
+        :param lists_waiting: whether the list includes servers of waiting requests.
         """
         self._turn += 1
         seen: list[_Seen] = []
         absent = []
-        for record in found:
+        for record in open_requests:
             request = record.request
             there = [
                 servers[uuid] for uuid in request.servers if uuid in servers
@@ -89,16 +89,16 @@ class SentRequests:
             if there:
                 seen.append((record, there))
             elif request.state not in request_model.UNSENT or (
-                is_whole
+                lists_waiting
                 and request.state is _S.WAITING
                 and not record.fault
                 and record.why.reason is not _UNREADABLE
             ):
                 absent.append(record)
-        self._follow(seen, epoch)
+        self._update_listed(seen, epoch)
         self._look_up_absent(absent, epoch)
 
-    def _follow(self, seen: list[_Seen], epoch: int) -> None:
+    def _update_listed(self, seen: list[_Seen], epoch: int) -> None:
         """Look up the state of requests whose servers exist, as far as time
         permits.
 
@@ -117,9 +117,9 @@ class SentRequests:
                 return
             if request.state not in request_model.UNSENT:
                 self._parts.of_one(
-                    record, self._judge, record, there, asks, epoch
+                    record, self._update_request, record, there, asks, epoch
                 )
-            elif _is_decided(request, there) and sends.take():
+            elif _nova_has_decided(request, there) and sends.take():
                 # Nova has this request already, for example after an old
                 # backup was restored. It is not sent again, and is followed
                 # from now on.
@@ -155,7 +155,7 @@ class SentRequests:
         is_held = record.request.state is _S.WAITING
         there: list[nova_module.Server] = []
         for uuid in record.request.servers:
-            if self._nova.is_gone(uuid):
+            if self._nova.is_deleted(uuid):
                 continue
             if not budget.take():
                 return
@@ -165,38 +165,38 @@ class SentRequests:
                 if is_held or len(there) == _ENOUGH:
                     break
         if not is_held:
-            self._judge(record, there, budget, epoch)
+            self._update_request(record, there, budget, epoch)
         elif not there and budget.take(_CALLS_OF_ONE):
             why = reason.why(reason.Reason.SERVER_DELETED)
             self._executor.send_unplanned(record, why, epoch, is_gone=True)
 
-    def _judge(
+    def _update_request(
         self,
         record: records.RequestRecord,
-        there: list[nova_module.Server],
+        servers: list[nova_module.Server],
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
         request = record.request
         if request.state is _S.SENDING:
-            self._executor.forget_room(request)
-        happened = dispatcher.judged(record, there)
+            self._executor.release_leftover_room(request)
+        happened = dispatcher.next_event(record, servers)
         if happened is not None:
             event, why = happened
             self._store.step(request, event, epoch, why, self._clock())
         elif request.state is not _S.ACTIVE and not any(
-            each.is_settled for each in there
+            each.is_settled for each in servers
         ):
             # A running server that is about to be unshelved is not settled
             # either.
-            self._resolve_doubt(record, there, budget, epoch)
+            self._resolve_doubt(record, servers, budget, epoch)
             return
         self._doubted.pop(request.uuid, None)
 
     def _resolve_doubt(
         self,
         record: records.RequestRecord,
-        there: list[nova_module.Server],
+        servers: list[nova_module.Server],
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
@@ -205,27 +205,29 @@ class SentRequests:
         :param budget: number of servers that may still be looked up.
         """
         request = record.request
-        if not there:
+        if not servers:
             # Nova only cleans up if the servers are gone. The servers of an
             # unreadable message are unknown.
             if not request.is_unread:
-                self._executor.return_unsent(record, epoch)
+                self._executor.requeue_unsent(record, epoch)
             return
         now_s = self._monotonic()
         since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
         is_due = since_s >= self._doubt_s
         if not is_due or not budget.take(len(request.servers)):
             return
-        there = self._executor.present(request)
-        if any(each.is_settled for each in there) or (
-            not self._executor.take_back(record, epoch)
+        servers = self._executor.existing_servers(request)
+        if any(each.is_settled for each in servers) or (
+            not self._executor.requeue_if_lost(record, epoch)
         ):
             why = reason.why(
                 reason.Reason.IN_DOUBT,
                 since_s=max(self._clock() - record.changed_at, 0),
             )
             if why.reason is not record.why.reason:
-                self._store.tell([(request, why)], epoch, self._clock())
+                self._store.write_reasons(
+                    [(request, why)], epoch, self._clock()
+                )
             # Other requests are looked up during the pause.
             pause_s = min(_ASKS_AGAIN_S, self._doubt_s)
             self._doubted[request.uuid] += pause_s
@@ -233,12 +235,12 @@ class SentRequests:
         del self._doubted[request.uuid]
 
 
-def _is_decided(
-    request: request_model.Request, there: list[nova_module.Server]
+def _nova_has_decided(
+    request: request_model.Request, servers: list[nova_module.Server]
 ) -> bool:
     """Whether Nova has already decided on a waiting build."""
     return (
         request.state is _S.WAITING
         and request.origin is request_model.Origin.BUILD
-        and any(each.is_settled for each in there)
+        and any(each.is_settled for each in servers)
     )

@@ -55,7 +55,7 @@ class LastCycle:
     def _first_by_uuid(self) -> Mapping[str, int | None]:
         return {each.request.uuid: each.request.first for each in self.records}
 
-    def is_of(self, request: request_model.Request) -> bool:
+    def is_valid_for(self, request: request_model.Request) -> bool:
         """Whether the cycle is still valid for a request: it was not put first
         since.
         """
@@ -70,7 +70,7 @@ class StartEstimates:
 
     :param store: keeps estimates and their outcomes.
     :param planner: planner that the simulation runs.
-    :param kept: how past use decays.
+    :param decay: how past use decays.
     :param monotonic: returns seconds that never go back.
     """
 
@@ -78,16 +78,16 @@ class StartEstimates:
         self,
         store: store_module.Store,
         planner: estimates.Planner,
-        kept: estimates.Kept,
+        decay: estimates.Kept,
         monotonic: Callable[[], float],
     ) -> None:
         self._store = store
         self._planner = planner
-        self._kept = kept
+        self._kept = decay
         self._monotonic = monotonic
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Forget all state: another process leads."""
         self._steps: estimates.Steps | None = None
         self._began_s, self._begun_at = -math.inf, 0.0
@@ -98,21 +98,21 @@ class StartEstimates:
         self._built_s = collections.deque[float](maxlen=_REMEMBERED)
         self._cycles = collections.deque[float](maxlen=_REMEMBERED)
 
-    def see(
+    def record_delays(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         now: float,
     ) -> None:
         """Learn how long builds take, and how much time passes between cycles.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: by UUID.
         :param now: seconds of the epoch.
         """
         self._cycles.append(now)
         sent, self._sent = self._sent, {}
-        for record in found:
+        for record in open_requests:
             request = record.request
             first = servers.get(request.servers[0])
             launched_at = first.launched_at if first else None
@@ -134,25 +134,25 @@ class StartEstimates:
             statistics.median(self._built_s),
         )
 
-    def judge(
+    def compare_with_outcomes(
         self,
-        found: Collection[records.RequestRecord],
+        open_requests: Collection[records.RequestRecord],
         waiting: Collection[str],
         epoch: int,
     ) -> cluster.EstimateQuality | None:
         """Compare estimates with their outcomes, and store new estimates.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param waiting: UUIDs of requests that go on waiting.
         :param epoch: of the leader.
         :returns: quality of estimates; ``None`` if nothing is known.
         :raises Deposed: if that leader no longer leads.
         """
         if self._known is None:
-            kept = self._store.promised()
+            kept = self._store.read_estimated_starts()
             self._known = _calibration(kept), kept.version
         before, version = self._known
-        after = before.settled(*self._outcomes(before.promises, found))
+        after = before.settled(*self._outcomes(before.promises, open_requests))
         if self._raw is not None:
             raw, made_at = self._raw
             self._made = after.told(raw, made_at)
@@ -165,22 +165,22 @@ class StartEstimates:
             # reads again.
             self._known = None
             kept = records.PromisedStarts(after.promises, after.past, version)
-            self._store.promise(kept, epoch)
+            self._store.write_estimated_starts(kept, epoch)
             self._known = after, version + 1
         self._raw = None
         return after.judged()
 
     def _outcomes(
         self,
-        promised: Collection[str],
-        found: Collection[records.RequestRecord],
+        estimated_requests: Collection[str],
+        open_requests: Collection[records.RequestRecord],
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Times at which requests started, and at which others stopped
         waiting.
         """
-        open_ = {each.request.uuid: each for each in found}
+        open_ = {each.request.uuid: each for each in open_requests}
         started, gave_up = {}, {}
-        for uuid in promised:
+        for uuid in estimated_requests:
             record = open_.get(uuid)
             if record is None:
                 ended = self._store.request(uuid)
@@ -190,7 +190,7 @@ class StartEstimates:
                 started[uuid] = record.changed_at
         return started, gave_up
 
-    def made(self, now: float) -> Mapping[str, cluster.Estimate]:
+    def current_estimates(self, now: float) -> Mapping[str, cluster.Estimate]:
         """Estimates by UUID, without those whose time has passed.
 
         :param now: seconds of the epoch.
@@ -199,7 +199,7 @@ class StartEstimates:
             uuid: each for uuid, each in self._made.items() if each.p50 >= now
         }
 
-    def work(
+    def compute(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,

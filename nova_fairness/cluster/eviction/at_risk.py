@@ -55,7 +55,7 @@ class AtRiskOptions:
             )
 
 
-class Warnings:
+class RiskWarnings:
     """Tells servers whether they are at risk.
 
     :param store: keeps the warnings.
@@ -79,7 +79,7 @@ class Warnings:
 
     def apply(
         self,
-        following: Sequence[next_module.Next],
+        next_victims: Sequence[next_module.Next],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -88,7 +88,7 @@ class Warnings:
         """Warn servers that come next, and withdraw the warnings of other
         servers.
 
-        :param following: servers that would make room next, in this order.
+        :param next_victims: servers that would make room next, in this order.
         :param servers: all servers, by UUID.
         :param leaves: live evictions of the cycle.
         :param now: seconds of the epoch.
@@ -98,7 +98,9 @@ class Warnings:
         """
         if not (self._rules.most or self._left_over):
             return
-        wanted = {each.server: each for each in following[: self._rules.most]}
+        wanted = {
+            each.server: each for each in next_victims[: self._rules.most]
+        }
         known = self._remaining_warnings(wanted, servers, leaves, now, epoch)
         new = [
             self._new_warning(each, servers[uuid], now)
@@ -109,7 +111,7 @@ class Warnings:
             self._store.risks.add(each, epoch)
             LOG.info(
                 'server %s is at risk: %s',
-                servers[each.server].named,
+                servers[each.server].log_name,
                 each.why.sentence,
             )
         known |= {each.server: each for each in new[:AT_ONCE]}
@@ -118,8 +120,10 @@ class Warnings:
         first = self._turn % max(len(unwritten), 1)
         self._turn += AT_ONCE
         for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
-            named = servers[each.server].named
-            evictor.attempt(named, self._tell_server, each, named, epoch)
+            named = servers[each.server].log_name
+            evictor.attempt_for_server(
+                named, self._send_warning, each, named, epoch
+            )
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk
         }
@@ -128,7 +132,7 @@ class Warnings:
 
     def _remaining_warnings(
         self,
-        wanted: Mapping[str, next_module.Next],
+        next_victims: Mapping[str, next_module.Next],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -138,15 +142,17 @@ class Warnings:
         changed.
         """
         left = {}
-        gone = leaves.found(eviction.LIVE)
-        for uuid, each in self._store.risks.all().items():
+        gone = leaves.in_states(eviction.LIVE)
+        for uuid, each in self._store.risks.all_warnings().items():
             is_held = now - each.changed_at < self._rules.hold_s
             if uuid not in servers:
                 self._store.risks.remove(uuid, epoch)
             elif uuid in gone:
-                named = servers[uuid].named
-                evictor.attempt(named, self._withdraw, uuid, named, epoch)
-            elif each.is_at_risk and uuid not in wanted and not is_held:
+                named = servers[uuid].log_name
+                evictor.attempt_for_server(
+                    named, self._withdraw_warning, uuid, named, epoch
+                )
+            elif each.is_at_risk and uuid not in next_victims and not is_held:
                 left[uuid] = over = each.over(now)
                 self._store.risks.change(over, epoch)
             elif each.is_at_risk or is_held or not each.is_written:
@@ -157,7 +163,7 @@ class Warnings:
 
     def _new_warning(
         self,
-        following: next_module.Next,
+        next_victim: next_module.Next,
         server: nova_module.Server,
         now: float,
     ) -> risk.Risk:
@@ -166,25 +172,27 @@ class Warnings:
             server.project,
             server.user,
             risk.RiskState.AT_RISK,
-            following.why(reason.Reason.AT_RISK),
+            next_victim.why(reason.Reason.AT_RISK),
             now,
             now,
         )
 
-    def _tell_server(self, known: risk.Risk, named: str, epoch: int) -> None:
+    def _send_warning(
+        self, warning: risk.Risk, log_name: str, epoch: int
+    ) -> None:
         """Tell owner and guest of a server by all channels."""
         try:
-            self._channels.warn(known)
+            self._channels.send_warning(warning)
         except exception.CloudRefused as error:
             # In some states of a server Nova takes no metadata. Notifications
             # have told the owner.
-            LOG.warning('server %s: %s', named, error)
-        self._store.risks.change(known.written(), epoch)
+            LOG.warning('server %s: %s', log_name, error)
+        self._store.risks.change(warning.written(), epoch)
 
-    def _withdraw(self, uuid: str, named: str, epoch: int) -> None:
+    def _withdraw_warning(self, uuid: str, log_name: str, epoch: int) -> None:
         """Withdraw the warning of a server: its notice replaces it."""
         try:
-            self._channels.unwarn(uuid)
+            self._channels.withdraw_warning(uuid)
         except exception.CloudRefused as error:
-            LOG.warning('server %s: %s', named, error)
+            LOG.warning('server %s: %s', log_name, error)
         self._store.risks.remove(uuid, epoch)

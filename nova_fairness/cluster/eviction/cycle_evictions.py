@@ -26,7 +26,7 @@ class CycleEvictions:
         self._known: dict[str, eviction.Eviction] = {}
         self._lock = threading.Lock()
 
-    def note(self, leave: eviction.Eviction) -> None:
+    def record(self, leave: eviction.Eviction) -> None:
         """Record a change, unless a newer one is known.
 
         Threads call this after they have written their changes.
@@ -36,7 +36,7 @@ class CycleEvictions:
             if before is None or _version_key(before) < _version_key(leave):
                 self._known[leave.server] = leave
 
-    def found(
+    def in_states(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
         """Evictions in some live states by UUID of the server, the earliest
@@ -48,7 +48,9 @@ class CycleEvictions:
             if each.state in states
         }
 
-    def lately(self, since: float) -> dict[str, eviction.Eviction]:
+    def live_or_changed_since(
+        self, since: float
+    ) -> dict[str, eviction.Eviction]:
         """Live evictions, and evictions whose state changed recently.
 
         :param since: seconds of the epoch, at most :data:`REMEMBERED_S` ago.
@@ -59,7 +61,9 @@ class CycleEvictions:
             if each.state in eviction.LIVE or each.changed_at >= since
         }
 
-    def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
+    def of_servers(
+        self, servers: Collection[str]
+    ) -> dict[str, eviction.Eviction]:
         """Evictions of some servers, by UUID; servers without an eviction are
         missing.
 
@@ -80,8 +84,8 @@ class CycleEvictions:
 
 
 @contextlib.contextmanager
-def followed(
-    leaves: leaves_module.Leaves, servers: Collection[str], now: float
+def follow_evictions(
+    leaves: leaves_module.EvictionTable, servers: Collection[str], now: float
 ) -> Iterator[CycleEvictions]:
     """Read the evictions once, and follow the changes by this process.
 
@@ -91,9 +95,11 @@ def followed(
     """
     made = CycleEvictions()
     # Listen before reading, so that no change is missed in between.
-    with leaves.listening(made.note):
-        for each in leaves.since(now - REMEMBERED_S, servers).values():
-            made.note(each)
+    with leaves.temporary_listener(made.record):
+        for each in leaves.live_or_changed_since(
+            now - REMEMBERED_S, servers
+        ).values():
+            made.record(each)
         yield made
 
 

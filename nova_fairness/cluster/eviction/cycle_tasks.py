@@ -50,9 +50,9 @@ class CycleTasks:
 
     :param idling: see :attr:`idling`.
     :param warnings: see :attr:`warnings`.
-    :param following: returns the servers that would make room next.
-    :param retiring: evicts servers that have finished their work.
-    :param freeing: keeps a part of the cloud free.
+    :param find_next_victims: returns the servers that would make room next.
+    :param retirement_task: evicts servers that have finished their work.
+    :param watermark_task: keeps a part of the cloud free.
     :ivar idling: evicts servers that are idle.
     :ivar warnings: tells servers that they are at risk.
     """
@@ -60,32 +60,38 @@ class CycleTasks:
     def __init__(
         self,
         idling: idle_reclaim.IdleReclaim,
-        warnings: at_risk.Warnings,
-        following: Following,
-        retiring: retirement.Retirement,
-        freeing: watermark.Watermark,
+        warnings: at_risk.RiskWarnings,
+        find_next_victims: Following,
+        retirement_task: retirement.Retirement,
+        watermark_task: watermark.Watermark,
     ) -> None:
         self.idling = idling
         self.warnings = warnings
-        self._following = following
-        self._retiring = retiring
-        self._freeing = freeing
+        self._following = find_next_victims
+        self._retiring = retirement_task
+        self._freeing = watermark_task
 
-    def apply(self, look: CycleState) -> None:
+    def apply(self, cycle: CycleState) -> None:
         """Run the tasks that are due.
 
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
-        servers, now, epoch = look.servers, look.now, look.epoch
-        leaves = look.leaves
+        servers, now, epoch = cycle.servers, cycle.now, cycle.epoch
+        leaves = cycle.leaves
         self.idling.apply(
-            look.snapshot, look.found, servers, leaves, now, epoch
+            cycle.snapshot, cycle.found, servers, leaves, now, epoch
         )
-        following = self._following(look.snapshot, look.plan, now)
+        following = self._following(cycle.snapshot, cycle.plan, now)
         self.warnings.apply(following, servers, leaves, now, epoch)
         told = self.warnings.told
         self._retiring.apply(following, told, servers, leaves, epoch)
         self._freeing.apply(
-            look.snapshot, look.plan, look.found, servers, leaves, now, epoch
+            cycle.snapshot,
+            cycle.plan,
+            cycle.found,
+            servers,
+            leaves,
+            now,
+            epoch,
         )

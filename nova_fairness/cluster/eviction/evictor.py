@@ -66,7 +66,7 @@ show changes of metadata.
 
 
 @dataclasses.dataclass(frozen=True)
-class Patience:
+class EvictionTimeouts:
     """Times to wait.
 
     :ivar notice_s: seconds from telling an owner to the first action, at least
@@ -106,12 +106,12 @@ class Evictor:
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
+        leaves: leaves_module.EvictionTable,
         nova: nova_module.Nova,
         placement: placement_module.Placement,
         images: glance.Images,
         clock: Callable[[], float],
-        patience: Patience,
+        patience: EvictionTimeouts,
         channels: notice_channels.NoticeChannel,
     ) -> None:
         self._leaves = leaves
@@ -124,14 +124,14 @@ class Evictor:
         self._turn = 0
         self._undone: set[str] = set()
 
-    def choose(
+    def start_eviction(
         self,
         server: nova_module.Server,
         cause: eviction.EvictionCause,
         why: reason.Why,
         actions: tuple[eviction.EvictionAction, ...],
         epoch: int,
-        at: float = 0.0,
+        not_before: float = 0.0,
         request: str = '',
         asked_at: float | None = None,
     ) -> eviction.Eviction:
@@ -141,7 +141,7 @@ class Evictor:
         :param why: reason for the owner.
         :param actions: tried one after the other until the room is free.
         :param epoch: of the leader that decided it.
-        :param at: earliest time of the first action, seconds of the epoch; it
+        :param not_before: earliest time of the first action, seconds of the epoch; it
             is never before the end of the notice.
         :param request: UUID of the preemptor; '' if there is none.
         :param asked_at: when the server itself was requested; ``None`` if
@@ -157,7 +157,7 @@ class Evictor:
             cause,
             why,
             actions,
-            max(at, now + self._patience.notice_s),
+            max(not_before, now + self._patience.notice_s),
             now,
             request=request,
             asked_at=asked_at,
@@ -169,9 +169,9 @@ class Evictor:
         )
         # Count all earlier evictions of the server, also those that no cycle
         # reads.
-        before = self._leaves.of([server.uuid]).get(server.uuid)
-        chosen = self._leaves.choose(leave, before, epoch)
-        LOG.info('server %s is to leave: %s', server.named, why.sentence)
+        before = self._leaves.newest_of_servers([server.uuid]).get(server.uuid)
+        chosen = self._leaves.add(leave, before, epoch)
+        LOG.info('server %s is to leave: %s', server.log_name, why.sentence)
         return chosen
 
     def spare(self, leave: eviction.Eviction, epoch: int) -> None:
@@ -180,9 +180,9 @@ class Evictor:
         :raises IllegalStep: if an action has begun.
         :raises ClusterError: if that is not possible now.
         """
-        self._withdraw_notice(leave, _E.SPARE, epoch)
+        self._end_with_event(leave, _E.SPARE, epoch)
 
-    def take_back(self, leave: eviction.Eviction, epoch: int) -> None:
+    def cancel(self, leave: eviction.Eviction, epoch: int) -> None:
         """Cancel the eviction of a server that no longer has to leave.
 
         No further action follows, and the owner is told at once. If the server
@@ -195,7 +195,7 @@ class Evictor:
         if leave.state is _S.CHOSEN:
             self.spare(leave, epoch)
             return
-        if not self._placement.claimed(leave.server):
+        if not self._placement.has_allocation(leave.server):
             # The server has left: the next cycle records that.
             return
         try:
@@ -203,44 +203,44 @@ class Evictor:
                 self.spare(leave, epoch)
                 return
         except exception.CloudAway as error:
-            LOG.warning('server %s: %s', self._named(leave), error)
-        self._step(leave, _E.UNDO, epoch)
-        self._remove_texts(leave)
+            LOG.warning('server %s: %s', self._log_name(leave), error)
+        self._store_step(leave, _E.UNDO, epoch)
+        self._withdraw_notice(leave)
 
     def _has_shut_down(self, leave: eviction.Eviction) -> bool:
         """Whether a server has shut down since its notice."""
         server = self._nova.server(leave.server)
         return server is not None and nova_status.has_shut_down(leave, server)
 
-    def welcome(self, leave: eviction.Eviction, epoch: int) -> None:
+    def record_return(self, leave: eviction.Eviction, epoch: int) -> None:
         """Record that an evicted server runs again.
 
         :raises IllegalStep: if the server has not left.
         :raises ClusterError: if that is not possible now.
         """
-        self._withdraw_notice(leave, _E.RETURN, epoch)
+        self._end_with_event(leave, _E.RETURN, epoch)
 
-    def _withdraw_notice(
+    def _end_with_event(
         self,
         leave: eviction.Eviction,
         event: eviction.EvictionEvent,
         epoch: int,
     ) -> None:
         eviction.after(leave.state, event)
-        self._remove_texts(leave)
-        self._step(leave, event, epoch)
+        self._withdraw_notice(leave)
+        self._store_step(leave, event, epoch)
 
-    def _remove_texts(self, leave: eviction.Eviction) -> None:
+    def _withdraw_notice(self, leave: eviction.Eviction) -> None:
         try:
-            self._channels.untell(leave.server)
+            self._channels.withdraw_notice(leave.server)
         except exception.CloudRefused as error:
             LOG.warning(
                 'server %s: its metadata keep the notice: %s',
-                self._named(leave),
+                self._log_name(leave),
                 error,
             )
 
-    def work(
+    def advance_evictions(
         self,
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
@@ -257,17 +257,19 @@ class Evictor:
         now = self._clock()
         due: list[eviction.Eviction] = []
         told: list[eviction.Eviction] = []
-        for each in leaves.found(eviction.LIVE).values():
-            (due if _is_due(each, servers, now) else told).append(each)
+        for each in leaves.in_states(eviction.LIVE).values():
+            (due if _may_be_due(each, servers, now) else told).append(each)
         self._turn += 1
         for leave in (
-            *self._take_in_turn(due, _AT_ONCE),
-            *self._take_in_turn(told, _ASKED_AT_ONCE),
+            *self._next_in_turn(due, _AT_ONCE),
+            *self._next_in_turn(told, _ASKED_AT_ONCE),
         ):
-            attempt(self._named(leave), self._advance, leave, epoch)
+            attempt_for_server(
+                self._log_name(leave), self._advance, leave, epoch
+            )
 
-    def _take_in_turn(
-        self, these: list[eviction.Eviction], most: int
+    def _next_in_turn(
+        self, evictions: list[eviction.Eviction], limit: int
     ) -> list[eviction.Eviction]:
         """Take some evictions, in turn, so that a failure delays no other
         server.
@@ -275,20 +277,20 @@ class Evictor:
         Projects take turns: a project with many servers delays no other
         project.
         """
-        first = self._turn * most % max(len(these), 1)
-        turned = these[first:] + these[:first]
-        return pace.in_turn(turned, _project, self._turn)[:most]
+        first = self._turn * limit % max(len(evictions), 1)
+        turned = evictions[first:] + evictions[:first]
+        return pace.in_turn(turned, _project, self._turn)[:limit]
 
     def _advance(self, leave: eviction.Eviction, epoch: int) -> None:
         server = self._nova.server(leave.server)
         if (
             server is None or leave.state is not _S.CHOSEN
-        ) and not self._placement.claimed(leave.server):
+        ) and not self._placement.has_allocation(leave.server):
             if server and leave.cause is eviction.EvictionCause.RETIRES:
                 # No later step removes the notice when its owner starts the
                 # server again.
-                self._remove_texts(leave)
-            self._step(leave, _E.FREE, epoch)
+                self._withdraw_notice(leave)
+            self._store_step(leave, _E.FREE, epoch)
         elif leave.state is _S.CHOSEN:
             self._give_notice(leave, epoch)
         elif leave.state is _S.TOLD:
@@ -296,7 +298,7 @@ class Evictor:
         elif leave.state is _S.ACTING:
             self._request_action(leave, server, epoch)
         elif leave.state is _S.UNDOING:
-            self._undo(leave, server, epoch)
+            self._undo_actions(leave, server, epoch)
         else:
             self._check_action(leave, server, epoch)
 
@@ -304,7 +306,7 @@ class Evictor:
         now = self._clock()
         at = max(leave.at, now + self._patience.notice_s)
         try:
-            self._channels.tell(dataclasses.replace(leave, at=at))
+            self._channels.send_notice(dataclasses.replace(leave, at=at))
         except exception.CloudRefused as error:
             # In some states of a server Nova takes no metadata. Notifications
             # have told the owner.
@@ -312,11 +314,11 @@ class Evictor:
                 raise
             LOG.warning(
                 'server %s: its guest is not told: %s',
-                self._named(leave),
+                self._log_name(leave),
                 error,
             )
             at = now
-        self._step(leave, _E.TELL, epoch, at)
+        self._store_step(leave, _E.TELL, epoch, at)
 
     def _begin_first_action(
         self,
@@ -330,7 +332,7 @@ class Evictor:
         """
         late_s = self._clock() - leave.at
         if late_s < 0 and not (
-            server and nova_status.is_answer(leave, server)
+            server and nova_status.reports_done(leave, server)
         ):
             return
         if server and server.task and late_s < self._patience.action_s:
@@ -343,13 +345,13 @@ class Evictor:
             # A stopped server that keeps its room helps no request: start it
             # again.
             in_vain = leave.cause in (_C.ROOM, _C.FREE)
-            self._step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
+            self._store_step(leave, _E.UNDO if in_vain else _E.GIVE_UP, epoch)
             LOG.warning(
                 'server %s: eviction failed: its allocation was not released',
-                self._named(leave),
+                self._log_name(leave),
             )
             return
-        acting = self._step(leave, _E.ACT, epoch)
+        acting = self._store_step(leave, _E.ACT, epoch)
         # Earlier actions may have changed the server.
         self._request_action(acting, self._nova.server(leave.server), epoch)
 
@@ -360,34 +362,38 @@ class Evictor:
         epoch: int,
     ) -> None:
         """Ask Nova for the action, unless a leader that died has done so."""
-        is_at_it = server and nova_status.is_at_it(leave, server)
+        is_at_it = server and nova_status.executes_action(leave, server)
         if (
             server
             and server.task
-            and not (is_at_it or nova_status.interrupts(leave))
+            and not (is_at_it or nova_status.can_interrupt_task(leave))
         ):
             # Nova is busy with another task and would refuse.
-            if self._is_late(leave):
+            if self._has_timed_out(leave):
                 self._begin_next_action(leave, epoch)
             return
-        if server and not is_at_it and not nova_status.is_done(leave, server):
+        if (
+            server
+            and not is_at_it
+            and not nova_status.is_action_done(leave, server)
+        ):
             try:
                 self._call_nova(leave)
             except exception.CloudRefused as error:
-                LOG.warning('server %s: %s', self._named(leave), error)
+                LOG.warning('server %s: %s', self._log_name(leave), error)
                 self._begin_next_action(leave, epoch)
                 return
-        self._step(leave, _E.ASK, epoch)
+        self._store_step(leave, _E.ASK, epoch)
 
     def _call_nova(self, leave: eviction.Eviction) -> None:
         if leave.action is not _A.SNAPSHOT_DELETE:
-            self._nova.act(leave.server, leave.action)
-        elif self._images.image_of(leave.uuid) is None:
+            self._nova.request_action(leave.server, leave.action)
+        elif self._images.find_image(leave.uuid) is None:
             name, mark = (
                 f'fairness-{leave.server}',
-                self._images.mark(leave.uuid),
+                self._images.image_properties(leave.uuid),
             )
-            self._nova.keep_image(leave.server, name, mark)
+            self._nova.create_image(leave.server, name, mark)
 
     def _check_action(
         self,
@@ -396,37 +402,39 @@ class Evictor:
         epoch: int,
     ) -> None:
         """Check whether an action released the room, or failed."""
-        if self._is_late(leave):
+        if self._has_timed_out(leave):
             self._begin_next_action(leave, epoch)
         elif server is None or server.task:
             return
-        elif nova_status.is_done(leave, server):
+        elif nova_status.is_action_done(leave, server):
             if not leave.action.frees:
                 self._begin_next_action(leave, epoch)
         elif leave.action is _A.SHELVE and server.status == 'SHELVED':
-            self._nova.offload(leave.server)
+            self._nova.offload_shelved(leave.server)
         elif leave.action is not _A.SNAPSHOT_DELETE or (
-            not self._has_image(leave)
+            not self._finish_snapshot(leave)
         ):
             LOG.warning(
-                'server %s: %s failed', self._named(leave), leave.action.value
+                'server %s: %s failed',
+                self._log_name(leave),
+                leave.action.value,
             )
             self._begin_next_action(leave, epoch)
 
-    def _has_image(self, leave: eviction.Eviction) -> bool:
+    def _finish_snapshot(self, leave: eviction.Eviction) -> bool:
         """Whether the server has an image; delete the server once it is
         complete.
 
         Nova made the image for the account of this service. So the image is
         given to the owner before the server is deleted.
         """
-        image = self._images.image_of(leave.uuid)
+        image = self._images.find_image(leave.uuid)
         if image and image.is_whole:
-            self._images.give(image, leave.project)
+            self._images.set_owner(image, leave.project)
             self._nova.delete(leave.server)
         return image is not None
 
-    def _undo(
+    def _undo_actions(
         self,
         leave: eviction.Eviction,
         server: nova_module.Server | None,
@@ -442,36 +450,36 @@ class Evictor:
         if server.status == 'SHELVED':
             # If it were started from this status, it would wait in the queue
             # for a second room.
-            self._nova.offload(leave.server)
+            self._nova.offload_shelved(leave.server)
         elif (
             server.status in nova_module.STARTS
             and leave.began_at is not None
             and leave.uuid not in self._undone
         ):
             try:
-                self._nova.let_run(leave.server, server.status)
+                self._nova.start_or_resume(leave.server, server.status)
             except exception.CloudRefused as error:
-                LOG.warning('server %s: %s', self._named(leave), error)
+                LOG.warning('server %s: %s', self._log_name(leave), error)
             self._undone.add(leave.uuid)
         else:
-            self._drop_image(leave)
+            self._delete_image(leave)
             event = _E.SPARE if leave.acted_at is None else _E.GIVE_UP
-            self._withdraw_notice(leave, event, epoch)
+            self._end_with_event(leave, event, epoch)
             self._undone.discard(leave.uuid)
 
-    def _drop_image(self, leave: eviction.Eviction) -> None:
+    def _delete_image(self, leave: eviction.Eviction) -> None:
         """Remove the image of a server that was not deleted after all."""
         if _A.SNAPSHOT_DELETE not in leave.actions[: leave.tried]:
             return
-        image = self._images.image_of(leave.uuid)
+        image = self._images.find_image(leave.uuid)
         if image:
-            self._images.remove(image)
+            self._images.delete_image(image)
 
-    def _is_late(self, leave: eviction.Eviction) -> bool:
+    def _has_timed_out(self, leave: eviction.Eviction) -> bool:
         waited_s = self._clock() - leave.changed_at
         return waited_s >= self._patience.action_s
 
-    def _step(
+    def _store_step(
         self,
         leave: eviction.Eviction,
         event: eviction.EvictionEvent,
@@ -481,41 +489,43 @@ class Evictor:
         after = self._leaves.step(leave, event, epoch, self._clock(), at)
         if event in _SAID:
             said = _SAID[event].format(after.action.value.replace('_', ' '))
-            LOG.info('server %s: %s', self._named(leave), said)
+            LOG.info('server %s: %s', self._log_name(leave), said)
         return after
 
-    def named(self, uuid: str) -> str:
+    def log_name(self, uuid: str) -> str:
         """Name and UUID of a server, for the log."""
-        return self._nova.named(uuid)
+        return self._nova.log_name(uuid)
 
-    def _named(self, leave: eviction.Eviction) -> str:
-        return self.named(leave.server)
+    def _log_name(self, leave: eviction.Eviction) -> str:
+        return self.log_name(leave.server)
 
 
 def _project(leave: eviction.Eviction) -> str:
     return leave.project
 
 
-def attempt(named: str, do: Callable[..., object], *arguments: object) -> bool:
+def attempt_for_server(
+    log_name: str, function: Callable[..., object], *arguments: object
+) -> bool:
     """Do something for one server; a failure delays no other server.
 
-    :param named: name and UUID of the server, for the log.
+    :param log_name: name and UUID of the server, for the log.
     :returns: ``False`` if ``do`` returns ``False``: nothing was to be done.
     :raises Deposed: if that leader no longer leads.
     :raises StoreAway: if the store does not answer.
     """
     try:
-        return do(*arguments) is not False
+        return function(*arguments) is not False
     except (exception.Deposed, exception.StoreAway):
         raise
     except exception.ClusterError as error:
-        LOG.warning('server %s: %s', named, error)
+        LOG.warning('server %s: %s', log_name, error)
     except Exception as error:  # noqa: BLE001 - others leave
-        _UNEXPECTED.put(quarantine.InputKind.SERVER, named, error)
+        _UNEXPECTED.put(quarantine.InputKind.SERVER, log_name, error)
     return True
 
 
-def _is_due(
+def _may_be_due(
     leave: eviction.Eviction,
     servers: Mapping[str, nova_module.Server],
     now: float,

@@ -83,7 +83,7 @@ class IdleOptions:
                 f' its notice at least {least_s:g} s, got {self.notice_s:g} s'
             )
 
-    def needed_s(self, factor: float) -> float:
+    def required_idle_s(self, factor: float) -> float:
         """Seconds of idleness after which a server is told.
 
         :param factor: of its account, 0 to 1; see :class:`.AccountStanding`.
@@ -94,8 +94,8 @@ class IdleOptions:
 class IdleReclaim:
     """Evicts servers that are idle.
 
-    :param to: evicts servers.
-    :param told: returns the latest reports of the agents of some hosts; it
+    :param server_evictor: evicts servers.
+    :param read_reports: returns the latest reports of the agents of some hosts; it
         never blocks.
     :param rules: options of operators.
     :ivar count: number of servers that have been idle for long enough.
@@ -103,12 +103,12 @@ class IdleReclaim:
 
     def __init__(
         self,
-        to: evictor.Evictor,
-        told: Callable[[Collection[str]], Told],
+        server_evictor: evictor.Evictor,
+        read_reports: Callable[[Collection[str]], Told],
         rules: IdleOptions,
     ) -> None:
-        self._to = to
-        self._told = told
+        self._to = server_evictor
+        self._told = read_reports
         self._rules = rules
         self._left_over = True
         self.count = 0
@@ -116,7 +116,7 @@ class IdleReclaim:
     def apply(
         self,
         snapshot: cluster.ClusterSnapshot,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -124,7 +124,7 @@ class IdleReclaim:
     ) -> None:
         """Evict servers that are idle for too long, and spare busy ones.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
@@ -133,13 +133,17 @@ class IdleReclaim:
         """
         if not (self._rules.after_s or self._left_over):
             return
-        here = self._reclaimable(found, servers) if self._rules.after_s else {}
+        here = (
+            self._reclaimable_servers(open_requests, servers)
+            if self._rules.after_s
+            else {}
+        )
         told = self._told({each.host for each in here.values()})
-        live = leaves.found(eviction.LIVE)
+        live = leaves.in_states(eviction.LIVE)
         for leave in live.values():
-            if self._is_spared(leave, here.get(leave.server), told, now):
-                named = self._to.named(leave.server)
-                evictor.attempt(named, self._to.spare, leave, epoch)
+            if self._is_to_be_spared(leave, here.get(leave.server), told, now):
+                named = self._to.log_name(leave.server)
+                evictor.attempt_for_server(named, self._to.spare, leave, epoch)
         # After the option was switched off, servers with a notice are spared
         # once.
         self._left_over = False
@@ -147,19 +151,24 @@ class IdleReclaim:
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
-            evictor.attempt(
-                server.named, self._choose, server, idle_s, now, epoch
+            evictor.attempt_for_server(
+                server.log_name,
+                self._start_eviction,
+                server,
+                idle_s,
+                now,
+                epoch,
             )
 
-    def _reclaimable(
+    def _reclaimable_servers(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
     ) -> dict[str, nova.Server]:
         """Servers that may be reclaimed; preemptible ones can be preempted
         instead.
         """
-        preemptible = records.preemptible(found)
+        preemptible = records.preemptible_servers(open_requests)
         return {
             uuid: each
             for uuid, each in servers.items()
@@ -169,11 +178,11 @@ class IdleReclaim:
             and uuid not in preemptible
         }
 
-    def _is_spared(
+    def _is_to_be_spared(
         self,
         leave: eviction.Eviction,
         server: nova.Server | None,
-        told: Told,
+        reports: Told,
         now: float,
     ) -> bool:
         """Whether a server is spared: it is busy again, or may be."""
@@ -183,16 +192,16 @@ class IdleReclaim:
             return False
         if server is None or not self._rules.after_s:
             return True
-        if server.host not in told:
+        if server.host not in reports:
             return leave.at - now < SURE_S
-        idle_s = told[server.host].get(server.uuid, 0.0)
+        idle_s = reports[server.host].get(server.uuid, 0.0)
         return idle_s < SOONEST * self._rules.after_s
 
     def _idle_long_enough(
         self,
         snapshot: cluster.ClusterSnapshot,
-        here: Mapping[str, nova.Server],
-        told: Told,
+        reclaimable: Mapping[str, nova.Server],
+        reports: Told,
         now: float,
     ) -> list[tuple[nova.Server, float]]:
         """Servers that were idle for long enough, with their idle seconds.
@@ -202,7 +211,7 @@ class IdleReclaim:
         least_s = SOONEST * self._rules.after_s
         idle = [
             each
-            for each in _reported_idle(here, told, now)
+            for each in _reported_idle(reclaimable, reports, now)
             if 0 < least_s <= each[1]
         ]
         if not idle:
@@ -218,17 +227,17 @@ class IdleReclaim:
         return [
             (server, -minus_s)
             for factor, minus_s, _, server in sorted(judged)
-            if -minus_s >= self._rules.needed_s(factor)
+            if -minus_s >= self._rules.required_idle_s(factor)
         ]
 
-    def _choose(
+    def _start_eviction(
         self,
         server: nova.Server,
         idle_s: float,
         now: float,
         epoch: int,
     ) -> None:
-        self._to.choose(
+        self._to.start_eviction(
             server,
             eviction.EvictionCause.IDLE,
             reason.why(reason.Reason.IDLE, idle_h=idle_s / _HOUR_S),
@@ -239,12 +248,12 @@ class IdleReclaim:
 
 
 def _reported_idle(
-    here: Mapping[str, nova.Server], told: Told, now: float
+    reclaimable: Mapping[str, nova.Server], reports: Told, now: float
 ) -> Iterator[tuple[nova.Server, float]]:
     """Yield servers that the agent of their own host saw idle, and seconds."""
-    for host, idle in told.items():
+    for host, idle in reports.items():
         for uuid, idle_s in idle.items():
-            server = here.get(uuid)
+            server = reclaimable.get(uuid)
             if server is not None and server.host == host:
                 # No server is idle for longer than it runs.
                 begin = server.launched_at

@@ -2,9 +2,9 @@
 
 """Channels that tell owners and guests of victims.
 
-A channel tells before an action on a server (:func:`before_steps`), or after
-each step that is stored (:func:`after_steps`). Agents fetch their texts
-themselves: :func:`for_agents`. All channels use the same texts.
+A channel tells before an action on a server (:func:`channels_before_steps`), or after
+each step that is stored (:func:`channels_after_steps`). Agents fetch their texts
+themselves: :func:`texts_for_agents`. All channels use the same texts.
 """
 
 import abc
@@ -41,7 +41,7 @@ class NoticeChannel(abc.ABC):
     """One way to tell owners or guests."""
 
     @abc.abstractmethod
-    def tell(self, leave: eviction.Eviction) -> None:
+    def send_notice(self, leave: eviction.Eviction) -> None:
         """Tell that a server leaves, or the state of its eviction; maybe
         again.
 
@@ -50,24 +50,24 @@ class NoticeChannel(abc.ABC):
         """
 
     @abc.abstractmethod
-    def warn(self, known: risk.Risk) -> None:
+    def send_warning(self, warning: risk.Risk) -> None:
         """Tell that a server is at risk, or no longer is; maybe again.
 
-        :raises CloudError: see :meth:`tell`.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
-    def untell(self, server: str) -> None:
-        """Remove the text of :meth:`tell` if it can still be read.
+    def withdraw_notice(self, server: str) -> None:
+        """Remove the text of :meth:`send_notice` if it can still be read.
 
         :param server: its UUID.
-        :raises CloudError: see :meth:`tell`.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
-    def unwarn(self, server: str) -> None:
-        """Remove the text of :meth:`warn` if it can still be read.
+    def withdraw_warning(self, server: str) -> None:
+        """Remove the text of :meth:`send_warning` if it can still be read.
 
         :param server: its UUID.
-        :raises CloudError: see :meth:`tell`.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
 
@@ -80,57 +80,57 @@ class ServerMetadata(NoticeChannel):
     def __init__(self, nova: nova_module.Nova) -> None:
         self._nova = nova
 
-    def tell(self, leave: eviction.Eviction) -> None:
+    def send_notice(self, leave: eviction.Eviction) -> None:
         """Write when, how and why a server leaves."""
         # A "done" from before the notice is no answer to the notice. A server
         # that retires said "done" before, and keeps it.
         if leave.cause is not eviction.EvictionCause.RETIRES:
-            self._nova.unmark(leave.server, nova_module.DONE)
-        self._nova.mark(leave.server, _eviction_texts(leave))
+            self._nova.delete_metadata(leave.server, nova_module.DONE)
+        self._nova.write_metadata(leave.server, _eviction_texts(leave))
 
-    def untell(self, server: str) -> None:
+    def withdraw_notice(self, server: str) -> None:
         """Remove the notice, and the answer of the server."""
         for key in _LEAVES:
-            self._nova.unmark(server, key)
+            self._nova.delete_metadata(server, key)
 
-    def warn(self, known: risk.Risk) -> None:
+    def send_warning(self, warning: risk.Risk) -> None:
         """Write since when a server is at risk, or remove that."""
-        if known.is_at_risk:
-            self._nova.mark(known.server, _risk_texts(known))
+        if warning.is_at_risk:
+            self._nova.write_metadata(warning.server, _risk_texts(warning))
         else:
-            self.unwarn(known.server)
+            self.withdraw_warning(warning.server)
 
-    def unwarn(self, server: str) -> None:
+    def withdraw_warning(self, server: str) -> None:
         """Remove the warning."""
-        self._nova.unmark(server, AT_RISK)
+        self._nova.delete_metadata(server, AT_RISK)
 
 
 class Notifications(NoticeChannel):
     """Notifications on the bus; each is an event, and none is withdrawn.
 
-    :param post: takes notifications; it never waits.
+    :param post_notifications: takes notifications; it never waits.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
 
     def __init__(
         self,
-        post: Callable[[Iterable[notices.Notice]], None],
+        post_notifications: Callable[[Iterable[notices.Notice]], None],
         host: str,
         audience: reason.Audience,
     ) -> None:
-        self._post = post
+        self._post = post_notifications
         self._host = host
         self._audience = audience
 
-    def tell(self, leave: eviction.Eviction) -> None:
+    def send_notice(self, leave: eviction.Eviction) -> None:
         """Post the state of an eviction."""
         said = queue_observe.leave_notice(leave, self._host, self._audience)
         self._post([said])
 
-    def warn(self, known: risk.Risk) -> None:
+    def send_warning(self, warning: risk.Risk) -> None:
         """Post that a server is at risk, or no longer is."""
-        said = queue_observe.risk_notice(known, self._host, self._audience)
+        said = queue_observe.risk_notice(warning, self._host, self._audience)
         self._post([said])
 
 
@@ -143,28 +143,28 @@ class NoticeChannels(NoticeChannel):
     def __init__(self, channels: Sequence[NoticeChannel]) -> None:
         self._channels = channels
 
-    def tell(self, leave: eviction.Eviction) -> None:
+    def send_notice(self, leave: eviction.Eviction) -> None:
         """Tell by each channel."""
         for each in self._channels:
-            each.tell(leave)
+            each.send_notice(leave)
 
-    def warn(self, known: risk.Risk) -> None:
+    def send_warning(self, warning: risk.Risk) -> None:
         """Warn by each channel."""
         for each in self._channels:
-            each.warn(known)
+            each.send_warning(warning)
 
-    def untell(self, server: str) -> None:
+    def withdraw_notice(self, server: str) -> None:
         """Remove the notice from each channel."""
         for each in self._channels:
-            each.untell(server)
+            each.withdraw_notice(server)
 
-    def unwarn(self, server: str) -> None:
+    def withdraw_warning(self, server: str) -> None:
         """Remove the warning from each channel."""
         for each in self._channels:
-            each.unwarn(server)
+            each.withdraw_warning(server)
 
 
-def before_steps(nova: nova_module.Nova) -> NoticeChannel:
+def channels_before_steps(nova: nova_module.Nova) -> NoticeChannel:
     """Channels that tell before a notice begins; they are retried until they
     do.
 
@@ -173,21 +173,21 @@ def before_steps(nova: nova_module.Nova) -> NoticeChannel:
     return NoticeChannels([ServerMetadata(nova)])
 
 
-def after_steps(
-    post: Callable[[Iterable[notices.Notice]], None],
+def channels_after_steps(
+    post_notifications: Callable[[Iterable[notices.Notice]], None],
     host: str,
     audience: reason.Audience,
 ) -> NoticeChannel:
     """Channels that tell of each step after it is stored; they never wait.
 
-    :param post: takes notifications.
+    :param post_notifications: takes notifications.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
-    return NoticeChannels([Notifications(post, host, audience)])
+    return NoticeChannels([Notifications(post_notifications, host, audience)])
 
 
-def for_agents(
+def texts_for_agents(
     leaves: Iterable[eviction.Eviction], risks: Iterable[risk.Risk]
 ) -> dict[str, Words]:
     """Texts for all guests that agents write into them.
@@ -215,5 +215,5 @@ def _eviction_texts(leave: eviction.Eviction) -> Words:
     }
 
 
-def _risk_texts(known: risk.Risk) -> Words:
-    return {AT_RISK: moments.stamp(known.since)}
+def _risk_texts(warning: risk.Risk) -> Words:
+    return {AT_RISK: moments.stamp(warning.since)}

@@ -33,7 +33,7 @@ _TASKS = {
 """Beginning of the name of Nova's task for each action."""
 
 
-def is_answer(leave: eviction.Eviction, server: nova.Server) -> bool:
+def reports_done(leave: eviction.Eviction, server: nova.Server) -> bool:
     """Whether a server with a notice says that its work is done.
 
     A shutdown, which needs no password, is an answer too: of a server that
@@ -56,16 +56,16 @@ def has_shut_down(leave: eviction.Eviction, server: nova.Server) -> bool:
     )
 
 
-def is_at_it(leave: eviction.Eviction, server: nova.Server) -> bool:
+def executes_action(leave: eviction.Eviction, server: nova.Server) -> bool:
     """Whether Nova carries out the current action of an eviction."""
     return server.task.startswith(_TASKS[leave.action])
 
 
-def interrupts(leave: eviction.Eviction) -> bool:
+def can_interrupt_task(leave: eviction.Eviction) -> bool:
     """Whether Nova carries out an action even during another task."""
     return leave.action is _A.DELETE
 
 
-def is_done(leave: eviction.Eviction, server: nova.Server) -> bool:
+def is_action_done(leave: eviction.Eviction, server: nova.Server) -> bool:
     """Whether the current action has nothing more to do."""
     return server.status in _DONE[leave.action]

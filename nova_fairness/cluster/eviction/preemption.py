@@ -143,7 +143,7 @@ class PreemptionController:
 
     :param store: keeps reservations.
     :param nova: starts servers again.
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param clock: returns seconds of the epoch.
     :param rules: options of operators.
     """
@@ -152,13 +152,13 @@ class PreemptionController:
         self,
         store: store_module.Store,
         nova: nova_module.Nova,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         clock: Callable[[], float],
         rules: PreemptionOptions,
     ) -> None:
         self._store = store
         self._nova = nova
-        self._to = to
+        self._to = server_evictor
         self._clock = clock
         self._rules = rules
         self._rooms: dict[
@@ -169,53 +169,63 @@ class PreemptionController:
         self._turn = 0
         self._closed: dict[str, float] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
-        self._vain = vain_preemptions.InVain(
+        self._vain = vain_preemptions.VainPreemptionDelays(
             store, rules.in_vain_s, rules.notice_s
         )
 
-    def seen(
+    def with_evictions(
         self,
         view: snapshot_module.CloudView,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
     ) -> snapshot_module.CloudView:
         """The state of the cloud, with reservations and evictions.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
         :raises StoreError: if the store cannot be read.
         """
         # A server that left longer ago is not started again.
-        known = leaves.lately(now - cycle_evictions.REMEMBERED_S)
+        known = leaves.live_or_changed_since(
+            now - cycle_evictions.REMEMBERED_S
+        )
         self._lately = {
             u: each
             for u, each in known.items()
             if each.cause in eviction.COME_BACK
         }
-        held = [each for each in found if _gets_room(each.request)]
+        held = [each for each in open_requests if _may_preempt(each.request)]
         rooms = _valid_reservations(held, now)
         self._snapshot = _with_leaving(
-            view.snapshot, _end_times(known, ()), _untold(rooms, known)
+            view.snapshot,
+            _departure_times(known, ()),
+            _victims_without_notice(rooms, known),
         )
-        vain = self._orphans_in_vain(known, held, rooms, now)
-        ends = _end_times(known, vain)
+        vain = self._unneeded_orphans(known, held, rooms, now)
+        ends = _departure_times(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        self._rooms = reservations.standing(
-            _with_leaving(view.snapshot, ends, _untold(rooms, known)),
+        self._rooms = reservations.valid_reservations(
+            _with_leaving(
+                view.snapshot, ends, _victims_without_notice(rooms, known)
+            ),
             rooms,
             {**back, **vain},
-            self._closed_for_long(view.snapshot, rooms, now),
+            self._closed_hosts(view.snapshot, rooms, now),
         )
-        stays = {**_not_chosen_until(known, self._rules.again_s), **vain}
+        stays = {**_protected_until(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
-            _with_leaving(view.snapshot, ends, _untold(self._rooms, known)),
+            _with_leaving(
+                view.snapshot,
+                ends,
+                _victims_without_notice(self._rooms, known),
+            ),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
             evicted=self._victims_last_hour(now),
-            in_vain=self._vain.until(now),
+            in_vain=self._vain.delay_ends(now),
             running=tuple(
                 _with_announced_end(each, ends, stays)
                 for each in view.snapshot.running
@@ -236,9 +246,11 @@ class PreemptionController:
         lately = sum(at >= now - _HOUR_S for at in times)
         if self._rules.per_hour is None:
             return lately
-        return max(lately, owed(times, self._rules.per_hour, now))
+        return max(
+            lately, victims_above_limit(times, self._rules.per_hour, now)
+        )
 
-    def _orphans_in_vain(
+    def _unneeded_orphans(
         self,
         known: Mapping[str, eviction.Eviction],
         held: Iterable[records.RequestRecord],
@@ -251,22 +263,24 @@ class PreemptionController:
         room.
         """
         waits = {each.request.uuid for each in held}
-        orphans = reservations.orphans(known, waits)
+        orphans = reservations.orphaned_victims(known, waits)
         given = [(room.hosts, each) for room, each in rooms.values()]
-        needed = self._adopted_orphans(orphans, given)
+        needed = self._needed_orphans(orphans, given)
         return dict.fromkeys(orphans.keys() - needed, now)
 
-    def _adopted_orphans(
+    def _needed_orphans(
         self,
         orphans: Mapping[str, eviction.Eviction],
-        given: Iterable[reservations.Given],
+        placed_requests: Iterable[reservations.Given],
     ) -> set[str]:
         snapshot = self._snapshot
         if not orphans or snapshot is None:
             return set()
-        return reservations.adopted(snapshot, orphans, snapshot.leaving, given)
+        return reservations.needed_orphans(
+            snapshot, orphans, snapshot.leaving, placed_requests
+        )
 
-    def _closed_for_long(
+    def _closed_hosts(
         self,
         snapshot: cluster.ClusterSnapshot,
         rooms: reservations.Rooms,
@@ -289,7 +303,7 @@ class PreemptionController:
             if now - since >= _CLOSED_S
         }
 
-    def promise(
+    def reserve_room(
         self, action: cluster.Action, record: records.RequestRecord, epoch: int
     ) -> None:
         """Reserve the room that a plan found for a request.
@@ -307,19 +321,19 @@ class PreemptionController:
         room = records.ReservedRoom(
             action.hosts, action.leaving, now, now + self._rules.lasts_s
         )
-        self._store.promise_room(record.request, room, epoch)
+        self._store.reserve_room(record.request, room, epoch)
         self._rooms[action.request] = room, record.request
 
-    def work(
+    def process_victims(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
         """Evict the victims of reservations, and restart servers that left.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: servers of the latest list, by UUID.
         :param leaves: evictions of the cycle, with all victims of
             reservations.
@@ -327,7 +341,7 @@ class PreemptionController:
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
-        needed, left = self._needed(), _ACTED_ON_AT_ONCE
+        needed, left = self._adopted_victims(), _ACTED_ON_AT_ONCE
         self._turn += 1
         for leave in pace.in_turn(
             self._lately.values(), lambda each: each.project, self._turn
@@ -335,23 +349,26 @@ class PreemptionController:
             server = servers.get(leave.server)
             if not left:
                 break
-            if reservations.may_be_vain(leave) and not (
-                leave.server in needed or self._is_needed(leave, server)
+            if reservations.depends_on_preemptor(leave) and not (
+                leave.server in needed
+                or self._has_waiting_preemptor(leave, server)
             ):
-                left -= evictor.attempt(
-                    self._to.named(leave.server),
-                    self._to.take_back,
+                left -= evictor.attempt_for_server(
+                    self._to.log_name(leave.server),
+                    self._to.cancel,
                     leave,
                     epoch,
                 )
             elif leave.state is _S.GONE and server:
-                left -= evictor.attempt(
-                    server.named, self._restart, leave, server, epoch
+                left -= evictor.attempt_for_server(
+                    server.log_name, self._restart_server, leave, server, epoch
                 )
         if self._rooms:
-            self._choose(by_server(found), servers, leaves, epoch)
+            self._evict_victims(
+                newest_request_by_server(open_requests), servers, leaves, epoch
+            )
 
-    def _needed(self) -> set[str]:
+    def _adopted_victims(self) -> set[str]:
         """Victims that now leave for another request than before.
 
         The requests are read again, because some have started or were
@@ -360,17 +377,17 @@ class PreemptionController:
         given, rooms = list[reservations.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
             record = self._store.request(uuid)
-            if record and _gets_room(record.request):
+            if record and _may_preempt(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
             elif record and record.request.state not in _ENDED_OR_WAITING:
                 given.append((record.hosts, asked))
         self._rooms = rooms
-        return self._adopted_orphans(
-            reservations.orphans(self._lately, rooms), given
+        return self._needed_orphans(
+            reservations.orphaned_victims(self._lately, rooms), given
         )
 
-    def _is_needed(
+    def _has_waiting_preemptor(
         self, leave: eviction.Eviction, server: nova_module.Server | None
     ) -> bool:
         """Whether a request waits for the room of a victim.
@@ -383,7 +400,7 @@ class PreemptionController:
         room, _ = self._rooms[leave.request]
         return not (server and server.host not in {'', *room.hosts})
 
-    def _choose(
+    def _evict_victims(
         self,
         requests: Mapping[str, request_model.Request],
         servers: Mapping[str, nova_module.Server],
@@ -393,19 +410,19 @@ class PreemptionController:
         every = [
             uuid for room, _ in self._rooms.values() for uuid in room.leaving
         ]
-        left_by = leaves.of(every)
+        left_by = leaves.of_servers(every)
         for request, (room, asked) in self._rooms.items():
             for uuid in room.leaving:
-                is_told = _is_told(left_by.get(uuid), request, room)
+                is_told = _is_evicted_for(left_by.get(uuid), request, room)
                 if uuid in servers and not is_told:
                     own = requests.get(uuid)
-                    evictor.attempt(
-                        servers[uuid].named,
-                        self._to.choose,
+                    evictor.attempt_for_server(
+                        servers[uuid].log_name,
+                        self._to.start_eviction,
                         servers[uuid],
                         eviction.EvictionCause.ROOM,
                         self._reason_for(servers[uuid], asked.project),
-                        in_order(own, self._rules.actions),
+                        actions_of_owner_first(own, self._rules.actions),
                         epoch,
                         0.0,
                         request,
@@ -419,7 +436,7 @@ class PreemptionController:
         ran_s = max(now - (server.launched_at or now), 0.0)
         return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
 
-    def _restart(
+    def _restart_server(
         self, leave: eviction.Eviction, server: nova_module.Server, epoch: int
     ) -> bool:
         """Start a server again, unless Nova does so already.
@@ -429,7 +446,7 @@ class PreemptionController:
         if server.task:
             return False
         if server.status == 'ACTIVE':
-            self._to.welcome(leave, epoch)
+            self._to.record_return(leave, epoch)
             self._asked.pop(server.uuid, None)
             return True
         now = self._clock()
@@ -440,18 +457,20 @@ class PreemptionController:
             return False
         self._asked[server.uuid] = now
         self._nova.unshelve(server.uuid)
-        LOG.info('server %s is to start again', server.named)
+        LOG.info('server %s is to start again', server.log_name)
         return True
 
 
-def _gets_room(request: request_model.Request) -> bool:
+def _may_preempt(request: request_model.Request) -> bool:
     """Whether a request waits and is not held: only then room is made for
     it.
     """
     return request.state is _WAITING and request.hold is None
 
 
-def owed(times: Iterable[float], per_hour: int, now: float) -> int:
+def victims_above_limit(
+    times: Iterable[float], per_hour: int, now: float
+) -> int:
     """Victims that still count against the limit per hour.
 
     Each victim counts until the limit would have allowed it. While the limit
@@ -478,20 +497,20 @@ def _valid_reservations(
     }
 
 
-def _not_chosen_until(
-    known: Mapping[str, eviction.Eviction], alone_s: float
+def _protected_until(
+    known: Mapping[str, eviction.Eviction], pause_s: float
 ) -> dict[str, float]:
     """By UUID: until when servers that failed to leave are not chosen
     again.
     """
     return {
-        uuid: each.changed_at + alone_s
+        uuid: each.changed_at + pause_s
         for uuid, each in known.items()
         if each.state in _STAY
     }
 
 
-def _end_times(
+def _departure_times(
     known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
     """When servers leave that will free their room, by UUID."""
@@ -504,7 +523,7 @@ def _end_times(
     }
 
 
-def _is_told(
+def _is_evicted_for(
     leave: eviction.Eviction | None, request: str, room: records.ReservedRoom
 ) -> bool:
     """Whether a server leaves, or left, for this reservation."""
@@ -515,7 +534,7 @@ def _is_told(
     )
 
 
-def _untold(
+def _victims_without_notice(
     rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
     """Victims that reservations name and that were not told yet.
@@ -526,7 +545,7 @@ def _untold(
         server
         for uuid, (room, _) in rooms.items()
         for server in room.leaving
-        if not _is_told(known.get(server), uuid, room)
+        if not _is_evicted_for(known.get(server), uuid, room)
     )
 
 
@@ -557,27 +576,34 @@ def _with_announced_end(
     return server
 
 
-def in_order(
-    own: request_model.Request | None,
+def actions_of_owner_first(
+    request: request_model.Request | None,
     actions: tuple[eviction.EvictionAction, ...],
 ) -> tuple[eviction.EvictionAction, ...]:
     """Actions of an eviction: the owner's choice first, then the operators'.
 
-    :param own: the newest request of the server; ``None`` if unknown.
+    :param request: the newest request of the server; ``None`` if unknown.
     """
-    first = own.leaves_by if own else None
+    first = request.leaves_by if request else None
     if first is None:
         return actions
     return (first, *(each for each in actions if each is not first))
 
 
-def victims(found: Iterable[records.RequestRecord]) -> set[str]:
+def victims_of_reservations(
+    open_requests: Iterable[records.RequestRecord],
+) -> set[str]:
     """UUIDs of the victims of all reservations."""
-    return {uuid for each in found if each.room for uuid in each.room.leaving}
+    return {
+        uuid
+        for each in open_requests
+        if each.room
+        for uuid in each.room.leaving
+    }
 
 
-def by_server(
-    found: Iterable[records.RequestRecord],
+def newest_request_by_server(
+    open_requests: Iterable[records.RequestRecord],
 ) -> dict[str, request_model.Request]:
     """The newest request of each server; see :func:`.request.newest`."""
-    return request_model.newest(each.request for each in found)
+    return request_model.newest(each.request for each in open_requests)

@@ -70,19 +70,19 @@ class TimeLimit:
     request: request_model.Request
 
 
-def ends(
-    found: Iterable[records.RequestRecord], now: float
+def time_limits_by_server(
+    open_requests: Iterable[records.RequestRecord], now: float
 ) -> dict[str, TimeLimit]:
     """Time limits of servers by UUID; servers without one are missing.
 
     The newest request of a server counts after it was unshelved, unless the
     server kept its room all the time.
 
-    :param found: requests that have not ended, the oldest first.
+    :param open_requests: requests that have not ended, the oldest first.
     :param now: seconds of the epoch, at which starting requests start.
     """
     made: dict[str, TimeLimit] = {}
-    for record in found:
+    for record in open_requests:
         request = record.request
         if request.state not in _STARTED or request.keeps_room:
             continue
@@ -98,34 +98,34 @@ def ends(
 class TimeLimits:
     """Evicts servers that reach their time limit.
 
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param rules: options of operators.
     :param notice_s: seconds before its end at which a server is told.
     """
 
     def __init__(
         self,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         rules: TimeLimitOptions,
         notice_s: float,
     ) -> None:
-        self._to = to
+        self._to = server_evictor
         self._rules = rules
         self._notice_s = notice_s
         self._turn = 0
 
-    def known(
+    def release_times(
         self,
-        made: Mapping[str, TimeLimit],
+        limits: Mapping[str, TimeLimit],
         leaves: cycle_evictions.CycleEvictions,
     ) -> dict[str, float]:
         """Times at which servers free their room at the latest, by UUID.
 
-        :param made: time limits of servers.
+        :param limits: time limits of servers.
         :param leaves: evictions of the cycle, with these servers.
         """
-        times = {server: each.at for server, each in made.items()}
-        for server, leave in leaves.of(made).items():
+        times = {server: each.at for server, each in limits.items()}
+        for server, leave in leaves.of_servers(limits).items():
             is_own = leave.cause in _OWN
             if is_own and leave.state is eviction.EvictionState.STAYS:
                 times.pop(server, None)
@@ -133,7 +133,7 @@ class TimeLimits:
                 times[server] = leave.at
         return times if self._rules.frees else {}
 
-    def foreseen(
+    def with_effective_limit(
         self, request: request_model.Request
     ) -> request_model.Request:
         """A request as planners see it: it has no end if its end frees no
@@ -143,7 +143,7 @@ class TimeLimits:
             return request
         return dataclasses.replace(request, time_limit_s=None)
 
-    def extended(
+    def charge_extension(
         self,
         record: records.RequestRecord,
         by_s: float,
@@ -207,7 +207,7 @@ class TimeLimits:
 
     def apply(
         self,
-        made: Mapping[str, TimeLimit],
+        limits: Mapping[str, TimeLimit],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -215,7 +215,7 @@ class TimeLimits:
     ) -> None:
         """Evict servers close to their end, and spare those with a later end.
 
-        :param made: time limits of servers.
+        :param limits: time limits of servers.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
@@ -224,65 +224,71 @@ class TimeLimits:
         """
         near = [
             server
-            for server, end in made.items()
+            for server, end in limits.items()
             if end.at - self._notice_s <= now
         ]
-        left_by = leaves.of(near) | leaves.found(eviction.LIVE)
+        left_by = leaves.of_servers(near) | leaves.in_states(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
         for server in pace.in_turn(
             sorted({*near, *left_by} & servers.keys()),
             lambda uuid: servers[uuid].project,
             self._turn,
         ):
-            leave, end = left_by.get(server), made.get(server)
+            leave, end = left_by.get(server), limits.get(server)
             do, found = self._evict_or_spare, servers[server]
-            left -= evictor.attempt(found.named, do, leave, end, found, epoch)
+            left -= evictor.attempt_for_server(
+                found.log_name, do, leave, end, found, epoch
+            )
             if not left:
                 return
 
     def _evict_or_spare(
         self,
         leave: eviction.Eviction | None,
-        end: TimeLimit | None,
+        limit: TimeLimit | None,
         server: nova.Server,
         epoch: int,
     ) -> bool:
         """Evict or spare a server; ``False`` if there is nothing to do."""
-        if leave and _is_spared(leave, end):
+        if leave and _is_to_be_spared(leave, limit):
             self._to.spare(leave, epoch)
             return True
         if (
-            end
-            and end.request.state is _S.ACTIVE
-            and _is_to_leave(leave, server)
+            limit
+            and limit.request.state is _S.ACTIVE
+            and _is_to_be_evicted(leave, server)
         ):
-            limit_s = end.request.time_limit_s or 0.0
+            limit_s = limit.request.time_limit_s or 0.0
             why = reason.why(
                 reason.Reason.TIME_IS_UP,
-                limit_s=limit_s + end.request.extended_s,
+                limit_s=limit_s + limit.request.extended_s,
             )
-            self._to.choose(
+            self._to.start_eviction(
                 server,
                 eviction.EvictionCause.TIME_LIMIT,
                 why,
                 self._rules.actions,
                 epoch,
-                end.at,
+                limit.at,
             )
             return True
         return False
 
 
-def _is_spared(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
+def _is_to_be_spared(
+    leave: eviction.Eviction, limit: TimeLimit | None
+) -> bool:
     """Whether a server need not leave, or leaves later than it was told."""
     return (
         leave.cause in _OWN
         and leave.state in eviction.UNTOUCHED
-        and (end is None or end.at > leave.at)
+        and (limit is None or limit.at > leave.at)
     )
 
 
-def _is_to_leave(leave: eviction.Eviction | None, server: nova.Server) -> bool:
+def _is_to_be_evicted(
+    leave: eviction.Eviction | None, server: nova.Server
+) -> bool:
     """Whether a server close to its end is to leave, maybe once more."""
     if leave is None or leave.state is _SPARED:
         return bool(server.host)

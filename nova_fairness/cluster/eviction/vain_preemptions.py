@@ -32,24 +32,24 @@ _MOST_TIMES = 20
 _S = request_model.State
 
 
-class InVain:
+class VainPreemptionDelays:
     """Delays before servers leave for projects again.
 
     :param store: keeps requests.
-    :param least_s: first delay, and the shortest use, in seconds; 0: no delay.
+    :param shortest_use_s: first delay, and the shortest use, in seconds; 0: no delay.
     :param notice_s: seconds from telling servers until they leave.
     """
 
     def __init__(
-        self, store: store_module.Store, least_s: float, notice_s: float
+        self, store: store_module.Store, shortest_use_s: float, notice_s: float
     ) -> None:
         self._store = store
-        self._least_s = least_s
+        self._least_s = shortest_use_s
         self._notice_s = notice_s
         self._read_at: float | None = None
         self._ended: dict[str, tuple[str, float]] = {}
 
-    def until(self, now: float) -> dict[str, float]:
+    def delay_ends(self, now: float) -> dict[str, float]:
         """Ends of delays by project, in seconds of the epoch.
 
         :raises StoreError: if the store cannot be read.
@@ -59,7 +59,7 @@ class InVain:
         since = now - _DAY_S
         if self._read_at is not None:
             since = max(min(self._read_at, now) - _OVERLAP_S, since)
-        for each in self._store.ended_with_room(since):
+        for each in self._store.ended_requests_with_room(since):
             if is_in_vain(each, self._least_s, self._notice_s):
                 request = each.request
                 ended = request.project, each.changed_at
@@ -70,12 +70,12 @@ class InVain:
             for uuid, ended in self._ended.items()
             if ended[1] > now - _DAY_S
         }
-        found = delays(self._ended, self._least_s)
+        found = delay_end_by_project(self._ended, self._least_s)
         return {name: at for name, at in found.items() if at > now}
 
 
 def is_in_vain(
-    record: records.RequestRecord, least_s: float, notice_s: float
+    record: records.RequestRecord, shortest_use_s: float, notice_s: float
 ) -> bool:
     """Whether victims left for a request that ended and did not use the room.
 
@@ -83,7 +83,7 @@ def is_in_vain(
     cancellation by an operator does not count against the owner. A request
     that was deleted before it was sent has no hosts.
 
-    :param least_s: seconds from the end of the notice until the room counts as
+    :param shortest_use_s: seconds from the end of the notice until the room counts as
         used.
     :param notice_s: seconds from telling servers until they leave.
     """
@@ -97,22 +97,22 @@ def is_in_vain(
         return False
     if record.request.state is not _S.ENDED or not record.hosts:
         return True
-    return used_s < least_s
+    return used_s < shortest_use_s
 
 
-def delays(
-    ended: Mapping[str, tuple[str, float]], least_s: float
+def delay_end_by_project(
+    vain_requests: Mapping[str, tuple[str, float]], first_delay_s: float
 ) -> dict[str, float]:
     """When delays of projects end, in seconds of the epoch.
 
-    :param ended: projects and times of requests in vain, by UUID.
-    :param least_s: first delay, in seconds.
+    :param vain_requests: projects and times of requests in vain, by UUID.
+    :param first_delay_s: first delay, in seconds.
     """
     times: dict[str, list[float]] = {}
-    for project, at in ended.values():
+    for project, at in vain_requests.values():
         times.setdefault(project, []).append(at)
     return {
         project: max(all_of)
-        + min(least_s * 2 ** min(len(all_of) - 1, _MOST_TIMES), _DAY_S)
+        + min(first_delay_s * 2 ** min(len(all_of) - 1, _MOST_TIMES), _DAY_S)
         for project, all_of in times.items()
     }

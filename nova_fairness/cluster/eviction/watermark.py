@@ -42,16 +42,16 @@ class WatermarkOptions:
 class Watermark:
     """Evicts servers until enough of the cloud is free.
 
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param rules: options of operators.
     """
 
     def __init__(
         self,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         rules: WatermarkOptions,
     ) -> None:
-        self._to = to
+        self._to = server_evictor
         self._rules = rules
         self._left_over = True
 
@@ -59,7 +59,7 @@ class Watermark:
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
-        found: Sequence[records.RequestRecord],
+        open_requests: Sequence[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -69,7 +69,7 @@ class Watermark:
 
         :param snapshot: of the cloud.
         :param plan: made of that snapshot.
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
@@ -82,31 +82,33 @@ class Watermark:
             return
         # After the option was switched off, notices are withdrawn once.
         self._left_over = False
-        self._spare(snapshot, plan, leaves, epoch)
+        self._spare_unneeded(snapshot, plan, leaves, epoch)
         chosen = watermark.leaving(
             snapshot, plan, now, self._rules.when, lower
         )
         if not chosen:
             return
         why = watermark.why(snapshot, plan, lower)
-        requests = preemption_module.by_server(found)
+        requests = preemption_module.newest_request_by_server(open_requests)
         for uuid in chosen:
             if uuid in servers:
                 own = requests.get(uuid)
-                evictor.attempt(
-                    servers[uuid].named,
-                    self._to.choose,
+                evictor.attempt_for_server(
+                    servers[uuid].log_name,
+                    self._to.start_eviction,
                     servers[uuid],
                     eviction.EvictionCause.FREE,
                     why,
-                    preemption_module.in_order(own, self._rules.actions),
+                    preemption_module.actions_of_owner_first(
+                        own, self._rules.actions
+                    ),
                     epoch,
                     0.0,
                     '',
                     own and own.asked_at,
                 )
 
-    def _spare(
+    def _spare_unneeded(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
@@ -115,12 +117,14 @@ class Watermark:
     ) -> None:
         told = {
             uuid: each
-            for uuid, each in leaves.found(eviction.UNTOUCHED).items()
+            for uuid, each in leaves.in_states(eviction.UNTOUCHED).items()
             if each.cause is eviction.EvictionCause.FREE
         }
         names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
         for uuid in watermark.needless(
             snapshot, plan, names, self._rules.lower
         ):
-            named = self._to.named(uuid)
-            evictor.attempt(named, self._to.spare, told[uuid], epoch)
+            named = self._to.log_name(uuid)
+            evictor.attempt_for_server(
+                named, self._to.spare, told[uuid], epoch
+            )

@@ -19,27 +19,30 @@ _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
 """Characters that JSON can express and no database stores."""
 
 
-def versioned(value: object, name: str) -> Mapping[str, Any]:
+def object_fields(value: object, class_name: str) -> Mapping[str, Any]:
     """Fields of an object of Nova.
 
     :param value: object as ``oslo.versionedobjects`` writes it.
-    :param name: name of its class.
+    :param class_name: name of its class.
     :raises Unreadable: if it is no such object of a known version.
     """
-    if not isinstance(value, dict) or value.get('nova_object.name') != name:
-        raise exception.Unreadable(f'an object {name} of Nova is needed')
-    known = _VERSIONS.get(name, '1.')
+    if (
+        not isinstance(value, dict)
+        or value.get('nova_object.name') != class_name
+    ):
+        raise exception.Unreadable(f'an object {class_name} of Nova is needed')
+    known = _VERSIONS.get(class_name, '1.')
     if not str(value.get('nova_object.version')).startswith(known):
         raise exception.Unreadable(
-            f'an object {name} must be of version {known}x'
+            f'an object {class_name} must be of version {known}x'
         )
     fields = value.get('nova_object.data')
     if not isinstance(fields, dict):
-        raise exception.Unreadable(f'an object {name} has no fields')
+        raise exception.Unreadable(f'an object {class_name} has no fields')
     return fields
 
 
-def mapping(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping_field(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A field with a mapping; empty if the field is missing or empty.
 
     :raises Unreadable: if it has another type.
@@ -50,7 +53,7 @@ def mapping(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
-def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
+def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
     """A field with a list; empty if the field is missing or empty.
 
     :raises Unreadable: if it has another type.
@@ -61,18 +64,18 @@ def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
     return value
 
 
-def names(fields: Mapping[str, Any], name: str) -> list[str]:
+def name_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
     """A field with a list of names; Nova writes sets as lists, too.
 
     :raises Unreadable: if it has another type.
     """
-    found = listed(fields, name)
+    found = list_field(fields, name)
     for each in found:
         _check_name(each, name)
     return found
 
 
-def text(fields: Mapping[str, Any], name: str) -> str:
+def text_field(fields: Mapping[str, Any], name: str) -> str:
     """A field with a name; '' if the field is missing.
 
     :raises Unreadable: if it has another type.
@@ -84,29 +87,29 @@ def text(fields: Mapping[str, Any], name: str) -> str:
     return str(value)
 
 
-def identity(fields: Mapping[str, Any], name: str) -> str:
+def required_text_field(fields: Mapping[str, Any], name: str) -> str:
     """A field with a name that must not be empty.
 
     :raises Unreadable: if it is missing or not a name.
     """
-    value = text(fields, name)
+    value = text_field(fields, name)
     if not value:
         raise exception.Unreadable(f'{name} is missing')
     return value
 
 
-def uuid(fields: Mapping[str, Any], name: str) -> str:
+def uuid_field(fields: Mapping[str, Any], name: str) -> str:
     """A field with a UUID in lower case with dashes.
 
     :raises Unreadable: if it has another form.
     """
-    value = identity(fields, name)
+    value = required_text_field(fields, name)
     if not _UUID.fullmatch(value):
         raise exception.Unreadable(f'{name} must be a UUID')
     return value
 
 
-def number(fields: Mapping[str, Any], name: str) -> int:
+def count_field(fields: Mapping[str, Any], name: str) -> int:
     """A field with a whole number >= 0; 0 if the field is missing.
 
     :raises Unreadable: if it has another type.
@@ -119,7 +122,7 @@ def number(fields: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def whole(value: object) -> int | None:
+def parse_decimal(value: object) -> int | None:
     """Number of a text of decimal digits; ``None`` for other text.
 
     :returns: at most :data:`MANY`: Python does not read thousands of digits.
@@ -130,7 +133,7 @@ def whole(value: object) -> int | None:
     return int(digits) if len(digits) < len(str(MANY)) else MANY
 
 
-def says_yes(value: object) -> bool:
+def means_yes(value: object) -> bool:
     """Whether a value of metadata means yes; unknown words do not."""
     return str(value).lower() in _YES
 

@@ -42,7 +42,7 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Claim:
+class _CachedAllocation:
     """Allocation of a server when it was last read.
 
     :ivar server: server as it was then.
@@ -55,7 +55,7 @@ class _Claim:
     at: float
 
 
-class Claims:
+class AllocationCache:
     """Reads allocations of servers.
 
     :param placement: client of Placement.
@@ -63,19 +63,19 @@ class Claims:
 
     def __init__(self, placement: placement_module.Placement) -> None:
         self._placement = placement
-        self._known: dict[str, _Claim] = {}
+        self._known: dict[str, _CachedAllocation] = {}
         self._failed: dict[str, float] = {}
 
-    def of(
+    def allocated_amounts(
         self,
         servers: Mapping[str, nova.Server],
-        asked: Mapping[str, request_model.Request],
+        requests: Mapping[str, request_model.Request],
         now: float,
     ) -> dict[str, Amounts]:
         """Allocated amounts of some servers, by UUID.
 
         :param servers: preemptible servers on hosts, by UUID.
-        :param asked: requests of these servers, by UUID of the server.
+        :param requests: requests of these servers, by UUID of the server.
         :param now: seconds of the epoch.
         :returns: amounts; for servers that cannot be read, the lowest known
             ones.
@@ -84,27 +84,29 @@ class Claims:
         for uuid in known - servers.keys():
             self._known.pop(uuid, None)
             self._failed.pop(uuid, None)
-        for uuid in self._due(servers, now):
+        for uuid in self._servers_to_read(servers, now):
             try:
-                read = self._placement.allocated(uuid)
+                read = self._placement.allocated_amounts(uuid)
             except exception.CloudError as error:
                 # The next look begins with the others.
                 self._failed[uuid] = now
                 LOG.warning(
                     'the allocation of server %s is unknown: %s',
-                    servers[uuid].named,
+                    servers[uuid].log_name,
                     error,
                 )
                 break
             self._failed.pop(uuid, None)
             amounts = tuple(sorted(read.items()))
-            self._known[uuid] = _Claim(servers[uuid], amounts, now)
+            self._known[uuid] = _CachedAllocation(servers[uuid], amounts, now)
         return {
-            uuid: self._amounts(each, asked[uuid].demand.amounts)
+            uuid: self._lowest_known_amounts(
+                each, requests[uuid].demand.amounts
+            )
             for uuid, each in servers.items()
         }
 
-    def _due(
+    def _servers_to_read(
         self, servers: Mapping[str, nova.Server], now: float
     ) -> list[str]:
         """UUIDs of servers to read in this look."""
@@ -113,14 +115,20 @@ class Claims:
         for uuid, each in servers.items():
             known = self._known.get(uuid)
             at = self._failed.get(uuid, known.at if known else -math.inf)
-            if known is None or known.server is not each or _may_change(each):
+            if (
+                known is None
+                or known.server is not each
+                or _allocation_may_change(each)
+            ):
                 changed.append((at, uuid))
             elif not 0 <= now - at < AGAIN_S:
                 old.append((at, uuid))
         first = [uuid for _, uuid in sorted(changed)[:AT_ONCE]]
         return first + [uuid for _, uuid in sorted(old)[:_IN_TURN]]
 
-    def _amounts(self, server: nova.Server, asked: Amounts) -> Amounts:
+    def _lowest_known_amounts(
+        self, server: nova.Server, requested: Amounts
+    ) -> Amounts:
         known = self._known.get(server.uuid)
         if known is not None and known.server is server:
             return known.amounts
@@ -128,16 +136,16 @@ class Claims:
         if 'VCPU' in flavor:
             flavor['PCPU'] = flavor['VCPU']
         return _lowest_amounts(
-            [asked, *([known.amounts] if known else [])], flavor
+            [requested, *([known.amounts] if known else [])], flavor
         )
 
 
 def _lowest_amounts(
-    several: Iterable[Amounts], flavor: Mapping[str, int]
+    alternatives: Iterable[Amounts], flavor: Mapping[str, int]
 ) -> Amounts:
     """Lowest amount of each class; a flavor says nothing of other classes."""
     least: dict[str, int] | None = None
-    for amounts in several:
+    for amounts in alternatives:
         named = dict(amounts)
         names = named if least is None else least
         least = {
@@ -152,6 +160,6 @@ def _lowest_amounts(
     )
 
 
-def _may_change(server: nova.Server) -> bool:
+def _allocation_may_change(server: nova.Server) -> bool:
     """Whether its allocation may change before Nova shows a change."""
     return bool(server.task) or server.status in _MOVES

@@ -59,24 +59,28 @@ _REFUSED = 400
 
 
 @contextlib.contextmanager
-def reading(what: str) -> Iterator[None]:
+def parsing(answer_name: str) -> Iterator[None]:
     """Read an answer of unknown form.
 
-    :param what: name of the answer, for the error.
+    :param answer_name: name of the answer, for the error.
     :raises CloudUnreadable: if a part is missing or malformed.
     """
     try:
         yield
     except UNREADABLE as error:
-        raise unreadable(what, error) from error
+        raise unreadable_error(answer_name, error) from error
 
 
-def unreadable(what: str, error: Exception) -> exception.CloudUnreadable:
+def unreadable_error(
+    answer_name: str, error: Exception
+) -> exception.CloudUnreadable:
     """The error for a malformed answer."""
-    return exception.CloudUnreadable(f'{what} cannot be read: {error!r}')
+    return exception.CloudUnreadable(
+        f'{answer_name} cannot be read: {error!r}'
+    )
 
 
-class Tolerance:
+class FailureTolerance:
     """Tells a service that fails for single objects from one that is down.
 
     Objects are read one by one. While the service answers for most of them,
@@ -89,7 +93,7 @@ class Tolerance:
     def __init__(self) -> None:
         self._failed: list[exception.CloudError] = []
 
-    def note(self, error: Exception) -> None:
+    def record(self, error: Exception) -> None:
         """Record a failure; an unreadable answer is not one.
 
         :raises CloudError: the failure, if there are too many.
@@ -102,13 +106,13 @@ class Tolerance:
         if len(self._failed) > self.MOST:
             raise error
 
-    def judge(self, count: int) -> None:
+    def check_failure_rate(self, object_count: int) -> None:
         """Declare that all objects were read.
 
-        :param count: number of objects.
+        :param object_count: number of objects.
         :raises CloudError: the last failure, if most objects failed.
         """
-        if 2 * len(self._failed) > count:
+        if 2 * len(self._failed) > object_count:
             raise self._failed[-1]
 
 
@@ -146,7 +150,7 @@ class Api:
         :raises CloudAway: if the service does not answer.
         :raises CloudRefused: if it refused the call.
         """
-        answer = self._read(path, secret)
+        answer = self._get_newer_version(path, secret)
         if answer.status_code == _NOT_FOUND:
             return None
         try:
@@ -165,7 +169,7 @@ class Api:
         :raises CloudAway: if it is unknown whether it was written.
         :raises CloudRefused: if it was not written.
         """
-        if self._ask('PUT', path, body).status_code == _NOT_FOUND:
+        if self._call('PUT', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
@@ -174,7 +178,7 @@ class Api:
         :raises CloudAway: if it is unknown whether the service accepted it.
         :raises CloudRefused: if the service refused it.
         """
-        if self._ask('POST', path, body).status_code == _NOT_FOUND:
+        if self._call('POST', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def patch(self, path: str, changes: Sequence[Mapping[str, Any]]) -> None:
@@ -185,7 +189,7 @@ class Api:
         :raises CloudRefused: if it was not changed.
         """
         headers = {'Content-Type': _JSON_PATCH}
-        answer = self._ask('PATCH', path, changes, headers)
+        answer = self._call('PATCH', path, changes, headers)
         if answer.status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
@@ -196,7 +200,7 @@ class Api:
         :raises CloudAway: if it is unknown whether it was deleted.
         :raises CloudRefused: if it was not deleted.
         """
-        code = self._ask('DELETE', path).status_code
+        code = self._call('DELETE', path).status_code
         if code not in _DELETED and code != _NOT_FOUND:
             # Such an answer does not come from the service.
             raise exception.CloudAway(
@@ -205,26 +209,28 @@ class Api:
             )
         return bool(code != _NOT_FOUND)
 
-    def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
+    def _get_newer_version(
+        self, path: str, secret: Mapping[str, str] | None
+    ) -> Any:
         newer = self._newer
         version = next(
             (newer[each] for each in newer if path.startswith(each)), ''
         )
         if not version:
-            return self._ask('GET', path, secret=secret)
-        answer = self._ask('GET', path, secret=secret, version=version)
+            return self._call('GET', path, secret=secret)
+        answer = self._call('GET', path, secret=secret, version=version)
         if answer.status_code == _NOT_ACCEPTABLE:
             self._newer = {}
-            return self._ask('GET', path, secret=secret)
+            return self._call('GET', path, secret=secret)
         return answer
 
-    def _note(self, code: int) -> None:
+    def _record_availability(self, code: int) -> None:
         if code in _AWAY:
             outages.SERVERS.lost(self._service, f'it answers {code}')
         else:
             outages.SERVERS.restored(self._service)
 
-    def _ask(
+    def _call(
         self,
         method: str,
         path: str,
@@ -258,7 +264,7 @@ class Api:
                 f'{self._service} does not answer: {type(error).__name__}'
             ) from error
         code = answer.status_code
-        self._note(code)
+        self._record_availability(code)
         # keystoneauth follows redirections; a remaining one had no effect.
         if code >= _SERVER_ERROR or _REDIRECTED <= code < _REFUSED:
             failed = code == _SERVER_ERROR
@@ -284,22 +290,22 @@ def _refusal_text(answer: Any) -> str:
         return ''
 
 
-def placement(adapter: Any) -> Api:
+def placement_api(adapter: Any) -> Api:
     """Client of Placement."""
     return Api(adapter, 'placement', _PLACEMENT_VERSION)
 
 
-def nova(adapter: Any) -> Api:
+def nova_api(adapter: Any) -> Api:
     """Client of Nova."""
     return Api(adapter, 'compute', _NOVA_VERSION, _NOVA_NEWER)
 
 
-def keystone(adapter: Any) -> Api:
+def keystone_api(adapter: Any) -> Api:
     """Client of Keystone."""
     return Api(adapter, 'identity', _KEYSTONE_VERSION)
 
 
-def glance(adapter: Any) -> Api:
+def glance_api(adapter: Any) -> Api:
     """Client of Glance."""
     return Api(adapter, 'image', _GLANCE_VERSION)
 
@@ -332,11 +338,13 @@ def connect(cloud: str, region: str = '') -> CloudClients:
             config.region_name or 'of the catalog',
         )
         return CloudClients(
-            placement(_adapter(config, 'placement')),
-            nova(_adapter(config, 'compute')),
+            placement_api(_service_adapter(config, 'placement')),
+            nova_api(_service_adapter(config, 'compute')),
             # Catalog addresses of these services may lack the version.
-            keystone(_adapter(config, 'identity', min_version='3')),
-            glance(_adapter(config, 'image', min_version='2')),
+            keystone_api(
+                _service_adapter(config, 'identity', min_version='3')
+            ),
+            glance_api(_service_adapter(config, 'image', min_version='2')),
         )
     except (
         keystone_exceptions.ClientException,
@@ -347,7 +355,7 @@ def connect(cloud: str, region: str = '') -> CloudClients:
         ) from error
 
 
-def environment_read_once(session: Any) -> Any:
+def with_cached_environment(session: Any) -> Any:
     """A session that reads the environment now, and not at each call.
 
     requests searches the whole environment for proxies and certificates at
@@ -363,13 +371,13 @@ def environment_read_once(session: Any) -> Any:
     return session
 
 
-def _adapter(config: Any, service: str, **more: Any) -> Any:
+def _service_adapter(config: Any, service: str, **adapter_options: Any) -> Any:
     """An adapter that outlives its connection; that of the SDK does not."""
     return keystone_adapter.Adapter(
-        environment_read_once(config.get_session()),
+        with_cached_environment(config.get_session()),
         service_type=config.get_service_type(service),
         interface=config.get_interface(service),
         region_name=config.get_region_name(service),
         endpoint_override=config.get_endpoint(service),
-        **more,
+        **adapter_options,
     )

@@ -36,31 +36,31 @@ class FlavorAccess:
         self._clock = clock
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
 
-    def of(
-        self, listed: list[Mapping[str, Any]], project: str
+    def usable_flavors(
+        self, flavors: list[Mapping[str, Any]], project: str
     ) -> list[Mapping[str, Any]]:
         """Flavors that a project may use: public ones, and its own.
 
-        :param listed: all flavors, as Nova lists them.
+        :param flavors: all flavors, as Nova lists them.
         :param project: ID of the project; '' for public flavors only.
         :raises CloudError: if Nova does not answer.
         """
-        private = [each for each in listed if each.get(_PUBLIC) is False]
+        private = [each for each in flavors if each.get(_PUBLIC) is False]
         if project:
-            self._ask(private)
+            self._read_access(private)
         hidden = {
             each['id']
             for each in private
-            if project not in self._projects(each['id'])
+            if project not in self._allowed_projects(each['id'])
         }
-        return [each for each in listed if each['id'] not in hidden]
+        return [each for each in flavors if each['id'] not in hidden]
 
-    def _projects(self, flavor: str) -> frozenset[str]:
+    def _allowed_projects(self, flavor: str) -> frozenset[str]:
         _, projects = self._known.get(flavor, (0.0, frozenset[str]()))
         return projects
 
-    def _ask(self, private: list[Mapping[str, Any]]) -> None:
-        now, there = self._clock(), {each['id'] for each in private}
+    def _read_access(self, private_flavors: list[Mapping[str, Any]]) -> None:
+        now, there = self._clock(), {each['id'] for each in private_flavors}
         self._known = {
             flavor: (at, projects)
             for flavor, (at, projects) in self._known.items()

@@ -59,27 +59,27 @@ class Images:
         self._api = api
         self._proofs = proofs
 
-    def mark(self, leave: str) -> Mapping[str, str]:
+    def image_properties(self, eviction_uuid: str) -> Mapping[str, str]:
         """Properties for the image of an eviction.
 
-        :param leave: UUID of the eviction.
+        :param eviction_uuid: UUID of the eviction.
         """
-        proofs = self._proofs('image', leave)[:_MOST_PROOFS]
-        return {LEAVE: leave, PROOF: ' '.join(proofs)}
+        proofs = self._proofs('image', eviction_uuid)[:_MOST_PROOFS]
+        return {LEAVE: eviction_uuid, PROOF: ' '.join(proofs)}
 
-    def image_of(self, leave: str) -> Image | None:
+    def find_image(self, eviction_uuid: str) -> Image | None:
         """Image of an eviction that is complete or being uploaded.
 
-        :param leave: UUID of the eviction.
+        :param eviction_uuid: UUID of the eviction.
         :raises CloudError: if images cannot be read.
         """
-        found = self._api.get(f'/images?{LEAVE}={leave}')
+        found = self._api.get(f'/images?{LEAVE}={eviction_uuid}')
         if found is None:
             raise exception.CloudAway('Glance does not list images')
-        proofs = set(self._proofs('image', leave))
-        with clients.reading('what Glance says of images'):
+        proofs = set(self._proofs('image', eviction_uuid))
+        with clients.parsing('what Glance says of images'):
             made = [
-                _image(each)
+                _parse_image(each)
                 for each in found['images']
                 if each['status'] in {_WHOLE, *_COMING}
                 and not proofs.isdisjoint(str(each.get(PROOF)).split())
@@ -87,7 +87,7 @@ class Images:
         made.sort(key=lambda each: (not each.is_whole, each.uuid))
         return made[0] if made else None
 
-    def give(self, image: Image, project: str) -> None:
+    def set_owner(self, image: Image, project: str) -> None:
         """Make a project the owner of an image, if it is not yet.
 
         :raises CloudError: if it is unknown whether that was done.
@@ -96,7 +96,7 @@ class Images:
             change = {'op': 'replace', 'path': '/owner', 'value': project}
             self._api.patch(f'/images/{image.uuid}', [change])
 
-    def remove(self, image: Image) -> None:
+    def delete_image(self, image: Image) -> None:
         """Delete an image; nothing happens if it does not exist.
 
         :raises CloudError: if it is unknown whether it was deleted.
@@ -104,5 +104,5 @@ class Images:
         self._api.delete(f'/images/{image.uuid}')
 
 
-def _image(found: dict[str, Any]) -> Image:
+def _parse_image(found: dict[str, Any]) -> Image:
     return Image(found['id'], found['owner'], found['status'] == _WHOLE)

@@ -48,17 +48,17 @@ class Keystone:
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading('the list of projects of Keystone'):
+        with clients.parsing('the list of projects of Keystone'):
             found = {
                 each['id']: cluster.Account(each['id'])
-                for each in self._all('domains')
+                for each in self._read_list('domains')
             }
-            for each in self._all('projects'):
+            for each in self._read_list('projects'):
                 parent = each['parent_id'] or each['domain_id']
                 found[each['id']] = cluster.Account(each['id'], parent)
             return found
 
-    def knows(self, account: str) -> bool:
+    def account_exists(self, account: str) -> bool:
         """Whether an account is a project, or a user of a project.
 
         A federated user gets roles through groups that Keystone does not list:
@@ -68,13 +68,13 @@ class Keystone:
         :raises CloudError: if Keystone does not answer.
         """
         project, slash, user = account.partition('/')
-        found = self._one('project', project)
+        found = self._read_object('project', project)
         if found is None or found.get('is_domain'):
             return False
-        return not slash or self._is_user(user, project)
+        return not slash or self._user_may_use_project(user, project)
 
-    def _is_user(self, user: str, project: str) -> bool:
-        found = self._one('user', user)
+    def _user_may_use_project(self, user: str, project: str) -> bool:
+        found = self._read_object('user', user)
         if found is None:
             return False
         query = urllib.parse.urlencode(
@@ -83,18 +83,18 @@ class Keystone:
         told = self._api.get(f'/role_assignments?effective&{query}') or {}
         return bool(found.get('federated') or told.get('role_assignments'))
 
-    def _one(self, noun: str, uuid: str) -> Mapping[str, Any] | None:
+    def _read_object(self, noun: str, uuid: str) -> Mapping[str, Any] | None:
         """The object with exactly this ID; databases may ignore case."""
         if uuid in _NO_IDS:
             return None
         told = self._api.get(f'/{noun}s/{urllib.parse.quote(uuid, safe="")}')
         if told is None:
             return None
-        with clients.reading(f'the {noun} of Keystone'):
+        with clients.parsing(f'the {noun} of Keystone'):
             found: Mapping[str, Any] = told[noun]
             return found if found['id'] == uuid else None
 
-    def _all(self, plural: str) -> list[Mapping[str, Any]]:
+    def _read_list(self, plural: str) -> list[Mapping[str, Any]]:
         told = self._api.get(f'/{plural}')
         if told is None:
             raise exception.CloudAway(f'Keystone has no list of {plural}')
@@ -107,25 +107,25 @@ class Keystone:
         return listed
 
 
-class Mirror:
+class AccountMirror:
     """Accounts of Keystone, with settings from a file.
 
     :param keystone: client of Keystone.
-    :param written: returns the accounts of the file.
-    :param used: returns names of accounts that the ledger knows.
+    :param read_file: returns the accounts of the file.
+    :param ledger_accounts: returns names of accounts that the ledger knows.
     :param monotonic: seconds that never go back.
     """
 
     def __init__(
         self,
         keystone: Keystone,
-        written: Callable[[], tuple[cluster.Account, ...]],
-        used: Callable[[], Collection[str]],
+        read_file: Callable[[], tuple[cluster.Account, ...]],
+        ledger_accounts: Callable[[], Collection[str]],
         monotonic: Callable[[], float],
     ) -> None:
         self._keystone = keystone
-        self._written = written
-        self._used = used
+        self._written = read_file
+        self._used = ledger_accounts
         self._monotonic = monotonic
         self._asked_s: float | None = None
         self._known: dict[str, cluster.Account] = {}
@@ -141,21 +141,21 @@ class Mirror:
 
         :raises CloudError: if Keystone has never answered.
         """
-        self._ask()
+        self._refresh()
         written = self._written()
         known, file, last = self._merged
         if known is self._known and file is written:
             return last
-        merged = _merged(self._known, written)
+        merged = _merge_accounts(self._known, written)
         if wrong := tree.faults(merged):
-            self._complain(wrong[0].what)
+            self._log_fault_once(wrong[0].what)
             merged = last
         else:
             self._complained = ''
         self._merged = self._known, written, merged
         return merged
 
-    def _ask(self) -> None:
+    def _refresh(self) -> None:
         now_s = self._monotonic()
         if self._asked_s is not None and now_s - self._asked_s < EVERY_S:
             return
@@ -164,15 +164,15 @@ class Mirror:
         except exception.CloudError as error:
             if self._asked_s is None:
                 raise
-            self._complain(str(error))
+            self._log_fault_once(str(error))
         else:
             self._complained = ''
-            found |= self._vanished(found)
+            found |= self._vanished_accounts(found)
             if found != self._known:
                 self._known = found
         self._asked_s = now_s
 
-    def _vanished(
+    def _vanished_accounts(
         self, found: Mapping[str, cluster.Account]
     ) -> dict[str, cluster.Account]:
         """Accounts of the ledger that Keystone no longer has."""
@@ -190,23 +190,24 @@ class Mirror:
                 LOG.info(VANISHED, name)
         return gone
 
-    def _complain(self, why: str) -> None:
+    def _log_fault_once(self, fault: str) -> None:
         """Log once why the share tree stays as it is."""
-        if why != self._complained:
-            LOG.error(STAYS, why)
-        self._complained = why
+        if fault != self._complained:
+            LOG.error(STAYS, fault)
+        self._complained = fault
 
 
-def _merged(
-    known: Mapping[str, cluster.Account], written: Iterable[cluster.Account]
+def _merge_accounts(
+    from_keystone: Mapping[str, cluster.Account],
+    from_file: Iterable[cluster.Account],
 ) -> tuple[cluster.Account, ...]:
     """Accounts of Keystone, replaced by those of the file with the same name.
 
     An account of the file without a parent keeps its parent from Keystone.
     """
-    found = dict(known)
-    for each in written:
-        place = known.get(each.name)
+    found = dict(from_keystone)
+    for each in from_file:
+        place = from_keystone.get(each.name)
         if place is not None and each.parent is None:
             found[each.name] = dataclasses.replace(each, parent=place.parent)
         else:

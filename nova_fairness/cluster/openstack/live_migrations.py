@@ -45,7 +45,7 @@ class Migration:
     target: str
 
     @property
-    def is_under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Whether it has not ended."""
         return self.status not in _ENDED
 
@@ -73,7 +73,7 @@ class Progress:
     sent_mb: int
 
 
-class Mobility:
+class LiveMigrations:
     """Live migrations, server groups and pinned zones.
 
     :param api: API of Nova.
@@ -89,16 +89,16 @@ class Mobility:
         """
         self._api.delete(f'/servers/{server}/migrations/{number}')
 
-    def of(self, server: str) -> list[Migration]:
+    def migrations_of_server(self, server: str) -> list[Migration]:
         """Live migrations of a server, the newest first.
 
         :raises CloudError: if they cannot be read.
         """
         path = f'/os-migrations?instance_uuid={server}'
-        found = self._listed(path)
+        found = self._list_migrations(path)
         return sorted(found, key=lambda each: -each.number)
 
-    def under_way(self, now: float) -> list[Migration]:
+    def running_migrations(self, now: float) -> list[Migration]:
         """All live migrations that have not ended, by any caller.
 
         :param now: seconds of the epoch.
@@ -106,7 +106,9 @@ class Mobility:
         """
         since = dt.datetime.fromtimestamp(max(now - _LATELY_S, 0), dt.UTC)
         path = f'/os-migrations?changes-since={since:%Y-%m-%dT%H:%M:%SZ}'
-        return [each for each in self._listed(path) if each.is_under_way]
+        return [
+            each for each in self._list_migrations(path) if each.is_running
+        ]
 
     def progress(self, server: str) -> Progress | None:
         """Progress of the live migration of a server; ``None`` without one.
@@ -114,63 +116,65 @@ class Mobility:
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{server}/migrations')
-        with clients.reading(f'live migrations of server {server}'):
+        with clients.parsing(f'live migrations of server {server}'):
             for each in (found or {}).get('migrations', ()):
                 sent = (each.get('memory_processed_bytes') or 0) / _MB
                 return Progress(int(each['id']), int(sent))
         return None
 
-    def pin(self, server: str) -> str | None:
-        """Zone that a server is pinned to; see :func:`pinned`.
+    def pinned_zone(self, server: str) -> str | None:
+        """Zone that a server is pinned to; see :func:`parse_pinned_zone`.
 
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{server}')
-        with clients.reading(f'what Nova says of server {server}'):
-            return pinned((found or {}).get('server', {}))
+        with clients.parsing(f'what Nova says of server {server}'):
+            return parse_pinned_zone((found or {}).get('server', {}))
 
-    def pins(self) -> dict[str, str | None]:
+    def pinned_zones(self) -> dict[str, str | None]:
         """Zones that servers are pinned to, by UUID of the server.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of servers"):
+        with clients.parsing("Nova's list of servers"):
             path = '/servers/detail?all_tenants=1'
-            listed = paging.listed(self._api, path, 'servers')
-            return {each['id']: pinned(each) for each in listed}
+            listed = paging.list_all_pages(self._api, path, 'servers')
+            return {each['id']: parse_pinned_zone(each) for each in listed}
 
-    def groups(self) -> dict[str, request_model.Group]:
+    def strict_group_by_member(self) -> dict[str, request_model.Group]:
         """Server groups with a strict rule, by UUID of their members.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of server groups"):
+        with clients.parsing("Nova's list of server groups"):
             return {
                 member: group
-                for each in server_groups.listed(self._api)
-                for group in _strict_group(each)
+                for each in server_groups.list_groups(self._api)
+                for group in _parse_strict_group(each)
                 for member in each['members']
             }
 
-    def _listed(self, path: str) -> list[Migration]:
+    def _list_migrations(self, path: str) -> list[Migration]:
         path += '&migration_type=live-migration'
-        with clients.reading("Nova's list of migrations"):
-            found = paging.listed(
-                self._api, path, 'migrations', paging.after_uuid
+        with clients.parsing("Nova's list of migrations"):
+            found = paging.list_all_pages(
+                self._api, path, 'migrations', paging.query_after_uuid
             )
-            return list(_migrations(found))
+            return list(_parse_migrations(found))
 
 
-def pinned(found: Mapping[str, Any]) -> str | None:
+def parse_pinned_zone(server: Mapping[str, Any]) -> str | None:
     """Zone that a server must stay in; '' for any zone.
 
-    :param found: description of the server by Nova.
+    :param server: description of the server by Nova.
     :returns: ``None`` if Nova does not show the zone.
     """
-    return (found[_PINNED] or '') if _PINNED in found else None
+    return (server[_PINNED] or '') if _PINNED in server else None
 
 
-def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
+def _parse_migrations(
+    listed: Iterable[Mapping[str, Any]],
+) -> Iterator[Migration]:
     for each in listed:
         # Releases of Nova support different filters.
         if each.get('migration_type', 'live-migration') == 'live-migration':
@@ -183,7 +187,7 @@ def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
             )
 
 
-def _strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
+def _parse_strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
     """A group with its rule; none if the rule is not strict."""
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')
@@ -191,7 +195,7 @@ def _strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
         return []
     # Nova accepts any number; planners compute with amounts of Placement.
     rules_of = group.get('rules') or {}
-    most = fields.whole(rules_of.get('max_server_per_host')) or 1
+    most = fields.parse_decimal(rules_of.get('max_server_per_host')) or 1
     return [
         request_model.Group(
             group['id'], rule, min(most, request_model.LARGEST)

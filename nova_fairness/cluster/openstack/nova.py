@@ -132,7 +132,7 @@ class ComputeService:
     reason: str = ''
 
     @property
-    def ours(self) -> bool:
+    def is_disabled_by_product(self) -> bool:
         """Whether this product disabled it, according to its reason."""
         return not self.enabled and self.reason.startswith(border.MARK)
 
@@ -193,7 +193,7 @@ class Server:
     name: str = ''
 
     @property
-    def named(self) -> str:
+    def log_name(self) -> str:
         """Name and UUID, for logs."""
         return f'{self.name} ({self.uuid})' if self.name else self.uuid
 
@@ -206,7 +206,7 @@ class Server:
         return lies or rests or self.status == 'ERROR'
 
 
-class _Sweep:
+class _FullListing:
     """Progress of a full list of servers.
 
     :param before: UUIDs of servers that were known at its begin.
@@ -224,7 +224,7 @@ class _Sweep:
 
     def is_over_after_failure(self) -> bool:
         """Whether the list is over after Nova failed for a page."""
-        is_back = self.ends.narrow()
+        is_back = self.ends.narrow_after_failure()
         if is_back:
             self.markers = ['']
         return is_back is None
@@ -251,7 +251,7 @@ class Nova:
         self._gone: dict[str, None] = {}
         self._departed: dict[str, str] = {}
         self._missing: dict[str, None] = {}
-        self._sweep: _Sweep | None = None
+        self._sweep: _FullListing | None = None
         self._swept_at: float | None = None
         self._left: dict[str, float] = {}
         self._changed: dict[tuple[str, str], float] = {}
@@ -266,34 +266,36 @@ class Nova:
         """
         self.hosts_unreadable = {}
         zones: dict[str, str] = {}
-        for each in self._all('/os-services?binary=nova-compute'):
-            with _Noted(self.hosts_unreadable, each, 'host'):
-                zones[_text(each, 'host')] = _text(each, 'zone', '')
-        listed = paging.listed(
+        for each in self._list_services('/os-services?binary=nova-compute'):
+            with _ErrorCollector(self.hosts_unreadable, each, 'host'):
+                zones[_text_field(each, 'host')] = _text_field(
+                    each, 'zone', ''
+                )
+        listed = paging.list_all_pages(
             self._api, '/os-hypervisors/detail', 'hypervisors'
         )
         services = [_service_host(each) for each in listed]
         count = collections.Counter(services)
         found = []
         for each, service in zip(listed, services, strict=True):
-            with _Noted(self.hosts_unreadable, each, 'id'):
-                host = _host(each, count[service] > 1, zones)
+            with _ErrorCollector(self.hosts_unreadable, each, 'id'):
+                host = _parse_hypervisor(each, count[service] > 1, zones)
                 # The zone is unknown if the service cannot be read.
                 takes = host.takes and service not in self.hosts_unreadable
                 found.append(dataclasses.replace(host, takes=takes))
-        return _unique(found, self.hosts_unreadable)
+        return _without_duplicates(found, self.hosts_unreadable)
 
     def services(self) -> dict[str, ComputeService]:
         """All nova-compute services, by name of the host.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of services"):
-            listed = self._all('/os-services?binary=nova-compute')
+        with clients.parsing("Nova's list of services"):
+            listed = self._list_services('/os-services?binary=nova-compute')
             found = {}
             for each in listed:
-                with _Noted({}, each, 'host'):
-                    found[_text(each, 'host')] = _service(each)
+                with _ErrorCollector({}, each, 'host'):
+                    found[_text_field(each, 'host')] = _parse_service(each)
             return found
 
     def disable(self, service: ComputeService, reason: str) -> None:
@@ -313,7 +315,7 @@ class Nova:
         """
         self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
 
-    def migrate(self, uuid: str, target: str | None = None) -> None:
+    def live_migrate(self, uuid: str, target: str | None = None) -> None:
         """Live-migrate a server.
 
         :param target: name of the new host; ``None`` lets Nova choose.
@@ -324,19 +326,21 @@ class Nova:
         self._api.post(f'/servers/{uuid}/action', body)
 
     def servers(
-        self, now: float, built: Collection[str] | None = None
+        self, now: float, building: Collection[str] | None = None
     ) -> Mapping[str, Server]:
         """All servers that are not deleted, by UUID.
 
         :param now: seconds of the epoch; clocks may differ by a minute.
-        :param built: UUIDs of servers that are being built. With it, other
+        :param building: UUIDs of servers that are being built. With it, other
             servers in the states of builds are not read again: in a queue many
             wait, and each list would have them all. ``None`` reads all; a
             server that is not read stays as it was.
         :raises CloudError: if they cannot be read.
         """
         is_whole = (
-            built is None or len(built) > _FEW_BUILDS or not self._since[True]
+            building is None
+            or len(building) > _FEW_BUILDS
+            or not self._since[True]
         )
         path = '/servers/detail?all_tenants=1'
         if not is_whole:
@@ -344,28 +348,32 @@ class Nova:
         if self._since[is_whole]:
             path += f'&changes-since={self._since[is_whole]}'
         try:
-            changed = paging.listed(self._api, path, 'servers')
+            changed = paging.list_all_pages(self._api, path, 'servers')
         except exception.CloudFailed as failure:
-            changed = paging.around(self._api, path, 'servers', failure)
+            changed = paging.list_around_failures(
+                self._api, path, 'servers', failure
+            )
         else:
             if is_whole:
-                self._forget_unlisted({_id(each) for each in changed})
-        self._groups.look()
+                self._uncache_unlisted_builds(
+                    {_entry_uuid(each) for each in changed}
+                )
+        self._groups.note_server_list()
         self.unreadable = {}
-        self._note_all(changed, now)
+        self._cache_entries(changed, now)
         if not is_whole:
-            self._read_builds(built or (), now)
+            self._read_builds(building or (), now)
         # The second list has servers that were deleted long before the first.
         back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
         # Lists without builds lack changes of builds since the last whole
         # list.
         for of_whole in {is_whole, False}:
             self._since[of_whole] = moments.stamp(max(now - back_s, 0))
-        self._list_in_full(now)
-        self._look_for_missing(now)
+        self._read_full_list_page(now)
+        self._read_missing_servers(now)
         return dict(self._servers)
 
-    def _keep_unread(self, uuids: Iterable[str]) -> None:
+    def _cache_placeholders(self, uuids: Iterable[str]) -> None:
         """Keep unreadable servers as they were, or as servers without fields.
 
         A server that exists must not look deleted.
@@ -375,7 +383,7 @@ class Nova:
                 uuid, Server(uuid, '', '', status='BUILD', task='', host='')
             )
 
-    def _list_in_full(self, now: float) -> None:
+    def _read_full_list_page(self, now: float) -> None:
         """Read the next page of all servers, if a full list is due.
 
         One page in each look: a whole list of a large cloud takes a minute.
@@ -386,10 +394,10 @@ class Nova:
         if self._sweep is None:
             if 0 <= now - self._swept_at < FULL_EVERY_S:
                 return
-            self._sweep = _Sweep(frozenset(self._servers))
+            self._sweep = _FullListing(frozenset(self._servers))
             self._swept_at = now
         try:
-            page = self._next_page(self._sweep)
+            page = self._next_full_list_page(self._sweep)
         except exception.CloudFailed:
             if not self._sweep.is_over_after_failure():
                 return
@@ -398,9 +406,9 @@ class Nova:
             # All servers that it could continue from are deleted: begin again.
             self._sweep, self._swept_at = None, now - FULL_EVERY_S
             return
-        self._note_all(page, now)
-        self._sweep.seen.update(_id(each) for each in page)
-        self._sweep.markers = [_id(each) for each in page[-_MARKERS:]]
+        self._cache_entries(page, now)
+        self._sweep.seen.update(_entry_uuid(each) for each in page)
+        self._sweep.markers = [_entry_uuid(each) for each in page[-_MARKERS:]]
         if len(page) < self._sweep.ends.limit:
             lacked = sorted(self._sweep.before - self._sweep.seen)
             self._missing |= dict.fromkeys(
@@ -408,7 +416,9 @@ class Nova:
             )
             self._sweep = None
 
-    def _next_page(self, sweep: '_Sweep') -> list[Mapping[str, Any]] | None:
+    def _next_full_list_page(
+        self, sweep: '_FullListing'
+    ) -> list[Mapping[str, Any]] | None:
         """The next page; ``None`` if all marker servers are deleted."""
         path = f'/servers/detail?all_tenants=1{sweep.ends.query}'
         for marker in reversed(sweep.markers):
@@ -422,7 +432,7 @@ class Nova:
             return list(found['servers'])
         return None
 
-    def _look_for_missing(self, now: float) -> None:
+    def _read_missing_servers(self, now: float) -> None:
         """Read servers that a full list lacked, some in each look.
 
         A list may be partial: only a server that Nova does not find is gone.
@@ -444,36 +454,38 @@ class Nova:
             if silent >= _MOST_SILENT:
                 return
 
-    def _note_gone(self, known: Server, now: float) -> None:
+    def _record_deletion(self, known: Server, now: float) -> None:
         """Record that a server is gone."""
-        self._drop(known.uuid)
-        self._remember_gone(known.uuid)
+        self._uncache_server(known.uuid)
+        self._remember_deleted(known.uuid)
         self._changed[known.project, known.user] = now
         self._left[known.host] = now
 
-    def _remember_gone(self, uuid: str) -> None:
-        _remember(self._gone, uuid, None)
+    def _remember_deleted(self, uuid: str) -> None:
+        _add_with_limit(self._gone, uuid, None)
 
-    def _drop(self, uuid: str) -> Server | None:
+    def _uncache_server(self, uuid: str) -> Server | None:
         """Forget a server except its name, and return its last state."""
         known = self._servers.pop(uuid, None)
         if known is not None:
-            _remember(self._departed, uuid, known.named)
+            _add_with_limit(self._departed, uuid, known.log_name)
         return known
 
-    def named(self, uuid: str) -> str:
+    def log_name(self, uuid: str) -> str:
         """Name and UUID of a server for logs, as far as they are known.
 
         Recently deleted servers keep their names.
         """
         known = self._servers.get(uuid)
-        return known.named if known else self._departed.get(uuid, uuid)
+        return known.log_name if known else self._departed.get(uuid, uuid)
 
-    def is_gone(self, uuid: str) -> bool:
+    def is_deleted(self, uuid: str) -> bool:
         """Whether Nova itself said that a server is deleted."""
         return uuid in self._gone
 
-    def left_of(self, project: str, uuids: Collection[str]) -> set[str]:
+    def existing_servers(
+        self, project: str, uuids: Collection[str]
+    ) -> set[str]:
         """The given servers that still exist.
 
         :param project: project of all these servers.
@@ -483,16 +495,16 @@ class Nova:
         if len(uuids) <= _MOST_SINGLE:
             return {uuid for uuid in uuids if self.server(uuid)}
         path = f'/servers?all_tenants=1&project_id={project}'
-        listed = paging.listed(self._api, path, 'servers')
+        listed = paging.list_all_pages(self._api, path, 'servers')
         return {each['id'] for each in listed}.intersection(uuids)
 
-    def _forget_unlisted(self, listed: Collection[str]) -> None:
+    def _uncache_unlisted_builds(self, listed: Collection[str]) -> None:
         # A build without a cell is in every list; its deletion leaves no
         # trace.
         for uuid, each in [*self._servers.items()]:
             is_unknown = uuid not in listed and not each.host
             if is_unknown and each.status == 'BUILD':
-                self._drop(uuid)
+                self._uncache_server(uuid)
 
     def _read_builds(self, built: Collection[str], now: float) -> None:
         """Read servers that are being built, one by one.
@@ -500,7 +512,7 @@ class Nova:
         A server that cannot be read stays as it was.
         """
         odd: dict[str, Exception] = {}
-        failures = clients.Tolerance()
+        failures = clients.FailureTolerance()
         for uuid in built:
             known = self._servers.get(uuid)
             if known and known.status != 'BUILD':
@@ -508,9 +520,9 @@ class Nova:
             try:
                 self._read_server(uuid, known, now)
             except exception.CloudError as error:
-                failures.note(error)
+                failures.record(error)
                 odd[uuid] = error
-        self._keep_unread(odd)
+        self._cache_placeholders(odd)
         self.unreadable |= odd
 
     def _read_server(
@@ -525,48 +537,50 @@ class Nova:
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
             if known:
-                self._note_gone(known, now)
+                self._record_deletion(known, now)
             return True
-        with clients.reading(f'what Nova says of server {uuid}'):
+        with clients.parsing(f'what Nova says of server {uuid}'):
             told = found['server']
-            self._note(told, now)
+            self._cache_entry(told, now)
             return bool(told['status'] != UNKNOWN)
 
-    def _note_all(
+    def _cache_entries(
         self, found: Iterable[Mapping[str, Any]], now: float
     ) -> None:
         """Update the cache; a server that cannot be read stays as it was."""
         listed, odd = list(found), dict[str, Exception]()
         for each in listed:
-            with _Noted(odd, each, 'id'):
-                self._note(each, now)
-        self._keep_unread(odd.keys() & set(map(_id, listed)) - {''})
+            with _ErrorCollector(odd, each, 'id'):
+                self._cache_entry(each, now)
+        self._cache_placeholders(
+            odd.keys() & set(map(_entry_uuid, listed)) - {''}
+        )
         self.unreadable |= odd
 
-    def _note(self, found: Mapping[str, Any], now: float) -> None:
+    def _cache_entry(self, found: Mapping[str, Any], now: float) -> None:
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
-        uuid = _text(found, 'id')
+        uuid = _text_field(found, 'id')
         if found['status'] == 'DELETED':
-            self._remember_gone(uuid)
+            self._remember_deleted(uuid)
         else:
             self._gone.pop(uuid, None)
         if found['status'] == UNKNOWN and uuid in self._servers:
             # Nova shows only a part of it: its last known state counts.
             return
-        server = None if is_gone else _server(found)
+        server = None if is_gone else _parse_server(found)
         before = self._servers.get(uuid)
         if server is None:
-            self._drop(uuid)
+            self._uncache_server(uuid)
             # The rest of it only serves to estimate lifetimes.
             with (
                 contextlib.suppress(exception.CloudUnreadable),
-                clients.reading('a server that is gone'),
+                clients.parsing('a server that is gone'),
             ):
-                self._learn_lifetime(found)
+                self._record_lifetime(found)
         else:
             self._servers[server.uuid] = server
             if before is None:
-                self._groups.renew()
+                self._groups.note_new_server()
         if before != server:
             self._changed[found['tenant_id'], found['user_id']] = now
         if before and before.host != (server.host if server else ''):
@@ -590,8 +604,8 @@ class Nova:
         """Lifetimes of the last servers of each kind, seconds, sorted."""
         return self._lifetimes.by_kind()
 
-    def _learn_lifetime(self, found: Mapping[str, Any]) -> None:
-        server, end = _server(found), _time(found, 'terminated_at')
+    def _record_lifetime(self, found: Mapping[str, Any]) -> None:
+        server, end = _parse_server(found), _parse_time(found, 'terminated_at')
         if end is None or server.launched_at is None:
             return
         kind = cluster.kind_of(server.project, server.amounts)
@@ -604,24 +618,26 @@ class Nova:
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
-            self._drop(uuid)
-            self._remember_gone(uuid)
+            self._uncache_server(uuid)
+            self._remember_deleted(uuid)
             return None
-        with clients.reading(f'what Nova says of server {uuid}'):
-            told = _server(found['server'])
+        with clients.parsing(f'what Nova says of server {uuid}'):
+            told = _parse_server(found['server'])
         if told.status != UNKNOWN:
             return told
         # Its cell does not answer: its last known state counts.
         return self._servers.get(uuid, told)
 
-    def members(self, groups: Collection[str]) -> dict[str, list[str]]:
+    def group_members(self, groups: Collection[str]) -> dict[str, list[str]]:
         """UUIDs of the servers of groups; a deleted group has none.
 
         :raises CloudError: if they cannot be read.
         """
         return self._groups.members(groups)
 
-    def hidden(self, uuids: Collection[str], now: float) -> set[str]:
+    def servers_on_unknown_hosts(
+        self, uuids: Collection[str], now: float
+    ) -> set[str]:
         """The given servers that may be on an unknown host.
 
         Lists lack servers in a cell that does not answer: servers that are not
@@ -638,7 +654,7 @@ class Nova:
                 silent += 1
             else:
                 if uuid not in self._servers:
-                    self._remember_gone(uuid)
+                    self._remember_deleted(uuid)
                     hidden.discard(uuid)
             if silent >= _MOST_SILENT:
                 break
@@ -658,7 +674,9 @@ class Nova:
         """Groups whose members could not be read last, and why."""
         return self._groups.unreadable
 
-    def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
+    def flavor_amounts(
+        self, project: str | None = None
+    ) -> dict[str, dict[str, int]]:
         """Amounts of one server of each flavor, by name of the flavor.
 
         Extra specs do not count.
@@ -667,12 +685,12 @@ class Nova:
             flavors, ``None`` for all flavors.
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of flavors"):
-            listed = paging.listed(
+        with clients.parsing("Nova's list of flavors"):
+            listed = paging.list_all_pages(
                 self._api, '/flavors/detail?is_public=none', 'flavors'
             )
             if project is not None:
-                listed = self._flavor_access.of(listed, project)
+                listed = self._flavor_access.usable_flavors(listed, project)
             return {each['name']: _flavor_amounts(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
@@ -681,9 +699,11 @@ class Nova:
         :raises CloudError: if it is unknown whether it was deleted.
         """
         if not self._api.delete(f'/servers/{uuid}'):
-            self._remember_gone(uuid)
+            self._remember_deleted(uuid)
 
-    def act(self, uuid: str, action: eviction.EvictionAction) -> None:
+    def request_action(
+        self, uuid: str, action: eviction.EvictionAction
+    ) -> None:
         """Ask Nova for the action that evicts a server.
 
         :raises CloudAway: if it is unknown whether Nova accepted it.
@@ -696,7 +716,7 @@ class Nova:
                 f'/servers/{uuid}/action', {_SERVER_ACTIONS[action]: None}
             )
 
-    def let_run(self, uuid: str, status: str) -> None:
+    def start_or_resume(self, uuid: str, status: str) -> None:
         """Start a stopped server, or resume a suspended one.
 
         :param status: status of the server, a key of :data:`STARTS`.
@@ -705,7 +725,7 @@ class Nova:
         """
         self._api.post(f'/servers/{uuid}/action', {STARTS[status]: None})
 
-    def keep_image(
+    def create_image(
         self, uuid: str, name: str, properties: Mapping[str, str]
     ) -> None:
         """Ask for an image of a server.
@@ -723,14 +743,14 @@ class Nova:
         """
         self._api.post(f'/servers/{uuid}/action', {'unshelve': None})
 
-    def offload(self, uuid: str) -> None:
+    def offload_shelved(self, uuid: str) -> None:
         """Take a shelved server off its host.
 
         :raises CloudError: if it is unknown whether Nova accepted it.
         """
         self._api.post(f'/servers/{uuid}/action', {'shelveOffload': None})
 
-    def mark(self, uuid: str, metadata: Mapping[str, str]) -> None:
+    def write_metadata(self, uuid: str, metadata: Mapping[str, str]) -> None:
         """Write metadata of a server; other keys stay.
 
         :param metadata: values are cut to the length that Nova accepts.
@@ -739,14 +759,14 @@ class Nova:
         short = {key: value[:_LONGEST] for key, value in metadata.items()}
         self._api.post(f'/servers/{uuid}/metadata', {'metadata': short})
 
-    def unmark(self, uuid: str, key: str) -> None:
+    def delete_metadata(self, uuid: str, key: str) -> None:
         """Delete a key of the metadata of a server, if it is there.
 
         :raises CloudError: if it is unknown whether it was deleted.
         """
         self._api.delete(f'/servers/{uuid}/metadata/{key}')
 
-    def _all(self, path: str) -> Iterable[Mapping[str, Any]]:
+    def _list_services(self, path: str) -> Iterable[Mapping[str, Any]]:
         found = self._api.get(path)
         if found is None:
             raise exception.CloudAway(f'Nova does not know {path}')
@@ -754,21 +774,21 @@ class Nova:
         return services
 
 
-class _Noted:
+class _ErrorCollector:
     """Records the error of a list entry that cannot be read.
 
     It is no generator, for speed: each server of a cloud passes one.
 
-    :param found: gets the error, by the name of the entry.
-    :param name: field with the name of the entry.
+    :param errors: gets the error, by the name of the entry.
+    :param name_field: field with the name of the entry.
     """
 
     __slots__ = '_entry', '_found', '_name'
 
     def __init__(
-        self, found: dict[str, Exception], entry: Any, name: str
+        self, errors: dict[str, Exception], entry: Any, name_field: str
     ) -> None:
-        self._found, self._entry, self._name = found, entry, name
+        self._found, self._entry, self._name = errors, entry, name_field
 
     def __enter__(self) -> None:
         """Begin to read."""
@@ -776,7 +796,9 @@ class _Noted:
     def __exit__(self, _: object, error: object, __: object) -> bool:
         """Record an error of the entry; other errors propagate."""
         if isinstance(error, clients.UNREADABLE):
-            error = clients.unreadable('an entry of a list of Nova', error)
+            error = clients.unreadable_error(
+                'an entry of a list of Nova', error
+            )
         if not isinstance(error, exception.CloudUnreadable):
             return False
         entry = self._entry
@@ -785,31 +807,33 @@ class _Noted:
         return True
 
 
-def _remember(known: dict[str, _About], uuid: str, about: _About) -> None:
+def _add_with_limit(
+    cache: dict[str, _About], uuid: str, value: _About
+) -> None:
     """Add a server, and forget the oldest ones beyond the limit."""
-    known[uuid] = about
-    while len(known) > _GONE_KEPT:
-        del known[next(iter(known))]
+    cache[uuid] = value
+    while len(cache) > _GONE_KEPT:
+        del cache[next(iter(cache))]
 
 
-def _text(
-    entry: Mapping[str, Any], name: str, without: str | None = None
+def _text_field(
+    entry: Mapping[str, Any], name: str, default: str | None = None
 ) -> str:
     """A text field.
 
-    :param without: value of a missing or empty field; ``None`` if the field
+    :param default: value of a missing or empty field; ``None`` if the field
         must have a value.
     :raises TypeError: if the value is no text.
     """
     value = entry.get(name)
-    if not value and without is not None:
-        return without
+    if not value and default is not None:
+        return default
     if not isinstance(value, str):
         raise TypeError(f'{name} must be text')
     return value
 
 
-def _id(entry: Any) -> str:
+def _entry_uuid(entry: Any) -> str:
     """UUID of a list entry; '' without one."""
     found = entry.get('id') if isinstance(entry, dict) else None
     return found if isinstance(found, str) else ''
@@ -818,25 +842,25 @@ def _id(entry: Any) -> str:
 def _service_host(entry: Any) -> str:
     """Host of a hypervisor's service; '' if it cannot be read."""
     try:
-        return _text(entry['service'], 'host')
+        return _text_field(entry['service'], 'host')
     except (AttributeError, LookupError, TypeError):
         return ''
 
 
-def _host(
-    entry: Mapping[str, Any], is_of_many: bool, zones: Mapping[str, str]
+def _parse_hypervisor(
+    entry: Mapping[str, Any], shares_service: bool, zones: Mapping[str, str]
 ) -> NovaHypervisor:
-    service = _text(entry['service'], 'host')
-    own = _text(entry, 'hypervisor_hostname')
+    service = _text_field(entry['service'], 'host')
+    own = _text_field(entry, 'hypervisor_hostname')
     return NovaHypervisor(
-        uuid=_text(entry, 'id'),
-        name=own if is_of_many else service,
+        uuid=_text_field(entry, 'id'),
+        name=own if shares_service else service,
         zone=zones.get(service, ''),
         takes=entry['state'] == 'up' and entry['status'] == 'enabled',
     )
 
 
-def _unique(
+def _without_duplicates(
     hosts: Iterable[NovaHypervisor], unreadable: dict[str, Exception]
 ) -> list[NovaHypervisor]:
     """Hosts with a unique name and UUID."""
@@ -870,43 +894,43 @@ def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
     return needs
 
 
-def _time(found: Mapping[str, Any], name: str) -> float | None:
+def _parse_time(found: Mapping[str, Any], name: str) -> float | None:
     told = found.get(f'OS-SRV-USG:{name}')
     if not told:
         return None
     return dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC).timestamp()
 
 
-def _service(found: Mapping[str, Any]) -> ComputeService:
+def _parse_service(found: Mapping[str, Any]) -> ComputeService:
     return ComputeService(
-        uuid=_text(found, 'id'),
-        host=_text(found, 'host'),
+        uuid=_text_field(found, 'id'),
+        host=_text_field(found, 'host'),
         enabled=found['status'] == 'enabled',
         up=found['state'] == 'up',
         reason=found.get('disabled_reason') or '',
     )
 
 
-def _server(found: Mapping[str, Any]) -> Server:
+def _parse_server(found: Mapping[str, Any]) -> Server:
     flavor = found.get('flavor') or {}
     needs = _flavor_amounts(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}
     return Server(
-        uuid=_text(found, 'id'),
-        project=_text(found, 'tenant_id'),
-        user=_text(found, 'user_id', ''),
-        status=_text(found, 'status'),
-        task=_text(found, 'OS-EXT-STS:task_state', ''),
-        host=_text(found, 'OS-EXT-SRV-ATTR:host', ''),
+        uuid=_text_field(found, 'id'),
+        project=_text_field(found, 'tenant_id'),
+        user=_text_field(found, 'user_id', ''),
+        status=_text_field(found, 'status'),
+        task=_text_field(found, 'OS-EXT-STS:task_state', ''),
+        host=_text_field(found, 'OS-EXT-SRV-ATTR:host', ''),
         amounts=tuple(sorted((k, n) for k, n in needs.items() if n > 0)),
-        launched_at=_time(found, 'launched_at'),
+        launched_at=_parse_time(found, 'launched_at'),
         is_locked=bool(found.get('locked')),
         specs=tuple(sorted((flavor.get('extra_specs') or {}).items())),
-        says_done=fields.says_yes(metadata.get(DONE)),
+        says_done=fields.means_yes(metadata.get(DONE)),
         pays=str(metadata.get(GROUP) or ''),
         ttl=str(metadata.get(TTL) or ''),
         ttl_ours=str(metadata.get(TTL_OURS) or ''),
-        pinned=live_migrations.pinned(found),
+        pinned=live_migrations.parse_pinned_zone(found),
         name=str(found.get('name') or ''),
         has_volumes=bool(found.get('os-extended-volumes:volumes_attached')),
     )

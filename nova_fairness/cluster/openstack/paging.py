@@ -39,7 +39,7 @@ class ListPosition:
         order = '&sort_key=created_at&sort_dir=asc' if self._is_back else ''
         return f'&limit={self.limit}{order}'
 
-    def narrow(self) -> bool | None:
+    def narrow_after_failure(self) -> bool | None:
         """Change page size or direction after a failure.
 
         :returns: whether the direction changed; ``None`` if the list is over.
@@ -52,7 +52,7 @@ class ListPosition:
         return None if was_back else True
 
 
-def around(
+def list_around_failures(
     api: clients.Api, path: str, key: str, failure: exception.CloudFailed
 ) -> list[Mapping[str, Any]]:
     """Servers of a list from both ends, around servers for which Nova fails.
@@ -70,7 +70,7 @@ def around(
         try:
             page = (api.get(path + ends.query + after) or {})[key]
         except exception.CloudFailed:
-            is_back = ends.narrow()
+            is_back = ends.narrow_after_failure()
             if is_back is False:
                 continue
             stops.append(last or 'the end of the list')
@@ -93,33 +93,33 @@ def around(
     return found
 
 
-def after_id(found: _Found) -> str:
+def query_after_id(found: _Found) -> str:
     """Query for the page after the last item, by its ``id``."""
     return f'&marker={found[-1]["id"]}' if found else ''
 
 
-def after_uuid(found: _Found) -> str:
+def query_after_uuid(found: _Found) -> str:
     """Query for the page after the last item, by its ``uuid``."""
     return f'&marker={found[-1]["uuid"]}' if found else ''
 
 
-def after_so_many(found: _Found) -> str:
+def query_after_count(found: _Found) -> str:
     """Query for the page after the items found, by their number."""
     return f'&offset={len(found)}'
 
 
-def listed(
+def list_all_pages(
     api: clients.Api,
     path: str,
     key: str,
-    after: Callable[[_Found], str] = after_id,
+    next_page_query: Callable[[_Found], str] = query_after_id,
 ) -> list[Mapping[str, Any]]:
     """All items of a list, page by page.
 
     :param api: API of Nova.
     :param path: path with or without a query.
     :param key: key of the list in each answer; each item has an ``id``.
-    :param after: returns the query for the next page.
+    :param next_page_query: returns the query for the next page.
     :raises CloudAway: if the list does not exist, or does not end.
     :raises CloudError: if it cannot be read.
     """
@@ -127,7 +127,7 @@ def listed(
     found: list[Mapping[str, Any]] = []
     last = None
     while True:
-        page = api.get(path + after(found))
+        page = api.get(path + next_page_query(found))
         if page is None:
             raise exception.CloudAway(f'Nova does not know {path}')
         found += page[key]

@@ -55,7 +55,7 @@ class ProviderTree:
         return _SHARES in self.traits
 
     @property
-    def offers(self) -> frozenset[str]:
+    def offered_classes(self) -> frozenset[str]:
         """Resource classes with a capacity above 0."""
         return frozenset(
             name for name, (have, *_) in self.amounts.items() if have > 0
@@ -63,7 +63,7 @@ class ProviderTree:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Known:
+class _CachedProvider:
     generation: int
     amounts: Mapping[str, Amount]
     traits: frozenset[str]
@@ -77,7 +77,7 @@ class _RoundRobin:
         self._at_once = at_once
         self._next = 0
 
-    def next(self, count: int) -> frozenset[int]:
+    def next_indexes(self, count: int) -> frozenset[int]:
         """Indexes of the items for this look."""
         places = range(self._next, self._next + min(self._at_once, count))
         self._next = places.stop
@@ -104,15 +104,17 @@ class Placement:
     def __init__(self, api: clients.Api) -> None:
         self._api = api
         self.is_whole = True
-        self._known: dict[str, _Known] = {}
-        self._trees: dict[str, tuple[dict[str, _Known], ProviderTree]] = {}
+        self._known: dict[str, _CachedProvider] = {}
+        self._trees: dict[
+            str, tuple[dict[str, _CachedProvider], ProviderTree]
+        ] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._summed: dict[str, Mapping[str, int]] = {}
         self._providers = _RoundRobin(_PROVIDERS_AT_ONCE)
         self._projects = _RoundRobin(_PROJECTS_AT_ONCE)
         self.unreadable: dict[str, Exception] = {}
 
-    def trees(
+    def provider_trees(
         self,
         freed: Collection[str] = (),
         changed: Iterable[tuple[str, str]] = (),
@@ -123,58 +125,60 @@ class Placement:
         :param changed: pairs of project and user whose use may have changed.
         :raises CloudError: if they cannot be read.
         """
-        below = self._read_all(freed)
+        below = self._read_providers(freed)
         self._trees = {
             root: made for root, made in self._trees.items() if root in below
         }
         asked = sorted(self._usages)
-        in_turn = {asked[n] for n in self._projects.next(len(asked))}
+        in_turn = {asked[n] for n in self._projects.next_indexes(len(asked))}
         for project, user in {*changed, *((each, '') for each in in_turn)}:
-            self._forget_usage(project, user)
+            self._uncache_usage(project, user)
         return {
-            root: self._tree(root, providers)
+            root: self._provider_tree(root, providers)
             for root, providers in below.items()
             if root in self._known
         }
 
-    def _read_all(
+    def _read_providers(
         self, freed: Collection[str]
     ) -> dict[str, list[Mapping[str, Any]]]:
         """Providers by their root, of trees that can be read as a whole."""
         found = _require_answer(self._api.get('/resource_providers'))
         listed = found['resource_providers']
-        in_turn = self._providers.next(len(listed))
+        in_turn = self._providers.next_indexes(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
         known = {}
         self.unreadable = {}
         self.is_whole = True
-        failures = clients.Tolerance()
+        failures = clients.FailureTolerance()
         for number, each in enumerate(listed):
-            if _root(each) in self.unreadable:
+            if _root_uuid(each) in self.unreadable:
                 continue
             try:
-                root = _name(each, 'root_provider_uuid')
+                root = _text_field(each, 'root_provider_uuid')
                 is_due = number in in_turn or root in freed
-                provider = self._provider(
-                    _name(each, 'uuid'), each['generation'], is_due
+                provider = self._cached_provider(
+                    _text_field(each, 'uuid'), each['generation'], is_due
                 )
             except (exception.CloudError, LookupError, TypeError) as error:
-                failures.note(error)
+                failures.record(error)
                 # A tree with an unknown part counts as full.
-                self.unreadable[_root(each)] = error
+                self.unreadable[_root_uuid(each)] = error
                 provider = None
             if provider is None:
                 self.is_whole = False
                 continue
             known[each['uuid']] = provider
             below.setdefault(root, []).append(each)
-        failures.judge(len(set(map(_root, listed))))
+        failures.check_failure_rate(len(set(map(_root_uuid, listed))))
         for root in self.unreadable:
             below.pop(root, None)
         self._known = known
         return below
 
-    def used(self, project: str, user: str = '') -> Mapping[str, int]:
+    def allocated_by_project(
+        self, project: str, user: str = ''
+    ) -> Mapping[str, int]:
         """Amounts that a project has allocated, by class.
 
         :param user: only the part of this user; '' for all.
@@ -185,11 +189,11 @@ class Placement:
             path = f'/usages?project_id={project}'
             path += f'&user_id={user}' if user else ''
             found = _require_answer(self._api.get(path))
-            with clients.reading(f'what Placement says {project} uses'):
+            with clients.parsing(f'what Placement says {project} uses'):
                 known[user] = dict(found['usages'])
         return known[user]
 
-    def used_by(
+    def allocated_by_users(
         self, project: str, users: Collection[str]
     ) -> dict[str, Mapping[str, int]]:
         """Amounts that users of a project have allocated, by class, by user.
@@ -197,26 +201,35 @@ class Placement:
         :param users: all users with servers.
         :raises CloudError: if it cannot be read.
         """
-        total = self.used(project)
+        total = self.allocated_by_project(project)
         if len(users) == 1:
             # The use of a single user is that of the project.
             return dict.fromkeys(users, total)
         known = self._usages[project].keys() & set(users)
-        found = {user: self.used(project, user) for user in users}
+        found = {
+            user: self.allocated_by_project(project, user) for user in users
+        }
         is_new = self._summed.get(project) != total
-        if known and is_new and _sum(found.values()) != _sum([total]):
+        if (
+            known
+            and is_new
+            and _sum_amounts(found.values()) != _sum_amounts([total])
+        ):
             for user in known:
-                self._forget_usage(project, user)
-            total = self.used(project)
-            found = {user: self.used(project, user) for user in users}
+                self._uncache_usage(project, user)
+            total = self.allocated_by_project(project)
+            found = {
+                user: self.allocated_by_project(project, user)
+                for user in users
+            }
         self._summed[project] = total
         return found
 
-    def _forget_usage(self, project: str, user: str) -> None:
+    def _uncache_usage(self, project: str, user: str) -> None:
         for whose in ('', user):
             self._usages.get(project, {}).pop(whose, None)
 
-    def keep(
+    def reserve(
         self, request: request_model.Request, trees: Iterable[ProviderTree]
     ) -> None:
         """Reserve room for a request; a repeated call does nothing.
@@ -224,30 +237,30 @@ class Placement:
         :param trees: one tree per server.
         :raises CloudRefused: if there is no free room.
         """
-        if not request.demand.amounts or self.keeps(request):
+        if not request.demand.amounts or self.has_reservation(request):
             return
-        shares = _shares(request, trees)
+        shares = _allocations_of_servers(request, trees)
         body = {
             # One consumer per server: the largest unit limits each consumer.
-            _consumer(server): {
+            _reservation_consumer(server): {
                 'allocations': {
                     provider: {'resources': amounts}
                     for provider, amounts in share.items()
                 },
                 'consumer_generation': None,
                 'project_id': request.project,
-                'user_id': _owner(request),
+                'user_id': _consumer_user(request),
             }
             for server, share in zip(request.servers, shares, strict=True)
         }
         self._api.post('/allocations', body)
-        self._forget_usage(request.project, _owner(request))
+        self._uncache_usage(request.project, _consumer_user(request))
 
-    def keeps(self, request: request_model.Request) -> bool:
+    def has_reservation(self, request: request_model.Request) -> bool:
         """Whether room is reserved for a request."""
-        return self.claimed(_consumer(request.servers[0]))
+        return self.has_allocation(_reservation_consumer(request.servers[0]))
 
-    def claimed(self, server: str) -> bool:
+    def has_allocation(self, server: str) -> bool:
         """Whether Nova has claimed room for a server.
 
         :raises CloudError: if Placement does not answer.
@@ -255,44 +268,46 @@ class Placement:
         found = self._api.get(f'/allocations/{server}')
         return bool(found and found.get('allocations'))
 
-    def allocated(self, server: str) -> dict[str, int]:
+    def allocated_amounts(self, server: str) -> dict[str, int]:
         """Amounts that a server has allocated on all hosts, by class.
 
         :raises CloudError: if Placement does not answer.
         """
         found = self._api.get(f'/allocations/{server}')
         total: dict[str, int] = {}
-        with clients.reading(f'what Placement has allocated to {server}'):
+        with clients.parsing(f'what Placement has allocated to {server}'):
             for part in (found or {}).get('allocations', {}).values():
                 for name, amount in part['resources'].items():
                     total[name] = total.get(name, 0) + max(int(amount), 0)
         return total
 
-    def consumers(self, host: str) -> frozenset[str]:
+    def consumers_on_host(self, host: str) -> frozenset[str]:
         """Consumers with room on a host: servers, and migrations that began.
 
         :param host: UUID of its root provider.
         :raises CloudError: if Placement does not answer.
         """
         found = self._api.get(f'/resource_providers/{host}/allocations')
-        with clients.reading(f'who has room on provider {host}'):
+        with clients.parsing(f'who has room on provider {host}'):
             return frozenset(found['allocations'] if found else ())
 
-    def free(self, request: request_model.Request) -> None:
+    def release(self, request: request_model.Request) -> None:
         """Free the room that is reserved for a request, if there is any."""
-        if len(request.servers) == 1 or not self._free_at_once(request):
+        if len(request.servers) == 1 or not self._release_in_one_call(request):
             # The first server comes last: it shows whether any room is
             # reserved.
             for server in reversed(request.servers):
-                self._api.delete(f'/allocations/{_consumer(server)}')
-        self._forget_usage(request.project, _owner(request))
+                self._api.delete(
+                    f'/allocations/{_reservation_consumer(server)}'
+                )
+        self._uncache_usage(request.project, _consumer_user(request))
 
-    def _free_at_once(self, request: request_model.Request) -> bool:
+    def _release_in_one_call(self, request: request_model.Request) -> bool:
         """Free the room of many servers by one call, all of it or nothing.
 
         :returns: ``False`` if a part of it changed since it was reserved.
         """
-        path = f'/allocations/{_consumer(request.servers[0])}'
+        path = f'/allocations/{_reservation_consumer(request.servers[0])}'
         first = self._api.get(path)
         if not first or not first.get('allocations'):
             return True
@@ -301,9 +316,12 @@ class Placement:
             # One call reserved all of them, so they have the same generation.
             'consumer_generation': first.get('consumer_generation'),
             'project_id': request.project,
-            'user_id': _owner(request),
+            'user_id': _consumer_user(request),
         }
-        every = {_consumer(server): nothing for server in request.servers}
+        every = {
+            _reservation_consumer(server): nothing
+            for server in request.servers
+        }
         try:
             self._api.post('/allocations', every)
         except exception.CloudRefused as error:
@@ -311,9 +329,9 @@ class Placement:
             return False
         return True
 
-    def _provider(
+    def _cached_provider(
         self, uuid: str, generation: int, is_due: bool
-    ) -> _Known | None:
+    ) -> _CachedProvider | None:
         """One provider; ``None`` if it vanished meanwhile.
 
         :param is_due: whether its use is read although its generation is
@@ -323,12 +341,14 @@ class Placement:
         is_old = known is None or known.generation != generation
         if known is not None and not (is_old or is_due):
             return known
-        with clients.reading(f'the answer of Placement about {uuid}'):
+        with clients.parsing(f'the answer of Placement about {uuid}'):
             if known is None or is_old:
-                return self._read(uuid, generation)
-            return self._in_use_now(uuid, known)
+                return self._read_provider(uuid, generation)
+            return self._with_current_usage(uuid, known)
 
-    def _read(self, uuid: str, generation: int) -> _Known | None:
+    def _read_provider(
+        self, uuid: str, generation: int
+    ) -> _CachedProvider | None:
         path = f'/resource_providers/{uuid}'
         inventories = self._api.get(f'{path}/inventories')
         usages = self._api.get(f'{path}/usages')
@@ -341,27 +361,34 @@ class Placement:
             or aggregates is None
         ):
             return None
-        return _Known(
+        return _CachedProvider(
             generation,
             {
-                name: _amount(each, usages['usages'].get(name, 0))
+                name: _parse_inventory(each, usages['usages'].get(name, 0))
                 for name, each in inventories['inventories'].items()
             },
             frozenset(traits['traits']),
             frozenset(aggregates['aggregates']),
         )
 
-    def _in_use_now(self, uuid: str, known: _Known) -> _Known | None:
+    def _with_current_usage(
+        self, uuid: str, known: _CachedProvider
+    ) -> _CachedProvider | None:
         usages = self._api.get(f'/resource_providers/{uuid}/usages')
         if usages is None:
             return None
         amounts = {
-            name: (capacity, _used(usages['usages'].get(name, 0)), unit, step)
+            name: (
+                capacity,
+                _parse_usage(usages['usages'].get(name, 0)),
+                unit,
+                step,
+            )
             for name, (capacity, _, unit, step) in known.amounts.items()
         }
         return dataclasses.replace(known, amounts=amounts)
 
-    def _tree(
+    def _provider_tree(
         self, root: str, providers: Iterable[Mapping[str, Any]]
     ) -> ProviderTree:
         order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
@@ -369,16 +396,21 @@ class Placement:
         name = str(order[0].get('name') or root)
         made = self._trees.get(root)
         if made is None or made[0] != known or made[1].name != name:
-            made = self._trees[root] = (known, _tree(root, name, known))
+            made = self._trees[root] = (
+                known,
+                _sum_providers(root, name, known),
+            )
         return made[1]
 
 
-def _tree(root: str, name: str, known: Mapping[str, _Known]) -> ProviderTree:
+def _sum_providers(
+    root: str, name: str, known: Mapping[str, _CachedProvider]
+) -> ProviderTree:
     """Sum of providers, the root first."""
     amounts: dict[str, Amount] = {}
     for each in known.values():
         for resource, amount in each.amounts.items():
-            amounts[resource] = _sum_of_both(amounts.get(resource), amount)
+            amounts[resource] = _add_amounts(amounts.get(resource), amount)
     return ProviderTree(
         root,
         name,
@@ -389,11 +421,11 @@ def _tree(root: str, name: str, known: Mapping[str, _Known]) -> ProviderTree:
     )
 
 
-def _owner(request: request_model.Request) -> str:
+def _consumer_user(request: request_model.Request) -> str:
     return request.user or request.project
 
 
-def _sum(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_amounts(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for amounts in used:
         for name, amount in amounts.items():
@@ -410,16 +442,16 @@ def _require_answer(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return found
 
 
-def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
+def _parse_inventory(inventory: Mapping[str, Any], used: int) -> Amount:
     free = inventory['total'] - inventory.get('reserved', 0)
     capacity = free * inventory.get('allocation_ratio', 1.0)
     capacity = max(int(min(capacity, _MOST)), 0)
     unit = max(int(min(inventory.get('max_unit', capacity), capacity)), 0)
     step = min(max(int(inventory.get('step_size', 1)), 1), _MOST)
-    return capacity, _used(used), unit, step
+    return capacity, _parse_usage(used), unit, step
 
 
-def _used(told: Any) -> int:
+def _parse_usage(told: Any) -> int:
     """An amount in use, >= 0.
 
     :raises ValueError: if it is negative: a host must not seem emptier than it
@@ -431,7 +463,7 @@ def _used(told: Any) -> int:
     return min(used, _MOST)
 
 
-def _name(listed: Any, key: str) -> str:
+def _text_field(listed: Any, key: str) -> str:
     """A name in the entry of a provider.
 
     :raises LookupError: if it is missing.
@@ -443,13 +475,13 @@ def _name(listed: Any, key: str) -> str:
     return found
 
 
-def _root(listed: Any) -> str:
+def _root_uuid(listed: Any) -> str:
     """Root of a provider, even if other fields are odd; '' if unknown."""
     found = listed if isinstance(listed, dict) else {}
     return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 
 
-def _sum_of_both(one: Amount | None, other: Amount) -> Amount:
+def _add_amounts(one: Amount | None, other: Amount) -> Amount:
     if one is None:
         return other
     return (
@@ -460,7 +492,7 @@ def _sum_of_both(one: Amount | None, other: Amount) -> Amount:
     )
 
 
-def _shares(
+def _allocations_of_servers(
     request: request_model.Request, trees: Iterable[ProviderTree]
 ) -> list[dict[str, dict[str, int]]]:
     """Allocations of each server, by provider.
@@ -469,12 +501,14 @@ def _shares(
     """
     taken: dict[tuple[str, str], int] = {}
     return [
-        _share(request.demand.on(tree.offers).amounts, tree, taken)
+        _allocations_of_server(
+            request.demand.on(tree.offered_classes).amounts, tree, taken
+        )
         for tree in trees
     ]
 
 
-def _share(
+def _allocations_of_server(
     demand: Iterable[tuple[str, int]],
     tree: ProviderTree,
     taken: dict[tuple[str, str], int],
@@ -504,6 +538,6 @@ def _share(
     return share
 
 
-def _consumer(server: str) -> str:
+def _reservation_consumer(server: str) -> str:
     """UUID of the consumer that reserves room for a server."""
     return str(uuid_module.uuid5(uuid_module.UUID(server), 'hold'))

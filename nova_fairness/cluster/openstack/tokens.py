@@ -24,20 +24,23 @@ access rules.
 """
 
 
-class Tokens:
+class TokenValidator:
     """Keystone as validator of other users' tokens.
 
     :param api: API of Keystone.
-    :param past_end: whether expired tokens count as valid: with service tokens
+    :param accept_expired: whether expired tokens count as valid: with service tokens
         they do, for ``[token] allow_expired_window`` of Keystone.
     """
 
-    def __init__(self, api: clients.Api, past_end: bool = True) -> None:
+    def __init__(self, api: clients.Api, accept_expired: bool = True) -> None:
         self._api = api
-        query = {'nocatalog': 1, **({'allow_expired': 1} if past_end else {})}
+        query = {
+            'nocatalog': 1,
+            **({'allow_expired': 1} if accept_expired else {}),
+        }
         self._path = f'/auth/tokens?{parse.urlencode(query)}'
 
-    def is_taken(self, token: str) -> bool:
+    def is_accepted(self, token: str) -> bool:
         """Whether services would accept a token; '' counts as accepted.
 
         :raises CloudAway: if Keystone does not answer.

@@ -20,7 +20,7 @@ _CHARGES = tables.CHARGES
 _READ_AT_ONCE = 1000
 
 
-class Charges(led.LeaderTable[[]]):
+class ChargeTable(led.LeaderTable[[]]):
     """The table of charges."""
 
     def add(self, charge: records.ChargeRecord, epoch: int) -> None:
@@ -39,25 +39,27 @@ class Charges(led.LeaderTable[[]]):
             'version': charge.version,
             'begins': charge.begins,
             'ends': charge.ends,
-            'capacity': records.short(charge.capacity),
-            'changed': records.short(charge.changed),
+            'capacity': records.compact_json(charge.capacity),
+            'changed': records.compact_json(charge.changed),
             'opening': None
             if charge.opening is None
-            else records.short(charge.opening),
+            else records.compact_json(charge.opening),
         }
         if not self._tables.insert_if(_CHARGES, row, leads):
             self._check_leads(epoch)
 
-    def all(self, until: int) -> Iterator[records.ChargeRecord]:
+    def charges_up_to(self, version: int) -> Iterator[records.ChargeRecord]:
         """Charges that the ledger contains, the oldest first.
 
-        :param until: version of the ledger.
+        :param version: version of the ledger.
         """
         last = -1
         while True:
             query = (
                 sa.select(_CHARGES)
-                .where(_CHARGES.c.version > last, _CHARGES.c.version <= until)
+                .where(
+                    _CHARGES.c.version > last, _CHARGES.c.version <= version
+                )
                 .order_by(_CHARGES.c.version)
                 .limit(_READ_AT_ONCE)
             )
@@ -76,7 +78,7 @@ class Charges(led.LeaderTable[[]]):
                 return
             last = rows[-1]['version']
 
-    def remove(self, before: float) -> None:
+    def remove_older(self, before: float) -> None:
         """Remove old charges, except those that newer charges build on.
 
         :param before: seconds of the epoch.

@@ -41,7 +41,7 @@ class EventTable:
     def __init__(self, rows: database.Tables) -> None:
         self._tables = rows
 
-    def keep(
+    def copy_current_events(
         self,
         uuids: Collection[str],
         now: float,
@@ -55,7 +55,7 @@ class EventTable:
         """
         if not uuids:
             return
-        self._make_room(uuids)
+        self._delete_surplus(uuids)
         is_short = sa.func.length(_REQUESTS.c.hosts) <= _LONGEST
         hosts = sa.case((is_short, _REQUESTS.c.hosts), else_=sa.null())
         columns = {
@@ -68,9 +68,9 @@ class EventTable:
         found = sa.select(*columns.values()).where(
             _REQUESTS.c.uuid.in_(uuids), condition
         )
-        self._tables.copy(_EVENTS, list(columns), found)
+        self._tables.insert_from_query(_EVENTS, list(columns), found)
 
-    def _make_room(self, uuids: Collection[str]) -> None:
+    def _delete_surplus(self, uuids: Collection[str]) -> None:
         """Remove surplus events, and copies whose change was not made."""
         newest = (
             sa.select(_REQUESTS.c.stage)
@@ -86,7 +86,7 @@ class EventTable:
             )
         )
 
-    def of(
+    def events_by_request(
         self, uuids: Collection[str]
     ) -> dict[str, list[history.HistoryEvent]]:
         """Events of some requests, the oldest first, by UUID."""
@@ -96,11 +96,14 @@ class EventTable:
         }
         for first in range(0, len(named), _READ_AT_ONCE):
             some = named[first : first + _READ_AT_ONCE]
-            for uuid, event in [*self._past(some), *self._now(some)]:
+            for uuid, event in [
+                *self._past_events(some),
+                *self._current_events(some),
+            ]:
                 found[uuid].append(event)
         return found
 
-    def _past(
+    def _past_events(
         self, uuids: list[str]
     ) -> list[tuple[str, history.HistoryEvent]]:
         query = (
@@ -113,9 +116,13 @@ class EventTable:
             .order_by(_EVENTS.c.request, _EVENTS.c.stage)
         )
         rows = self._tables.select(query)
-        return self._tables.made('events', 'request', rows, _event)
+        return self._tables.build_objects(
+            'events', 'request', rows, _event_of_row
+        )
 
-    def _now(self, uuids: list[str]) -> list[tuple[str, history.HistoryEvent]]:
+    def _current_events(
+        self, uuids: list[str]
+    ) -> list[tuple[str, history.HistoryEvent]]:
         columns = (_REQUESTS.c[name] for name in (*_SAME, 'uuid', 'hosts'))
         query = sa.select(
             *columns,
@@ -123,7 +130,9 @@ class EventTable:
             sa.null().label('until'),
         ).where(_REQUESTS.c.uuid.in_(uuids))
         rows = self._tables.select(query)
-        return self._tables.made('requests', 'uuid', rows, _event)
+        return self._tables.build_objects(
+            'requests', 'uuid', rows, _event_of_row
+        )
 
     def remove(self, uuids: Collection[str]) -> None:
         """Remove the events of some requests."""
@@ -132,11 +141,11 @@ class EventTable:
         )
 
 
-def _event(row: Mapping[str, Any]) -> history.HistoryEvent:
+def _event_of_row(row: Mapping[str, Any]) -> history.HistoryEvent:
     return history.stage(
         request_model.State(row['state']),
-        records.why_of(row),
+        records.parse_reason(row),
         row['at'],
         row['until'],
-        records.hosts_of(row['hosts']),
+        records.parse_hosts(row['hosts']),
     )

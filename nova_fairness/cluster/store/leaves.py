@@ -40,10 +40,10 @@ _SAME = (
 """Columns with the name of the field that they store."""
 
 
-class Leaves(led.LeaderTable[[eviction.Eviction]]):
+class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     """The table of evictions."""
 
-    def found(
+    def newest_in_states(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
         """Newest evictions in some states, those due first, by UUID of the
@@ -52,7 +52,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
 
-    def since(
+    def live_or_changed_since(
         self, moment: float, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
         """Live evictions, and recently changed ones, by UUID of the server.
@@ -62,9 +62,11 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         """
         live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
         found = self._newest(sa.or_(live, _LEAVES.c.changed_at >= moment))
-        return found | self.of(set(servers) - found.keys())
+        return found | self.newest_of_servers(set(servers) - found.keys())
 
-    def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
+    def newest_of_servers(
+        self, servers: Collection[str]
+    ) -> dict[str, eviction.Eviction]:
         """Newest evictions of some servers, by UUID; servers without one are
         left out.
         """
@@ -75,7 +77,9 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             found |= self._newest(_LEAVES.c.server.in_(some))
         return found
 
-    def turns(self, servers: Collection[str]) -> list[eviction.Eviction]:
+    def all_of_servers(
+        self, servers: Collection[str]
+    ) -> list[eviction.Eviction]:
         """All evictions of some servers, the oldest first."""
         named = list(servers)[:_NAMED_AT_ONCE]
         query = (
@@ -84,7 +88,9 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             .order_by(_LEAVES.c.chosen_at, _LEAVES.c.uuid)
         )
         rows = self._tables.select(query)
-        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        found = self._tables.build_objects(
+            'leaves', 'uuid', rows, _eviction_of_row
+        )
         return [leave for _, leave in found]
 
     def _newest(
@@ -96,10 +102,14 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             .order_by(_LEAVES.c.at, _LEAVES.c.server)
         )
         rows = self._tables.select(query)
-        return dict(self._tables.made('leaves', 'server', rows, _leave))
+        return dict(
+            self._tables.build_objects(
+                'leaves', 'server', rows, _eviction_of_row
+            )
+        )
 
     def preemptions(
-        self, project: str | None, marker: str | None, most: int
+        self, project: str | None, marker: str | None, limit: int
     ) -> Sequence[eviction.Eviction]:
         """Evictions that made room for requests, the newest first.
 
@@ -107,7 +117,7 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             all.
         :param marker: UUID of the last eviction of the previous page; an
             unknown one has an empty next page.
-        :param most: largest number of evictions.
+        :param limit: largest number of evictions.
         """
         query = sa.select(_LEAVES).where(_MAKES_ROOM)
         if project is not None:
@@ -131,10 +141,12 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
                 )
             )
         order = _LEAVES.c.chosen_at.desc(), _LEAVES.c.uuid
-        rows = self._tables.select(query.order_by(*order).limit(most))
+        rows = self._tables.select(query.order_by(*order).limit(limit))
         return [
             each
-            for _, each in self._tables.made('leaves', 'uuid', rows, _leave)
+            for _, each in self._tables.build_objects(
+                'leaves', 'uuid', rows, _eviction_of_row
+            )
         ]
 
     def preemption(self, uuid: str) -> eviction.Eviction | None:
@@ -142,10 +154,12 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
         )
-        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        found = self._tables.build_objects(
+            'leaves', 'uuid', rows, _eviction_of_row
+        )
         return found[0][1] if found else None
 
-    def choose(
+    def add(
         self,
         leave: eviction.Eviction,
         before: eviction.Eviction | None,
@@ -165,11 +179,13 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         # An ended eviction never changes: what was read of it is still true.
         if (before and before.state not in eviction.FINAL) or (
             not self._tables.insert_if(
-                _LEAVES, _row(chosen), tables.newest_epoch() == epoch
+                _LEAVES,
+                _row_of_eviction(chosen),
+                tables.newest_epoch() == epoch,
             )
         ):
             self._raise_outdated(leave.server, epoch)
-        self._changed(chosen)
+        self._notify_listeners(chosen)
         return chosen
 
     def step(
@@ -195,10 +211,12 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         """
         changed = leave.stepped(event, now, at)
         if not self._tables.update(
-            _guarded(leave, epoch).values(**_row(changed))
+            _update_if_unchanged(leave, epoch).values(
+                **_row_of_eviction(changed)
+            )
         ):
             self._raise_outdated(leave.server, epoch)
-        self._changed(changed)
+        self._notify_listeners(changed)
         return changed
 
     def remove_ended(self, before: float) -> None:
@@ -211,14 +229,14 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
 
     def _raise_outdated(self, server: str, epoch: int) -> None:
         self._check_leads(epoch)
-        found = self.of([server]).get(server)
+        found = self.newest_of_servers([server]).get(server)
         present = f'{found.state.value}' if found else 'unknown'
         raise exception.Outdated(
             f'server {server} is now {present}: the decision used an old state'
         )
 
 
-def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
+def _update_if_unchanged(leave: eviction.Eviction, epoch: int) -> sa.Update:
     """Statement that matches a row only if it is unchanged and the leader
     leads.
     """
@@ -229,7 +247,7 @@ def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
     )
 
 
-def _row(leave: eviction.Eviction) -> dict[str, Any]:
+def _row_of_eviction(leave: eviction.Eviction) -> dict[str, Any]:
     same = {name: getattr(leave, name) for name in ('uuid', *_SAME)}
     return {
         **same,
@@ -239,17 +257,17 @@ def _row(leave: eviction.Eviction) -> dict[str, Any]:
         'actions': ','.join(each.value for each in leave.actions),
         'state': leave.state.value,
         'request': leave.request or None,
-        **records.columns_of(leave.why),
+        **records.reason_columns(leave.why),
     }
 
 
-def _leave(row: Mapping[str, Any]) -> eviction.Eviction:
+def _eviction_of_row(row: Mapping[str, Any]) -> eviction.Eviction:
     return eviction.Eviction(
         **{name: row[name] for name in _SAME},
         project=row['project'],
         user=row['owner'],
         cause=eviction.EvictionCause(row['cause']),
-        why=records.why_of(row),
+        why=records.parse_reason(row),
         actions=tuple(map(eviction.EvictionAction, row['actions'].split(','))),
         state=eviction.EvictionState(row['state']),
         request=row['request'] or '',

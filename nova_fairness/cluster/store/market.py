@@ -57,28 +57,32 @@ class MarketTables:
         self._replace = replace
         self._owned = owned.OwnerTable(rows, tables.TRADES, check_leads)
         self._unreadable: set[str] = set()
-        self.prices = Prices(rows, check_leads)
+        self.prices = PriceTable(rows, check_leads)
 
-    def read(self, known: int) -> records.SpendingRecords | None:
+    def read_if_changed(
+        self, known_version: int
+    ) -> records.SpendingRecords | None:
         """Groups with rates, and spending.
 
         If the row of a project cannot be read, the project has no groups and
         is charged nothing; other projects are not affected.
 
-        :param known: version that the caller has.
+        :param known_version: version that the caller has.
         :returns: ``None`` if that version is the present one.
         """
         rows = self._tables.select(
-            sa.select(_MARKET.c.version).where(_MARKET.c.version != known)
+            sa.select(_MARKET.c.version).where(
+                _MARKET.c.version != known_version
+            )
         )
         if not rows:
-            self._tables.only(_MARKET)
+            self._tables.single_row(_MARKET)
             return None
         self._unreadable.clear()
         parts = []
         for project, kept in self._owned.read().items():
             try:
-                parts.append(_read(project, kept))
+                parts.append(_parse_project(project, kept))
             except exception.UNREADABLE as error:
                 self._unreadable.add(project)
                 LOG.error(UNREADABLE, project, error)
@@ -98,7 +102,7 @@ class MarketTables:
         :raises Outdated: if the tables changed meanwhile.
         """
         self._replace(_MARKET, traded.version, epoch)
-        before, after = self._owned.read(), _written(traded)
+        before, after = self._owned.read(), _contents_by_project(traded)
         for project in self._unreadable:
             # Keep the row: an operator may still repair it.
             before.pop(project, None)
@@ -106,8 +110,8 @@ class MarketTables:
         self._owned.write(before, after, epoch)
 
 
-def _read(project: str, kept: str) -> records.SpendingRecords:
-    own = json.loads(kept)
+def _parse_project(project: str, content: str) -> records.SpendingRecords:
+    own = json.loads(content)
     return records.SpendingRecords(
         [
             (project, name, float(rate), int(count))
@@ -123,25 +127,27 @@ def _read(project: str, kept: str) -> records.SpendingRecords:
     )
 
 
-def _written(traded: records.SpendingRecords) -> dict[str, str]:
+def _contents_by_project(spending: records.SpendingRecords) -> dict[str, str]:
     """Contents of rows, by project."""
     parts: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def own(project: str) -> dict[str, dict[str, Any]]:
+    def project_part(project: str) -> dict[str, dict[str, Any]]:
         empty: dict[str, dict[str, Any]]
         empty = {'groups': {}, 'spent': {}, 'meters': {}}
         return parts.setdefault(project, empty)
 
-    for project, name, rate, count in traded.groups:
-        own(project)['groups'][name] = [rate, count]
-    for account, units in traded.spent.items():
-        own(account.partition('/')[0])['spent'][account] = units
-    for server, meter in traded.meters.items():
-        own(meter.project)['meters'][server] = list(meter[1:])
-    return {project: records.short(kept) for project, kept in parts.items()}
+    for project, name, rate, count in spending.groups:
+        project_part(project)['groups'][name] = [rate, count]
+    for account, units in spending.spent.items():
+        project_part(account.partition('/')[0])['spent'][account] = units
+    for server, meter in spending.meters.items():
+        project_part(meter.project)['meters'][server] = list(meter[1:])
+    return {
+        project: records.compact_json(kept) for project, kept in parts.items()
+    }
 
 
-class Prices(led.LeaderTable[[]]):
+class PriceTable(led.LeaderTable[[]]):
     """The table of prices."""
 
     def add(self, prices: Sequence[market_model.Price], epoch: int) -> None:
@@ -157,7 +163,7 @@ class Prices(led.LeaderTable[[]]):
             # Such a row may exist if a clock was set back.
             self._tables.insert(_PRICES, *batch)
 
-    def of(
+    def newest_prices(
         self, host: str, before: float | None, limit: int
     ) -> list[market_model.Price]:
         """Prices of a host, the newest first.
@@ -176,7 +182,7 @@ class Prices(led.LeaderTable[[]]):
             market_model.Price(**row) for row in self._tables.select(query)
         ]
 
-    def remove(self, before: float) -> None:
+    def remove_older(self, before: float) -> None:
         """Remove old prices.
 
         :param before: seconds of the epoch.

@@ -38,13 +38,15 @@ class HostTarget:
 class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
     """The table of hosts between batch system and cloud."""
 
-    def all(self) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
+    def read_hosts(
+        self,
+    ) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
         """Hosts by name, and errors of rows that cannot be read."""
         query = sa.select(_NODES).order_by(_NODES.c.host)
         found, wrong = {}, {}
         for row in self._tables.select(query):
             try:
-                found[row['host']] = _node(row)
+                found[row['host']] = _host_of_row(row)
             except exception.UNREADABLE as error:
                 wrong[row['host']] = (
                     f'its row cannot be read ({error}): the host is left as '
@@ -52,7 +54,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
                 )
         return found, wrong
 
-    def node(self, host: str) -> border.BorderHost | None:
+    def read_host(self, host: str) -> border.BorderHost | None:
         """A host; ``None`` if it has no readable row.
 
         :param host: name of the machine.
@@ -60,11 +62,11 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         query = sa.select(_NODES).where(_NODES.c.host == host)
         try:
             rows = self._tables.select(query)
-            return _node(rows[0]) if rows else None
+            return _host_of_row(rows[0]) if rows else None
         except exception.UNREADABLE:
             return None
 
-    def closing(self) -> frozenset[str]:
+    def hosts_leaving_cloud(self) -> frozenset[str]:
         """Names in Nova of hosts that leave the cloud."""
         state = border.HostState.LEAVING_CLOUD.value
         query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
@@ -75,13 +77,13 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
 
         :raises Deposed: if that leader no longer leads.
         """
-        row = _row(border.BorderHost(host, since=now))
+        row = _row_of_host(border.BorderHost(host, since=now))
         if not self._tables.insert_if(
             _NODES, row, tables.newest_epoch() == epoch
         ):
             self._check_leads(epoch)
 
-    def describe(
+    def update_description(
         self,
         node: border.BorderHost,
         host: border.SharedHost,
@@ -121,10 +123,12 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         """
         changed = node.stepped(event, now, cause, text, until)
         self._write(node, changed, epoch)
-        self._changed(changed)
+        self._notify_listeners(changed)
         return changed
 
-    def check(self, host: str, version: int, epoch: int) -> border.BorderHost:
+    def check_unchanged(
+        self, host: str, version: int, epoch: int
+    ) -> border.BorderHost:
         """Check that a host has not changed since a decision.
 
         :param version: version that the decision used.
@@ -133,12 +137,12 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
-        node = self.node(host)
+        node = self.read_host(host)
         if node is None or node.version != version:
             self._raise_outdated(host, epoch)
         return node
 
-    def forget(self, node: border.BorderHost, epoch: int) -> None:
+    def remove(self, node: border.BorderHost, epoch: int) -> None:
         """Remove a host, unless it took a step meanwhile.
 
         :raises Deposed: if that leader no longer leads.
@@ -151,25 +155,25 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         if not self._tables.update(statement):
             self._check_leads(epoch)
 
-    def aimed(self) -> HostTarget:
+    def read_target(self) -> HostTarget:
         """Number of hosts that an operator wants the cloud to have."""
-        row = self._tables.only(_BORDER)
+        row = self._tables.single_row(_BORDER)
         return HostTarget(row['hosts'], row['version'])
 
-    def aim(self, aimed: HostTarget, epoch: int) -> None:
+    def write_target(self, target: HostTarget, epoch: int) -> None:
         """Write the number of hosts that the cloud is to have.
 
-        :param aimed: new target, with the version that the decision used.
+        :param target: new target, with the version that the decision used.
         :raises Outdated: if the target changed meanwhile.
         :raises Deposed: if that leader no longer leads.
         """
         changed = self._tables.update(
             sa.update(_BORDER)
             .where(
-                _BORDER.c.version == aimed.version,
+                _BORDER.c.version == target.version,
                 tables.newest_epoch() == epoch,
             )
-            .values(hosts=aimed.hosts, version=aimed.version + 1)
+            .values(hosts=target.hosts, version=target.version + 1)
         )
         if not changed:
             self._check_leads(epoch)
@@ -191,21 +195,21 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
                 _NODES.c.state == before.state.value,
                 tables.newest_epoch() == epoch,
             )
-            .values(**_row(after))
+            .values(**_row_of_host(after))
         )
         if not changed:
             self._raise_outdated(before.host.name, epoch)
 
     def _raise_outdated(self, host: str, epoch: int) -> NoReturn:
         self._check_leads(epoch)
-        found = self.node(host)
+        found = self.read_host(host)
         present = f'{found.state.value} by now' if found else 'not there'
         raise exception.Outdated(
             f'host {host} is {present}: the decision used an old state'
         )
 
 
-def _row(node: border.BorderHost) -> dict[str, Any]:
+def _row_of_host(node: border.BorderHost) -> dict[str, Any]:
     host = node.host
     return {
         'host': host.name,
@@ -216,7 +220,7 @@ def _row(node: border.BorderHost) -> dict[str, Any]:
         'since': node.since,
         'until': node.until,
         'version': node.version,
-        'history': records.short(
+        'history': records.compact_json(
             [
                 [
                     each.at,
@@ -231,7 +235,7 @@ def _row(node: border.BorderHost) -> dict[str, Any]:
     }
 
 
-def _node(row: Mapping[str, Any]) -> border.BorderHost:
+def _host_of_row(row: Mapping[str, Any]) -> border.BorderHost:
     """Host of a row: fixed, unless the caller knows a description."""
     return border.BorderHost(
         border.SharedHost(

@@ -35,7 +35,7 @@ class OwnerTable:
     def read(self) -> dict[str, str]:
         """Contents by name of the owner."""
         query = sa.select(self._name, self._content).order_by(self._key)
-        return dict(self._tables.read(query)[1])
+        return dict(self._tables.select_tuples(query)[1])
 
     def write(
         self,
@@ -53,7 +53,7 @@ class OwnerTable:
         """
         leads = tables.newest_epoch() == epoch
         changed = [
-            {'its_key': _key(owner), 'its_content': content}
+            {'its_key': _owner_digest(owner), 'its_content': content}
             for owner, content in after.items()
             if owner in before and before[owner] != content
         ]
@@ -66,7 +66,7 @@ class OwnerTable:
             )
         for owner in sorted(after.keys() - before.keys()):
             row = {
-                'key': _key(owner),
+                'key': _owner_digest(owner),
                 self._name.name: owner,
                 self._content.name: after[owner],
             }
@@ -78,9 +78,11 @@ class OwnerTable:
                 )
         for owner in sorted(before.keys() - after.keys()):
             gone = sa.delete(self._table)
-            self._tables.update(gone.where(self._key == _key(owner), leads))
+            self._tables.update(
+                gone.where(self._key == _owner_digest(owner), leads)
+            )
         self._check_leads(epoch)
 
 
-def _key(owner: str) -> str:
+def _owner_digest(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()

@@ -17,7 +17,7 @@ Replace = Callable[..., None]
 """Changes the one row of a table as a whole, if its version is as given."""
 
 
-class Pledges:
+class PledgeTable:
     """The table of pledges.
 
     :param rows: tables of the database.
@@ -31,7 +31,7 @@ class Pledges:
 
     def read(self) -> pledges.BatchMemory:
         """Read everything that is remembered."""
-        row = self._tables.only(_PLEDGES)
+        row = self._tables.single_row(_PLEDGES)
         kept = json.loads(row['kept'])
         return pledges.BatchMemory(
             kept['at'],
@@ -41,14 +41,16 @@ class Pledges:
             row['version'],
         )
 
-    def write(self, kept: pledges.BatchMemory, epoch: int) -> None:
+    def write(self, memory: pledges.BatchMemory, epoch: int) -> None:
         """Remember new values.
 
-        :param kept: new values, with the version that they were computed from.
+        :param memory: new values, with the version that they were computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises Outdated: if the values changed meanwhile.
         """
-        written = dataclasses.asdict(kept)
+        written = dataclasses.asdict(memory)
         version = written.pop('version')
-        self._replace(_PLEDGES, version, epoch, kept=records.short(written))
+        self._replace(
+            _PLEDGES, version, epoch, kept=records.compact_json(written)
+        )

@@ -184,12 +184,12 @@ class Leader:
         return self.holder.rpartition(':')[0]
 
 
-def short(content: object) -> str:
+def compact_json(content: object) -> str:
     """JSON without spaces."""
     return json.dumps(content, separators=(',', ':'))
 
 
-def row_of(record: RequestRecord) -> dict[str, Any]:
+def request_columns(record: RequestRecord) -> dict[str, Any]:
     """Columns of a request."""
     request = record.request
     return {
@@ -204,7 +204,7 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
         'origin': request.origin.value,
         'band': request.band.value,
         'leaves_by': request.leaves_by and request.leaves_by.value,
-        'wanted': _wanted(request),
+        'wanted': _wanted_json(request),
         'state': request.state.value,
         'version': request.version,
         'changed_at': record.changed_at,
@@ -213,12 +213,12 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
         'stage_at': record.changed_at,
         'first_turn': request.first,
         'flavor': request.flavor or None,
-        **held_columns(request.hold),
-        **columns_of(record.why),
+        **hold_columns(request.hold),
+        **reason_columns(record.why),
     }
 
 
-def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
+def hold_columns(hold: request_model.Hold | None) -> dict[str, Any]:
     """Columns of a hold."""
     return {
         'held_by': hold and hold.by.value,
@@ -227,25 +227,30 @@ def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
     }
 
 
-def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
+def _parse_hold(row: Mapping[str, Any]) -> request_model.Hold | None:
     if row['held_by'] is None:
         return None
-    by, at = request_model.Holder(row['held_by']), _finite(row['held_at'])
+    by, at = (
+        request_model.Holder(row['held_by']),
+        _finite_number(row['held_at']),
+    )
     return request_model.Hold(by, at, row['held_why'])
 
 
-def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
+def preemptible_servers(
+    open_requests: Iterable[RequestRecord],
+) -> frozenset[str]:
     """UUIDs of preemptible servers; see :func:`.request.newest`.
 
-    :param found: records of requests, the oldest first.
+    :param open_requests: records of requests, the oldest first.
     """
-    newest = request_model.newest(each.request for each in found)
+    newest = request_model.newest(each.request for each in open_requests)
     return frozenset(
         server for server, each in newest.items() if each.is_preemptible
     )
 
 
-def columns_of(why: reason.Why) -> dict[str, Any]:
+def reason_columns(why: reason.Why) -> dict[str, Any]:
     """Columns of a reason."""
     return {
         'reason': why.reason.value,
@@ -254,21 +259,24 @@ def columns_of(why: reason.Why) -> dict[str, Any]:
     }
 
 
-def told(
-    request: request_model.Request, why: reason.Why, stage: int, at: float
+def reason_parameters(
+    request: request_model.Request,
+    why: reason.Why,
+    stage: int,
+    begins_at: float,
 ) -> dict[str, Any]:
     """Parameters of :func:`.tables.tell_requests`.
 
     :param stage: number of events before this event.
-    :param at: begin of this event, seconds of the epoch.
+    :param begins_at: begin of this event, seconds of the epoch.
     """
     return {
         'stage': stage,
-        'stage_at': at,
+        'stage_at': begins_at,
         'its_uuid': request.uuid,
         'its_state': request.state.value,
         'its_version': request.version,
-        **columns_of(why),
+        **reason_columns(why),
     }
 
 
@@ -293,7 +301,7 @@ class RowCache:
         for row in rows:
             seen = known.get(row[key])
             if seen is None or seen[0] != row:
-                record = read(dict(zip(names, row, strict=True)))
+                record = read_row(dict(zip(names, row, strict=True)))
                 seen = (row, record)
             found[row[key]] = seen
         # A small result is a query for other states: it only adds to the
@@ -305,15 +313,17 @@ class RowCache:
         return [record for _, record in found.values()]
 
 
-def read(row: Mapping[str, Any]) -> RequestRecord:
+def read_row(row: Mapping[str, Any]) -> RequestRecord:
     """Record of a row; its ``fault`` is set if the row cannot be read."""
     try:
-        return record_of(row)
+        return parse_row(row)
     except Exception as error:  # noqa: BLE001 - other rows are read
-        return _unreadable(row, error)
+        return _record_of_unreadable_row(row, error)
 
 
-def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
+def _record_of_unreadable_row(
+    row: Mapping[str, Any], error: Exception
+) -> RequestRecord:
     """Record of an unreadable row, with the fields that are readable."""
     uuid, state, origin = str(row['uuid']), row['state'], row['origin']
     states = {each.value: each for each in request_model.State}
@@ -323,7 +333,7 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
         str(row['owner']),
         (uuid,),
         request_model.Demand(()),
-        _number(row['asked_at']),
+        _number_or_zero(row['asked_at']),
         request_model.Origin.UNSHELVE
         if origin == request_model.Origin.UNSHELVE.value
         else request_model.Origin.BUILD,
@@ -335,34 +345,34 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
         request,
         row['cast_uuid'],
         why,
-        _number(row['changed_at']),
-        hosts_of(row['hosts']),
+        _number_or_zero(row['changed_at']),
+        parse_hosts(row['hosts']),
         fault=error,
     )
 
 
-def _finite(value: object) -> float:
+def _finite_number(value: object) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError('a time must be a number')
     return value
 
 
-def _maybe_time(value: object) -> float | None:
-    return None if value is None else _finite(value)
+def _optional_time(value: object) -> float | None:
+    return None if value is None else _finite_number(value)
 
 
-def _maybe_turn(value: object) -> int | None:
-    return None if value is None else int(_finite(value))
+def _optional_number(value: object) -> int | None:
+    return None if value is None else int(_finite_number(value))
 
 
-def _number(value: object) -> float:
+def _number_or_zero(value: object) -> float:
     try:
-        return _finite(value)
+        return _finite_number(value)
     except TypeError:
         return 0.0
 
 
-def hosts_of(written: str | None) -> tuple[str, ...]:
+def parse_hosts(written: str | None) -> tuple[str, ...]:
     """Names of hosts; none if they cannot be read: Placement knows them."""
     try:
         return tuple(map(str, json.loads(written))) if written else ()
@@ -370,30 +380,30 @@ def hosts_of(written: str | None) -> tuple[str, ...]:
         return ()
 
 
-def record_of(row: Mapping[str, Any]) -> RequestRecord:
+def parse_row(row: Mapping[str, Any]) -> RequestRecord:
     """Record of a row.
 
     :raises Exception: if the row cannot be read.
     """
-    servers, names, demand, group = _asked(row['wanted'])
+    servers, names, demand, group = _parse_wanted(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
         project=row['project'],
         user=row['owner'],
         servers=servers,
         demand=demand,
-        asked_at=_finite(row['asked_at']),
+        asked_at=_finite_number(row['asked_at']),
         origin=request_model.Origin(row['origin']),
         group=group,
-        expires_at=_maybe_time(row['expires_at']),
+        expires_at=_optional_time(row['expires_at']),
         band=request_model.Band(row['band']),
         leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
-        time_limit_s=_maybe_time(row['time_limit_s']),
-        extended_s=_finite(row['extended_s']),
-        hold=_hold(row),
-        first=_maybe_turn(row['first_turn']),
+        time_limit_s=_optional_time(row['time_limit_s']),
+        extended_s=_finite_number(row['extended_s']),
+        hold=_parse_hold(row),
+        first=_optional_number(row['first_turn']),
         flavor=row['flavor'] or '',
         names=names,
         state=request_model.State(row['state']),
@@ -403,21 +413,21 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         request,
         row['cast_uuid'],
         _stored_reason(row),
-        _finite(row['changed_at']),
-        hosts_of(row['hosts']),
-        _room(row['room']),
+        _finite_number(row['changed_at']),
+        parse_hosts(row['hosts']),
+        _parse_room(row['room']),
     )
 
 
 def _stored_reason(row: Mapping[str, Any]) -> reason.Why:
     """Reason that the owner sees; ``NOT_PLANNED`` if it is unreadable."""
     try:
-        return why_of(row)
+        return parse_reason(row)
     except (exception.BadReason, *exception.UNREADABLE):
         return reason.why(reason.Reason.NOT_PLANNED)
 
 
-def _room(written: str | None) -> ReservedRoom | None:
+def _parse_room(written: str | None) -> ReservedRoom | None:
     """Reserved room; ``None`` if it cannot be read: then evictions for it are
     in vain, and the request waits.
     """
@@ -435,13 +445,13 @@ def _room(written: str | None) -> ReservedRoom | None:
         return None
 
 
-def why_of(row: Mapping[str, Any]) -> reason.Why:
+def parse_reason(row: Mapping[str, Any]) -> reason.Why:
     """Reason of its columns."""
-    return _why(row['reason'], row['subject'], row['numbers'])
+    return _cached_reason(row['reason'], row['subject'], row['numbers'])
 
 
 @functools.lru_cache(_ROWS)
-def _why(token: str, subject: str, numbers: str) -> reason.Why:
+def _cached_reason(token: str, subject: str, numbers: str) -> reason.Why:
     return reason.Why(
         reason.Reason(token),
         subject,
@@ -450,7 +460,7 @@ def _why(token: str, subject: str, numbers: str) -> reason.Why:
 
 
 @functools.lru_cache(_ROWS)
-def _asked(
+def _parse_wanted(
     written: str,
 ) -> tuple[
     tuple[str, ...],
@@ -462,12 +472,12 @@ def _asked(
     return (
         tuple(wanted['servers']),
         tuple(map(str, wanted['names'])),
-        _demand(wanted['demand']),
-        _group(wanted['group']),
+        _parse_demand(wanted['demand']),
+        _parse_group(wanted['group']),
     )
 
 
-def _wanted(request: request_model.Request) -> str:
+def _wanted_json(request: request_model.Request) -> str:
     demand, group = request.demand, request.group
     return json.dumps(
         {
@@ -495,11 +505,12 @@ def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
     }
 
 
-def _demand(written: Mapping[str, Any]) -> request_model.Demand:
+def _parse_demand(written: Mapping[str, Any]) -> request_model.Demand:
     fallbacks = written['fallbacks']
     return request_model.Demand(
         amounts=tuple(
-            (str(name), _amount(amount)) for name, amount in written['amounts']
+            (str(name), _checked_amount(amount))
+            for name, amount in written['amounts']
         ),
         required=frozenset(written['required']),
         forbidden=frozenset(written['forbidden']),
@@ -509,17 +520,17 @@ def _demand(written: Mapping[str, Any]) -> request_model.Demand:
         without=frozenset(written['without']),
         fallbacks=None
         if fallbacks is None
-        else tuple(map(_demand, fallbacks)),
+        else tuple(map(_parse_demand, fallbacks)),
     )
 
 
-def _amount(value: object) -> int:
+def _checked_amount(value: object) -> int:
     if not isinstance(value, int) or not 0 < value <= request_model.LARGEST:
         raise ValueError('an amount must be a whole number above 0')
     return value
 
 
-def _group(written: list[Any] | None) -> request_model.Group | None:
+def _parse_group(written: list[Any] | None) -> request_model.Group | None:
     if written is None:
         return None
     uuid, rule, per_host = written

@@ -21,7 +21,7 @@ from nova_fairness.cluster.store import database
 _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 
 
-def upgrade(engine: sa.Engine) -> None:
+def upgrade_tables(engine: sa.Engine) -> None:
     """Upgrade the tables to the newest revision, if they are older.
 
     If an upgrade is killed half way, the next call completes it: each change
@@ -33,13 +33,13 @@ def upgrade(engine: sa.Engine) -> None:
     :raises StoreAway: if the database does not answer.
     :raises StoreError: if the database refuses a change.
     """
-    with database.failures():
-        found = present(engine)
-    if found is not None and found not in known():
-        raise _unknown(found)
+    with database.translate_errors():
+        found = current_revision(engine)
+    if found is not None and found not in known_revisions():
+        raise _unknown_revision_error(found)
     try:
-        with database.failures(), engine.begin() as connection:
-            command.upgrade(_config(connection), 'head')
+        with database.translate_errors(), engine.begin() as connection:
+            command.upgrade(_alembic_config(connection), 'head')
     except exception.StoreError as error:
         raise type(error)(
             f'tables: they are not upgraded from revision {found or "none"}: '
@@ -48,57 +48,57 @@ def upgrade(engine: sa.Engine) -> None:
         ) from None
 
 
-def check(engine: sa.Engine) -> None:
+def check_revision(engine: sa.Engine) -> None:
     """Check that the tables have the newest revision.
 
     :raises SchemaMismatch: if they are missing, older, newer, or of no
         release; the message says what to do.
     """
-    found, newest = present(engine), known()[0]
+    found, newest = current_revision(engine), known_revisions()[0]
     if found == newest:
         return
-    if found is None or found in known():
+    if found is None or found in known_revisions():
         raise exception.SchemaMismatch(
             f'the tables have the revision {found or "none"}, {newest} is'
             ' needed: they must be upgraded (nova-fairness-cluster upgrade)'
         )
-    raise _unknown(found)
+    raise _unknown_revision_error(found)
 
 
-def present(engine: sa.Engine) -> str | None:
+def current_revision(engine: sa.Engine) -> str | None:
     """Revision of the tables; ``None`` without tables."""
     with engine.connect() as connection:
         context = migration.MigrationContext.configure(connection)
         return context.get_current_revision()
 
 
-def known() -> list[str]:
+def known_revisions() -> list[str]:
     """Revisions that this version knows, the newest first."""
-    scripts = script.ScriptDirectory.from_config(_config())
+    scripts = script.ScriptDirectory.from_config(_alembic_config())
     return [each.revision for each in scripts.walk_revisions()]
 
 
-def _unknown(found: str) -> exception.SchemaMismatch:
-    newest = known()[0]
-    if _number(found) > _number(newest):
+def _unknown_revision_error(revision: str) -> exception.SchemaMismatch:
+    newest = known_revisions()[0]
+    if _revision_number(revision) > _revision_number(newest):
         return exception.SchemaMismatch(
-            f'the tables have the revision {found}, which is newer than this'
+            f'the tables have the revision {revision}, which is newer than this'
             f' version knows ({newest}): upgrade the program'
         )
     return exception.SchemaMismatch(
-        f'the tables have the revision {found}, which no release made: they'
+        f'the tables have the revision {revision}, which no release made: they'
         ' stay as they are; name an empty database in [fairness_cluster]'
         ' database, and run "nova-fairness-cluster upgrade"'
     )
 
 
-def _number(revision: str) -> int:
+def _revision_number(revision: str) -> int:
     """Number of a revision; 0 if the name is not that of a release."""
     named = re.match(r'v(\d+)_', revision)
     return int(named[1]) if named else 0
 
 
-def _config(
+def _alembic_config(
     connection: sa.Connection | None = None,
 ) -> alembic_config.Config:
     made = alembic_config.Config()

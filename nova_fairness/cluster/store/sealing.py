@@ -53,21 +53,21 @@ class Sealer:
             for key in keys
         ]
 
-    def opaque(self, *parts: str) -> str:
+    def opaque_name(self, *parts: str) -> str:
         """A name that reveals nothing without the key.
 
         Equal parts have equal names as long as the last key of the file stays.
         """
         # A new key comes first; the last key, and so names, change when it is
         # removed.
-        return self.proofs(*parts)[-1]
+        return self.opaque_names(*parts)[-1]
 
-    def proofs(self, *parts: str) -> list[str]:
-        """Names like that of :meth:`opaque`, one for each key of the file.
+    def opaque_names(self, *parts: str) -> list[str]:
+        """Names like that of :meth:`opaque_name`, one for each key of the file.
 
         A name can be verified while the file has its key.
         """
-        told = msgpack.packb(_encoded(parts))
+        told = msgpack.packb(_encode_parts(parts))
         return [
             hmac.new(key, told, hashlib.sha256).hexdigest()[:_OPAQUE_DIGITS]
             for key in self._naming_keys
@@ -88,9 +88,9 @@ class Sealer:
                 f'the message {cast.uuid} cannot be written:'
                 f' {type(error).__name__} in its properties'
             ) from None
-        return _bytes(self._fernet.encrypt(packed))
+        return _decode_token(self._fernet.encrypt(packed))
 
-    def open(
+    def unseal(
         self, uuid: str, method: str, received_at: float, sealed: bytes
     ) -> cast_module.Cast:
         """Decrypt a message.
@@ -98,7 +98,7 @@ class Sealer:
         :raises SealBroken: if no key opens it, or it belongs to another row.
         """
         try:
-            packed = self._fernet.decrypt(_token(sealed))
+            packed = self._fernet.decrypt(_encode_token(sealed))
         except fernet.InvalidToken as error:
             raise exception.SealBroken(
                 f'none of the keys opens the message {uuid}'
@@ -113,18 +113,18 @@ class Sealer:
             uuid, method, received_at, key, body, properties
         )
 
-    def renew(self, sealed: bytes) -> bytes:
+    def reseal(self, sealed: bytes) -> bytes:
         """Encrypt again, with the first key, a message that any key opens.
 
         :raises SealBroken: if no key opens it.
         """
         try:
-            return _bytes(self._fernet.rotate(_token(sealed)))
+            return _decode_token(self._fernet.rotate(_encode_token(sealed)))
         except fernet.InvalidToken as error:
             raise exception.SealBroken('no key opens a message') from error
 
 
-def read(path: pathlib.Path) -> Sealer:
+def read_key_file(path: pathlib.Path) -> Sealer:
     """Read the key file.
 
     :raises BadKeyFile: if it is missing, has no valid keys, or others than its
@@ -155,7 +155,7 @@ def add_key(path: pathlib.Path) -> None:
     state_file.replace(path, f'{new}\n{old}', durable=True)
 
 
-def drop_old_keys(path: pathlib.Path) -> None:
+def remove_old_keys(path: pathlib.Path) -> None:
     """Keep only the first key, once it seals all messages.
 
     :raises OSError: if the file cannot be read or written.
@@ -165,13 +165,13 @@ def drop_old_keys(path: pathlib.Path) -> None:
     )
 
 
-def _encoded(parts: Sequence[str]) -> list[bytes]:
+def _encode_parts(parts: Sequence[str]) -> list[bytes]:
     return [each.encode('utf-8', 'surrogatepass') for each in parts]
 
 
-def _bytes(token: bytes) -> bytes:
+def _decode_token(token: bytes) -> bytes:
     return base64.urlsafe_b64decode(token)
 
 
-def _token(sealed: bytes) -> bytes:
+def _encode_token(sealed: bytes) -> bytes:
     return base64.urlsafe_b64encode(sealed)

@@ -39,7 +39,7 @@ class ServerTable:
         while batch := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             self._tables.insert(_SERVERS, *batch)
 
-    def requests(self, server: str) -> list[str]:
+    def requests_of_server(self, server: str) -> list[str]:
         """UUIDs of requests that may own a server; some may be removed."""
         query = sa.select(_SERVERS.c.request).where(
             _SERVERS.c.server == server

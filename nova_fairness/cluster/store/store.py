@@ -77,8 +77,8 @@ class Store:
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
-        with database.failures():
-            schema.check(engine)
+        with database.translate_errors():
+            schema.check_revision(engine)
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
@@ -88,27 +88,29 @@ class Store:
         self.servers = servers_module.ServerTable(rows)
         self.events = events_module.EventTable(rows)
         self.waits = waits_module.WaitTable(rows)
-        self.leaves = leaves_module.Leaves(rows, leads)
-        self.risks = risks_module.Risks(rows, leads)
-        self.charges = charges_module.Charges(rows, leads)
+        self.leaves = leaves_module.EvictionTable(rows, leads)
+        self.risks = risks_module.RiskTable(rows, leads)
+        self.charges = charges_module.ChargeTable(rows, leads)
         self.nodes = nodes_module.BorderHostTable(rows, leads)
-        self.pledges = pledges_module.Pledges(rows, self._replace)
-        self.market = market_module.MarketTables(rows, self._replace, leads)
+        self.pledges = pledges_module.PledgeTable(rows, self._replace_row)
+        self.market = market_module.MarketTables(
+            rows, self._replace_row, leads
+        )
         self.plans = plans_module.PlanTable(rows, leads)
 
-    def opaque(self, *parts: str) -> str:
-        """A name that reveals nothing; see :meth:`.Sealer.opaque`."""
-        return self._sealer.opaque(*parts)
+    def opaque_name(self, *parts: str) -> str:
+        """A name that reveals nothing; see :meth:`.Sealer.opaque_name`."""
+        return self._sealer.opaque_name(*parts)
 
-    def proofs(self, *parts: str) -> list[str]:
-        """Such names, one for each key; see :meth:`.Sealer.proofs`."""
-        return self._sealer.proofs(*parts)
+    def opaque_names(self, *parts: str) -> list[str]:
+        """Such names, one for each key; see :meth:`.Sealer.opaque_names`."""
+        return self._sealer.opaque_names(*parts)
 
-    def listen(self, changed: Changed) -> None:
+    def set_listener(self, listener: Changed) -> None:
         """Set the listener that is called after each change by this object."""
-        self._changed = led.safely(changed)
+        self._changed = led.log_listener_errors(listener)
 
-    def hold(self, cast: cast_module.Cast) -> bool:
+    def store_message(self, cast: cast_module.Cast) -> bool:
         """Store a message; when this returns, it is safe on disk.
 
         MariaDB takes at most a tenth of its redo log in one row (9.6 MiB by
@@ -117,12 +119,12 @@ class Store:
         :returns: ``False`` if the message was stored before, even if it was
             forgotten since.
         """
-        return self.hold_all([cast])[0]
+        return self.store_messages([cast])[0]
 
-    def hold_all(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
+    def store_messages(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
         """Store messages with few writes to the disk.
 
-        :returns: result of :meth:`hold` for each message.
+        :returns: result of :meth:`store_message` for each message.
         :raises StoreError: if a message cannot be stored; others may be
             stored.
         """
@@ -146,7 +148,7 @@ class Store:
                 new += [self._tables.insert(_CASTS, row) for row in batch]
         return new
 
-    def cast(self, uuid: str) -> cast_module.Cast | None:
+    def read_message(self, uuid: str) -> cast_module.Cast | None:
         """A message; ``None`` if it is unknown or was forgotten.
 
         :raises SealBroken: if no key opens it.
@@ -157,14 +159,16 @@ class Store:
         if not rows or rows[0]['sealed'] is None:
             return None
         row = rows[0]
-        return self._sealer.open(
+        return self._sealer.unseal(
             row['uuid'], row['method'], row['received_at'], row['sealed']
         )
 
-    def unread(self, most: int, skipped: int = 0) -> list[str]:
+    def messages_without_request(
+        self, limit: int, skipped: int = 0
+    ) -> list[str]:
         """UUIDs of messages without a request, the oldest first.
 
-        :param most: largest number of messages.
+        :param limit: largest number of messages.
         :param skipped: number of oldest messages to skip.
         """
         known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
@@ -172,23 +176,23 @@ class Store:
             sa.select(_CASTS.c.uuid)
             .where(~known, _CASTS.c.kept)
             .order_by(_CASTS.c.received_at, _CASTS.c.uuid)
-            .limit(most)
+            .limit(limit)
             .offset(skipped)
         )
         return [row['uuid'] for row in self._tables.select(query)]
 
-    def forget(self, uuid: str) -> None:
+    def delete_message(self, uuid: str) -> None:
         """Delete the content of a message; its UUID stays known."""
         self._tables.update(
             sa.update(_CASTS).where(_CASTS.c.uuid == uuid).values(sealed=None)
         )
 
-    def reseal(self, after: str, most: int) -> str | None:
+    def reseal_messages(self, after: str, limit: int) -> str | None:
         """Encrypt messages again with the first key, in the order of their
         UUIDs.
 
         :param after: result of the previous call, '' at first.
-        :param most: largest number of messages.
+        :param limit: largest number of messages.
         :returns: last UUID; ``None`` if no message remains.
         :raises SealBroken: if no key opens a message.
         """
@@ -196,7 +200,7 @@ class Store:
             sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
             .where(_CASTS.c.uuid > after, _CASTS.c.kept)
             .order_by(_CASTS.c.uuid)
-            .limit(most)
+            .limit(limit)
         )
         last = None
         for row in self._tables.select(query):
@@ -204,13 +208,13 @@ class Store:
             # Only an unchanged row: its content may have been deleted
             # meanwhile.
             same = (_CASTS.c.uuid == last) & (_CASTS.c.sealed == row['sealed'])
-            renewed = self._sealer.renew(row['sealed'])
+            renewed = self._sealer.reseal(row['sealed'])
             self._tables.update(
                 sa.update(_CASTS).where(same).values(sealed=renewed)
             )
         return last
 
-    def add(
+    def add_request(
         self,
         request: request_model.Request,
         cast_uuid: str,
@@ -225,7 +229,7 @@ class Store:
         """
         record = records.RequestRecord(request, cast_uuid, why, now)
         self.servers.add(request)
-        added = self._tables.insert(_REQUESTS, records.row_of(record))
+        added = self._tables.insert(_REQUESTS, records.request_columns(record))
         if added:
             self._changed(request, why, now)
         return added
@@ -239,26 +243,26 @@ class Store:
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
             .order_by(_REQUESTS.c.asked_at, _REQUESTS.c.uuid)
         )
-        return self._known.records(*self._tables.read(query))
+        return self._known.records(*self._tables.select_tuples(query))
 
-    def listed(
+    def page_of_requests(
         self,
         project: str | None,
         wanted: request_model.RequestFilter,
         after: tuple[float, str] | None,
-        most: int,
+        limit: int,
     ) -> list[records.RequestRecord]:
         """One page of all requests, also ended ones, the oldest first.
 
         :param project: project of the requests; ``None`` for all.
         :param after: time and UUID of the last request of the previous page;
             ``None`` for the first page.
-        :param most: largest number of requests.
+        :param limit: largest number of requests.
         """
         known = _REQUESTS.c
-        query = sa.select(_REQUESTS).where(*_conditions(wanted))
+        query = sa.select(_REQUESTS).where(*_filter_conditions(wanted))
         if wanted.server is not None:
-            uuids = self.servers.requests(wanted.server)
+            uuids = self.servers.requests_of_server(wanted.server)
             query = query.where(known.uuid.in_(uuids))
         if project is not None:
             query = query.where(known.project == project)
@@ -271,10 +275,12 @@ class Store:
                 known.asked_at >= at, sa.or_(known.asked_at > at, is_later)
             )
         order = (known.asked_at, known.uuid)
-        rows = self._tables.select(query.order_by(*order).limit(most))
-        return [records.read(row) for row in rows]
+        rows = self._tables.select(query.order_by(*order).limit(limit))
+        return [records.read_row(row) for row in rows]
 
-    def ended_with_room(self, since: float) -> list[records.RequestRecord]:
+    def ended_requests_with_room(
+        self, since: float
+    ) -> list[records.RequestRecord]:
         """Requests that ended and once had reserved room.
 
         :param since: earliest end, seconds of the epoch.
@@ -289,15 +295,17 @@ class Store:
             .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
         rows = self._tables.select(query)
-        made = self._tables.made('requests', 'uuid', rows, records.record_of)
+        made = self._tables.build_objects(
+            'requests', 'uuid', rows, records.parse_row
+        )
         return [record for _, record in made]
 
-    def left_over(
-        self, most: int, turn: int = 0
+    def settled_requests_with_message(
+        self, limit: int, turn: int = 0
     ) -> list[records.RequestRecord]:
         """Requests whose message is still stored, but is needed no longer.
 
-        :param most: largest number of requests; projects take turns.
+        :param limit: largest number of requests; projects take turns.
         :param turn: the requests that come first change with this number.
         """
         query = (
@@ -311,19 +319,19 @@ class Store:
         # project.
         begin = turn % max(len(rows), 1)
         rows = rows[begin:] + rows[:begin]
-        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:most]
+        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:limit]
         places = {row['uuid']: n for n, row in enumerate(chosen)}
         wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
-        found = map(records.read, self._tables.select(wanted))
+        found = map(records.read_row, self._tables.select(wanted))
         return sorted(found, key=lambda each: places[each.request.uuid])
 
-    def remove_ended(self, before: float, most: int) -> int:
+    def remove_ended_requests(self, before: float, limit: int) -> int:
         """Remove ended requests, and rows of forgotten messages.
 
         Requests whose message is still stored stay: they need a cleanup first.
 
         :param before: latest end, seconds of the epoch.
-        :param most: largest number of rows of each table.
+        :param limit: largest number of rows of each table.
         :returns: number of removed requests.
         """
         cast = sa.select(_CASTS.c.uuid).where(
@@ -334,18 +342,20 @@ class Store:
             _REQUESTS.c.changed_at < before,
             ~cast.where(_CASTS.c.kept).exists(),
         )
-        uuids = self._tables.select(ended.limit(most))
+        uuids = self._tables.select(ended.limit(limit))
         for kept in (self.servers, self.events, self.waits):
             kept.remove([row['uuid'] for row in uuids])
-        removed = self._remove(_REQUESTS, uuids)
+        removed = self._remove_rows(_REQUESTS, uuids)
         request = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         alone = sa.select(_CASTS.c.uuid).where(
             ~_CASTS.c.kept, _CASTS.c.received_at < before, ~request
         )
-        self._remove(_CASTS, self._tables.select(alone.limit(most)))
+        self._remove_rows(_CASTS, self._tables.select(alone.limit(limit)))
         return removed
 
-    def _remove(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> int:
+    def _remove_rows(
+        self, table: sa.Table, rows: Sequence[dict[str, Any]]
+    ) -> int:
         # Two statements: MariaDB cannot read the table that it deletes from.
         uuids = [row['uuid'] for row in rows]
         if uuids:
@@ -354,16 +364,16 @@ class Store:
             )
         return len(uuids)
 
-    def unreadable(self) -> dict[str, Exception]:
+    def pop_unreadable_rows(self) -> dict[str, Exception]:
         """Rows that could not be read since the last call, and why."""
-        return self._tables.unread()
+        return self._tables.pop_unreadable_rows()
 
     def request(self, uuid: str) -> records.RequestRecord | None:
         """A request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )
-        return records.read(rows[0]) if rows else None
+        return records.read_row(rows[0]) if rows else None
 
     def leader(self) -> records.Leader:
         """The leader with the newest epoch."""
@@ -371,12 +381,12 @@ class Store:
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
-    def time(self) -> float | None:
+    def database_time(self) -> float | None:
         """Time of the database, seconds of the epoch of time.
 
         :returns: ``None`` if it uses the clock of this host.
         """
-        return self._tables.time()
+        return self._tables.server_time()
 
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
         """Become the leader.
@@ -398,7 +408,7 @@ class Store:
             f'epoch {from_epoch} is over: {self.leader().holder} leads'
         )
 
-    def renew(self, epoch: int, now: float) -> None:
+    def renew_lease(self, epoch: int, now: float) -> None:
         """Renew the lease within an epoch.
 
         :param epoch: epoch of the leader.
@@ -436,19 +446,19 @@ class Store:
         state = request_model.after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
         if not _is_within_event(request, event):
-            self._keep_event(request, now, epoch)
+            self._copy_current_event(request, now, epoch)
         if event is request_model.Event.SEND:
             is_same = _is_unchanged(request, epoch)
-            self.waits.keep(request.uuid, now, is_same)
+            self.waits.store_wait_by_reason(request.uuid, now, is_same)
         changed = self._tables.update(
-            _guarded(request, epoch).values(
+            _update_if_unchanged(request, epoch).values(
                 state=state.value,
                 version=request.version + 1,
                 changed_at=now,
-                **_next_stage(now),
-                **_wait(event, now),
+                **_next_stage_columns(now),
+                **_wait_columns(event, now),
                 **to,
-                **records.columns_of(why),
+                **records.reason_columns(why),
             )
         )
         if not changed:
@@ -461,35 +471,39 @@ class Store:
         self._changed(now_is, why, now)
         return now_is
 
-    def tell(
+    def write_reasons(
         self,
-        news: Iterable[tuple[request_model.Request, reason_module.Why]],
+        new_reasons: Iterable[tuple[request_model.Request, reason_module.Why]],
         epoch: int,
         now: float,
     ) -> None:
         """Write new reasons of requests; states and versions stay.
 
-        :param news: requests and reasons; a request that no longer has its
+        :param new_reasons: requests and reasons; a request that no longer has its
             state and version is skipped.
         :param now: seconds of the epoch of time.
         :raises Deposed: if that leader no longer leads.
         """
-        told = {request.uuid: (request, why) for request, why in news}
+        told = {request.uuid: (request, why) for request, why in new_reasons}
         rows, others = [], []
-        for row in self._stages(told):
+        for row in self._current_stages(told):
             request, why = told[row['uuid']]
             stage, at = row['stage'], row['stage_at']
             if row['reason'] != why.reason.value:
                 others.append(request.uuid)
                 stage, at = stage + 1, now
-            rows.append(records.told(request, why, stage, at))
-        self.events.keep(others, now, tables.newest_epoch() == epoch)
+            rows.append(records.reason_parameters(request, why, stage, at))
+        self.events.copy_current_events(
+            others, now, tables.newest_epoch() == epoch
+        )
         if rows:
-            self._tables.update_each(tables.tell_requests(epoch), rows)
+            self._tables.update_each(tables.update_reasons(epoch), rows)
         if told:
             self._check_leads(epoch)
 
-    def _stages(self, told: Mapping[str, _News]) -> list[dict[str, Any]]:
+    def _current_stages(
+        self, new_reasons: Mapping[str, _News]
+    ) -> list[dict[str, Any]]:
         """Current events of requests whose state and version are as told."""
         known = _REQUESTS.c
         query = sa.select(
@@ -499,21 +513,23 @@ class Store:
             known.reason,
             known.stage,
             known.stage_at,
-        ).where(known.uuid.in_(told))
+        ).where(known.uuid.in_(new_reasons))
         return [
             row
             for row in self._tables.select(query)
-            if row['state'] == told[row['uuid']][0].state.value
-            and row['version'] == told[row['uuid']][0].version
+            if row['state'] == new_reasons[row['uuid']][0].state.value
+            and row['version'] == new_reasons[row['uuid']][0].version
         ]
 
-    def _keep_event(
+    def _copy_current_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
         """Copy the current event of a request, before it ends."""
-        self.events.keep([request.uuid], now, _is_unchanged(request, epoch))
+        self.events.copy_current_events(
+            [request.uuid], now, _is_unchanged(request, epoch)
+        )
 
-    def promise_room(
+    def reserve_room(
         self,
         request: request_model.Request,
         room: records.ReservedRoom,
@@ -524,12 +540,12 @@ class Store:
         :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if that leader no longer leads.
         """
-        written = records.short(dataclasses.asdict(room))
-        promised = _guarded(request, epoch).values(room=written)
+        written = records.compact_json(dataclasses.asdict(room))
+        promised = _update_if_unchanged(request, epoch).values(room=written)
         if not self._tables.update(promised):
             self._raise_outdated(request, epoch)
 
-    def extend(
+    def extend_time_limit(
         self, request: request_model.Request, by_s: float, epoch: int
     ) -> None:
         """Extend the time limit of a request; its version grows.
@@ -538,13 +554,13 @@ class Store:
         :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if that leader no longer leads.
         """
-        longer = _guarded(request, epoch).values(
+        longer = _update_if_unchanged(request, epoch).values(
             extended_s=request.extended_s + by_s, version=request.version + 1
         )
         if not self._tables.update(longer):
             self._raise_outdated(request, epoch)
 
-    def hold_back(
+    def write_hold(
         self,
         request: request_model.Request,
         hold: request_model.Hold | None,
@@ -562,13 +578,13 @@ class Store:
         :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if another process leads now.
         """
-        self._keep_event(request, now, epoch)
-        changed = _guarded(request, epoch).values(
+        self._copy_current_event(request, now, epoch)
+        changed = _update_if_unchanged(request, epoch).values(
             version=request.version + 1,
             expires_at=expires_at,
-            **_next_stage(now),
-            **records.held_columns(hold),
-            **records.columns_of(why),
+            **_next_stage_columns(now),
+            **records.hold_columns(hold),
+            **records.reason_columns(why),
         )
         if not self._tables.update(changed):
             self._raise_outdated(request, epoch)
@@ -590,15 +606,15 @@ class Store:
         :raises Outdated: if it no longer has that state and version.
         :raises Deposed: if another process leads now.
         """
-        changed = _guarded(request, epoch).values(
+        changed = _update_if_unchanged(request, epoch).values(
             version=request.version + 1, first_turn=first
         )
         if not self._tables.update(changed):
             self._raise_outdated(request, epoch)
 
-    def used(self) -> records.UseRecords:
+    def read_ledger(self) -> records.UseRecords:
         """Decayed use of accounts."""
-        row = self._tables.only(_LEDGER)
+        row = self._tables.single_row(_LEDGER)
         return records.UseRecords(
             row['at'],
             json.loads(row['used']),
@@ -607,77 +623,83 @@ class Store:
             json.loads(row['spent']),
         )
 
-    def charge(self, used: records.UseRecords, epoch: int) -> None:
+    def write_ledger(self, ledger: records.UseRecords, epoch: int) -> None:
         """Write the use of accounts.
 
-        :param used: new use, with the version that it was computed from.
+        :param ledger: new use, with the version that it was computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises Outdated: if the ledger changed meanwhile.
         """
-        self._replace(
+        self._replace_row(
             _LEDGER,
-            used.version,
+            ledger.version,
             epoch,
-            at=used.at,
-            used=records.short(used.parts),
-            since=used.since,
-            spent=records.short(used.spent),
+            at=ledger.at,
+            ledger=records.compact_json(ledger.parts),
+            since=ledger.since,
+            spent=records.compact_json(ledger.spent),
         )
 
     def account_settings(self) -> records.AccountSettings:
         """Settings of accounts that callers changed while the service ran."""
-        row = self._tables.only(_SHARES)
+        row = self._tables.single_row(_SHARES)
         accounts = {
-            name: _loaded_settings(given)
+            name: _parse_settings(given)
             for name, given in self._settings.read().items()
         }
         return records.AccountSettings(accounts, row['version'])
 
     def set_account_settings(
-        self, given: records.AccountSettings, epoch: int
+        self, settings: records.AccountSettings, epoch: int
     ) -> None:
         """Write settings of accounts.
 
-        :param given: new settings, with the version that they were computed
+        :param settings: new settings, with the version that they were computed
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises Outdated: if the settings changed meanwhile.
         """
-        self._replace(_SHARES, given.version, epoch)
+        self._replace_row(_SHARES, settings.version, epoch)
         written = {
-            name: records.short(own) for name, own in given.accounts.items()
+            name: records.compact_json(own)
+            for name, own in settings.accounts.items()
         }
         self._settings.write(self._settings.read(), written, epoch)
 
-    def promised(self) -> records.PromisedStarts:
+    def read_estimated_starts(self) -> records.PromisedStarts:
         """Estimated starts that owners saw, and how they came true."""
-        row = self._tables.only(_PROMISES)
+        row = self._tables.single_row(_PROMISES)
         try:
             kept = json.loads(row['kept'])
             promises, past = dict(kept['promises']), list(kept['past'])
         except exception.UNREADABLE as error:
             # They only rate estimates: new estimates are published anyway.
-            self._tables.note('promises', '1', error)
+            self._tables.record_unreadable('promises', '1', error)
             promises, past = {}, []
         return records.PromisedStarts(promises, past, row['version'])
 
-    def promise(self, promised: records.PromisedStarts, epoch: int) -> None:
+    def write_estimated_starts(
+        self, estimates: records.PromisedStarts, epoch: int
+    ) -> None:
         """Write estimated starts that owners see.
 
-        :param promised: new content, with the version that it was computed
+        :param estimates: new content, with the version that it was computed
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises Outdated: if the content changed meanwhile.
         """
-        kept = {'promises': promised.promises, 'past': promised.past}
-        self._replace(
-            _PROMISES, promised.version, epoch, kept=records.short(kept)
+        kept = {'promises': estimates.promises, 'past': estimates.past}
+        self._replace_row(
+            _PROMISES,
+            estimates.version,
+            epoch,
+            kept=records.compact_json(kept),
         )
 
-    def _replace(
+    def _replace_row(
         self, table: sa.Table, version: int, epoch: int, **values: Any
     ) -> None:
         """Change the one row of a table as a whole."""
@@ -716,7 +738,7 @@ class Store:
         )
 
 
-def _conditions(
+def _filter_conditions(
     wanted: request_model.RequestFilter,
 ) -> list[sa.ColumnElement[bool]]:
     known = _REQUESTS.c
@@ -761,11 +783,11 @@ def _is_unchanged(
     )
 
 
-def _next_stage(now: float) -> dict[str, Any]:
+def _next_stage_columns(now: float) -> dict[str, Any]:
     return {'stage': _REQUESTS.c.stage + 1, 'stage_at': now}
 
 
-def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
+def _wait_columns(event: request_model.Event, now: float) -> dict[str, Any]:
     """Columns of a wait that an event ends or continues."""
     if event is request_model.Event.RETURN:
         return {'sent_at': None, 'waited_s': None}
@@ -781,20 +803,24 @@ def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
     return {'sent_at': now, 'waited_s': waited_s}
 
 
-def _loaded_settings(given: str) -> Any:
+def _parse_settings(text: str) -> Any:
     """Settings of an account; ``None`` if they cannot be read."""
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError:
         return None
 
 
-def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
+def _update_if_unchanged(
+    request: request_model.Request, epoch: int
+) -> sa.Update:
     """Statement that matches a request only if it is unchanged and the leader
     leads.
     """
     state = request.state.value
-    return tables.change_request(request.uuid, state, request.version, epoch)
+    return tables.update_if_unchanged(
+        request.uuid, state, request.version, epoch
+    )
 
 
 def open_store(url: str, keys: pathlib.Path) -> Store:
@@ -804,4 +830,4 @@ def open_store(url: str, keys: pathlib.Path) -> Store:
     :raises SchemaMismatch: if the tables are not those of this version.
     :raises BadKeyFile: if the keys cannot be used.
     """
-    return Store(database.connect(url), sealing.read(keys))
+    return Store(database.open_engine(url), sealing.read_key_file(keys))

@@ -415,7 +415,7 @@ def newest_epoch() -> sa.ScalarSelect[Any]:
     return sa.select(sa.func.max(LEADERS.c.epoch)).scalar_subquery()
 
 
-def change_request(
+def update_if_unchanged(
     uuid: object, state: object, version: object, epoch: int
 ) -> sa.Update:
     """Statement that matches a request only if it is unchanged and the leader
@@ -429,12 +429,15 @@ def change_request(
     )
 
 
-def tell_requests(epoch: int) -> sa.Update:
+def update_reasons(epoch: int) -> sa.Update:
     """Statement that writes reasons; each parameter row names a request."""
 
-    def given(name: str) -> sa.BindParameter[Any]:
+    def parameter(name: str) -> sa.BindParameter[Any]:
         return sa.bindparam(name)
 
-    return change_request(
-        given('its_uuid'), given('its_state'), given('its_version'), epoch
-    ).values({name: given(name) for name in _TOLD})
+    return update_if_unchanged(
+        parameter('its_uuid'),
+        parameter('its_state'),
+        parameter('its_version'),
+        epoch,
+    ).values({name: parameter(name) for name in _TOLD})

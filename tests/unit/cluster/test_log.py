@@ -174,11 +174,11 @@ def test_a_database_that_is_away_is_told_once_and_its_end(caplog):
     for _ in range(4):
         with (
             pytest.raises(exception.StoreAway),
-            database.failures(),
+            database.translate_errors(),
         ):
             raise db_exception.DBConnectionError
     for _ in range(2):
-        with database.failures():
+        with database.translate_errors():
             pass
     assert len(said(caplog, 'database: connection lost')) == 1
     assert len(said(caplog, 'database: connection restored')) == 1
@@ -203,7 +203,7 @@ class FakeAdapter:
         return {'servers': []}
 
 
-@pytest.mark.parametrize('make', [clients.nova, clients.placement])
+@pytest.mark.parametrize('make', [clients.nova_api, clients.placement_api])
 @pytest.mark.parametrize(
     'away', [503, 502, keystone_exceptions.ConnectFailure('x')]
 )
@@ -339,11 +339,11 @@ def test_a_failure_of_one_server_names_it(world, caplog):
     def fail():
         raise exception.CloudRefused('409')
 
-    assert evictor.attempt('web-1 (u)', fail)
+    assert evictor.attempt_for_server('web-1 (u)', fail)
     assert caplog.messages == ['server web-1 (u): 409']
 
 
 def test_a_server_without_a_name_goes_by_its_uuid(world):
     nova = world.process().nova
     uuid = fake_cloud.name_uuid('x')
-    assert nova.named(uuid) == uuid
+    assert nova.log_name(uuid) == uuid
