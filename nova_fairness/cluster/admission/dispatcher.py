@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dispatch: carry out the actions of a plan, one request at a time.
+"""Dispatch: execute the actions of a plan, one request at a time.
 
-Placement keeps room for a request only while the request is ``reserved``. The
-room is freed just before the message leaves, because Nova claims it itself.
-Until Nova has claimed it, the snapshot counts the room as used on the hosts of
-the request.
+Placement stores a reservation of room only while the request is in the state
+``reserved``. This service releases the reservation just before it sends the
+message, because Nova then claims the room itself. Until Nova has claimed it,
+the snapshot counts the room as used on the hosts of the request.
 
-A message leaves only after ``sending`` is committed. A leader that finds a
-request in that state does not send the request: it reads from Nova what
-happened. The message is stored until Nova shows that it works on the request.
-The request waits again if Nova shows no work on it for long, and if the broker
-and Placement show that Nova does not have it.
+A message is sent only after the state ``sending`` is committed. A new leader
+never sends a request in that state again: it reads from Nova whether the
+message arrived. The message is stored until Nova shows work on the request. If
+Nova shows no work for long, and the broker and Placement confirm that Nova
+does not have the request, the request waits again.
 """
 
 import abc
@@ -41,12 +41,14 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _ONE_BY_ONE = 20
-"""Largest number of servers of a request that are looked up one by one."""
+"""Largest number of servers of a request that are read one by one; for more
+servers, one list is read.
+"""
 
-_RUNS_ALREADY = 'request %s runs already: it is not sent: server %s'
+_RUNS_ALREADY = 'request %s is not sent: its server runs already: server %s'
 _CLEANS_UP = (
-    'request %s ends: server %s: it was deleted while the request waited; Nova'
-    ' gets the message to clean up'
+    'request %s ends: server %s was deleted while the request waited; Nova'
+    ' gets the message of the request, to delete its records of the server'
 )
 
 _E, _S, _R = request_model.Event, request_model.State, reason.Reason
@@ -60,32 +62,33 @@ class Sender(abc.ABC):
     def connect(self) -> None:
         """Connect to the broker, so that a message can be sent.
 
-        :raises BrokerAway: if that is not possible; nothing was sent.
+        :raises BrokerAway: if the connection fails; no message was sent.
         """
 
     @abc.abstractmethod
     def send(self, cast: cast_module.Cast) -> None:
-        """Send a message unchanged, and wait until the broker has it.
+        """Send a message unchanged, and wait until the broker confirms it.
 
         :raises NoListener: if the message certainly did not arrive.
-        :raises BrokerAway: if it is unknown whether the message left.
+        :raises BrokerAway: if it is unknown whether the message was sent.
         """
 
     @abc.abstractmethod
     def is_drained(self) -> bool:
-        """Whether Nova listens and has taken all messages from the broker.
+        """Return whether Nova listens, and the broker has no undelivered
+        message for it.
 
-        :raises BrokerAway: if that is unknown.
+        :raises BrokerAway: if that cannot be determined.
         """
 
 
 class RequestDispatcher:
-    """Carries out the actions of a plan.
+    """Executes the actions of a plan.
 
-    :param store: requests and their messages.
-    :param placement: keeps room for requests.
-    :param nova: shows servers, and deletes them.
-    :param tokens: tells whether a token is still valid.
+    :param store: stores requests and their messages.
+    :param placement: stores reservations of room.
+    :param nova: reads and deletes servers.
+    :param tokens: checks whether a user's token is still valid.
     :param sender: sends messages to Nova.
     :param clock: returns seconds of the epoch.
     :param binds: whether servers must run on their planned hosts, and on no
@@ -120,19 +123,21 @@ class RequestDispatcher:
         forbidden_hosts: frozenset[str],
         epoch: int,
     ) -> None:
-        """Carry out one action, unless its request has changed since the plan.
+        """Execute one action, unless its request has changed since the plan.
 
-        :param forbidden_hosts: hosts that the servers of the request must not get; see
-        :meth:`forbidden_hosts`.
+        :param forbidden_hosts: names of hosts that Nova must not choose for
+            the request; see :meth:`forbidden_hosts`.
         :raises CloudError: if Nova or Placement fails; a later cycle repairs
-            it.
-        :raises BrokerAway: if the broker fails; a later cycle repairs it.
+            the request.
+        :raises BrokerAway: if the broker fails; a later cycle repairs the
+            request.
         :raises StoreError: if the store refuses a step, or another process
-            took it.
+            made the step first.
         """
         if action.version != record.request.version:
             raise exception.Outdated(
-                f'{action.key} changed after the decision'
+                f'request {action.request} changed after the plan was made:'
+                ' the next plan decides again'
             )
         if action.verb is cluster.Verb.EXPIRE:
             self._store.step(
@@ -167,15 +172,17 @@ class RequestDispatcher:
         open_requests: Iterable[records.RequestRecord],
         view: snapshot_module.CloudView,
     ) -> Callable[[cluster.Action], frozenset[str]]:
-        """Return a function: the hosts that the request of an action must not
-        get.
+        """Return a function that maps an action to the hosts that Nova must
+        not choose for its request.
 
-        Placement keeps no room for the future, and two simultaneous claims for
+        Placement cannot reserve future room, and two simultaneous claims for
         the last room of a host may both succeed. So a request must not get a
         host with room of another request. The remaining hosts are divided
-        among the requests that start, and Nova chooses from them.
+        among the requests that start now, and Nova chooses from them.
 
+        :param plan: the plan with these actions.
         :param open_requests: requests that have not ended.
+        :returns: function from an action to names of hosts.
         """
         kept = _reserved_hosts(plan, open_requests, view)
         starts = [
@@ -196,15 +203,17 @@ class RequestDispatcher:
     def clean_up(
         self, record: records.RequestRecord, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Remove what is left of a request that no longer needs its message.
+        """Delete the servers and the message of a request that no longer needs
+        its message.
 
-        The servers of a cancelled or expired build are deleted. Then its
-        message is sent: Nova finds nothing to build, and removes its own
-        records of the servers. It does no harm to send the message twice.
+        The servers of a cancelled or expired build are deleted first. Then its
+        message is sent with a host that does not exist: Nova builds nothing,
+        and deletes its own records of the servers. Sending the message twice
+        is harmless.
 
-        :param limit: largest number of servers to delete now, > 0.
-        :returns: number of servers deleted now, and whether nothing is left of
-            the request. If something is left, call this method again.
+        :param limit: largest number of servers to delete in this call, > 0.
+        :returns: number of servers deleted in this call, and whether the
+            cleanup is complete. If it is not complete, call this method again.
         """
         request, deleted = record.request, 0
         if request.state in (_S.CANCELLED, _S.EXPIRED):
@@ -221,9 +230,11 @@ class RequestDispatcher:
     def _delete_servers(
         self, request: request_model.Request, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Delete servers, some at a time, because Nova has no call for many.
+        """Delete at most ``limit`` servers of a request; Nova has no call that
+        deletes several.
 
-        :returns: number of servers deleted now, and whether all are gone.
+        :returns: number of servers deleted in this call, and whether all
+            servers are deleted.
         :raises CloudAway: if a server still exists after all were deleted.
         """
         asked = self._deleted.setdefault(request.uuid, set())
@@ -241,10 +252,16 @@ class RequestDispatcher:
         alive = [u for u in request.servers if not self._nova.is_deleted(u)]
         still = self._nova.existing_servers(request.project, alive)
         if still:
-            raise exception.CloudAway(f'server {min(still)} is still there')
+            raise exception.CloudAway(
+                f'server {min(still)} still exists after its deletion: the'
+                ' next cycle tries again'
+            )
         return len(left), True
 
     def _send_cleanup_message(self, cast_uuid: str) -> None:
+        """Send a build message once more, so that Nova deletes its records of
+        the servers.
+        """
         cast = self._store.read_message(cast_uuid)
         if cast:
             self._sender.connect()
@@ -258,10 +275,10 @@ class RequestDispatcher:
         *,
         is_gone: bool = False,
     ) -> None:
-        """Send a waiting request to Nova without looking for room.
+        """Send a waiting request to Nova without a reservation of room.
 
-        :param is_gone: whether its servers were deleted, so that Nova cleans
-            up.
+        :param is_gone: whether its servers are deleted, so that Nova only
+            cleans up.
         """
         self._sender.connect()
         now = self._clock()
@@ -271,17 +288,19 @@ class RequestDispatcher:
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
     def release_leftover_room(self, request: request_model.Request) -> None:
-        """Free room that a process left behind when it died or was late."""
+        """Release a reservation in Placement that a process left when it died
+        or was late.
+        """
         if self._placement.has_reservation(request):
             self._placement.release(request)
 
     def requeue_if_lost(
         self, record: records.RequestRecord, epoch: int
     ) -> bool:
-        """Let a request wait again if Nova does not have it.
+        """Return a request to the queue if Nova certainly does not have it.
 
-        Call this long after the request was sent: a message that Nova has just
-        taken from the broker shows nowhere yet.
+        Call this only long after the request was sent: right after Nova has
+        received a message, no API shows it yet.
 
         :returns: whether the request waits again; ``False`` if Nova may have
             it.
@@ -298,12 +317,12 @@ class RequestDispatcher:
     def requeue_unsent(
         self, record: records.RequestRecord, epoch: int
     ) -> None:
-        """Let a request wait again that Nova certainly does not have."""
+        """Return a request to the queue that Nova certainly does not have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
         LOG.warning(
-            'request %s: Nova does not have it: it waits again: server %s',
+            'request %s waits again: Nova does not have it: server %s',
             back.uuid,
             self._server_names(back),
         )
@@ -312,7 +331,9 @@ class RequestDispatcher:
     def requeue_reserved(
         self, record: records.RequestRecord, epoch: int
     ) -> None:
-        """Let a reserved request that was not sent wait again."""
+        """Return a reserved request that was not sent to the queue, and
+        release its room.
+        """
         self._placement.release(record.request)
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
@@ -325,7 +346,9 @@ class RequestDispatcher:
         why: reason.Why,
         epoch: int,
     ) -> request_model.Request | None:
-        """Keep room for a request; ``None`` if there is no room any more."""
+        """Reserve room for a request; return ``None`` if the room is no longer
+        free.
+        """
         now = self._clock()
         # Write the row first: room without a row would be kept for ever.
         kept = self._store.step(request, _E.RESERVE, epoch, why, now)
@@ -333,7 +356,8 @@ class RequestDispatcher:
             self._placement.reserve(kept, trees)
         except exception.CloudRefused as error:
             LOG.info(
-                'request %s lost its room: server %s: %s',
+                'request %s waits again: its room was used by others: server'
+                ' %s: %s',
                 request.uuid,
                 self._server_names(request),
                 error,
@@ -352,6 +376,13 @@ class RequestDispatcher:
         change_message: Callable[[cast_module.Cast], cast_module.Cast],
         why: reason.Why,
     ) -> None:
+        """Send a request that has reserved room, after its room is released.
+
+        :param hosts: names of planned hosts, one per server; empty for any
+            host.
+        :param change_message: returns the message that Nova gets.
+        :param why: reason that its owner sees.
+        """
         cast = self._store.read_message(cast_uuid)
         is_build = reserved.origin is request_model.Origin.BUILD
         if cast is None:
@@ -418,27 +449,30 @@ class RequestDispatcher:
         reason_token: reason.Reason,
         epoch: int,
     ) -> None:
+        """Release the room of a reserved request, and store the event that
+        ends its dispatch.
+        """
         self._placement.release(reserved)
         why = reason.why(reason_token)
         self._store.step(reserved, event, epoch, why, self._clock())
         LOG.warning(
-            'request %s is given up: server %s: %s',
+            'request %s ends without being sent: server %s: %s',
             reserved.uuid,
             self._server_names(reserved),
             why.sentence,
         )
 
     def _server_names(self, request: request_model.Request) -> str:
-        """Names of the servers of a request, for the log."""
+        """Return the names of the servers of a request, for the log."""
         return plans.listed([*map(self._nova.log_name, request.servers)])
 
     def existing_servers(
         self, request: request_model.Request
     ) -> list[nova_module.Server]:
-        """The servers of a request as Nova shows them now.
+        """Return the servers of a request that exist in Nova now.
 
-        Many servers are looked up in one list: one call for each would take
-        longer than a leader may be silent.
+        Many servers are read in one list: one call per server would take
+        longer than the lease of a leader.
         """
         if len(request.servers) <= _ONE_BY_ONE:
             looked = [self._nova.server(uuid) for uuid in request.servers]
@@ -454,10 +488,10 @@ def _reserved_hosts(
     open_requests: Iterable[records.RequestRecord],
     view: snapshot_module.CloudView,
 ) -> set[str]:
-    """Names of hosts with room that belongs to a request.
+    """Return the names of hosts on which a request has room.
 
-    The room is reserved, or a request is sent there now, or a request was sent
-    there and Nova has not claimed its room yet.
+    The room is reserved, or the request is sent there now, or the request was
+    sent there and Nova has not claimed the room yet.
     """
     hosts = {host for each in plan.actions for host in each.hosts}
     for waiting in plan.waiting.values():
@@ -481,9 +515,10 @@ def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
 def next_event(
     record: records.RequestRecord, servers: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
-    """Event and reason of a sent request; ``None`` if nothing is new.
+    """Return the next event of a sent request and its reason; ``None`` if
+    nothing changed.
 
-    :param servers: the servers of the request that exist.
+    :param servers: servers of the request that exist.
     """
     request, statuses = record.request, {each.status for each in servers}
     if request.state is _S.SENDING:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Intake: make requests of the messages that arrived."""
+"""Intake: creates requests from the messages that arrived."""
 
 import dataclasses
 import math
@@ -32,9 +32,9 @@ _K = quarantine_module.InputKind
 class AdmissionOptions:
     """Options of operators for new requests.
 
-    :ivar longest_wait_s: seconds after which a request expires; ``None``:
-        never.
-    :ivar preemptible: rules that tell which requests are preemptible.
+    :ivar longest_wait_s: seconds after which a waiting request expires;
+        ``None``: never.
+    :ivar preemptible: rules that decide which requests are preemptible.
     """
 
     longest_wait_s: float | None = None
@@ -42,7 +42,7 @@ class AdmissionOptions:
 
 
 USUAL = AdmissionOptions()
-"""Terms if operators set no options."""
+"""Options of a service without configured options."""
 
 
 def admit_messages(
@@ -52,16 +52,18 @@ def admit_messages(
     preemptible: parser.PreemptibleRules = parser.NONE_IS,
     quarantine: quarantine_module.Quarantine | None = None,
 ) -> None:
-    """Make requests of all messages that have none.
+    """Create a request from each message that has no request yet.
 
-    A message that cannot be read becomes a request with that reason. No
-    message is lost, and no message prevents others from being read.
+    A message that cannot be read becomes a request with the reason
+    ``UNREADABLE``. No message is lost, and no message prevents others from
+    being read.
 
     :param now: seconds of the epoch.
-    :param limits_of_user: tells how long a request may wait and run.
-    :param preemptible: rules that tell which requests are preemptible.
-    :param quarantine: of messages, and of accounts whose limits cannot be
-        read.
+    :param limits_of_user: returns how long a request of a user may wait and
+        run.
+    :param preemptible: rules that decide which requests are preemptible.
+    :param quarantine: quarantine of messages, and of accounts whose limits
+        cannot be read.
     :raises StoreAway: if the store does not answer.
     """
     aside = quarantine or quarantine_module.Quarantine()
@@ -87,13 +89,16 @@ def _try_to_admit(
     preemptible: parser.PreemptibleRules,
     quarantine: quarantine_module.Quarantine,
 ) -> bool:
-    """Make a request of a message; ``False`` if that is not possible."""
+    """Create the request of a message; return ``False`` if that fails."""
     try:
         _create_request(store, uuid, now, limits_of_user, preemptible)
     except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
-        LOG.error('message %s stays where it is: %s', uuid, error)
+        LOG.error(
+            'message %s has no request yet: %s; the next cycle tries again',
+            *(uuid, error),
+        )
         return False
     except _LimitsUnknown:
         return False
@@ -104,16 +109,18 @@ def _try_to_admit(
 
 
 class _LimitsUnknown(Exception):
-    """The time that a request may wait and run is not known."""
+    """The limits of an account for wait and run time could not be read."""
 
 
 class _GuardedLimits:
-    """Tells how long a request may wait and run, and guards against errors.
+    """Reads the limits of users, and quarantines accounts whose limits cannot
+    be read.
 
-    The messages of an account wait while its limits cannot be read: a request
-    without its limits would run for ever.
+    The messages of such an account wait: a request without its limits would
+    run without end.
 
-    :param limits_of_user: tells how long a request may wait and run.
+    :param limits_of_user: returns how long a request of a user may wait and
+        run.
     :param quarantine: quarantine of accounts whose limits cannot be read.
     """
 
@@ -126,7 +133,7 @@ class _GuardedLimits:
         self._aside = quarantine
 
     def __call__(self, project: str, user: str) -> times_module.RequestLimits:
-        """The limits of a user in a project."""
+        """Return the limits of a user in a project."""
         try:
             return self._times(project, user)
         except Exception as error:
@@ -142,6 +149,9 @@ def _create_request(
     limits_of_user: times_module.Granted,
     preemptible: parser.PreemptibleRules,
 ) -> None:
+    """Create and store the request of a message, if the message is still
+    stored.
+    """
     cast = store.read_message(uuid)
     if cast is None:
         return
@@ -168,7 +178,8 @@ def _create_request(
             return
         named = _server_names(cast)
         LOG.error(
-            'message %s: its servers are already queued: server %s',
+            'message %s gets no second request: the queue has a request of its'
+            ' servers: server %s',
             uuid,
             named,
         )
@@ -181,8 +192,8 @@ def _create_request(
 
 
 def _server_names(cast: cast_module.Cast) -> str:
-    """Names of the servers of a message for the log, as far as they can be
-    read.
+    """Return the names of a message's servers for the log; 'unknown' if they
+    cannot be read.
     """
     try:
         message = envelope.message(cast.body)
@@ -194,15 +205,16 @@ def _server_names(cast: cast_module.Cast) -> str:
 def _with_corrected_arrival(
     request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A request that did not come in the future, whatever its relay's clock
-    says.
+    """Return the request with an arrival time that is not in the future.
+
+    The clock of the relay that received the message may be wrong.
     """
     ahead_s = request.asked_at - now
     if ahead_s <= clocks.MOST_S:
         return request
     LOG.error(
-        'request %s came %.0f s from now by the clock of its relay: it came'
-        ' now: server %s',
+        'request %s: its arrival time is %.0f s in the future: the clock of'
+        ' its relay is wrong; the present time replaces it: server %s',
         request.uuid,
         ahead_s,
         _server_names(cast),
@@ -218,8 +230,8 @@ def _with_corrected_arrival(
 def _with_age_before_eviction(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
-    """A request; that of an evicted server that returns keeps its age and
-    class.
+    """Return the request of a returning evicted server with its former age and
+    priority class; others unchanged.
     """
     if request.origin is not request_model.Origin.UNSHELVE:
         return request
@@ -241,7 +253,9 @@ def _with_age_before_eviction(
 def _with_initial_state(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A new request; one in doubt counts as sent, because Nova may have it."""
+    """Return a new request in its first state: ``sending`` if Nova may already
+    have it.
+    """
     if not cast.is_doubtful:
         return request
     return dataclasses.replace(request, state=request_model.State.SENDING)

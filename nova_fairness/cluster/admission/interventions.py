@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Manual actions on one request: start it, put it first, hold it."""
+"""Manual actions on one request: start it, put it first, hold it, or end its
+hold.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -20,13 +22,14 @@ from nova_fairness.planners.fairqueue import fitting
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InterventionState:
-    """State that a manual action on a request needs.
+    """Inputs of a manual action on a request.
 
-    :ivar store: the action is written here.
+    :ivar store: store to which the action writes.
     :ivar request: the request as it is stored.
     :ivar now: seconds of the epoch.
-    :ivar epoch: of the leader.
-    :ivar room: room that victims free for the request; ``None`` if none do.
+    :ivar epoch: epoch of the leader.
+    :ivar room: room that victims free for the request; ``None`` without
+        victims.
     """
 
     store: store_module.Store
@@ -43,7 +46,7 @@ _WAITING = frozenset({_S.WAITING})
 _SENT = frozenset({_S.SENDING, _S.STARTING})
 _PUT_FIRST = 'put it first'
 _END_HOLD = 'end its hold (unhold), so that it starts in its turn'
-_WITHOUT = 'release it without room if Nova is to look for room itself'
+_WITHOUT = 'release it without room: then Nova itself searches for room'
 
 
 def check_unsent(
@@ -51,14 +54,15 @@ def check_unsent(
 ) -> None:
     """Check that a request is in a state that allows a manual action.
 
-    :raises IllegalStep: if it is not.
+    :param allowed_states: states that allow the action.
+    :raises IllegalStep: if the request is in another state.
     """
     if request.state in allowed_states:
         return
     if request.state in request_model.FINAL:
-        said = 'it ended; ask for another server'
+        said = 'it has ended; request a new server'
     elif request.state is _S.ACTIVE:
-        said = 'it runs; nothing keeps it back'
+        said = 'its servers run already'
     else:
         said = 'Nova has it; wait until it runs or waits again'
     raise exception.IllegalStep(
@@ -69,7 +73,7 @@ def check_unsent(
 def check_cancellable(record: records.RequestRecord) -> None:
     """Check that a request can be cancelled.
 
-    :raises IllegalStep: if Nova has it, or it ended.
+    :raises IllegalStep: if Nova has the request, or the request has ended.
     """
     request = record.request
     if request.state in request_model.UNSENT:
@@ -84,7 +88,9 @@ def check_cancellable(record: records.RequestRecord) -> None:
 
 
 def put_first(state: InterventionState) -> None:
-    """Put a request behind all requests that were put first before it."""
+    """Put a request before all others, but after requests that were put first
+    earlier.
+    """
     check_unsent(state.request)
     if state.request.first is None:
         waiting = state.store.requests(_WAITING)
@@ -94,22 +100,24 @@ def put_first(state: InterventionState) -> None:
 
 
 def cancel_put_first(state: InterventionState) -> None:
-    """Let the order alone decide the position of a request again."""
+    """Undo :func:`put_first`: the order alone decides the position of the
+    request again.
+    """
     check_unsent(state.request)
     if state.request.first is not None:
         state.store.put_first(state.request, None, state.epoch)
 
 
 def hold_action(holder: request_model.Holder, text: str) -> Order:
-    """Return the action that keeps a request from starting.
+    """Return the action that holds a request, so that it does not start.
 
     An owner cannot replace the hold of an operator. The same holder can change
-    the text. While other servers leave for the request, its owner cannot hold
-    it, only cancel it: a cancellation counts as a preemption in vain.
+    the text. While other servers are evicted for the request, its owner cannot
+    hold it, only cancel it: a cancellation counts as a preemption in vain.
 
     :param text: reason in the words of the holder; '' for no reason.
-    :raises IllegalStep: by the action, if an owner holds the request while
-        others leave for it.
+    :raises IllegalStep: when the action runs, if an owner holds the request
+        while servers are evicted for it.
     """
 
     def hold_request(state: InterventionState) -> None:
@@ -130,11 +138,15 @@ def hold_action(holder: request_model.Holder, text: str) -> Order:
 
 
 def _check_no_victims_leave(state: InterventionState) -> None:
+    """Check that no servers are being evicted for the request.
+
+    :raises IllegalStep: if servers are being evicted.
+    """
     room = state.room
     if room and room.leaving and state.now < room.until:
         raise exception.IllegalStep(
-            f'request {state.request.uuid} is not held: other servers leave'
-            ' to make room for it; let it start, or cancel it'
+            f'request {state.request.uuid} is not held: other servers are'
+            ' being evicted to make room for it; let it start, or cancel it'
         )
 
 
@@ -143,7 +155,8 @@ def unhold_action(holder: request_model.Holder) -> Order:
 
     The time for which an operator held the request does not count as its wait.
 
-    :raises IllegalStep: by the action, if an owner ends an operator's hold.
+    :raises IllegalStep: when the action runs, if an owner ends an operator's
+        hold.
     """
 
     def unhold_request(state: InterventionState) -> None:
@@ -172,6 +185,7 @@ def _store_hold(
     expires_at: float | None,
     why: reason.Why,
 ) -> None:
+    """Store the hold of a request, its expiry time and its reason."""
     state.store.write_hold(
         state.request, hold, expires_at, why, state.now, state.epoch
     )
@@ -183,16 +197,17 @@ def hosts_with_room(
     waiting: Mapping[str, cluster.Waiting],
     sent_requests: Iterable[records.RequestRecord] = (),
 ) -> tuple[str, ...]:
-    """Hosts on which a request has room now, one per server.
+    """Return the hosts on which a request has free room now, one per server.
 
-    :param snapshot: of the cloud as it is now.
-    :param waiting: of the last plan, with the reservations of requests.
-    :param sent_requests: requests; some servers of sent requests may have no host yet.
-    :raises NoRoom: if there is no room besides the room of other requests.
+    :param snapshot: snapshot of the cloud as it is now.
+    :param waiting: waiting requests of the last plan, with their reservations.
+    :param sent_requests: sent requests; some of their servers may have no host
+        yet.
+    :raises NoRoom: if all room is used or belongs to other requests.
     """
     uuid = record.request.uuid
     request = next((e for e in snapshot.requests if e.uuid == uuid), None)
-    refused = f'request {uuid} is not released, and waits'
+    refused = f'request {uuid} is not released, and continues to wait'
     if request is None or request.is_unread:
         raise exception.NoRoom(
             f'{refused}: its message cannot be read, so the room that it'
@@ -215,7 +230,7 @@ def hosts_with_room(
         )
     if not found.hosts and request.demand.amounts:
         raise exception.NoRoom(
-            f'{refused}: the room it needs is promised to other requests;'
+            f'{refused}: the room that it needs is reserved for others;'
             f' {instead}, or {_WITHOUT}'
         )
     return found.hosts
@@ -226,8 +241,8 @@ def _with_starting_group_members(
     request: request_model.Request,
     sent_requests: Iterable[records.RequestRecord],
 ) -> cluster.ClusterSnapshot:
-    """A snapshot that includes servers of the request's group that Nova starts
-    now.
+    """Return a snapshot that also has the servers of the request's group that
+    Nova is starting.
     """
     if request.group is None:
         return snapshot
@@ -249,7 +264,7 @@ def _with_starting_group_members(
 def start_action(
     request: request_model.Request, hosts: tuple[str, ...]
 ) -> cluster.Action:
-    """The action of a plan that starts a request on some hosts."""
+    """Return the action that starts a request on some hosts."""
     why = reason.why(reason.Reason.ROOM_KEPT)
     return cluster.Action(
         cluster.Verb.START, request.uuid, request.version, hosts, why

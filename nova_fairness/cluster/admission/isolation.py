@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans that one bad input cannot prevent.
+"""Planning that one bad input cannot prevent.
 
-A planner works on the whole cloud at once. If the planner raises an error, a
-search finds the requests, accounts, servers or hosts that cause it. These are
-quarantined, and everything else is planned in the same cycle. While nothing is
-in quarantine and no error occurs, this costs nothing.
+A planner works on the whole cloud at once. If it raises an error, a search
+finds the requests, accounts, servers or hosts that cause the error. These
+inputs are quarantined, and all other inputs are planned in the same cycle.
+While nothing is quarantined and no error occurs, this costs nothing.
 
-Inputs in quarantine are left out so that no account gains by it: requests
-below a quarantined account wait, the limits of an account are never lifted, a
-quarantined host takes no server, and the room of a quarantined server stays
-taken, as Placement says.
+No account gains from a quarantine: requests of a quarantined account and of
+accounts below it wait, limits of accounts remain in force, a quarantined host
+gets no server, and the room of a quarantined server stays used, as Placement
+reports.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,9 @@ TRIES = 300
 """Largest number of runs of the planner in one cycle to find bad inputs."""
 
 LASTS_S = 10.0
-"""Longest duration of the search for bad inputs; a lease lasts longer."""
+"""Longest duration of the search for bad inputs, in seconds; shorter than the
+lease of a leader.
+"""
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 Snapshot = cluster.ClusterSnapshot
@@ -50,12 +52,12 @@ _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 @dataclasses.dataclass(frozen=True)
 class _InputKindAccess:
-    """Inputs of one kind in a snapshot.
+    """Access to the inputs of one kind in a snapshot.
 
-    :ivar kind: kind of these inputs.
-    :ivar names: lists the names of all inputs of this kind in a snapshot;
-        names that belong together are neighbours.
-    :ivar without: returns a snapshot without the inputs of some names.
+    :ivar kind: kind of the inputs.
+    :ivar names: returns the names of all inputs of this kind; related names
+        are neighbours.
+    :ivar without: returns the snapshot without the inputs of some names.
     """
 
     kind: quarantine_module.InputKind
@@ -64,10 +66,10 @@ class _InputKindAccess:
 
 
 class PlannerIsolation:
-    """Runs a planner on all inputs that do not make it fail.
+    """Runs a planner without the inputs that make it fail.
 
     :param plan: the planner.
-    :param quarantine: of inputs that made the planner fail.
+    :param quarantine: quarantine of inputs that made the planner fail.
     :param monotonic: returns seconds that never go back.
     """
 
@@ -83,13 +85,13 @@ class PlannerIsolation:
         self._late: frozenset[str] = frozenset()
 
     def begin_cycle(self) -> None:
-        """Begin a cycle: requests that the last cycle left out are tried
+        """Begin a cycle: requests that the last cycle left out are planned
         again.
         """
         self._late = frozenset()
 
     def without_quarantined(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot without quarantined inputs."""
+        """Return the snapshot without quarantined inputs."""
         if self._quarantine.is_empty and not self._late:
             return snapshot
         for facet in _FACETS:
@@ -103,12 +105,13 @@ class PlannerIsolation:
     def quarantine_culprits(
         self, snapshot: Snapshot, now: float, error: Exception
     ) -> None:
-        """Quarantine the inputs that make the planner fail.
+        """Search for the inputs that make the planner fail, and quarantine
+        them.
 
-        :param snapshot: on which the planner failed, without quarantined
-            inputs.
+        :param snapshot: snapshot on which the planner failed, without
+            quarantined inputs.
         :param error: error that the planner raised.
-        :raises Exception: that error, if no input causes it.
+        :raises Exception: this error, if no input causes it.
         """
         LOG.warning(
             'the planner failed: %s; searching for the request, account,'
@@ -135,12 +138,15 @@ class PlannerIsolation:
     def with_reasons_for_all(
         self, plan: cluster.Plan, snapshot: Snapshot, now: float
     ) -> cluster.Plan:
-        """A plan with a position and a reason for every request.
+        """Return the plan with a position and a reason for every waiting
+        request.
 
-        Requests in quarantine are at the end. They expire in time.
+        Requests that were left out get the last positions. They expire at
+        their usual time.
 
-        :param plan: of the snapshot that :meth:`without_quarantined` returned.
-        :param snapshot: with all inputs.
+        :param plan: plan of the snapshot that :meth:`without_quarantined`
+            returned.
+        :param snapshot: snapshot with all inputs.
         """
         known = plan.waiting.keys() | {each.request for each in plan.actions}
         left = [
@@ -164,6 +170,9 @@ class PlannerIsolation:
     def _reason_of(
         self, request: request_model.Request, above: '_AccountsAbove'
     ) -> reason.Why:
+        """Return why a request was not planned: its own quarantine, or that of
+        an account above it.
+        """
         entry = self._quarantine.entry(_K.REQUEST, request.uuid)
         if entry is not None:
             return entry.why
@@ -174,6 +183,7 @@ class PlannerIsolation:
         return _NOT_LOOKED_AT
 
     def _planner_fails(self, snapshot: Snapshot, now: float) -> bool:
+        """Return whether the planner raises an error on a snapshot."""
         try:
             self._plan(snapshot, now)
         except Exception:  # noqa: BLE001 - that it raises is what is asked
@@ -187,8 +197,10 @@ class PlannerIsolation:
         facet: _InputKindAccess,
         names: _Names,
     ) -> culprits.Fails[str]:
-        """Return a test: does the planner fail on some of these names and all
-        else?
+        """Return a function that tests whether the planner fails on the
+        snapshot with only some of ``names``.
+
+        Inputs of other kinds stay in the snapshot.
         """
 
         def fails_with(some: Sequence[str]) -> bool:
@@ -204,11 +216,13 @@ class PlannerIsolation:
         error: Exception,
         budget: culprits.SearchBudget,
     ) -> None:
-        """Quarantine bad requests; their projects are searched for first.
+        """Quarantine the requests that make the planner fail; search their
+        projects first.
 
-        A search with a bound may not tell all requests apart. The requests
-        that remain unclear are left out of this cycle only. The next cycle
-        goes on without the known bad requests.
+        The search is bounded, and may end before it has tested each request
+        alone. Requests that are still suspected are left out of this cycle
+        only. The next cycle continues the search without the requests that
+        were found.
         """
         by_project = _request_groups_by_project(snapshot)
         every = frozenset(
@@ -243,7 +257,7 @@ class PlannerIsolation:
 
 
 class _AccountsAbove:
-    """Names of the accounts above requests.
+    """Index of the accounts above each request.
 
     :param accounts: accounts of the snapshot; their parents may be missing.
     """
@@ -252,7 +266,9 @@ class _AccountsAbove:
         self._parents = {each.name: each.parent for each in accounts}
 
     def accounts_of_request(self, request: request_model.Request) -> list[str]:
-        """The account of a request, its project, and all accounts above."""
+        """Return the account of a request, its project, and all accounts
+        above.
+        """
         found = [request.account]
         up: str | None = request.project
         while up is not None and up not in found:
@@ -264,7 +280,9 @@ class _AccountsAbove:
 def _request_groups_by_project(
     snapshot: Snapshot,
 ) -> dict[str, list[tuple[str, ...]]]:
-    """UUIDs of waiting requests by project; those of a group are one tuple."""
+    """Return the UUIDs of waiting requests by project; requests of one server
+    group are one tuple.
+    """
     units: dict[tuple[str, str], list[str]] = {}
     for each in snapshot.requests:
         if each.state is request_model.State.WAITING:
@@ -277,6 +295,7 @@ def _request_groups_by_project(
 
 
 def _waiting_uuids(snapshot: Snapshot) -> list[str]:
+    """Return the UUIDs of waiting requests."""
     return [
         each.uuid
         for each in snapshot.requests
@@ -285,7 +304,9 @@ def _waiting_uuids(snapshot: Snapshot) -> list[str]:
 
 
 def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which some requests do not wait; sent requests stay."""
+    """Return the snapshot without some waiting requests; sent requests
+    stay.
+    """
     left = tuple(
         each
         for each in snapshot.requests
@@ -301,7 +322,9 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which no request of, or below, some accounts starts."""
+    """Return the snapshot without requests of some accounts, and of accounts
+    below them.
+    """
     above = _AccountsAbove(snapshot.accounts)
     stopped = {
         each.uuid
@@ -321,11 +344,14 @@ def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_names(amounts: _Use, names: _Names) -> _Use:
+    """Return the amounts by name, without some names."""
     return {name: each for name, each in amounts.items() if name not in names}
 
 
 def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which only the used room of some servers is known."""
+    """Return the snapshot without some servers; the room that they use stays
+    used.
+    """
     left = tuple(each for each in snapshot.running if each.uuid not in names)
     return dataclasses.replace(
         snapshot, running=left, leaving=snapshot.leaving.difference(names)
@@ -333,7 +359,7 @@ def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot without some hosts."""
+    """Return the snapshot without some hosts."""
     rows = [
         row
         for row, each in enumerate(snapshot.providers)
@@ -388,8 +414,8 @@ _FACETS = (
 
 
 def _is_overdue(request: request_model.Request, now: float) -> bool:
-    """Whether a request has waited too long; ``False`` if its times are
-    unreadable.
+    """Return whether a request has waited too long; ``False`` if its times
+    cannot be read.
     """
     times = (request.expires_at, request.asked_at)
     if not all(isinstance(each, int | float) for each in times):
@@ -400,6 +426,7 @@ def _is_overdue(request: request_model.Request, now: float) -> bool:
 def _expire_action(
     request: request_model.Request, now: float
 ) -> cluster.Action:
+    """Return the action that ends the wait of an overdue request."""
     waited_s = max(now - request.asked_at, 0)
     return cluster.Action(
         cluster.Verb.EXPIRE,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Follows requests that were sent, and resolves whether Nova has them.
+"""Tracks sent requests until their servers run, failed, or were deleted.
 
-Lists of servers may be old or partial. So a server that is missing from them
-is looked up before its request ends. If Nova shows nothing of a request for
-long, the request is in doubt: a check then decides whether it is sent again.
+Lists of servers may be old or partial. So a server that is missing from a list
+is read alone before its request ends. If Nova shows no work on a request for
+long, the request is in doubt: a check then decides whether it returns to the
+queue.
 """
 
 from collections.abc import Mapping
@@ -25,30 +26,30 @@ _Seen = tuple[records.RequestRecord, list[nova_module.Server]]
 _UNREADABLE = reason.Reason.UNREADABLE
 
 SENT_AT_ONCE = 200
-"""Largest number of requests sent in one cycle: the number of calls for one
-request does not depend on its number of servers.
+"""Largest number of requests sent in one cycle. Sending a request takes the
+same number of calls for any number of servers.
 """
 
 _ASKED_AT_ONCE = 200
-"""Largest number of missing servers that are looked up in one cycle."""
+"""Largest number of missing servers that are read in one cycle."""
 
 _ASKS_AGAIN_S = 60.0
-"""Pause after a lookup that did not resolve a request in doubt."""
+"""Seconds between two checks of a request in doubt."""
 
 _ENOUGH = 20
-"""Number of servers that are enough to tell how a request goes on."""
+"""Number of servers of a request that are read to determine its next state."""
 
 _CALLS_OF_ONE = 5
-"""Number of calls that it takes to send one request."""
+"""Number of calls to send one request."""
 
 
 class SentRequestTracker:
-    """Follows sent requests from cycle to cycle.
+    """Updates the states of sent requests in each cycle.
 
-    :param services: services that the cycle works with.
-    :param parts: runs the parts of a cycle.
-    :param doubt_after_s: seconds for which Nova may show nothing of a sent request;
-        then a check follows whether Nova lacks the request.
+    :param services: services that the cycle uses.
+    :param parts: executes the parts of a cycle.
+    :param doubt_after_s: seconds without work of Nova on a sent request, after
+        which a check determines whether Nova has the request.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class SentRequestTracker:
         epoch: int,
         lists_waiting: bool,
     ) -> None:
-        """Look up how sent requests went on, and which servers were deleted.
+        """Update the states of sent requests, and send requests whose servers
+        were deleted for cleanup.
 
         :param open_requests: all requests that have not ended.
-        :param servers: the listed servers, by UUID.
-        :param epoch: of the leader.
-        :param lists_waiting: whether the list includes servers of waiting requests.
+        :param servers: servers of Nova's list, by UUID.
+        :param epoch: epoch of the leader.
+        :param lists_waiting: whether the list includes servers of waiting
+            requests.
         """
         self._turn += 1
         seen: list[_Seen] = []
@@ -99,10 +102,10 @@ class SentRequestTracker:
         self._look_up_absent(absent, epoch)
 
     def _update_listed(self, seen: list[_Seen], epoch: int) -> None:
-        """Look up the state of requests whose servers exist, as far as time
-        permits.
+        """Update requests whose servers are in the list, until the time of the
+        cycle is used up.
 
-        The others follow in the next cycle.
+        The remaining requests are updated in the next cycle.
         """
         sends, asks = (
             self._parts.budget(SENT_AT_ONCE),
@@ -129,11 +132,11 @@ class SentRequestTracker:
     def _look_up_absent(
         self, absent: list[records.RequestRecord], epoch: int
     ) -> None:
-        """Look up servers that are missing from lists, some in each cycle.
+        """Read servers that are missing from the list, some in each cycle.
 
-        A list may be old or partial: a server is gone only if Nova said so
-        when it was looked up, or listed it as deleted. Such a server is not
-        looked up again, so that large requests end, too.
+        A list may be old or partial: a server counts as deleted only if Nova
+        answered so for that server, or listed it as deleted. Such a server is
+        not read again, so that large requests end, too.
         """
         begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
         budget = self._parts.budget(_ASKED_AT_ONCE)
@@ -152,6 +155,7 @@ class SentRequestTracker:
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
+        """Read the missing servers of one request, and update the request."""
         is_held = record.request.state is _S.WAITING
         there: list[nova_module.Server] = []
         for uuid in record.request.servers:
@@ -177,6 +181,7 @@ class SentRequestTracker:
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
+        """Store the next event of a request, or resolve its doubt."""
         request = record.request
         if request.state is _S.SENDING:
             self._executor.release_leftover_room(request)
@@ -200,9 +205,11 @@ class SentRequestTracker:
         budget: pace.WorkBudget,
         epoch: int,
     ) -> None:
-        """Resolve a request in doubt: it is not known whether Nova has it.
+        """Determine whether Nova has a request in doubt; if not, the request
+        waits again.
 
-        :param budget: number of servers that may still be looked up.
+        :param servers: servers of the request that exist.
+        :param budget: number of servers that may still be read in this cycle.
         """
         request = record.request
         if not servers:
@@ -238,7 +245,9 @@ class SentRequestTracker:
 def _nova_has_decided(
     request: request_model.Request, servers: list[nova_module.Server]
 ) -> bool:
-    """Whether Nova has already decided on a waiting build."""
+    """Return whether Nova has already placed or rejected a server of a waiting
+    build.
+    """
     return (
         request.state is _S.WAITING
         and request.origin is request_model.Origin.BUILD

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Warns servers that they may be evicted next, and withdraws such warnings.
+"""Warnings to servers that may be evicted next, and their withdrawal.
 
-A warning decides nothing and does nothing to the server. The warning is stored
-before it is written to the metadata of a server. After a crash the next leader
-finds it in the store and writes the metadata.
+A warning has no effect on the server. It is stored before it is written to the
+metadata of the server. After a crash the next leader finds it in the store and
+writes the metadata.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 20
-"""Largest number of servers whose metadata are written in one cycle: each
-takes a call of Nova.
+"""Largest number of servers whose metadata are written in one cycle; each
+needs a call of Nova.
 """
 
 
@@ -39,8 +39,8 @@ class AtRiskOptions:
 
     :ivar most: largest number of servers at risk at the same time; 0: no
         server is warned.
-    :ivar hold_s: seconds for which a warning, or its withdrawal, stands before
-        it may change.
+    :ivar hold_s: shortest time, in seconds, between two changes of a server's
+        warning.
     :raises ValueError: if an option is out of its range.
     """
 
@@ -50,18 +50,20 @@ class AtRiskOptions:
     def __post_init__(self) -> None:
         if self.most < 0 or not 0 <= self.hold_s < math.inf:
             raise ValueError(
-                'the number of servers at risk and their hold time must be at'
-                f' least 0, got {self.most} and {self.hold_s:g} s'
+                'the largest number of servers at risk and the time between'
+                ' two changes of a warning must be at least 0, got'
+                f' {self.most} and {self.hold_s:g} s'
             )
 
 
 class RiskWarnings:
-    """Tells servers whether they are at risk.
+    """Sends and withdraws warnings that servers are at risk of eviction.
 
-    :param store: keeps the warnings.
-    :param channels: tell owners and guests.
+    :param store: stores the warnings.
+    :param channels: channels to owners and guests.
     :param rules: options of operators.
-    :ivar told: servers that are at risk now, by UUID.
+    :ivar told: warnings of servers that are at risk now, by UUID of the
+        server.
     """
 
     def __init__(
@@ -85,14 +87,14 @@ class RiskWarnings:
         now: float,
         epoch: int,
     ) -> None:
-        """Warn servers that come next, and withdraw the warnings of other
-        servers.
+        """Warn the servers that would be evicted next, and withdraw the
+        warnings of other servers.
 
-        :param next_victims: servers that would make room next, in this order.
+        :param next_victims: servers that would be evicted next, in this order.
         :param servers: all servers, by UUID.
         :param leaves: live evictions of the cycle.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
@@ -138,8 +140,10 @@ class RiskWarnings:
         now: float,
         epoch: int,
     ) -> dict[str, risk.Risk]:
-        """Warnings that remain, after time has passed and servers have
-        changed.
+        """Return the warnings that remain; store the changes of the others.
+
+        A warning ends if its server is evicted or deleted, or is no longer
+        among the next victims.
         """
         left = {}
         gone = leaves.in_states(eviction.LIVE)
@@ -167,6 +171,7 @@ class RiskWarnings:
         server: nova_module.Server,
         now: float,
     ) -> risk.Risk:
+        """Return a new warning for a server that would be evicted next."""
         return risk.Risk(
             server.uuid,
             server.project,
@@ -180,7 +185,7 @@ class RiskWarnings:
     def _send_warning(
         self, warning: risk.Risk, log_name: str, epoch: int
     ) -> None:
-        """Tell owner and guest of a server by all channels."""
+        """Send a warning by all channels, and store that it was sent."""
         try:
             self._channels.send_warning(warning)
         except exception.CloudRefused as error:
@@ -190,7 +195,9 @@ class RiskWarnings:
         self._store.risks.change(warning.written(), epoch)
 
     def _withdraw_warning(self, uuid: str, log_name: str, epoch: int) -> None:
-        """Withdraw the warning of a server: its notice replaces it."""
+        """Withdraw the warning of a server that is evicted: the eviction
+        notice replaces it.
+        """
         try:
             self._channels.withdraw_warning(uuid)
         except exception.CloudRefused as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Idle reclaim: servers that did next to nothing for days are evicted.
+"""Idle reclaim: evicts servers that were idle for days.
 
-Agents report idle servers. Owners are told long before the first action. A
-server that becomes busy again is spared. Owners over their shares are told
-after a shorter idle time, and first.
+Agents report idle servers. Owners get a notice long before the first action. A
+server that becomes busy again is spared. Servers of owners over their shares
+are evicted first, and after a shorter idle time.
 """
 
 from collections.abc import Callable
@@ -32,17 +32,17 @@ EVEN = 0.5
 """Factor of an account that used exactly its share."""
 
 SOONEST = 0.25
-"""Smallest part of the idle time after which a server may be told; it holds
-for accounts far over their shares.
+"""Smallest fraction of the idle time after which a server gets a notice; it
+applies to accounts far over their shares.
 """
 
 AT_ONCE = 20
-"""Largest number of servers that are told in one cycle: so a measuring error
-of agents does not empty a cloud.
+"""Largest number of servers that get a notice in one cycle, so that a
+measuring error of agents does not empty a cloud.
 """
 
 SURE_S = 900.0
-"""Seconds before the end of a notice at which it must be certain that the
+"""Seconds before the end of a notice at which a report must confirm that the
 server is still idle.
 """
 
@@ -50,17 +50,20 @@ _HOUR_S = 3600.0
 _RUNS = frozenset({'ACTIVE', 'PAUSED'})
 
 Told = Mapping[str, Mapping[str, float]]
-"""Seconds for which servers have been idle, by host and UUID."""
+"""Seconds for which servers have been idle, by host and by UUID of the server.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class IdleOptions:
     """Options that operators set.
 
-    :ivar after_s: seconds for which a server must be idle; 0: none is evicted.
-    :ivar notice_s: seconds from telling its owner to the first action.
-    :ivar actions: tried one after the other until the room is free.
-    :ivar spared: projects whose servers stay.
+    :ivar after_s: idle time after which a server is evicted, in seconds; 0: no
+        server is evicted.
+    :ivar notice_s: seconds from the notice to the first action.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
+    :ivar spared: projects whose servers are never evicted.
     :raises ValueError: if a time is out of its range.
     """
 
@@ -84,19 +87,21 @@ class IdleOptions:
             )
 
     def required_idle_s(self, factor: float) -> float:
-        """Seconds of idleness after which a server is told.
+        """Return the idle time, in seconds, after which a server of an account
+        gets a notice.
 
-        :param factor: of its account, 0 to 1; see :class:`.AccountStanding`.
+        :param factor: factor of the account, 0 to 1; see
+            :class:`.AccountStanding`.
         """
         return self.after_s * min(max(factor / EVEN, SOONEST), 1.0)
 
 
 class IdleReclaim:
-    """Evicts servers that are idle.
+    """Evicts idle servers.
 
     :param server_evictor: evicts servers.
-    :param read_reports: returns the latest reports of the agents of some hosts; it
-        never blocks.
+    :param read_reports: returns the latest reports of the agents of some
+        hosts; it never blocks.
     :param rules: options of operators.
     :ivar count: number of servers that have been idle for long enough.
     """
@@ -122,12 +127,14 @@ class IdleReclaim:
         now: float,
         epoch: int,
     ) -> None:
-        """Evict servers that are idle for too long, and spare busy ones.
+        """Start evictions of servers that were idle for too long, and spare
+        servers that are busy again.
 
         :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
@@ -165,8 +172,9 @@ class IdleReclaim:
         open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
     ) -> dict[str, nova.Server]:
-        """Servers that may be reclaimed; preemptible ones can be preempted
-        instead.
+        """Return the running servers that may be reclaimed, by UUID.
+
+        Preemptible servers are excluded, because they can be preempted.
         """
         preemptible = records.preemptible_servers(open_requests)
         return {
@@ -185,7 +193,9 @@ class IdleReclaim:
         reports: Told,
         now: float,
     ) -> bool:
-        """Whether a server is spared: it is busy again, or may be."""
+        """Return whether a server with a notice must be spared, because it is
+        or may be busy again.
+        """
         if leave.cause is not eviction.EvictionCause.IDLE or (
             leave.state not in eviction.UNTOUCHED
         ):
@@ -204,7 +214,8 @@ class IdleReclaim:
         reports: Told,
         now: float,
     ) -> list[tuple[nova.Server, float]]:
-        """Servers that were idle for long enough, with their idle seconds.
+        """Return servers that were idle for long enough, with their idle time
+        in seconds.
 
         Servers of accounts that are furthest over their shares come first.
         """
@@ -237,6 +248,7 @@ class IdleReclaim:
         now: float,
         epoch: int,
     ) -> None:
+        """Start the eviction of an idle server."""
         self._to.start_eviction(
             server,
             eviction.EvictionCause.IDLE,
@@ -250,7 +262,9 @@ class IdleReclaim:
 def _reported_idle(
     reclaimable: Mapping[str, nova.Server], reports: Told, now: float
 ) -> Iterator[tuple[nova.Server, float]]:
-    """Yield servers that the agent of their own host saw idle, and seconds."""
+    """Yield servers that the agent of their own host reports as idle, with
+    their idle time in seconds.
+    """
     for host, idle in reports.items():
         for uuid, idle_s in idle.items():
             server = reclaimable.get(uuid)
@@ -264,5 +278,6 @@ def _reported_idle(
 def _account_factor(
     server: nova.Server, factors: Mapping[str, float]
 ) -> float:
+    """Return the factor of a server's user or, without it, of the project."""
     of_project = factors.get(server.project, 1.0)
     return factors.get(f'{server.project}/{server.user}', of_project)

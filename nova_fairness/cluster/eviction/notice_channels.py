@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Channels that tell owners and guests of victims.
+"""Channels that send eviction notices and warnings to owners and guests.
 
-A channel tells before an action on a server (:func:`channels_before_steps`), or after
-each step that is stored (:func:`channels_after_steps`). Agents fetch their texts
-themselves: :func:`texts_for_agents`. All channels use the same texts.
+A channel sends before an action on a server (:func:`channels_before_steps`),
+or after each step that is stored (:func:`channels_after_steps`). Agents fetch
+their texts themselves: :func:`texts_for_agents`. All channels use the same
+texts.
 """
 
 import abc
@@ -23,7 +24,9 @@ from nova_fairness.observe import queue as queue_observe
 LEAVES_AT = 'fairness:leaves_at'
 LEAVES_BY = 'fairness:leaves_by'
 LEAVES_WHY = 'fairness:leaves_why'
-"""Metadata keys that tell a guest when, how and why its server leaves."""
+"""Metadata keys that show a guest when, how and why its server will be
+evicted.
+"""
 
 AT_RISK = 'fairness:at_risk'
 """Metadata key of the time since which a server is at risk, UTC."""
@@ -38,41 +41,43 @@ Words = dict[str, str]
 
 
 class NoticeChannel(abc.ABC):
-    """One way to tell owners or guests."""
+    """One channel to owners or guests of servers."""
 
     @abc.abstractmethod
     def send_notice(self, leave: eviction.Eviction) -> None:
-        """Tell that a server leaves, or the state of its eviction; maybe
-        again.
+        """Send the notice of an eviction, or its present state; repeated calls
+        are allowed.
 
-        :raises CloudRefused: if this channel cannot tell it.
-        :raises CloudError: if it is to be tried again.
+        :raises CloudRefused: if this channel cannot send the notice.
+        :raises CloudError: if the caller must try again later.
         """
 
     @abc.abstractmethod
     def send_warning(self, warning: risk.Risk) -> None:
-        """Tell that a server is at risk, or no longer is; maybe again.
+        """Send that a server is at risk, or no longer is; repeated calls are
+        allowed.
 
         :raises CloudError: see :meth:`send_notice`.
         """
 
     def withdraw_notice(self, server: str) -> None:
-        """Remove the text of :meth:`send_notice` if it can still be read.
+        """Delete the text of :meth:`send_notice` if it can still be read.
 
-        :param server: its UUID.
+        :param server: UUID of the server.
         :raises CloudError: see :meth:`send_notice`.
         """
 
     def withdraw_warning(self, server: str) -> None:
-        """Remove the text of :meth:`send_warning` if it can still be read.
+        """Delete the text of :meth:`send_warning` if it can still be read.
 
-        :param server: its UUID.
+        :param server: UUID of the server.
         :raises CloudError: see :meth:`send_notice`.
         """
 
 
 class ServerMetadata(NoticeChannel):
-    """Metadata in Nova, which guests read from its metadata service.
+    """Channel that writes metadata of servers in Nova, which guests read from
+    Nova's metadata service.
 
     :param nova: writes the metadata.
     """
@@ -81,7 +86,7 @@ class ServerMetadata(NoticeChannel):
         self._nova = nova
 
     def send_notice(self, leave: eviction.Eviction) -> None:
-        """Write when, how and why a server leaves."""
+        """Write when, how and why a server will be evicted."""
         # A "done" from before the notice is no answer to the notice. A server
         # that retires said "done" before, and keeps it.
         if leave.cause is not eviction.EvictionCause.RETIRES:
@@ -89,26 +94,31 @@ class ServerMetadata(NoticeChannel):
         self._nova.write_metadata(leave.server, _eviction_texts(leave))
 
     def withdraw_notice(self, server: str) -> None:
-        """Remove the notice, and the answer of the server."""
+        """Delete the eviction notice of a server, and the server's answer to
+        it.
+        """
         for key in _LEAVES:
             self._nova.delete_metadata(server, key)
 
     def send_warning(self, warning: risk.Risk) -> None:
-        """Write since when a server is at risk, or remove that."""
+        """Write since when a server is at risk; delete the text if it no
+        longer is.
+        """
         if warning.is_at_risk:
             self._nova.write_metadata(warning.server, _risk_texts(warning))
         else:
             self.withdraw_warning(warning.server)
 
     def withdraw_warning(self, server: str) -> None:
-        """Remove the warning."""
+        """Delete the warning of a server."""
         self._nova.delete_metadata(server, AT_RISK)
 
 
 class Notifications(NoticeChannel):
-    """Notifications on the bus; each is an event, and none is withdrawn.
+    """Channel that sends notifications on the message bus; a notification
+    cannot be withdrawn.
 
-    :param post_notifications: takes notifications; it never waits.
+    :param post_notifications: accepts notifications; it never blocks.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
@@ -124,12 +134,12 @@ class Notifications(NoticeChannel):
         self._audience = audience
 
     def send_notice(self, leave: eviction.Eviction) -> None:
-        """Post the state of an eviction."""
+        """Send a notification with the state of an eviction."""
         said = queue_observe.leave_notice(leave, self._host, self._audience)
         self._post([said])
 
     def send_warning(self, warning: risk.Risk) -> None:
-        """Post that a server is at risk, or no longer is."""
+        """Send a notification that a server is at risk, or no longer is."""
         said = queue_observe.risk_notice(warning, self._host, self._audience)
         self._post([said])
 
@@ -137,38 +147,38 @@ class Notifications(NoticeChannel):
 class NoticeChannels(NoticeChannel):
     """Several channels, used one after the other.
 
-    :param channels: in this order.
+    :param channels: channels in their order of use.
     """
 
     def __init__(self, channels: Sequence[NoticeChannel]) -> None:
         self._channels = channels
 
     def send_notice(self, leave: eviction.Eviction) -> None:
-        """Tell by each channel."""
+        """Send the notice by each channel."""
         for each in self._channels:
             each.send_notice(leave)
 
     def send_warning(self, warning: risk.Risk) -> None:
-        """Warn by each channel."""
+        """Send the warning by each channel."""
         for each in self._channels:
             each.send_warning(warning)
 
     def withdraw_notice(self, server: str) -> None:
-        """Remove the notice from each channel."""
+        """Withdraw the notice from each channel."""
         for each in self._channels:
             each.withdraw_notice(server)
 
     def withdraw_warning(self, server: str) -> None:
-        """Remove the warning from each channel."""
+        """Withdraw the warning from each channel."""
         for each in self._channels:
             each.withdraw_warning(server)
 
 
 def channels_before_steps(nova: nova_module.Nova) -> NoticeChannel:
-    """Channels that tell before a notice begins; they are retried until they
-    do.
+    """Return the channels that send before a step is stored; failed sends are
+    repeated.
 
-    :param nova: of the cloud.
+    :param nova: client of Nova.
     """
     return NoticeChannels([ServerMetadata(nova)])
 
@@ -178,9 +188,10 @@ def channels_after_steps(
     host: str,
     audience: reason.Audience,
 ) -> NoticeChannel:
-    """Channels that tell of each step after it is stored; they never wait.
+    """Return the channels that send each step after it is stored; they never
+    block.
 
-    :param post_notifications: takes notifications.
+    :param post_notifications: accepts notifications.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
@@ -190,11 +201,10 @@ def channels_after_steps(
 def texts_for_agents(
     leaves: Iterable[eviction.Eviction], risks: Iterable[risk.Risk]
 ) -> dict[str, Words]:
-    """Texts for all guests that agents write into them.
+    """Return the texts that agents write into guests, by UUID of the server.
 
-    :param leaves: evictions of servers that have not left.
-    :param risks: of servers that are at risk.
-    :returns: texts by UUID of the server.
+    :param leaves: evictions of servers that have not left their hosts.
+    :param risks: warnings of servers that are at risk.
     """
     found = {each.server: _risk_texts(each) for each in risks}
     is_told = eviction.GOING - {eviction.EvictionState.CHOSEN}
@@ -205,6 +215,7 @@ def texts_for_agents(
 
 
 def _eviction_texts(leave: eviction.Eviction) -> Words:
+    """Return the texts of an eviction notice, by metadata key."""
     return {
         LEAVES_AT: moments.stamp(leave.at),
         LEAVES_BY: leave.actions[0].value,
@@ -216,4 +227,5 @@ def _eviction_texts(leave: eviction.Eviction) -> Words:
 
 
 def _risk_texts(warning: risk.Risk) -> Words:
+    """Return the text of a warning, by metadata key."""
     return {AT_RISK: moments.stamp(warning.since)}

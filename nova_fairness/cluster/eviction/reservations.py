@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reservations that still hold, and servers that must leave for them.
+"""Validity of reservations, and the servers that must still be evicted for
+them.
 
 If several requests have reservations on one host, the first request starts in
 the room that is free first, even if another request's victim freed it. Then
-the other requests need the victims of the first.
+the other requests need the victims of the first one.
 """
 
 from collections.abc import Collection
@@ -25,11 +26,11 @@ Rooms = Mapping[str, tuple[records.ReservedRoom, request_model.Request]]
 """Reserved room and its request, by UUID of the request."""
 
 Given = tuple[Collection[str], request_model.Request]
-"""Names of hosts, one per server, and the request that gets them."""
+"""Names of hosts, one per server, and the request that has room there."""
 
 
 def depends_on_preemptor(leave: eviction.Eviction) -> bool:
-    """Whether an eviction goes on only as long as its preemptor needs the
+    """Return whether an eviction continues only while its preemptor needs the
     room.
     """
     return (
@@ -41,7 +42,8 @@ def depends_on_preemptor(leave: eviction.Eviction) -> bool:
 def orphaned_victims(
     evictions: Mapping[str, eviction.Eviction], waiting_uuids: Collection[str]
 ) -> dict[str, eviction.Eviction]:
-    """Victims whose preemptors no longer wait.
+    """Return the evictions whose preemptors no longer wait, by UUID of the
+    server.
 
     :param waiting_uuids: UUIDs of requests that still wait.
     """
@@ -58,16 +60,19 @@ def needed_orphans(
     departing: Collection[str],
     placed_requests: Iterable[Given],
 ) -> set[str]:
-    """Orphans that must still leave, because a request would lack room
-    otherwise.
+    """Return the orphaned victims that must still leave, because a request
+    would otherwise lack room.
 
     A preemptible request does not get the victims of another request. The next
-    plan decides about those by shares.
+    plan decides about those victims by shares.
 
-    :param orphans: evictions whose preemptor is gone, by UUID of the server.
-    :param departing: UUIDs of all servers that leave, with or without the orphans.
-    :param placed_requests: hosts that are reserved, or taken since the snapshot.
-    :returns: UUIDs of such orphans.
+    :param orphans: evictions whose preemptor no longer waits, by UUID of the
+        server.
+    :param departing: UUIDs of all servers that will leave, with or without the
+        orphans.
+    :param placed_requests: hosts that are reserved, or were taken since the
+        snapshot, with their requests.
+    :returns: UUIDs of servers.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
     left = _free_without(snapshot, set(departing) - orphans.keys())
@@ -96,13 +101,14 @@ def valid_reservations(
     stayed_at: Mapping[str, float],
     closed_hosts: Collection[str],
 ) -> dict[str, tuple[records.ReservedRoom, request_model.Request]]:
-    """Reservations that still hold, the oldest first.
+    """Return the reservations that are still possible, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is
-    checked only on hosts where a victim began to stay since the reservation.
+    checked only on hosts where a victim was spared since the reservation.
 
-    :param stayed_at: when victims began to stay, in seconds of the epoch, by UUID.
-    :param closed_hosts: hosts that keep no reservation.
+    :param stayed_at: times at which victims were spared, in seconds of the
+        epoch, by UUID.
+    :param closed_hosts: hosts that must not have reservations.
     """
     if not reservations:
         return {}
@@ -142,7 +148,7 @@ def valid_reservations(
 def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
-    """Free amounts of hosts after some servers are gone."""
+    """Return the free amounts of hosts after some servers have left."""
     return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
 
 
@@ -151,7 +157,9 @@ def _subtract_amounts(
     rows: hosts_module.Rows,
     amounts_by_host: cluster.Amounts,
 ) -> None:
-    """Subtract the amounts (h, c) of a request's servers from their hosts."""
+    """Subtract the amounts (h, c) of a request's servers from the free amounts
+    of their hosts.
+    """
     for row, amounts in zip(rows, amounts_by_host, strict=True):
         free.take(row, amounts)
 
@@ -161,7 +169,9 @@ def _amounts_of(
     snapshot: cluster.ClusterSnapshot,
     rows: hosts_module.Rows,
 ) -> cluster.Amounts:
-    """Amounts (h, c) that the servers of a request take of their hosts."""
+    """Return the amounts (h, c) that the servers of a request use on their
+    hosts.
+    """
     found = np.zeros((len(rows), len(snapshot.classes)), dtype=np.int64)
     classes = np.array(snapshot.classes, dtype=object)
     for n, row in enumerate(rows):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Retirement: preemptible servers that are done leave if others need their
-room.
+"""Retirement: evicts preemptible servers that have finished their work, if
+requests need their room.
 
-Only servers of owners over their shares retire: they would make room next.
-They lose nothing, and no other victim has to be chosen. (Cloud Scheduler
+Only servers of owners over their shares retire, because these would be evicted
+next. They lose nothing, and no other victim must be chosen. (Cloud Scheduler
 retires machines of users over their shares once the jobs there have ended.)
-Retired servers do not come back by themselves.
+Retired servers are not started again automatically.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,11 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 20
-"""Largest number of servers in one cycle whose "done" is looked up.
+"""Largest number of servers in one cycle whose report of finished work is
+read.
 
-It is in their metadata, and lists of changed servers do not show changes of
-metadata.
+The report is in their metadata, and lists of changed servers do not show
+changes of metadata.
 """
 
 
@@ -40,7 +41,8 @@ class RetirementOptions:
     """Options that operators set.
 
     :ivar is_on: whether servers retire.
-    :ivar actions: tried one after the other until the room is free.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
     """
 
     is_on: bool = False
@@ -50,9 +52,9 @@ class RetirementOptions:
 
 
 class Retirement:
-    """Evicts servers that are done with their work.
+    """Evicts servers that have finished their work.
 
-    :param nova: shows servers.
+    :param nova: reads servers.
     :param server_evictor: evicts servers.
     :param rules: options of operators.
     """
@@ -77,14 +79,15 @@ class Retirement:
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
-        """Evict servers that are done, and spare those that work again.
+        """Start evictions of servers that have finished their work, and spare
+        those that work again.
 
-        :param next_victims: servers that would make room next.
-        :param warned: servers that were warned of that, by UUID: only these are
-            looked up for a "done".
+        :param next_victims: servers that would be evicted next.
+        :param warned: warnings of servers, by UUID: only the metadata of
+            warned servers are read for a report.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
@@ -120,7 +123,9 @@ class Retirement:
         warned: Mapping[str, risk.Risk],
         servers: Mapping[str, nova_module.Server],
     ) -> Iterator[str]:
-        """Yield UUIDs of servers that shut down or say that they are done."""
+        """Yield UUIDs of servers that have shut down, or report that their
+        work is done.
+        """
         asked = []
         for uuid in next_victims:
             server = servers.get(uuid)
@@ -137,6 +142,9 @@ class Retirement:
                 yield uuid
 
     def _reports_done(self, uuid: str) -> bool:
+        """Return whether the metadata of a server report that its work is
+        done; log errors.
+        """
         try:
             server = self._nova.server(uuid)
         except exception.CloudError as error:
@@ -145,7 +153,7 @@ class Retirement:
         return server is not None and server.says_done
 
     def _spare_unfinished(self, leave: eviction.Eviction, epoch: int) -> None:
-        """Spare a server that is no longer done."""
+        """Spare a server that no longer reports that its work is done."""
         server = self._nova.server(leave.server)
         if server is None:
             return
@@ -159,6 +167,7 @@ class Retirement:
         next_victim: next_module.Next,
         epoch: int,
     ) -> None:
+        """Start the eviction of a server that has finished its work."""
         why = next_victim.why(reason.Reason.RETIRES)
         cause = eviction.EvictionCause.RETIRES
         self._to.start_eviction(server, cause, why, self._rules.actions, epoch)

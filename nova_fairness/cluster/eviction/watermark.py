@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Evicts preemptible servers so that a part of the cloud is free.
+"""Evicts preemptible servers so that a part of the cloud stays free.
 
-The planner (``watermark.py``) decides which requests start and which servers
-leave; this module carries it out. A server that was told stays if its room is
-no longer needed.
+The planner module of the same name decides which requests start and which
+servers are evicted; this module executes that. A server with a notice is
+spared if its room is no longer needed.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,11 @@ from nova_fairness.planners.preemption import watermark
 class WatermarkOptions:
     """Options that operators set.
 
-    :ivar lower: part of the cloud that is to be free, 0 to 1: servers leave if
-        less is free; 0: no server leaves.
-    :ivar actions: tried one after the other until the room is free.
-    :ivar when: tells when servers may have to leave.
+    :ivar lower: fraction of the cloud that must be free, 0 to 1: servers are
+        evicted if less is free; 0: no server is evicted.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
+    :ivar when: rules that decide when servers may be evicted.
     """
 
     lower: float = 0.0
@@ -65,15 +66,16 @@ class Watermark:
         now: float,
         epoch: int,
     ) -> None:
-        """Evict the servers that are needed, and spare those no longer needed.
+        """Start evictions of the servers whose room must be free, and spare
+        servers whose room is no longer needed.
 
-        :param snapshot: of the cloud.
-        :param plan: made of that snapshot.
+        :param snapshot: snapshot of the cloud.
+        :param plan: plan of that snapshot.
         :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
@@ -115,6 +117,7 @@ class Watermark:
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
+        """Spare servers with a notice whose room is no longer needed."""
         told = {
             uuid: each
             for uuid, each in leaves.in_states(eviction.UNTOUCHED).items()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Amounts of one server in Placement, as Nova's scheduler asks for them.
+"""Amounts that one server requests from Placement, as Nova's scheduler
+computes them.
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
 Amounts of several groups are added up, and the forbidden traits of a single
-group are left out. So a demand is never larger than what Nova asks for, and no
-possible request is rejected as impossible. Nova also checks what this module
-cannot know, such as aggregates of tenants and images' own traits.
+group are left out. So a demand is never larger than what Nova requests, and no
+possible request is rejected as impossible. Nova also checks conditions that
+this module cannot know, such as aggregates of tenants and traits of images.
 
-For a server with the policy ``dedicated`` the scheduler asks twice: for
+For a server with the policy ``dedicated`` the scheduler queries twice: for
 dedicated CPUs, and without the policies of CPUs and threads. The second answer
 counts on hosts without dedicated CPUs: on other hosts Nova's filter of NUMA
 cells refuses it. Other requests for dedicated CPUs have no such fallback.
@@ -51,11 +52,13 @@ _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
     ),
 )
-"""Extra spec, image property, and the trait that each value requires."""
+"""Extra spec, image property, and the trait that each of their values
+requires.
+"""
 
 
 class _DemandSum:
-    """Sum of the amounts and traits that parts of a message request."""
+    """Sum of the amounts and traits that the parts of a message request."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}
@@ -64,7 +67,7 @@ class _DemandSum:
 
     @property
     def amounts(self) -> dict[str, int]:
-        """Sum of the amounts of all groups."""
+        """Return the sum of the amounts of all groups, by class."""
         total: dict[str, int] = {}
         for group in self._groups.values():
             for name, amount in group.items():
@@ -72,10 +75,13 @@ class _DemandSum:
         return total
 
     def set_amount(self, name: str, amount: int, group: str = '') -> None:
-        """Set an amount of a group, in place of an earlier one."""
+        """Set an amount of a group; it replaces an earlier one."""
         self._groups.setdefault(group, {})[name] = amount
 
     def add_trait(self, trait: str, requirement: object, group: str) -> None:
+        """Add a required or forbidden trait; a single group cannot forbid
+        one.
+        """
         if requirement == 'required':
             self.required.add(trait)
         elif requirement == 'forbidden' and not group:
@@ -85,10 +91,11 @@ class _DemandSum:
 def parse_demand(
     spec: Mapping[str, Any], is_host_forced: bool
 ) -> request.Demand:
-    """Demand of the server of a request specification.
+    """Return the demand of one server of a request specification.
 
     :param spec: fields of a ``RequestSpec``.
-    :param is_host_forced: whether ``force_hosts`` of the specification binds.
+    :param is_host_forced: whether ``force_hosts`` of the specification
+        applies.
     :raises Unreadable: if the form of the fields is unknown.
     """
     first = _demand_of_query(spec, is_host_forced, is_pinned=True)
@@ -109,7 +116,7 @@ def parse_demand(
 def _demand_of_query(
     spec: Mapping[str, Any], is_host_forced: bool, *, is_pinned: bool
 ) -> request.Demand:
-    """Demand of one of the two questions of the scheduler.
+    """Return the demand of one of the two queries of the scheduler.
 
     :param is_pinned: whether policies of CPUs and threads count.
     """
@@ -140,7 +147,7 @@ def _demand_of_query(
 
 
 def _image_properties(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Properties of the image; empty without an image."""
+    """Return the properties of the image; empty without an image."""
     if spec.get('image') is None:
         return {}
     image = fields.object_fields(spec['image'], 'ImageMeta')
@@ -150,6 +157,9 @@ def _image_properties(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _add_extra_specs(total: _DemandSum, extra: Mapping[str, Any]) -> None:
+    """Add amounts and traits of extra specs such as ``resources:VCPU`` and
+    ``trait:NAME``.
+    """
     for key, value in extra.items():
         match = _EXTRA.fullmatch(key)
         if not match:
@@ -170,6 +180,7 @@ def _add_cpu_policy(
     extra: Mapping[str, Any],
     image: Mapping[str, Any],
 ) -> None:
+    """Add dedicated CPUs and traits of the policies of CPUs and threads."""
     policy = _cpu_policy(extra, image)
     vcpus = fields.count_field(flavor, 'vcpus')
     pinned = vcpus
@@ -195,13 +206,14 @@ def _add_cpu_policy(
 
 
 def _cpu_policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
-    """Policy of CPUs: the flavor's or, without it, the image's."""
+    """Return the policy of CPUs in the flavor or, without it, in the image."""
     return _text_or_empty(extra, 'hw:cpu_policy') or _text_or_empty(
         image, 'hw_cpu_policy'
     )
 
 
 def _text_or_empty(holder: Mapping[str, Any], name: str) -> str:
+    """Return a value as text; '' if it is missing."""
     return _spec_or_property(holder, name, {}, '')
 
 
@@ -230,7 +242,7 @@ def _add_request_groups(total: _DemandSum, spec: Mapping[str, Any]) -> None:
 def _add_flavor_amounts(
     total: _DemandSum, flavor: Mapping[str, Any], is_bfv: bool
 ) -> None:
-    """Add the flavor's own amounts, of classes that nothing else named."""
+    """Add the flavor's own amounts, of classes that no other part named."""
     known = total.amounts
     if not {request.SHARED, request.DEDICATED} & known.keys():
         total.set_amount(request.SHARED, fields.count_field(flavor, 'vcpus'))
@@ -268,6 +280,7 @@ def _add_devices(
 
 
 def _pmem_labels(extra: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the normalized labels of persistent memory in ``hw:pmem``."""
     for label in str(extra.get('hw:pmem') or '').split(','):
         if label.strip():
             yield re.sub('[^A-Z0-9_]', '_', label.strip().upper())
@@ -276,14 +289,18 @@ def _pmem_labels(extra: Mapping[str, Any]) -> Iterator[str]:
 def _spec_or_property(
     extra: Mapping[str, Any], key: str, image: Mapping[str, Any], prop: str
 ) -> str:
-    """An extra spec or, without it, an image property; '' without both."""
+    """Return an extra spec or, without it, an image property; '' without
+    both.
+    """
     value = extra.get(key)
     value = image.get(prop) if value is None else value
     return '' if value is None else str(value)
 
 
 def _count_masked_cpus(mask: str, vcpus: int) -> int:
-    """Number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all but 0."""
+    """Return the number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all
+    but 0.
+    """
     among: set[int] = set()
     without: set[int] = set()
     for part in filter(None, mask.replace(' ', '').split(',')):
@@ -293,7 +310,9 @@ def _count_masked_cpus(mask: str, vcpus: int) -> int:
             fields.parse_decimal(end or begin),
         )
         if first is None or last is None:
-            raise exception.Unreadable('a mask of CPUs cannot be read')
+            raise exception.Unreadable(
+                'a mask of CPUs must have a form such as 0-3,^2'
+            )
         # A mask may name CPUs that the flavor does not have.
         span = range(first, min(last + 1, vcpus))
         (without if part.startswith('^') else among).update(span)
@@ -301,6 +320,7 @@ def _count_masked_cpus(mask: str, vcpus: int) -> int:
 
 
 def _destination(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the requested destination; empty without one."""
     if spec.get('requested_destination') is None:
         return {}
     return fields.object_fields(spec['requested_destination'], 'Destination')
@@ -311,7 +331,7 @@ def _required_host(
     destination: Mapping[str, Any],
     is_host_forced: bool,
 ) -> str:
-    """The only host that is allowed; '' for any."""
+    """Return the only host that is allowed; '' for any host."""
     wanted = fields.text_field(destination, 'host')
     if wanted or not is_host_forced:
         return wanted
@@ -322,11 +342,15 @@ def _required_host(
 def _checked_amounts(
     amounts: Mapping[str, int],
 ) -> tuple[tuple[str, int], ...]:
+    """Return the amounts above 0, sorted by class.
+
+    :raises Unreadable: if an amount or a class is not valid.
+    """
     for name, amount in amounts.items():
         if not _CLASS.fullmatch(name) or not 0 <= amount <= request.LARGEST:
             raise exception.Unreadable(
-                f'an amount must be between 0 and {request.LARGEST}, of a'
-                ' class of Placement'
+                'each amount must be a number between 0 and'
+                f' {request.LARGEST} of a resource class of Placement'
             )
     return tuple(
         sorted((n, amount) for n, amount in amounts.items() if amount)

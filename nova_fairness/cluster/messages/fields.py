@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readers of fields that Nova wrote; errors show names, no values."""
+"""Readers of fields in Nova's messages; their errors contain names, but no
+values.
+"""
 
 from collections.abc import Mapping
 import re
@@ -16,15 +18,15 @@ _LONGEST_NAME = 255
 _YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 MANY = 2**63
 _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
-"""Characters that JSON can express and no database stores."""
+"""Characters that JSON can contain and no database stores."""
 
 
 def object_fields(value: object, class_name: str) -> Mapping[str, Any]:
-    """Fields of an object of Nova.
+    """Return the fields of a serialized object of Nova.
 
-    :param value: object as ``oslo.versionedobjects`` writes it.
+    :param value: object as ``oslo.versionedobjects`` serializes it.
     :param class_name: name of its class.
-    :raises Unreadable: if it is no such object of a known version.
+    :raises Unreadable: if it is another object, or of an unknown version.
     """
     if (
         not isinstance(value, dict)
@@ -43,20 +45,20 @@ def object_fields(value: object, class_name: str) -> Mapping[str, Any]:
 
 
 def mapping_field(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A field with a mapping; empty if the field is missing or empty.
+    """Return a field with a mapping; empty if the field is missing or empty.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name) or {}
     if not isinstance(value, dict):
-        raise exception.Unreadable(f'{name} must be an object')
+        raise exception.Unreadable(f'{name} must be a JSON object')
     return value
 
 
 def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
-    """A field with a list; empty if the field is missing or empty.
+    """Return a field with a list; empty if the field is missing or empty.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name) or []
     if not isinstance(value, list):
@@ -65,9 +67,9 @@ def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def name_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A field with a list of names; Nova writes sets as lists, too.
+    """Return a field with a list of names; Nova serializes sets as lists, too.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     found = list_field(fields, name)
     for each in found:
@@ -76,9 +78,9 @@ def name_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def text_field(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a name; '' if the field is missing.
+    """Return a field with a name; '' if the field is missing.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -88,9 +90,9 @@ def text_field(fields: Mapping[str, Any], name: str) -> str:
 
 
 def required_text_field(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a name that must not be empty.
+    """Return a field with a name that must not be empty.
 
-    :raises Unreadable: if it is missing or not a name.
+    :raises Unreadable: if the field is missing or not a name.
     """
     value = text_field(fields, name)
     if not value:
@@ -99,9 +101,9 @@ def required_text_field(fields: Mapping[str, Any], name: str) -> str:
 
 
 def uuid_field(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a UUID in lower case with dashes.
+    """Return a field with a UUID in lower case with dashes.
 
-    :raises Unreadable: if it has another form.
+    :raises Unreadable: if the field has another form.
     """
     value = required_text_field(fields, name)
     if not _UUID.fullmatch(value):
@@ -110,9 +112,9 @@ def uuid_field(fields: Mapping[str, Any], name: str) -> str:
 
 
 def count_field(fields: Mapping[str, Any], name: str) -> int:
-    """A field with a whole number >= 0; 0 if the field is missing.
+    """Return a field with a whole number >= 0; 0 if the field is missing.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -123,9 +125,10 @@ def count_field(fields: Mapping[str, Any], name: str) -> int:
 
 
 def parse_decimal(value: object) -> int | None:
-    """Number of a text of decimal digits; ``None`` for other text.
+    """Return the number in a text of decimal digits; ``None`` for other text.
 
-    :returns: at most :data:`MANY`: Python does not read thousands of digits.
+    :returns: at most :data:`MANY`, because Python does not read thousands of
+        digits.
     """
     digits = str(value)
     if not digits.isdecimal():
@@ -134,11 +137,15 @@ def parse_decimal(value: object) -> int | None:
 
 
 def means_yes(value: object) -> bool:
-    """Whether a value of metadata means yes; unknown words do not."""
+    """Return whether a value of metadata means yes; unknown words do not."""
     return str(value).lower() in _YES
 
 
 def _check_name(value: object, name: str) -> None:
+    """Check that a value is a name that databases can store.
+
+    :raises Unreadable: if it is not.
+    """
     if (
         not isinstance(value, str)
         or len(value) > _LONGEST_NAME

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Converts held messages of Nova into requests."""
+"""Parser that converts stored messages of Nova into requests."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -26,10 +26,10 @@ preemptible.
 """
 
 ACTION = 'fairness:preemption_action'
-"""Key that names the first action if the server has to make room."""
+"""Key with the first action of an eviction that makes room for a request."""
 
 _LONGEST_NAME = 255
-"""Largest length of a server's name in Nova."""
+"""Largest length of a server's name in Nova, in characters."""
 
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
@@ -39,10 +39,10 @@ _NOTHING = request.Demand(())
 
 @dataclasses.dataclass(frozen=True)
 class PreemptibleRules:
-    """Rules by which requests are preemptible.
+    """Rules that decide which requests are preemptible.
 
-    Flavors whose extra specs say so are always preemptible: operators set
-    them.
+    Flavors whose extra specs have the mark are always preemptible, because
+    operators set them.
 
     :ivar marks: whether marks by users count.
     :ivar projects: projects whose requests are all preemptible.
@@ -55,7 +55,7 @@ class PreemptibleRules:
 
     @property
     def needs_server_fields(self) -> bool:
-        """Whether fields of servers are needed."""
+        """Return whether the rules need fields of servers."""
         return self.marks or bool(self.choices)
 
     def priority_class(
@@ -64,7 +64,7 @@ class PreemptibleRules:
         server: Mapping[str, Any],
         project: str,
     ) -> request.Band:
-        """Priority class of a server.
+        """Return the priority class of a server.
 
         :param spec: fields of its ``RequestSpec``.
         :param server: fields of its ``Instance``, if they are known.
@@ -84,7 +84,7 @@ class PreemptibleRules:
     def preemption_action(
         self, spec: Mapping[str, Any], server: Mapping[str, Any]
     ) -> eviction.EvictionAction | None:
-        """First action on a server that has to make room.
+        """Return the first action of Nova if the server has to make room.
 
         Metadata of the server come before hints, and hints before its flavor.
 
@@ -99,13 +99,13 @@ class PreemptibleRules:
 
 
 NONE_IS = PreemptibleRules()
-"""Rules for operators without options: all requests are normal."""
+"""Rules of a service without configured options: all requests are normal."""
 
 
 def _values_of_key(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
-    """Values of one key in metadata, hints and extra specs."""
+    """Return the values of one key in metadata, hints and extra specs."""
     flavor = fields.object_fields(spec.get('flavor'), 'Flavor')
     told: list[object] = []
     for holder, name in (
@@ -120,7 +120,7 @@ def _values_of_key(
 
 
 def no_limits(_project: str, _user: str) -> times_module.RequestLimits:
-    """No limits, for any user."""
+    """Return limits that allow any wait and run time, for any user."""
     return times_module.RequestLimits()
 
 
@@ -134,26 +134,26 @@ def parse_message(
     The same message always gives the same request.
 
     :param cast: message with one of the methods of :class:`request.Origin`.
-    :param limits_of_user: returns limits of waits and run times.
-    :param preemptible: rules by which requests are preemptible.
-    :raises Unreadable: if the form of the message is unknown; the error shows
-        no content of the message.
+    :param limits_of_user: returns limits of wait and run time.
+    :param preemptible: rules that decide which requests are preemptible.
+    :raises Unreadable: if the form of the message is unknown; the error
+        contains no content of the message.
     """
     message = envelope.message(cast.body)
     if not str(message.get('version')).startswith(_VERSION):
         raise exception.Unreadable(
-            f'a cast to conductor must be of version {_VERSION}x'
+            f'a message to conductor must have the version {_VERSION}x'
         )
     arguments = fields.mapping_field(message, 'args')
     if message.get('method') == request.Origin.BUILD.value:
         return _parse_build(cast, arguments, limits_of_user, preemptible)
     if message.get('method') == request.Origin.UNSHELVE.value:
         return _parse_unshelve(cast, arguments, limits_of_user, preemptible)
-    raise exception.Unreadable('a cast must be a build or an unshelve')
+    raise exception.Unreadable('a message must be a build or an unshelve')
 
 
 def placeholder_request(cast: cast_module.Cast) -> request.Request:
-    """Request that stands for an unreadable message.
+    """Return a request that represents an unreadable message.
 
     It has the fields that can be read, no demand, and one server that does not
     exist.
@@ -177,7 +177,9 @@ def placeholder_request(cast: cast_module.Cast) -> request.Request:
 
 
 def user_token(cast: cast_module.Cast) -> str:
-    """Token of the user; '' if the message has none, or is unreadable."""
+    """Return the token of the user; '' if the message has none, or cannot be
+    read.
+    """
     try:
         found = envelope.message(cast.body).get('_context_auth_token')
     except exception.Unreadable:
@@ -186,13 +188,13 @@ def user_token(cast: cast_module.Cast) -> str:
 
 
 def with_nonexistent_host(cast: cast_module.Cast) -> cast_module.Cast:
-    """The same build for a host that does not exist.
+    """Return the same build for a host that does not exist.
 
-    If Nova gets a build of deleted servers, it removes what it still knows of
+    If Nova receives a build of deleted servers, it deletes its own records of
     them. If it could choose hosts, it would first claim room there, and a
-    request that is sent at the same time would find none.
+    request that is sent at the same time would lack this room.
 
-    :param cast: message; unchanged if it is no build, or unreadable.
+    :param cast: message; unchanged if it is no build, or cannot be read.
     """
     if cast.method != request.Origin.BUILD.value:
         return cast
@@ -202,18 +204,19 @@ def with_nonexistent_host(cast: cast_module.Cast) -> cast_module.Cast:
 def with_excluded_hosts(
     cast: cast_module.Cast, hosts: Collection[str]
 ) -> cast_module.Cast:
-    """The same request, with hosts that Nova must not choose.
+    """Return the same request with hosts that Nova must not choose.
 
-    Its servers may not start on these hosts, even if they have room; Nova
-    still chooses among all others, also after a failed build.
+    Its servers cannot start on these hosts, even if they have room. Nova still
+    chooses among all other hosts, also after a failed build.
 
-    :param cast: message; unchanged if it is unreadable.
-    :param hosts: names of services.
+    :param cast: message; unchanged if it cannot be read.
+    :param hosts: names of hosts.
     """
     if not hosts:
         return cast
 
     def excluded_hosts(spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the changed field of a request specification."""
         known = spec.get('ignore_hosts') or []
         return {'ignore_hosts': sorted({*known, *hosts})}
 
@@ -224,7 +227,9 @@ def _with_changes(
     cast: cast_module.Cast,
     change: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> cast_module.Cast:
-    """Copy of a message with changes in its request specifications."""
+    """Return a copy of a message with changes in its request
+    specifications.
+    """
     try:
         message = envelope.message(cast.body)
         arguments = fields.mapping_field(message, 'args')
@@ -246,6 +251,7 @@ def _parse_build(
     limits_of_user: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
+    """Return the request of a build message."""
     specs = [
         fields.object_fields(each, 'RequestSpec')
         for each in fields.list_field(arguments, 'request_specs')
@@ -269,7 +275,10 @@ def _parse_build(
         for each, server in zip(specs, servers, strict=True)
     }
     if len(parts) > 1 or len(owners) > 1:
-        raise exception.Unreadable('servers of one build must be alike')
+        raise exception.Unreadable(
+            'all servers of one build must have the same owner, demand, group,'
+            ' priority class and action'
+        )
     (group, demand, band, leaves_by) = parts.pop()
     project, user = owners.pop()
     may = limits_of_user(project, user).shorter_of_both(
@@ -296,9 +305,9 @@ def _parse_build(
 def _readable_servers(
     arguments: Mapping[str, Any], is_required: bool
 ) -> dict[str, Mapping[str, Any]]:
-    """Fields of the servers that a build names, by UUID.
+    """Return the fields of the servers that a build names, by UUID.
 
-    :param is_required: whether the request depends on them.
+    :param is_required: whether the request depends on these fields.
     :raises Unreadable: if it does, and the form of the fields is unknown.
     """
     try:
@@ -310,7 +319,9 @@ def _readable_servers(
 
 
 def _server_names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Names of servers, from their fields; empty if no server has a name."""
+    """Return the names of servers, from their fields; empty if no server has a
+    name.
+    """
     found = tuple(
         plain.line(str(each.get('display_name') or ''))[:_LONGEST_NAME]
         for each in servers
@@ -321,7 +332,7 @@ def _server_names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 def _server_fields(
     arguments: Mapping[str, Any],
 ) -> dict[str, Mapping[str, Any]]:
-    """Fields of the servers that a build names, by UUID."""
+    """Return the fields of the servers that a build names, by UUID."""
     builds = [
         fields.object_fields(each, 'BuildRequest')
         for each in fields.list_field(arguments, 'build_requests')
@@ -335,6 +346,7 @@ def _server_fields(
 
 
 def _demand_of_spec(spec: Mapping[str, Any]) -> request.Demand:
+    """Return the demand of a build, in which a forced host applies."""
     return demand_module.parse_demand(spec, is_host_forced=True)
 
 
@@ -344,6 +356,7 @@ def _parse_unshelve(
     limits_of_user: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
+    """Return the request of an unshelve message."""
     # It never expires: Nova cannot cancel an unshelve.
     server = fields.object_fields(arguments.get('instance'), 'Instance')
     uuid = fields.uuid_field(server, 'uuid')
@@ -386,12 +399,16 @@ def _parse_unshelve(
 
 
 def _flavor_name(spec: Mapping[str, Any]) -> str:
+    """Return the name of the flavor in a request specification."""
     return fields.text_field(
         fields.object_fields(spec.get('flavor'), 'Flavor'), 'name'
     )
 
 
 def _owner_ids(holder: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the IDs of project and user in a request specification or a
+    server.
+    """
     return (
         fields.required_text_field(holder, 'project_id'),
         fields.text_field(holder, 'user_id'),
@@ -399,7 +416,7 @@ def _owner_ids(holder: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _parse_strict_group(spec: Mapping[str, Any]) -> request.Group | None:
-    """The server group, if its rule is strict."""
+    """Return the server group if its rule is strict; otherwise ``None``."""
     if spec.get('instance_group') is None:
         return None
     group = fields.object_fields(spec['instance_group'], 'InstanceGroup')

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of Placement, Nova, Keystone and Glance, and their errors."""
+"""HTTP clients of Placement, Nova, Keystone and Glance, and errors of their
+calls.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -42,16 +44,16 @@ _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
-"""Environment variables with a certificate file; the first one that is set
-counts.
+"""Environment variables with the name of a certificate file; the first one
+that is set counts.
 """
 _NOT_FOUND = 404
 _DELETED = (202, 204)
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
 _AWAY = (502, 503, 504)
-"""Answers of a proxy in front of a stopped service, and of a service whose own
-servers do not answer.
+"""HTTP codes of a proxy in front of a stopped service, or of a service whose
+own servers do not answer.
 """
 
 _REDIRECTED = 300
@@ -60,10 +62,10 @@ _REFUSED = 400
 
 @contextlib.contextmanager
 def parsing(answer_name: str) -> Iterator[None]:
-    """Read an answer of unknown form.
+    """Translate errors of parsing an answer.
 
     :param answer_name: name of the answer, for the error.
-    :raises CloudUnreadable: if a part is missing or malformed.
+    :raises CloudUnreadable: if a part of the answer is missing or malformed.
     """
     try:
         yield
@@ -74,16 +76,17 @@ def parsing(answer_name: str) -> Iterator[None]:
 def unreadable_error(
     answer_name: str, error: Exception
 ) -> exception.CloudUnreadable:
-    """The error for a malformed answer."""
+    """Return the error for a malformed answer."""
     return exception.CloudUnreadable(
         f'{answer_name} cannot be read: {error!r}'
     )
 
 
 class FailureTolerance:
-    """Tells a service that fails for single objects from one that is down.
+    """Distinguishes a service that fails for single objects from one that is
+    down.
 
-    Objects are read one by one. While the service answers for most of them,
+    Objects are read one by one. While the service answers for most objects,
     the objects for which it fails are skipped.
     """
 
@@ -94,7 +97,7 @@ class FailureTolerance:
         self._failed: list[exception.CloudError] = []
 
     def record(self, error: Exception) -> None:
-        """Record a failure; an unreadable answer is not one.
+        """Record a failure; unreadable answers do not count.
 
         :raises CloudError: the failure, if there are too many.
         """
@@ -107,7 +110,7 @@ class FailureTolerance:
             raise error
 
     def check_failure_rate(self, object_count: int) -> None:
-        """Declare that all objects were read.
+        """Check, after all objects were read, that most reads succeeded.
 
         :param object_count: number of objects.
         :raises CloudError: the last failure, if most objects failed.
@@ -117,14 +120,14 @@ class FailureTolerance:
 
 
 class Api:
-    """One service of the cloud.
+    """Client of one service of the cloud.
 
     :param adapter: adapter of keystoneauth.
     :param service: type of the service, for the microversion.
     :param version: microversion.
     :param newer: newer microversions by path prefix, used if the service
         supports them.
-    :ivar before: called before each call; its errors are passed on.
+    :ivar before: called before each call; its errors propagate.
     """
 
     def __init__(
@@ -143,12 +146,12 @@ class Api:
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
     ) -> Mapping[str, Any] | None:
-        """Read a resource; ``None`` if it does not exist.
+        """Read a resource; return ``None`` if it does not exist.
 
         :param secret: headers; with them, neither headers nor answer are
             logged.
         :raises CloudAway: if the service does not answer.
-        :raises CloudRefused: if it refused the call.
+        :raises CloudRefused: if the service refuses the call.
         """
         answer = self._get_newer_version(path, secret)
         if answer.status_code == _NOT_FOUND:
@@ -159,34 +162,35 @@ class Api:
             found = None
         if not isinstance(found, dict):
             raise exception.CloudUnreadable(
-                f'the answer of {self._service} cannot be read'
+                f'{self._service}: its answer to GET {path} is no JSON object'
             )
         return found
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         """Write a resource.
 
-        :raises CloudAway: if it is unknown whether it was written.
-        :raises CloudRefused: if it was not written.
+        :raises CloudAway: if it is unknown whether the resource was written.
+        :raises CloudRefused: if the resource was not written.
         """
         if self._call('PUT', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
-        """Post a request.
+        """Send a POST request.
 
-        :raises CloudAway: if it is unknown whether the service accepted it.
-        :raises CloudRefused: if the service refused it.
+        :raises CloudAway: if it is unknown whether the service accepted the
+            request.
+        :raises CloudRefused: if the service refused the request.
         """
         if self._call('POST', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def patch(self, path: str, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change a resource by JSON patch, as Glance needs it.
+        """Change a resource by JSON patch, in the form that Glance needs.
 
         :param changes: operations of JSON patch.
-        :raises CloudAway: if it is unknown whether it was changed.
-        :raises CloudRefused: if it was not changed.
+        :raises CloudAway: if it is unknown whether the resource was changed.
+        :raises CloudRefused: if the resource was not changed.
         """
         headers = {'Content-Type': _JSON_PATCH}
         answer = self._call('PATCH', path, changes, headers)
@@ -194,24 +198,27 @@ class Api:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def delete(self, path: str) -> bool:
-        """Delete a resource; nothing happens if it does not exist.
+        """Delete a resource, if it exists.
 
-        :returns: whether it existed.
-        :raises CloudAway: if it is unknown whether it was deleted.
-        :raises CloudRefused: if it was not deleted.
+        :returns: whether the resource existed.
+        :raises CloudAway: if it is unknown whether the resource was deleted.
+        :raises CloudRefused: if the resource was not deleted.
         """
         code = self._call('DELETE', path).status_code
         if code not in _DELETED and code != _NOT_FOUND:
             # Such an answer does not come from the service.
             raise exception.CloudAway(
-                f'{self._service} answers {code} to DELETE, which says neither'
-                ' that it is deleted nor that it is not there'
+                f'{self._service} answers {code} to DELETE {path}: it is'
+                ' unknown whether the object was deleted'
             )
         return bool(code != _NOT_FOUND)
 
     def _get_newer_version(
         self, path: str, secret: Mapping[str, str] | None
     ) -> Any:
+        """Send GET with a newer microversion, if the path has one and the
+        service supports it.
+        """
         newer = self._newer
         version = next(
             (newer[each] for each in newer if path.startswith(each)), ''
@@ -225,6 +232,7 @@ class Api:
         return answer
 
     def _record_availability(self, code: int) -> None:
+        """Record whether an HTTP code shows that the service is down."""
         if code in _AWAY:
             outages.SERVERS.lost(self._service, f'it answers {code}')
         else:
@@ -238,10 +246,10 @@ class Api:
         secret: Mapping[str, str] | None = None,
         version: str = '',
     ) -> Any:
-        """Send a request and check its answer.
+        """Send an HTTP request, and check the code of its answer.
 
-        :param version: microversion, which may be refused; '' for the usual
-            one.
+        :param version: newer microversion, which the service may refuse; ''
+            for the usual one.
         """
         self.before()
         spoken = f'{self._service} {version or self._version}'
@@ -283,7 +291,9 @@ class Api:
 
 
 def _refusal_text(answer: Any) -> str:
-    """Message of a refusal of Keystone; '' if it has another form."""
+    """Return Keystone's message about a refused call; '' if the answer has
+    another form.
+    """
     try:
         return str(answer.json()['error']['message'])
     except (LookupError, TypeError, ValueError):
@@ -291,22 +301,22 @@ def _refusal_text(answer: Any) -> str:
 
 
 def placement_api(adapter: Any) -> Api:
-    """Client of Placement."""
+    """Return a client of Placement."""
     return Api(adapter, 'placement', _PLACEMENT_VERSION)
 
 
 def nova_api(adapter: Any) -> Api:
-    """Client of Nova."""
+    """Return a client of Nova."""
     return Api(adapter, 'compute', _NOVA_VERSION, _NOVA_NEWER)
 
 
 def keystone_api(adapter: Any) -> Api:
-    """Client of Keystone."""
+    """Return a client of Keystone."""
     return Api(adapter, 'identity', _KEYSTONE_VERSION)
 
 
 def glance_api(adapter: Any) -> Api:
-    """Client of Glance."""
+    """Return a client of Glance."""
     return Api(adapter, 'image', _GLANCE_VERSION)
 
 
@@ -320,11 +330,12 @@ class CloudClients(NamedTuple):
 
 
 def connect(cloud: str, region: str = '') -> CloudClients:
-    """Clients of a cloud in ``clouds.yaml``, for an administrator.
+    """Return clients of a cloud in ``clouds.yaml``, with the rights of an
+    administrator.
 
-    :param cloud: name of the cloud; '' takes it from the environment.
-    :param region: region of the cloud; '' takes its first one.
-    :raises ConfigurationError: if the description is not valid.
+    :param cloud: name of the cloud; '' for the name in the environment.
+    :param region: region of the cloud; '' for its first region.
+    :raises ConfigurationError: if the description of the cloud is not valid.
     """
     try:
         chosen: Any = {'region_name': region} if region else {}
@@ -332,8 +343,8 @@ def connect(cloud: str, region: str = '') -> CloudClients:
             cloud=cloud or None, **chosen
         )
         LOG.info(
-            'Cloud %s: region %s is asked; [fairness_cluster] region_name '
-            'names another one',
+            'cloud %s: this service uses the region %s; another region can be'
+            ' set in [fairness_cluster] region_name',
             config.name or cloud or 'of the environment',
             config.region_name or 'of the catalog',
         )
@@ -356,13 +367,14 @@ def connect(cloud: str, region: str = '') -> CloudClients:
 
 
 def with_cached_environment(session: Any) -> Any:
-    """A session that reads the environment now, and not at each call.
+    """Make a session read the environment now, and not at each call.
 
     requests searches the whole environment for proxies and certificates at
     each call, which takes as long as the call itself. If the environment names
-    proxies, this stays: the proxy depends on the address.
+    proxies, that search continues, because the proxy depends on the address.
 
     :param session: session of keystoneauth.
+    :returns: the same session.
     """
     bundles = [os.environ.get(each) for each in _BUNDLES]
     if session.verify is True:
@@ -372,7 +384,9 @@ def with_cached_environment(session: Any) -> Any:
 
 
 def _service_adapter(config: Any, service: str, **adapter_options: Any) -> Any:
-    """An adapter that outlives its connection; that of the SDK does not."""
+    """Return an adapter of a service that remains usable after a lost
+    connection; the adapter of the SDK does not.
+    """
     return keystone_adapter.Adapter(
         with_cached_environment(config.get_session()),
         service_type=config.get_service_type(service),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Live migrations of Nova, and server groups and zones that restrict them."""
+"""Live migrations of Nova, and the server groups and zones that restrict
+them.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -16,7 +18,9 @@ from nova_fairness.cluster.openstack import server_groups
 from nova_fairness.model import request as request_model
 
 _LATELY_S = 6 * 3600
-"""Nova updates the progress of running migrations, so they look changed."""
+"""Seconds; Nova updates the progress of running migrations, so they are listed
+as changed within this time.
+"""
 
 _ENDED = frozenset(
     {'completed', 'done', 'error', 'failed', 'cancelled', 'finished'}
@@ -46,17 +50,17 @@ class Migration:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether the migration has not ended."""
         return self.status not in _ENDED
 
     @property
     def is_done(self) -> bool:
-        """Whether the server arrived on its new host."""
+        """Return whether the server arrived on its new host."""
         return self.status in _WELL
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """Return whether the migration was cancelled."""
         return self.status == 'cancelled'
 
 
@@ -65,8 +69,8 @@ class Progress:
     """Progress of a live migration.
 
     :ivar number: number of the migration.
-    :ivar sent_mb: memory that was sent, MB; pages that change meanwhile are
-        sent again.
+    :ivar sent_mb: memory that was sent, MB; pages that change during the
+        migration are sent again.
     """
 
     number: int
@@ -74,7 +78,7 @@ class Progress:
 
 
 class LiveMigrations:
-    """Live migrations, server groups and pinned zones.
+    """Client for live migrations, server groups and pinned zones.
 
     :param api: API of Nova.
     """
@@ -85,12 +89,12 @@ class LiveMigrations:
     def cancel(self, server: str, number: int) -> None:
         """Cancel a live migration; the server stays on its host.
 
-        :raises CloudError: if it is unknown whether Nova accepted that.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.delete(f'/servers/{server}/migrations/{number}')
 
     def migrations_of_server(self, server: str) -> list[Migration]:
-        """Live migrations of a server, the newest first.
+        """Return the live migrations of a server, the newest first.
 
         :raises CloudError: if they cannot be read.
         """
@@ -99,7 +103,7 @@ class LiveMigrations:
         return sorted(found, key=lambda each: -each.number)
 
     def running_migrations(self, now: float) -> list[Migration]:
-        """All live migrations that have not ended, by any caller.
+        """Return all live migrations that have not ended, of all users.
 
         :param now: seconds of the epoch.
         :raises CloudError: if they cannot be read.
@@ -111,7 +115,8 @@ class LiveMigrations:
         ]
 
     def progress(self, server: str) -> Progress | None:
-        """Progress of the live migration of a server; ``None`` without one.
+        """Return the progress of a server's live migration; ``None`` without a
+        migration.
 
         :raises CloudError: if it cannot be read.
         """
@@ -123,7 +128,8 @@ class LiveMigrations:
         return None
 
     def pinned_zone(self, server: str) -> str | None:
-        """Zone that a server is pinned to; see :func:`parse_pinned_zone`.
+        """Return the zone that a server is pinned to; see
+        :func:`parse_pinned_zone`.
 
         :raises CloudError: if it cannot be read.
         """
@@ -132,7 +138,7 @@ class LiveMigrations:
             return parse_pinned_zone((found or {}).get('server', {}))
 
     def pinned_zones(self) -> dict[str, str | None]:
-        """Zones that servers are pinned to, by UUID of the server.
+        """Return the zones that servers are pinned to, by UUID of the server.
 
         :raises CloudError: if they cannot be read.
         """
@@ -142,7 +148,7 @@ class LiveMigrations:
             return {each['id']: parse_pinned_zone(each) for each in listed}
 
     def strict_group_by_member(self) -> dict[str, request_model.Group]:
-        """Server groups with a strict rule, by UUID of their members.
+        """Return the server groups with a strict rule, by UUID of each member.
 
         :raises CloudError: if they cannot be read.
         """
@@ -155,6 +161,7 @@ class LiveMigrations:
             }
 
     def _list_migrations(self, path: str) -> list[Migration]:
+        """Return the live migrations of a list of Nova."""
         path += '&migration_type=live-migration'
         with clients.parsing("Nova's list of migrations"):
             found = paging.list_all_pages(
@@ -164,7 +171,7 @@ class LiveMigrations:
 
 
 def parse_pinned_zone(server: Mapping[str, Any]) -> str | None:
-    """Zone that a server must stay in; '' for any zone.
+    """Return the zone that a server must stay in; '' for any zone.
 
     :param server: description of the server by Nova.
     :returns: ``None`` if Nova does not show the zone.
@@ -175,6 +182,7 @@ def parse_pinned_zone(server: Mapping[str, Any]) -> str | None:
 def _parse_migrations(
     listed: Iterable[Mapping[str, Any]],
 ) -> Iterator[Migration]:
+    """Yield the live migrations of a list of Nova."""
     for each in listed:
         # Releases of Nova support different filters.
         if each.get('migration_type', 'live-migration') == 'live-migration':
@@ -188,7 +196,9 @@ def _parse_migrations(
 
 
 def _parse_strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
-    """A group with its rule; none if the rule is not strict."""
+    """Return a server group in a list; an empty list if its rule is not
+    strict.
+    """
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')
     if rule is None:

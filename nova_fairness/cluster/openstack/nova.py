@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts, servers and server groups of Nova."""
+"""Hypervisors, servers and server groups of Nova."""
 
 import collections
 from collections.abc import Collection
@@ -50,8 +50,8 @@ stands for a state of Nova and all tasks in it
 """
 
 TTL = 'TTL'
-"""Metadata from which a guest reads the end of its host's life, seconds of the
-epoch, as in machine/job features.
+"""Metadata key with the end of life of the server's host, for its guest;
+seconds of the epoch, as in machine/job features.
 """
 
 TTL_OURS = 'fairness:ttl'
@@ -71,10 +71,12 @@ UNKNOWN = 'UNKNOWN'
 """Status of a server whose cell does not answer; its last host counts."""
 
 _LOOKED_AT_ONCE = 20
-"""Largest number of servers missing in a full list that one look reads."""
+"""Largest number of servers missing from a full list that one call reads."""
 
 _MOST_SILENT = 3
-"""Largest number of servers without an answer before a look stops asking."""
+"""Number of servers without an answer after which a call reads no further
+server.
+"""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)
@@ -103,9 +105,11 @@ class NovaHypervisor:
     """A hypervisor.
 
     :ivar uuid: UUID of the hypervisor, and of its root provider.
-    :ivar name: name of its service; its own name if the service has several.
+    :ivar name: name of the host of its service; its own name if the service
+        has several hypervisors.
     :ivar zone: availability zone.
-    :ivar takes: ``False`` if it is down or disabled.
+    :ivar takes: whether it accepts servers; ``False`` if it is down or
+        disabled.
     """
 
     uuid: str
@@ -133,7 +137,9 @@ class ComputeService:
 
     @property
     def is_disabled_by_product(self) -> bool:
-        """Whether this product disabled it, according to its reason."""
+        """Return whether this product disabled the service; the stored reason
+        shows that.
+        """
         return not self.enabled and self.reason.startswith(border.MARK)
 
 
@@ -150,20 +156,20 @@ class RecentChanges(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as an administrator sees it.
+    """A server, with the fields that administrators can read.
 
     :ivar uuid: UUID of the server.
     :ivar project: project that owns it.
     :ivar user: user who created it.
     :ivar status: status of Nova, such as ``BUILD`` or ``ACTIVE``.
-    :ivar task: task of Nova on it; '' without one.
-    :ivar host: name of its host, also during the build; '' without one.
+    :ivar task: task of Nova on the server; '' without a task.
+    :ivar host: name of its host, also during the build; '' without a host.
     :ivar amounts: amounts of its flavor, by resource class.
     :ivar launched_at: when it began to run, seconds of the epoch; ``None`` if
-        it did not.
+        it never ran.
     :ivar says_done: whether its metadata allow an immediate eviction.
     :ivar pays: name of the group with a spending rate in its metadata; ''
-        without one.
+        without a group.
     :ivar is_locked: whether its owner or an operator locked it.
     :ivar specs: extra specs of its flavor, sorted by name.
     :ivar ttl: time to live in its metadata; '' without one.
@@ -171,7 +177,7 @@ class Server:
     :ivar pinned: zone that it must stay in; '' for any zone, ``None`` if Nova
         does not show it.
     :ivar has_volumes: whether volumes are attached to it.
-    :ivar name: name by its owner; only for display, never a key.
+    :ivar name: name that its owner chose; only for display, never a key.
     """
 
     uuid: str
@@ -194,12 +200,14 @@ class Server:
 
     @property
     def log_name(self) -> str:
-        """Name and UUID, for logs."""
+        """Return name and UUID of the server, for logs."""
         return f'{self.name} ({self.uuid})' if self.name else self.uuid
 
     @property
     def is_settled(self) -> bool:
-        """Whether Nova has placed the server, offloaded it, or given it up."""
+        """Return whether Nova has placed the server, offloaded it, or set it
+        to ``ERROR``.
+        """
         rests = self.status in _SHELVED and not self.task
         # A shelved server keeps its host until it is offloaded.
         lies = bool(self.host) and self.status != 'SHELVED'
@@ -207,12 +215,12 @@ class Server:
 
 
 class _FullListing:
-    """Progress of a full list of servers.
+    """Progress of reading a full list of servers, page by page.
 
-    :param before: UUIDs of servers that were known at its begin.
+    :param before: UUIDs of servers that were cached when the reading began.
     :ivar seen: UUIDs of servers that were read.
-    :ivar markers: UUIDs of the last servers read; the next page follows the
-        last one that still exists.
+    :ivar markers: UUIDs of the last servers read; the next page begins after
+        the last one that still exists.
     :ivar ends: direction and page size.
     """
 
@@ -223,7 +231,9 @@ class _FullListing:
         self.ends = paging.ListPosition()
 
     def is_over_after_failure(self) -> bool:
-        """Whether the list is over after Nova failed for a page."""
+        """Change page size or direction after a failed page; return whether no
+        page remains.
+        """
         is_back = self.ends.narrow_after_failure()
         if is_back:
             self.markers = ['']
@@ -231,11 +241,12 @@ class _FullListing:
 
 
 class Nova:
-    """Servers, hosts and server groups of Nova, with a cache of servers.
+    """Client of Nova for servers, hosts and server groups, with a cache of
+    servers.
 
-    Lists may be partial: a cell is down, a replica lags, or a change comes
+    Lists may be partial: a cell is down, a replica lags, or a change is listed
     late. So all servers are listed again every :data:`FULL_EVERY_S`, one page
-    in each look, and servers missing in that list are read one by one.
+    in each call, and servers missing from that list are read one by one.
 
     :param api: API of Nova.
     :ivar unreadable: errors of servers in the last read, by UUID.
@@ -260,7 +271,7 @@ class Nova:
         self._lifetimes = lifetimes.Lifetimes()
 
     def hosts(self) -> list[NovaHypervisor]:
-        """All hypervisors.
+        """Return all hypervisors.
 
         :raises CloudError: if they cannot be read.
         """
@@ -286,7 +297,7 @@ class Nova:
         return _without_duplicates(found, self.hosts_unreadable)
 
     def services(self) -> dict[str, ComputeService]:
-        """All nova-compute services, by name of the host.
+        """Return all nova-compute services, by name of the host.
 
         :raises CloudError: if they cannot be read.
         """
@@ -299,11 +310,12 @@ class Nova:
             return found
 
     def disable(self, service: ComputeService, reason: str) -> None:
-        """Disable a host: running servers stay, and no new ones start.
+        """Disable a host: running servers stay, and no new server starts
+        there.
 
         :param reason: reason that Nova shows; cut to the length that Nova
             accepts.
-        :raises CloudError: if it is unknown whether that was done.
+        :raises CloudError: if it is unknown whether the host was disabled.
         """
         body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
         self._api.put(f'/os-services/{service.uuid}', body)
@@ -311,16 +323,16 @@ class Nova:
     def enable(self, service: ComputeService) -> None:
         """Enable a host: servers may start there again.
 
-        :raises CloudError: if it is unknown whether that was done.
+        :raises CloudError: if it is unknown whether the host was enabled.
         """
         self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
 
     def live_migrate(self, uuid: str, target: str | None = None) -> None:
-        """Live-migrate a server.
+        """Ask Nova to live-migrate a server.
 
         :param target: name of the new host; ``None`` lets Nova choose.
-        :raises CloudError: :class:`CloudAway` if it is unknown whether Nova
-            accepted it, :class:`CloudRefused` if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         body = {'os-migrateLive': {'host': target, 'block_migration': 'auto'}}
         self._api.post(f'/servers/{uuid}/action', body)
@@ -328,14 +340,14 @@ class Nova:
     def servers(
         self, now: float, building: Collection[str] | None = None
     ) -> Mapping[str, Server]:
-        """All servers that are not deleted, by UUID.
+        """Return all servers that are not deleted, by UUID.
 
         :param now: seconds of the epoch; clocks may differ by a minute.
-        :param building: UUIDs of servers that are being built. With it, other
-            servers in the states of builds are not read again: in a queue many
-            wait, and each list would have them all. ``None`` reads all; a
-            server that is not read stays as it was.
-        :raises CloudError: if they cannot be read.
+        :param building: UUIDs of servers that are being built. Other servers
+            with the status of a build are then not read again, because a queue
+            has many and each list would contain them all. ``None``: all
+            servers are read. A server that is not read stays as it was.
+        :raises CloudError: if the servers cannot be read.
         """
         is_whole = (
             building is None
@@ -374,9 +386,10 @@ class Nova:
         return dict(self._servers)
 
     def _cache_placeholders(self, uuids: Iterable[str]) -> None:
-        """Keep unreadable servers as they were, or as servers without fields.
+        """Cache a server without fields for each unreadable server that is not
+        in the cache.
 
-        A server that exists must not look deleted.
+        Otherwise a server that exists would count as deleted.
         """
         for uuid in uuids:
             self._servers.setdefault(
@@ -384,9 +397,10 @@ class Nova:
             )
 
     def _read_full_list_page(self, now: float) -> None:
-        """Read the next page of all servers, if a full list is due.
+        """Read the next page of the full list of servers, if such a list is
+        due.
 
-        One page in each look: a whole list of a large cloud takes a minute.
+        One page in each call: the whole list of a large cloud takes a minute.
         """
         if self._swept_at is None:
             # The first list is a full one.
@@ -419,7 +433,9 @@ class Nova:
     def _next_full_list_page(
         self, sweep: '_FullListing'
     ) -> list[Mapping[str, Any]] | None:
-        """The next page; ``None`` if all marker servers are deleted."""
+        """Return the next page of a full list; ``None`` if all servers that it
+        could continue from are deleted.
+        """
         path = f'/servers/detail?all_tenants=1{sweep.ends.query}'
         for marker in reversed(sweep.markers):
             after = f'&marker={marker}' if marker else ''
@@ -433,9 +449,10 @@ class Nova:
         return None
 
     def _read_missing_servers(self, now: float) -> None:
-        """Read servers that a full list lacked, some in each look.
+        """Read servers that are missing from a full list, some in each call.
 
-        A list may be partial: only a server that Nova does not find is gone.
+        A list may be partial: a server counts as deleted only if Nova does not
+        find it.
         """
         silent = 0
         for uuid in list(self._missing)[:_LOOKED_AT_ONCE]:
@@ -455,41 +472,45 @@ class Nova:
                 return
 
     def _record_deletion(self, known: Server, now: float) -> None:
-        """Record that a server is gone."""
+        """Record that a cached server was deleted."""
         self._uncache_server(known.uuid)
         self._remember_deleted(known.uuid)
         self._changed[known.project, known.user] = now
         self._left[known.host] = now
 
     def _remember_deleted(self, uuid: str) -> None:
+        """Remember the UUID of a server that Nova reported as deleted."""
         _add_with_limit(self._gone, uuid, None)
 
     def _uncache_server(self, uuid: str) -> Server | None:
-        """Forget a server except its name, and return its last state."""
+        """Remove a server from the cache except its name, and return its last
+        state.
+        """
         known = self._servers.pop(uuid, None)
         if known is not None:
             _add_with_limit(self._departed, uuid, known.log_name)
         return known
 
     def log_name(self, uuid: str) -> str:
-        """Name and UUID of a server for logs, as far as they are known.
+        """Return name and UUID of a server for logs; only the UUID if the name
+        is unknown.
 
-        Recently deleted servers keep their names.
+        Recently deleted servers retain their names.
         """
         known = self._servers.get(uuid)
         return known.log_name if known else self._departed.get(uuid, uuid)
 
     def is_deleted(self, uuid: str) -> bool:
-        """Whether Nova itself said that a server is deleted."""
+        """Return whether Nova itself reported that a server is deleted."""
         return uuid in self._gone
 
     def existing_servers(
         self, project: str, uuids: Collection[str]
     ) -> set[str]:
-        """The given servers that still exist.
+        """Return the UUIDs of the given servers that still exist.
 
         :param project: project of all these servers.
-        :param uuids: UUIDs of servers that were just deleted.
+        :param uuids: UUIDs of servers whose deletion was just requested.
         :raises CloudError: if Nova does not answer.
         """
         if len(uuids) <= _MOST_SINGLE:
@@ -499,6 +520,9 @@ class Nova:
         return {each['id'] for each in listed}.intersection(uuids)
 
     def _uncache_unlisted_builds(self, listed: Collection[str]) -> None:
+        """Remove builds without a host from the cache that a whole list does
+        not have.
+        """
         # A build without a cell is in every list; its deletion leaves no
         # trace.
         for uuid, each in [*self._servers.items()]:
@@ -531,8 +555,8 @@ class Nova:
         """Read one server, and update the cache.
 
         :param known: cached server; ``None`` if it is not cached.
-        :returns: whether its cell answered.
-        :raises CloudError: if it cannot be read.
+        :returns: whether the cell of the server answered.
+        :raises CloudError: if the server cannot be read.
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
@@ -547,7 +571,9 @@ class Nova:
     def _cache_entries(
         self, found: Iterable[Mapping[str, Any]], now: float
     ) -> None:
-        """Update the cache; a server that cannot be read stays as it was."""
+        """Update the cache from a list; a server that cannot be read stays as
+        it was.
+        """
         listed, odd = list(found), dict[str, Exception]()
         for each in listed:
             with _ErrorCollector(odd, each, 'id'):
@@ -558,6 +584,7 @@ class Nova:
         self.unreadable |= odd
 
     def _cache_entry(self, found: Mapping[str, Any], now: float) -> None:
+        """Update the cache from one entry of a list."""
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
         uuid = _text_field(found, 'id')
         if found['status'] == 'DELETED':
@@ -587,9 +614,9 @@ class Nova:
             self._left[before.host] = now
 
     def recent_changes(self, now: float) -> RecentChanges:
-        """Recently changed hosts and users.
+        """Return the hosts and users whose servers changed recently.
 
-        Placement gets such changes a little earlier or later.
+        Placement shows such changes a little earlier or later than Nova.
 
         :param now: seconds of the epoch.
         """
@@ -601,10 +628,15 @@ class Nova:
         return RecentChanges(frozenset(self._left), frozenset(self._changed))
 
     def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
-        """Lifetimes of the last servers of each kind, seconds, sorted."""
+        """Return the lifetimes of the latest deleted servers of each kind,
+        seconds, sorted.
+        """
         return self._lifetimes.by_kind()
 
     def _record_lifetime(self, found: Mapping[str, Any]) -> None:
+        """Record the lifetime of a deleted server, if its start and end are
+        known.
+        """
         server, end = _parse_server(found), _parse_time(found, 'terminated_at')
         if end is None or server.launched_at is None:
             return
@@ -612,7 +644,7 @@ class Nova:
         self._lifetimes.learn(kind, server.uuid, end - server.launched_at)
 
     def server(self, uuid: str) -> Server | None:
-        """One server as it is now; ``None`` if it does not exist.
+        """Read one server; return ``None`` if it does not exist.
 
         :raises CloudError: if it cannot be read.
         """
@@ -629,7 +661,8 @@ class Nova:
         return self._servers.get(uuid, told)
 
     def group_members(self, groups: Collection[str]) -> dict[str, list[str]]:
-        """UUIDs of the servers of groups; a deleted group has none.
+        """Return the UUIDs of the servers of groups; a deleted group has no
+        servers.
 
         :raises CloudError: if they cannot be read.
         """
@@ -638,12 +671,13 @@ class Nova:
     def servers_on_unknown_hosts(
         self, uuids: Collection[str], now: float
     ) -> set[str]:
-        """The given servers that may be on an unknown host.
+        """Return the given servers that may run on an unknown host.
 
-        Lists lack servers in a cell that does not answer: servers that are not
-        in the cache are read one by one, some in each look.
+        Lists lack servers in a cell that does not answer. So servers that are
+        not in the cache are read one by one, some in each call.
 
         :param uuids: UUIDs of servers that exist according to another source.
+        :param now: seconds of the epoch.
         """
         unknown = sorted(set(uuids) - self._servers.keys() - self._gone.keys())
         silent, hidden = 0, set(unknown)
@@ -671,19 +705,22 @@ class Nova:
 
     @property
     def groups_unreadable(self) -> Mapping[str, Exception]:
-        """Groups whose members could not be read last, and why."""
+        """Return the errors of groups whose members could not be read last, by
+        UUID of the group.
+        """
         return self._groups.unreadable
 
     def flavor_amounts(
         self, project: str | None = None
     ) -> dict[str, dict[str, int]]:
-        """Amounts of one server of each flavor, by name of the flavor.
+        """Return the amounts of one server of each flavor, by name of the
+        flavor.
 
         Extra specs do not count.
 
-        :param project: ID of a project that may use them; '' for public
+        :param project: ID of a project that may use the flavors; '' for public
             flavors, ``None`` for all flavors.
-        :raises CloudError: if they cannot be read.
+        :raises CloudError: if flavors cannot be read.
         """
         with clients.parsing("Nova's list of flavors"):
             listed = paging.list_all_pages(
@@ -694,9 +731,9 @@ class Nova:
             return {each['name']: _flavor_amounts(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
-        """Delete a server; nothing happens if it does not exist.
+        """Delete a server, if it exists.
 
-        :raises CloudError: if it is unknown whether it was deleted.
+        :raises CloudError: if it is unknown whether the server was deleted.
         """
         if not self._api.delete(f'/servers/{uuid}'):
             self._remember_deleted(uuid)
@@ -704,10 +741,10 @@ class Nova:
     def request_action(
         self, uuid: str, action: eviction.EvictionAction
     ) -> None:
-        """Ask Nova for the action that evicts a server.
+        """Ask Nova for an action that evicts a server.
 
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         if action is eviction.EvictionAction.DELETE:
             self.delete(uuid)
@@ -720,53 +757,58 @@ class Nova:
         """Start a stopped server, or resume a suspended one.
 
         :param status: status of the server, a key of :data:`STARTS`.
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         self._api.post(f'/servers/{uuid}/action', {STARTS[status]: None})
 
     def create_image(
         self, uuid: str, name: str, properties: Mapping[str, str]
     ) -> None:
-        """Ask for an image of a server.
+        """Ask Nova to create an image of a server.
 
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :param name: name of the image.
+        :param properties: properties of the image.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         wanted = {'name': name, 'metadata': dict(properties)}
         self._api.post(f'/servers/{uuid}/action', {'createImage': wanted})
 
     def unshelve(self, uuid: str) -> None:
-        """Unshelve a server; with a queue it waits first.
+        """Ask Nova to unshelve a server; with a queue, its request waits
+        first.
 
-        :raises CloudError: if it is unknown whether Nova accepted it.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.post(f'/servers/{uuid}/action', {'unshelve': None})
 
     def offload_shelved(self, uuid: str) -> None:
-        """Take a shelved server off its host.
+        """Ask Nova to remove a shelved server from its host.
 
-        :raises CloudError: if it is unknown whether Nova accepted it.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.post(f'/servers/{uuid}/action', {'shelveOffload': None})
 
     def write_metadata(self, uuid: str, metadata: Mapping[str, str]) -> None:
-        """Write metadata of a server; other keys stay.
+        """Write some metadata of a server; its other metadata stay.
 
-        :param metadata: values are cut to the length that Nova accepts.
-        :raises CloudError: if it is unknown whether it was written.
+        :param metadata: values by key; values are cut to the length that Nova
+            accepts.
+        :raises CloudError: if it is unknown whether the metadata were written.
         """
         short = {key: value[:_LONGEST] for key, value in metadata.items()}
         self._api.post(f'/servers/{uuid}/metadata', {'metadata': short})
 
     def delete_metadata(self, uuid: str, key: str) -> None:
-        """Delete a key of the metadata of a server, if it is there.
+        """Delete one key of the metadata of a server, if it exists.
 
-        :raises CloudError: if it is unknown whether it was deleted.
+        :raises CloudError: if it is unknown whether the key was deleted.
         """
         self._api.delete(f'/servers/{uuid}/metadata/{key}')
 
     def _list_services(self, path: str) -> Iterable[Mapping[str, Any]]:
+        """Return the entries of a list of services."""
         found = self._api.get(path)
         if found is None:
             raise exception.CloudAway(f'Nova does not know {path}')
@@ -775,11 +817,13 @@ class Nova:
 
 
 class _ErrorCollector:
-    """Records the error of a list entry that cannot be read.
+    """Context manager that records the error of a list entry that cannot be
+    read.
 
-    It is no generator, for speed: each server of a cloud passes one.
+    It is no generator, for speed: each server of a cloud uses one.
 
-    :param errors: gets the error, by the name of the entry.
+    :param errors: receives the error, by the name of the entry.
+    :param entry: entry of a list of Nova.
     :param name_field: field with the name of the entry.
     """
 
@@ -791,7 +835,7 @@ class _ErrorCollector:
         self._found, self._entry, self._name = errors, entry, name_field
 
     def __enter__(self) -> None:
-        """Begin to read."""
+        """Begin to read the entry."""
 
     def __exit__(self, _: object, error: object, __: object) -> bool:
         """Record an error of the entry; other errors propagate."""
@@ -810,7 +854,9 @@ class _ErrorCollector:
 def _add_with_limit(
     cache: dict[str, _About], uuid: str, value: _About
 ) -> None:
-    """Add a server, and forget the oldest ones beyond the limit."""
+    """Add a server to a dictionary, and remove the oldest servers beyond its
+    largest size.
+    """
     cache[uuid] = value
     while len(cache) > _GONE_KEPT:
         del cache[next(iter(cache))]
@@ -819,11 +865,11 @@ def _add_with_limit(
 def _text_field(
     entry: Mapping[str, Any], name: str, default: str | None = None
 ) -> str:
-    """A text field.
+    """Return the value of a text field.
 
     :param default: value of a missing or empty field; ``None`` if the field
         must have a value.
-    :raises TypeError: if the value is no text.
+    :raises TypeError: if the value is not text.
     """
     value = entry.get(name)
     if not value and default is not None:
@@ -834,13 +880,13 @@ def _text_field(
 
 
 def _entry_uuid(entry: Any) -> str:
-    """UUID of a list entry; '' without one."""
+    """Return the UUID of a list entry; '' without a UUID."""
     found = entry.get('id') if isinstance(entry, dict) else None
     return found if isinstance(found, str) else ''
 
 
 def _service_host(entry: Any) -> str:
-    """Host of a hypervisor's service; '' if it cannot be read."""
+    """Return the host of a hypervisor's service; '' if it cannot be read."""
     try:
         return _text_field(entry['service'], 'host')
     except (AttributeError, LookupError, TypeError):
@@ -850,6 +896,11 @@ def _service_host(entry: Any) -> str:
 def _parse_hypervisor(
     entry: Mapping[str, Any], shares_service: bool, zones: Mapping[str, str]
 ) -> NovaHypervisor:
+    """Return the hypervisor of a list entry.
+
+    :param shares_service: whether its service has several hypervisors.
+    :param zones: availability zones by host of the service.
+    """
     service = _text_field(entry['service'], 'host')
     own = _text_field(entry, 'hypervisor_hostname')
     return NovaHypervisor(
@@ -863,7 +914,9 @@ def _parse_hypervisor(
 def _without_duplicates(
     hosts: Iterable[NovaHypervisor], unreadable: dict[str, Exception]
 ) -> list[NovaHypervisor]:
-    """Hosts with a unique name and UUID."""
+    """Return the hosts whose name and UUID are unique; record errors of the
+    others.
+    """
     listed = list(hosts)
     names = collections.Counter(each.name for each in listed)
     uuids = collections.Counter(each.uuid for each in listed)
@@ -878,6 +931,7 @@ def _without_duplicates(
 
 
 def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
+    """Return the amounts of one server of a flavor, by resource class."""
     # In a list of servers this key has another name.
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
     disk_gb = flavor['disk'] + (more_gb or 0)
@@ -890,11 +944,14 @@ def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
     if not all(
         0 <= amount <= request_model.LARGEST for amount in needs.values()
     ):
-        raise ValueError(f'a flavor asks for {needs}')
+        raise ValueError(f'amounts of a flavor are out of range: {needs}')
     return needs
 
 
 def _parse_time(found: Mapping[str, Any], name: str) -> float | None:
+    """Return a time of a server, seconds of the epoch; ``None`` if Nova shows
+    none.
+    """
     told = found.get(f'OS-SRV-USG:{name}')
     if not told:
         return None
@@ -902,6 +959,7 @@ def _parse_time(found: Mapping[str, Any], name: str) -> float | None:
 
 
 def _parse_service(found: Mapping[str, Any]) -> ComputeService:
+    """Return the service of a list entry."""
     return ComputeService(
         uuid=_text_field(found, 'id'),
         host=_text_field(found, 'host'),
@@ -912,6 +970,7 @@ def _parse_service(found: Mapping[str, Any]) -> ComputeService:
 
 
 def _parse_server(found: Mapping[str, Any]) -> Server:
+    """Return the server of Nova's description."""
     flavor = found.get('flavor') or {}
     needs = _flavor_amounts(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts in Placement, and room that is reserved for requests there."""
+"""Resource providers in Placement, and reservations of room for requests."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 Amount = tuple[int, int, int, int]
-"""Capacity, used, largest unit and step of a class."""
+"""Capacity, used amount, largest unit and step of a resource class."""
 
 _PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
 """Unchanged providers, and projects, that are read again in one look."""
@@ -26,17 +26,19 @@ _PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
 _SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 
 _MOST = 2**46
-"""Largest capacity: Placement takes ratios up to 3e38, and sums must fit."""
+"""Largest capacity: Placement accepts ratios up to 3e38, and sums must fit
+into 64 bits.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class ProviderTree:
-    """Sum of the providers below one root.
+    """Sum of the providers below one root provider.
 
     :ivar uuid: UUID of the root.
     :ivar name: name of the root; Nova may use another name for the host.
-    :ivar amounts: amounts by class. Requests of servers have groups, which
-        several children may serve: so largest units are summed, too.
+    :ivar amounts: amounts by class. Several children may serve the request
+        groups of one server, so largest units are summed, too.
     :ivar traits: traits of all providers.
     :ivar aggregates: aggregates of the root.
     :ivar parts: amounts of every provider, by its UUID, the root first.
@@ -51,12 +53,12 @@ class ProviderTree:
 
     @property
     def is_shared(self) -> bool:
-        """Whether hosts outside of this tree use its resources."""
+        """Return whether hosts outside of this tree use its resources."""
         return _SHARES in self.traits
 
     @property
     def offered_classes(self) -> frozenset[str]:
-        """Resource classes with a capacity above 0."""
+        """Return the resource classes with a capacity above 0."""
         return frozenset(
             name for name, (have, *_) in self.amounts.items() if have > 0
         )
@@ -64,6 +66,8 @@ class ProviderTree:
 
 @dataclasses.dataclass(frozen=True)
 class _CachedProvider:
+    """Data of one provider as last read."""
+
     generation: int
     amounts: Mapping[str, Amount]
     traits: frozenset[str]
@@ -71,33 +75,40 @@ class _CachedProvider:
 
 
 class _RoundRobin:
-    """Round-robin choice of list items, when one look cannot read all."""
+    """Selects list items in turn, when one call cannot read all of them.
+
+    :param at_once: largest number of items in one call.
+    """
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._next = 0
 
     def next_indexes(self, count: int) -> frozenset[int]:
-        """Indexes of the items for this look."""
+        """Return the indexes of the items that this call reads.
+
+        :param count: number of items.
+        """
         places = range(self._next, self._next + min(self._at_once, count))
         self._next = places.stop
         return frozenset(place % count for place in places)
 
 
 class Placement:
-    """Placement with a cache; data that may have changed is read again.
+    """Client of Placement with a cache; only data that may have changed are
+    read again.
 
     A provider's generation grows with every change of its inventories, traits
     and aggregates, and with new allocations, but not when an allocation is
     deleted. So the use of a provider is read again if the caller names it as
-    freed, and that of all others in turn: until then a host seems fuller than
-    it is, never emptier. The use of projects is read again in the same way.
-    The use of a user is read again if that user's servers changed, or if the
-    sum over all users is not the use of the project.
+    freed, and that of all other providers in turn. Until then a host seems
+    fuller than it is, never emptier. The use of projects is read again in the
+    same way. The use of a user is read again if that user's servers changed,
+    or if the sum over all users is not the use of the project.
 
     :param api: API of Placement.
     :ivar unreadable: errors of trees in the last read, by UUID of the root.
-        These trees are left out of answers, so that no server starts there.
+        These trees are left out of results, so that no server starts there.
     :ivar is_whole: whether all listed providers were read.
     """
 
@@ -119,11 +130,11 @@ class Placement:
         freed: Collection[str] = (),
         changed: Iterable[tuple[str, str]] = (),
     ) -> dict[str, ProviderTree]:
-        """All trees, by UUID of their root.
+        """Return all provider trees, by UUID of their root.
 
-        :param freed: roots of trees that may have less use.
+        :param freed: roots of trees whose use may have decreased.
         :param changed: pairs of project and user whose use may have changed.
-        :raises CloudError: if they cannot be read.
+        :raises CloudError: if the providers cannot be read.
         """
         below = self._read_providers(freed)
         self._trees = {
@@ -142,7 +153,9 @@ class Placement:
     def _read_providers(
         self, freed: Collection[str]
     ) -> dict[str, list[Mapping[str, Any]]]:
-        """Providers by their root, of trees that can be read as a whole."""
+        """Return the providers by their root, of trees that can be read
+        completely.
+        """
         found = _require_answer(self._api.get('/resource_providers'))
         listed = found['resource_providers']
         in_turn = self._providers.next_indexes(len(listed))
@@ -179,10 +192,10 @@ class Placement:
     def allocated_by_project(
         self, project: str, user: str = ''
     ) -> Mapping[str, int]:
-        """Amounts that a project has allocated, by class.
+        """Return the amounts that a project has allocated, by class.
 
-        :param user: only the part of this user; '' for all.
-        :raises CloudError: if it cannot be read.
+        :param user: user whose part is returned; '' for all users.
+        :raises CloudError: if the amounts cannot be read.
         """
         known = self._usages.setdefault(project, {})
         if user not in known:
@@ -196,10 +209,11 @@ class Placement:
     def allocated_by_users(
         self, project: str, users: Collection[str]
     ) -> dict[str, Mapping[str, int]]:
-        """Amounts that users of a project have allocated, by class, by user.
+        """Return the amounts that users of a project have allocated, by user
+        and class.
 
-        :param users: all users with servers.
-        :raises CloudError: if it cannot be read.
+        :param users: all users of the project with servers.
+        :raises CloudError: if the amounts cannot be read.
         """
         total = self.allocated_by_project(project)
         if len(users) == 1:
@@ -226,16 +240,19 @@ class Placement:
         return found
 
     def _uncache_usage(self, project: str, user: str) -> None:
+        """Remove the use of a user, and of the whole project, from the
+        cache.
+        """
         for whose in ('', user):
             self._usages.get(project, {}).pop(whose, None)
 
     def reserve(
         self, request: request_model.Request, trees: Iterable[ProviderTree]
     ) -> None:
-        """Reserve room for a request; a repeated call does nothing.
+        """Reserve room for a request; a repeated call has no effect.
 
         :param trees: one tree per server.
-        :raises CloudRefused: if there is no free room.
+        :raises CloudRefused: if there is not enough free room.
         """
         if not request.demand.amounts or self.has_reservation(request):
             return
@@ -257,11 +274,11 @@ class Placement:
         self._uncache_usage(request.project, _consumer_user(request))
 
     def has_reservation(self, request: request_model.Request) -> bool:
-        """Whether room is reserved for a request."""
+        """Return whether room is reserved for a request."""
         return self.has_allocation(_reservation_consumer(request.servers[0]))
 
     def has_allocation(self, server: str) -> bool:
-        """Whether Nova has claimed room for a server.
+        """Return whether a server has room in Placement.
 
         :raises CloudError: if Placement does not answer.
         """
@@ -269,7 +286,8 @@ class Placement:
         return bool(found and found.get('allocations'))
 
     def allocated_amounts(self, server: str) -> dict[str, int]:
-        """Amounts that a server has allocated on all hosts, by class.
+        """Return the amounts that a server has allocated on all hosts, by
+        class.
 
         :raises CloudError: if Placement does not answer.
         """
@@ -282,7 +300,8 @@ class Placement:
         return total
 
     def consumers_on_host(self, host: str) -> frozenset[str]:
-        """Consumers with room on a host: servers, and migrations that began.
+        """Return the UUIDs of consumers with room on a host: servers, and
+        started migrations.
 
         :param host: UUID of its root provider.
         :raises CloudError: if Placement does not answer.
@@ -292,7 +311,7 @@ class Placement:
             return frozenset(found['allocations'] if found else ())
 
     def release(self, request: request_model.Request) -> None:
-        """Free the room that is reserved for a request, if there is any."""
+        """Release the reservation of a request, if it has one."""
         if len(request.servers) == 1 or not self._release_in_one_call(request):
             # The first server comes last: it shows whether any room is
             # reserved.
@@ -303,9 +322,11 @@ class Placement:
         self._uncache_usage(request.project, _consumer_user(request))
 
     def _release_in_one_call(self, request: request_model.Request) -> bool:
-        """Free the room of many servers by one call, all of it or nothing.
+        """Release the reservation of many servers by one call, completely or
+        not at all.
 
-        :returns: ``False`` if a part of it changed since it was reserved.
+        :returns: ``False`` if a part of the reservation changed since it was
+            made.
         """
         path = f'/allocations/{_reservation_consumer(request.servers[0])}'
         first = self._api.get(path)
@@ -325,17 +346,22 @@ class Placement:
         try:
             self._api.post('/allocations', every)
         except exception.CloudRefused as error:
-            LOG.info('room is freed one by one: %s', error)
+            LOG.info(
+                'request %s: its reservation is released server by server: one'
+                ' call for all servers failed: %s',
+                *(request.uuid, error),
+            )
             return False
         return True
 
     def _cached_provider(
         self, uuid: str, generation: int, is_due: bool
     ) -> _CachedProvider | None:
-        """One provider; ``None`` if it vanished meanwhile.
+        """Return one provider, from the cache if possible; ``None`` if it was
+        deleted.
 
         :param is_due: whether its use is read although its generation is
-            known.
+            unchanged.
         """
         known = self._known.get(uuid)
         is_old = known is None or known.generation != generation
@@ -349,6 +375,7 @@ class Placement:
     def _read_provider(
         self, uuid: str, generation: int
     ) -> _CachedProvider | None:
+        """Read all data of one provider; return ``None`` if it was deleted."""
         path = f'/resource_providers/{uuid}'
         inventories = self._api.get(f'{path}/inventories')
         usages = self._api.get(f'{path}/usages')
@@ -374,6 +401,9 @@ class Placement:
     def _with_current_usage(
         self, uuid: str, known: _CachedProvider
     ) -> _CachedProvider | None:
+        """Return a cached provider with its present use; ``None`` if it was
+        deleted.
+        """
         usages = self._api.get(f'/resource_providers/{uuid}/usages')
         if usages is None:
             return None
@@ -391,6 +421,9 @@ class Placement:
     def _provider_tree(
         self, root: str, providers: Iterable[Mapping[str, Any]]
     ) -> ProviderTree:
+        """Return the tree below a root, from the cache if no provider
+        changed.
+        """
         order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
         known = {each['uuid']: self._known[each['uuid']] for each in order}
         name = str(order[0].get('name') or root)
@@ -406,7 +439,7 @@ class Placement:
 def _sum_providers(
     root: str, name: str, known: Mapping[str, _CachedProvider]
 ) -> ProviderTree:
-    """Sum of providers, the root first."""
+    """Return the tree of some providers, the root first."""
     amounts: dict[str, Amount] = {}
     for each in known.values():
         for resource, amount in each.amounts.items():
@@ -422,10 +455,14 @@ def _sum_providers(
 
 
 def _consumer_user(request: request_model.Request) -> str:
+    """Return the user ID of a request's reservation: its user or, without a
+    user, its project.
+    """
     return request.user or request.project
 
 
 def _sum_amounts(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of amounts, by class."""
     total: dict[str, int] = {}
     for amounts in used:
         for name, amount in amounts.items():
@@ -435,14 +472,20 @@ def _sum_amounts(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _require_answer(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return an answer of Placement.
+
+    :raises CloudAway: if Placement answered 404.
+    """
     if found is None:
         raise exception.CloudAway(
-            'Placement answers 404 to a list: is its endpoint right?'
+            'Placement answers 404 to a list: its endpoint may be wrong; check'
+            ' the endpoint in Keystone\'s catalog'
         )
     return found
 
 
 def _parse_inventory(inventory: Mapping[str, Any], used: int) -> Amount:
+    """Return the amount of one class of a provider."""
     free = inventory['total'] - inventory.get('reserved', 0)
     capacity = free * inventory.get('allocation_ratio', 1.0)
     capacity = max(int(min(capacity, _MOST)), 0)
@@ -452,21 +495,21 @@ def _parse_inventory(inventory: Mapping[str, Any], used: int) -> Amount:
 
 
 def _parse_usage(told: Any) -> int:
-    """An amount in use, >= 0.
+    """Return an amount in use, >= 0.
 
     :raises ValueError: if it is negative: a host must not seem emptier than it
         is.
     """
     used = int(told)
     if used < 0:
-        raise ValueError(f'{used} are in use')
+        raise ValueError(f'the amount in use must be at least 0, got {used}')
     return min(used, _MOST)
 
 
 def _text_field(listed: Any, key: str) -> str:
-    """A name in the entry of a provider.
+    """Return a text field of a provider's entry.
 
-    :raises LookupError: if it is missing.
+    :raises LookupError: if the field is missing.
     :raises TypeError: if it is not text.
     """
     found = listed[key]
@@ -476,12 +519,17 @@ def _text_field(listed: Any, key: str) -> str:
 
 
 def _root_uuid(listed: Any) -> str:
-    """Root of a provider, even if other fields are odd; '' if unknown."""
+    """Return the UUID of a provider's root, even if other fields are
+    malformed; '' if unknown.
+    """
     found = listed if isinstance(listed, dict) else {}
     return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 
 
 def _add_amounts(one: Amount | None, other: Amount) -> Amount:
+    """Return the sum of two amounts of a class; the step is the smaller
+    one.
+    """
     if one is None:
         return other
     return (
@@ -495,7 +543,7 @@ def _add_amounts(one: Amount | None, other: Amount) -> Amount:
 def _allocations_of_servers(
     request: request_model.Request, trees: Iterable[ProviderTree]
 ) -> list[dict[str, dict[str, int]]]:
-    """Allocations of each server, by provider.
+    """Return the allocations of each server of a request, by provider.
 
     :raises CloudRefused: if there is not enough room.
     """
@@ -513,9 +561,9 @@ def _allocations_of_server(
     tree: ProviderTree,
     taken: dict[tuple[str, str], int],
 ) -> dict[str, dict[str, int]]:
-    """Allocations of one server, by provider.
+    """Return the allocations of one server, by provider.
 
-    :param taken: amounts of the servers before, by provider and class; the
+    :param taken: amounts of the previous servers, by provider and class; the
         amounts of this server are added.
     :raises CloudRefused: if there is not enough room.
     """
@@ -534,10 +582,12 @@ def _allocations_of_server(
                 share.setdefault(provider, {})[name] = part
                 left -= part
         if left:
-            raise exception.CloudRefused(f'{tree.name} has no {name} left')
+            raise exception.CloudRefused(
+                f'host {tree.name} has too little free {name}'
+            )
     return share
 
 
 def _reservation_consumer(server: str) -> str:
-    """UUID of the consumer that reserves room for a server."""
+    """Return the UUID of the consumer that reserves room for a server."""
     return str(uuid_module.uuid5(uuid_module.UUID(server), 'hold'))

@@ -24,7 +24,7 @@ _AT_ONCE = 20
 
 
 def list_groups(api: clients.Api) -> list[Mapping[str, Any]]:
-    """All server groups of all projects.
+    """Return all server groups of all projects.
 
     :param api: API of Nova.
     :raises CloudError: if they cannot be read.
@@ -36,7 +36,8 @@ def list_groups(api: clients.Api) -> list[Mapping[str, Any]]:
 
 
 class ServerGroups:
-    """Members of server groups; they are read again after servers were added.
+    """Cache of the members of server groups; it is read again after servers
+    were added.
 
     :param api: API of Nova.
     :ivar unreadable: errors of groups in the last read, by UUID.
@@ -50,19 +51,20 @@ class ServerGroups:
         self.unreadable: dict[str, Exception] = {}
 
     def note_new_server(self) -> None:
-        """Note that a server was added.
+        """Record that a server was added, so that groups are read again.
 
-        Nova lists it a little before it is a member of its group, so groups
-        are read once more after the next :meth:`note_server_list`.
+        Nova lists a new server a little before the server is a member of its
+        group. So groups are also read after the next :meth:`note_server_list`.
         """
         self._anew = _LOOKS
 
     def note_server_list(self) -> None:
-        """Note that all servers were listed again."""
+        """Record that all servers were listed again."""
         self._anew = max(self._anew - 1, 0)
 
     def members(self, groups: Collection[str]) -> dict[str, list[str]]:
-        """UUIDs of the servers of groups; a deleted group has none.
+        """Return the UUIDs of the servers of groups; a deleted group has no
+        servers.
 
         :raises CloudError: if they cannot be read.
         """
@@ -80,7 +82,7 @@ class ServerGroups:
         return {group: self._members.get(group, []) for group in groups}
 
     def _read_from_list(self, missing: Iterable[str]) -> None:
-        """Read groups from the list of all groups."""
+        """Read the members of groups from the list of all groups."""
         of = {
             each['id']: each.get('members')
             for each in list_groups(self._api)
@@ -90,6 +92,7 @@ class ServerGroups:
             self._store_members(group, functools.partial(of.get, group, ()))
 
     def _read_each(self, missing: Iterable[str]) -> None:
+        """Read the members of groups one by one."""
         for group in missing:
             self._store_members(
                 group, functools.partial(self._read_group, group)
@@ -98,13 +101,14 @@ class ServerGroups:
     def _read_some(
         self, missing: Sequence[str], error: exception.CloudError
     ) -> None:
-        """Read groups one by one, in turn, as Nova fails for the whole list.
+        """Read some groups one by one, others in each call, because Nova fails
+        for the whole list.
 
-        A member in a cell that does not answer is enough for such a failure.
+        One member in a cell that does not answer is enough for such a failure.
         """
         LOG.warning(
-            'server groups: Nova does not list them: %s; %d of %d are asked'
-            ' for, requests of the others wait',
+            'server groups: Nova fails to list them: %s; %d of %d groups are'
+            ' read one by one, and requests of the other groups wait',
             error,
             min(len(missing), _AT_ONCE),
             len(missing),
@@ -117,7 +121,9 @@ class ServerGroups:
     def _store_members(
         self, group: str, read_members: Callable[[], object]
     ) -> None:
-        """Store the members of a group, if they can be read."""
+        """Cache the members of a group; record the error if they cannot be
+        read.
+        """
         try:
             with clients.parsing(f'what Nova says of server group {group}'):
                 self._members[group] = _parse_members(read_members())
@@ -127,11 +133,16 @@ class ServerGroups:
             self.unreadable[group] = error
 
     def _read_group(self, group: str) -> object:
+        """Return the members of one group from Nova."""
         found = self._api.get(f'/os-server-groups/{group}')
         return [] if found is None else found['server_group']['members']
 
 
 def _parse_members(members: object) -> list[str]:
+    """Return the UUIDs of a group's members.
+
+    :raises TypeError: if the members are not a list of texts.
+    """
     if not isinstance(members, list | tuple) or not all(
         isinstance(each, str) for each in members
     ):

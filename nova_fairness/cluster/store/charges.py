@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored charges, from which the ledger can be computed again.
+"""Stored charges of the ledger, from which the ledger can be computed again.
 
 A row is written before the ledger changes, with the new version of the ledger.
-If a process dies in between, its row is ignored, and the next process
-overwrites it.
+If a process dies between both writes, its row is ignored, and the next process
+replaces it.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ _READ_AT_ONCE = 1000
 
 
 class ChargeTable(led.LeaderTable[[]]):
-    """The table of charges."""
+    """Table of charges of the ledger."""
 
     def add(self, charge: records.ChargeRecord, epoch: int) -> None:
-        """Write a charge before the ledger changes.
+        """Store a charge before the ledger changes.
 
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -49,7 +49,7 @@ class ChargeTable(led.LeaderTable[[]]):
             self._check_leads(epoch)
 
     def charges_up_to(self, version: int) -> Iterator[records.ChargeRecord]:
-        """Charges that the ledger contains, the oldest first.
+        """Yield the charges that the ledger contains, the oldest first.
 
         :param version: version of the ledger.
         """
@@ -81,7 +81,8 @@ class ChargeTable(led.LeaderTable[[]]):
     def remove_older(self, before: float) -> None:
         """Remove old charges, except those that newer charges build on.
 
-        :param before: seconds of the epoch.
+        :param before: time of the oldest charge to retain, seconds of the
+            epoch.
         """
         [row] = self._tables.select(
             sa.select(sa.func.max(_CHARGES.c.version).label('first')).where(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Opens a database, and translates its errors."""
+"""Connection to the database: statements, and translation of database
+errors.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -31,7 +33,8 @@ _AWAY = (
 )
 
 _PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
-"""Errors that oslo.db does not translate at begin or end of a transaction."""
+"""Errors at the begin or end of a transaction that oslo.db does not translate.
+"""
 
 _NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
 """Driver errors for a lock wait timeout, a full disk or a server shutdown.
@@ -40,12 +43,12 @@ Other errors, such as a missing table, have their own class in oslo.db.
 
 _MOST_ROWS = 500
 _MOST_BYTES = 4 * 2**20
-"""Limit of one statement, beyond its first row: MariaDB takes 16 MiB by
-default.
+"""Largest size of one statement, without its first row: MariaDB accepts 16 MiB
+by default.
 """
 
 _MOST_UNREAD = 100
-"""Largest number of rows that are noted as unreadable."""
+"""Largest number of rows that are recorded as unreadable."""
 
 _TIME = {
     'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
@@ -60,7 +63,7 @@ def open_engine(url: str) -> sa.Engine:
     """Open a database.
 
     Every statement is committed at once, so that a process that is stopped
-    during its work holds no lock.
+    during its work does not leave a lock.
 
     :param url: URL of SQLAlchemy: ``sqlite:////path``, ``mysql+pymysql://`` or
         ``postgresql+psycopg://``.
@@ -82,7 +85,9 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def _set_sqlite_modes(connection: Any, _record: Any) -> None:
-    """Set modes of SQLite: readers and the writer do not block each other."""
+    """Set modes of SQLite: readers and the writer do not block each other, and
+    commits survive a power cut.
+    """
     connection.execute('PRAGMA journal_mode = WAL')
     # An acknowledged message must survive a power cut.
     connection.execute('PRAGMA synchronous = FULL')
@@ -90,9 +95,9 @@ def _set_sqlite_modes(connection: Any, _record: Any) -> None:
 
 @contextlib.contextmanager
 def translate_errors() -> Iterator[None]:
-    """Translate errors of a database.
+    """Translate errors of a database into errors of the store.
 
-    :raises StoreAway: if it did not answer, or timed out on a lock.
+    :raises StoreAway: if the database did not answer, or timed out on a lock.
     :raises StoreError: for all other errors; its text contains no row.
     """
     try:
@@ -114,7 +119,9 @@ def translate_errors() -> Iterator[None]:
 
 
 def _original_error_name(error: Exception) -> str:
-    """Class name of the original error, without statement and parameters."""
+    """Return the class name of the original error, without statement and
+    parameters.
+    """
     if type(error) not in (db_exception.DBError, *_PLAIN):
         return type(error).__name__
     inner = getattr(error, 'inner_exception', None) or error
@@ -123,7 +130,7 @@ def _original_error_name(error: Exception) -> str:
 
 
 class Tables:
-    """Tables in which every statement is committed at once.
+    """Executes statements and commits each at once.
 
     :param engine: engine of the database.
     """
@@ -134,6 +141,7 @@ class Tables:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
+        """Open a connection in which each statement is committed at once."""
         with self._engine.connect() as connection:
             # oslo.db takes this mark for a transaction. Without it, oslo.db
             # would begin one in SQLite, which holds the lock until its end.
@@ -141,7 +149,9 @@ class Tables:
             yield connection
 
     def insert(self, table: sa.Table, *rows: Mapping[str, Any]) -> bool:
-        """Add rows, all or none; ``False`` if a row with such a key exists."""
+        """Add rows, all or none; return ``False`` if a row with such a key
+        exists.
+        """
         # The database applies one statement as a whole or not at all.
         statement = sa.insert(table).values([dict(row) for row in rows])
         try:
@@ -157,7 +167,9 @@ class Tables:
         row: Mapping[str, Any],
         condition: sa.ColumnElement[bool],
     ) -> bool:
-        """Add a row if a condition holds; ``False`` if it was not added."""
+        """Add a row if a condition is true; return ``False`` if it was not
+        added.
+        """
         values = [
             sa.literal(value, table.c[name].type)
             for name, value in row.items()
@@ -178,7 +190,7 @@ class Tables:
     def insert_from_query(
         self, table: sa.Table, columns: Sequence[str], query: sa.Select[Any]
     ) -> None:
-        """Insert the rows that a query finds, all or none.
+        """Insert the rows that a query returns, all or none.
 
         :param columns: names of columns, in the order of the query.
         """
@@ -192,20 +204,20 @@ class Tables:
             connection.execute(statement)
 
     def update(self, statement: sa.Update | sa.Delete) -> bool:
-        """Change or delete rows; ``False`` if no row matched."""
+        """Change or delete rows; return ``False`` if no row matched."""
         with translate_errors(), self._connection() as connection:
             return connection.execute(statement).rowcount > 0
 
     def update_each(
         self, statement: sa.Update, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Run one statement for each of many rows of parameters."""
+        """Execute one statement for each of many rows of parameters."""
         with translate_errors(), self._connection() as connection:
             connection.execute(statement, [dict(row) for row in rows])
 
     def server_time(self) -> float | None:
-        """Time of the database server, seconds of the epoch; ``None`` for
-        SQLite.
+        """Return the time of the database server, seconds of the epoch;
+        ``None`` for SQLite.
         """
         query = _TIME.get(self._engine.dialect.name)
         if query is None:
@@ -214,16 +226,18 @@ class Tables:
             return float(connection.execute(sa.text(query)).scalar_one())
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
-        """Read rows as dictionaries by name of column."""
+        """Return the rows of a query as dictionaries by name of column."""
         names, rows = self.select_tuples(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def single_row(self, table: sa.Table) -> dict[str, Any]:
-        """The row of a table of one row; a missing row is written again."""
+        """Return the row of a table that has one row; a missing row is created
+        again.
+        """
         rows = self.select(sa.select(table))
         if not rows:
             LOG.error(
-                'the row of the table %s is missing: a new one is written',
+                'table %s: its only row is missing: an empty one is created',
                 table,
             )
             self.insert(table, {'id': 1, **tables.ONLY[table.name]})
@@ -237,10 +251,12 @@ class Tables:
         rows: Iterable[Mapping[str, Any]],
         build: Callable[[Mapping[str, Any]], _T],
     ) -> list[tuple[str, _T]]:
-        """Build an object from each row, except rows that cannot be read.
+        """Build an object from each row; rows that cannot be read are recorded
+        and left out.
 
         :param table_name: name of the table.
         :param key_column: column that identifies rows.
+        :param build: returns the object of a row.
         :returns: key and object of each row, in the order of the rows.
         """
         found = []
@@ -259,14 +275,18 @@ class Tables:
             self._unread[f'{key} of {table_name}'] = error
 
     def pop_unreadable_rows(self) -> dict[str, Exception]:
-        """Rows that could not be read since the last call, and why."""
+        """Return the errors of rows that could not be read since the last
+        call, by name of the row.
+        """
         found, self._unread = self._unread, {}
         return found
 
     def select_tuples(
         self, query: sa.Select[Any]
     ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Read rows, and the names of their columns."""
+        """Return the names of the columns of a query, and its rows as
+        tuples.
+        """
         with translate_errors(), self._connection() as connection:
             found = connection.execute(query)
             # Rows that know their column names take twice the time.
@@ -276,9 +296,9 @@ class Tables:
 def batches(
     rows: Iterable[dict[str, Any]], large_column: str
 ) -> Iterator[list[dict[str, Any]]]:
-    """Divide rows into as few statements as a database accepts.
+    """Yield the rows in as few groups as the statements of a database allow.
 
-    :param large_column: the large column.
+    :param large_column: name of the largest column.
     """
     batch: list[dict[str, Any]] = []
     size = 0

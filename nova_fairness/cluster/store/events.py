@@ -2,10 +2,10 @@
 
 """Stored events of requests.
 
-The row of a request is its current event. It is copied here before it changes,
-so no change lacks its event. If a process dies in between, the copy is of an
-event that still lasts, and the next process replaces it. One transaction for
-both would hold locks if a process stops within it.
+The row of a request is its current event. The row is copied here before it
+changes, so each past event is stored. If a process dies between both writes,
+the copy is of an event that has not ended, and the next process replaces it.
+One transaction for both would leave locks if a process stops within it.
 """
 
 from collections.abc import Collection
@@ -22,18 +22,20 @@ from nova_fairness.model import request as request_model
 
 FIRST_KEPT = 20
 LAST_KEPT = 60
-"""Number of first and of last events of a request that are kept."""
+"""Number of first and of last events of a request that are stored."""
 
 _EVENTS, _REQUESTS = tables.EVENTS, tables.REQUESTS
 _LONGEST = 255
 _READ_AT_ONCE = 10_000
-"""Requests in one statement; PostgreSQL takes 65,535 parameters."""
+"""Largest number of requests in one statement; PostgreSQL accepts 65,535
+parameters.
+"""
 
 _SAME = ('stage', 'state', 'reason', 'subject', 'numbers')
 
 
 class EventTable:
-    """The table of past events of requests.
+    """Table of past events of requests.
 
     :param rows: tables of the database.
     """
@@ -71,7 +73,9 @@ class EventTable:
         self._tables.insert_from_query(_EVENTS, list(columns), found)
 
     def _delete_surplus(self, uuids: Collection[str]) -> None:
-        """Remove surplus events, and copies whose change was not made."""
+        """Delete events beyond the largest number, and copies whose change was
+        not made.
+        """
         newest = (
             sa.select(_REQUESTS.c.stage)
             .where(_REQUESTS.c.uuid == _EVENTS.c.request)
@@ -89,7 +93,7 @@ class EventTable:
     def events_by_request(
         self, uuids: Collection[str]
     ) -> dict[str, list[history.HistoryEvent]]:
-        """Events of some requests, the oldest first, by UUID."""
+        """Return the events of some requests, the oldest first, by UUID."""
         named = list(uuids)
         found: dict[str, list[history.HistoryEvent]] = {
             uuid: [] for uuid in named
@@ -106,6 +110,9 @@ class EventTable:
     def _past_events(
         self, uuids: list[str]
     ) -> list[tuple[str, history.HistoryEvent]]:
+        """Return UUID and past event pairs of some requests, the oldest
+        first.
+        """
         query = (
             sa.select(_EVENTS)
             .join(_REQUESTS, _REQUESTS.c.uuid == _EVENTS.c.request)
@@ -123,6 +130,7 @@ class EventTable:
     def _current_events(
         self, uuids: list[str]
     ) -> list[tuple[str, history.HistoryEvent]]:
+        """Return UUID and current event pairs of some requests."""
         columns = (_REQUESTS.c[name] for name in (*_SAME, 'uuid', 'hosts'))
         query = sa.select(
             *columns,
@@ -135,13 +143,14 @@ class EventTable:
         )
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Remove the events of some requests."""
+        """Remove the past events of some requests."""
         self._tables.update(
             sa.delete(_EVENTS).where(_EVENTS.c.request.in_(uuids))
         )
 
 
 def _event_of_row(row: Mapping[str, Any]) -> history.HistoryEvent:
+    """Return the event of a row."""
     return history.stage(
         request_model.State(row['state']),
         records.parse_reason(row),

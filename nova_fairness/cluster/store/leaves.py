@@ -25,12 +25,14 @@ _LATER = _LEAVES.alias()
 _HAS_LATER = sa.exists().where(
     _LATER.c.server == _LEAVES.c.server, _LATER.c.turn > _LEAVES.c.turn
 )
-"""Built once: each alias creates many column objects."""
+"""Built once, because each alias creates many column objects."""
 _MAKES_ROOM = _LEAVES.c.cause.in_(
     sorted(each.value for each in eviction.PREEMPTIONS)
 )
 _NAMED_AT_ONCE = 10_000
-"""Servers in one statement; PostgreSQL takes 65,535 parameters."""
+"""Largest number of servers in one statement; PostgreSQL accepts 65,535
+parameters.
+"""
 
 _SAME = (
     *('server', 'turn', 'version', 'at', 'changed_at', 'tried', 'asked_at'),
@@ -41,13 +43,13 @@ _SAME = (
 
 
 class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
-    """The table of evictions."""
+    """Table of evictions."""
 
     def newest_in_states(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
-        """Newest evictions in some states, those due first, by UUID of the
-        server.
+        """Return the newest evictions in some states by UUID of the server,
+        those due first.
         """
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
@@ -55,9 +57,10 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     def live_or_changed_since(
         self, moment: float, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
-        """Live evictions, and recently changed ones, by UUID of the server.
+        """Return live evictions, and evictions changed since a time, by UUID
+        of the server.
 
-        :param moment: start of the recent time, seconds of the epoch.
+        :param moment: seconds of the epoch.
         :param servers: servers whose newest eviction is included in any case.
         """
         live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
@@ -67,8 +70,8 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     def newest_of_servers(
         self, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
-        """Newest evictions of some servers, by UUID; servers without one are
-        left out.
+        """Return the newest evictions of some servers, by UUID; servers
+        without an eviction are missing.
         """
         named = list(servers)
         found: dict[str, eviction.Eviction] = {}
@@ -80,7 +83,7 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     def all_of_servers(
         self, servers: Collection[str]
     ) -> list[eviction.Eviction]:
-        """All evictions of some servers, the oldest first."""
+        """Return all evictions of some servers, the oldest first."""
         named = list(servers)[:_NAMED_AT_ONCE]
         query = (
             sa.select(_LEAVES)
@@ -96,6 +99,9 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     def _newest(
         self, *wanted: sa.ColumnElement[bool]
     ) -> dict[str, eviction.Eviction]:
+        """Return the newest evictions of servers that match conditions, by
+        UUID of the server.
+        """
         query = (
             sa.select(_LEAVES)
             .where(*wanted, ~_HAS_LATER)
@@ -111,12 +117,12 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
     def preemptions(
         self, project: str | None, marker: str | None, limit: int
     ) -> Sequence[eviction.Eviction]:
-        """Evictions that made room for requests, the newest first.
+        """Return evictions that made room for requests, the newest first.
 
         :param project: project of the server or of the request; ``None`` for
             all.
-        :param marker: UUID of the last eviction of the previous page; an
-            unknown one has an empty next page.
+        :param marker: UUID of the last eviction of the previous page; after an
+            unknown UUID, the next page is empty.
         :param limit: largest number of evictions.
         """
         query = sa.select(_LEAVES).where(_MAKES_ROOM)
@@ -150,7 +156,9 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         ]
 
     def preemption(self, uuid: str) -> eviction.Eviction | None:
-        """One eviction that made room for a request; ``None`` if unknown."""
+        """Return one eviction that made room for a request; ``None`` if it is
+        unknown.
+        """
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
         )
@@ -168,8 +176,8 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         """Add an eviction.
 
         :param leave: eviction in its first state.
-        :param before: last eviction of the server; ``None`` if it has none.
-        :param epoch: epoch of the leader that decided it.
+        :param before: last eviction of the server; ``None`` without one.
+        :param epoch: epoch of the leader that decided the eviction.
         :returns: the stored eviction.
         :raises Outdated: if the server has a live eviction.
         :raises Deposed: if that leader no longer leads.
@@ -196,17 +204,16 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         now: float,
         at: float | None = None,
     ) -> eviction.Eviction:
-        """Move an eviction into its next state.
+        """Change an eviction to its next state.
 
         :param leave: eviction as it was when the step was decided.
         :param event: what happens to the server.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param now: seconds of the epoch of time.
-        :param at: earliest time of the next action; ``None`` keeps the old
-            one.
+        :param at: earliest time of the next action; ``None`` for the old time.
         :returns: the changed eviction.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if it no longer has that version.
+        :raises Outdated: if the stored eviction has another version.
         :raises Deposed: if that leader no longer leads.
         """
         changed = leave.stepped(event, now, at)
@@ -228,17 +235,19 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         )
 
     def _raise_outdated(self, server: str, epoch: int) -> None:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
         found = self.newest_of_servers([server]).get(server)
         present = f'{found.state.value}' if found else 'unknown'
         raise exception.Outdated(
-            f'server {server} is now {present}: the decision used an old state'
+            f'server {server}: its eviction has changed to {present} since the'
+            ' decision; the next cycle decides again'
         )
 
 
 def _update_if_unchanged(leave: eviction.Eviction, epoch: int) -> sa.Update:
-    """Statement that matches a row only if it is unchanged and the leader
-    leads.
+    """Return a statement that changes an eviction only if it is unchanged and
+    the leader still leads.
     """
     return sa.update(_LEAVES).where(
         _LEAVES.c.uuid == leave.uuid,
@@ -248,6 +257,7 @@ def _update_if_unchanged(leave: eviction.Eviction, epoch: int) -> sa.Update:
 
 
 def _row_of_eviction(leave: eviction.Eviction) -> dict[str, Any]:
+    """Return the columns of an eviction."""
     same = {name: getattr(leave, name) for name in ('uuid', *_SAME)}
     return {
         **same,
@@ -262,6 +272,7 @@ def _row_of_eviction(leave: eviction.Eviction) -> dict[str, Any]:
 
 
 def _eviction_of_row(row: Mapping[str, Any]) -> eviction.Eviction:
+    """Return the eviction of a row."""
     return eviction.Eviction(
         **{name: row[name] for name in _SAME},
         project=row['project'],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables that only the leader writes."""
+"""Base class of tables that only the leader writes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -20,13 +20,16 @@ _Told = ParamSpec('_Told')
 def log_listener_errors(
     listener: Callable[_Told, None],
 ) -> Callable[_Told, None]:
-    """Wrap a listener, so that its errors do not undo the change before."""
+    """Wrap a listener so that its errors are logged: the change before them is
+    stored already.
+    """
 
     def call_listener(*given: _Told.args, **named: _Told.kwargs) -> None:
+        """Call the listener, and log its errors."""
         try:
             listener(*given, **named)
         except Exception:
-            LOG.exception('a listener failed; the change is stored')
+            LOG.exception('a listener of a table failed; the change is stored')
 
     return call_listener
 
@@ -65,5 +68,6 @@ class LeaderTable(Generic[_Told]):
     def _notify_listeners(
         self, *given: _Told.args, **named: _Told.kwargs
     ) -> None:
+        """Call all listeners after a change."""
         for told in self._listeners:
             told(*given, **named)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored groups with spending rates, spending, and prices.
+"""Stored groups with spending rates, spent units, and prices.
 
-Rates and sums of a project are in one row, so they always fit together. Prices
-have a row for each change.
+Rates and spent units of a project are in one row, so they are always
+consistent. Each change of a price has its own row.
 """
 
 from collections.abc import Callable
@@ -26,23 +26,23 @@ from nova_fairness.model import market as market_model
 LOG = logging.getLogger(__name__)
 
 UNREADABLE = (
-    'project %s: its stored groups and funds cannot be read: %s; it'
+    'project %s: its stored groups and spent units cannot be read: %s; it'
     ' has no groups and is charged nothing until its row in the table trades'
-    ' is mended'
+    ' is repaired'
 )
 
 _MARKET, _PRICES = tables.MARKET, tables.PRICES
 
 Replace = Callable[..., None]
-"""Changes the one row of a table as a whole, if its version is as given."""
+"""Changes the single row of a table if its version is the given version."""
 
 
 class MarketTables:
-    """The tables of the market.
+    """Tables of the market.
 
     :param rows: tables of the database.
-    :param replace: takes table, version, epoch of the leader, and columns by
-        name.
+    :param replace: changes a single row; its arguments are table, version,
+        epoch of the leader, and columns by name.
     :param check_leads: raises ``Deposed`` unless an epoch is the newest.
     :ivar prices: past prices of hosts.
     """
@@ -62,7 +62,7 @@ class MarketTables:
     def read_if_changed(
         self, known_version: int
     ) -> records.SpendingRecords | None:
-        """Groups with rates, and spending.
+        """Return groups with spending rates, and spent units.
 
         If the row of a project cannot be read, the project has no groups and
         is charged nothing; other projects are not affected.
@@ -94,12 +94,12 @@ class MarketTables:
         )
 
     def write(self, traded: records.SpendingRecords, epoch: int) -> None:
-        """Write groups and spending, those of each project together.
+        """Write groups and spent units, those of each project in one row.
 
         :param traded: new content, with the version that it was computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the tables changed meanwhile.
+        :raises Outdated: if the tables have another version.
         """
         self._replace(_MARKET, traded.version, epoch)
         before, after = self._owned.read(), _contents_by_project(traded)
@@ -111,6 +111,7 @@ class MarketTables:
 
 
 def _parse_project(project: str, content: str) -> records.SpendingRecords:
+    """Return the groups and spent units in the row of one project."""
     own = json.loads(content)
     return records.SpendingRecords(
         [
@@ -128,10 +129,13 @@ def _parse_project(project: str, content: str) -> records.SpendingRecords:
 
 
 def _contents_by_project(spending: records.SpendingRecords) -> dict[str, str]:
-    """Contents of rows, by project."""
+    """Return the contents of rows, by project."""
     parts: dict[str, dict[str, dict[str, Any]]] = {}
 
     def project_part(project: str) -> dict[str, dict[str, Any]]:
+        """Return the part of one project, which is created if it is
+        missing.
+        """
         empty: dict[str, dict[str, Any]]
         empty = {'groups': {}, 'spent': {}, 'meters': {}}
         return parts.setdefault(project, empty)
@@ -148,10 +152,10 @@ def _contents_by_project(spending: records.SpendingRecords) -> dict[str, str]:
 
 
 class PriceTable(led.LeaderTable[[]]):
-    """The table of prices."""
+    """Table of prices."""
 
     def add(self, prices: Sequence[market_model.Price], epoch: int) -> None:
-        """Write new prices.
+        """Add new prices.
 
         :param prices: one price for each host and class.
         :param epoch: epoch of the leader.
@@ -166,10 +170,10 @@ class PriceTable(led.LeaderTable[[]]):
     def newest_prices(
         self, host: str, before: float | None, limit: int
     ) -> list[market_model.Price]:
-        """Prices of a host, the newest first.
+        """Return prices of a host, the newest first.
 
-        :param before: latest time, seconds of the epoch; ``None`` for the
-            newest.
+        :param before: time after the latest price, seconds of the epoch;
+            ``None`` for the newest.
         :param limit: largest number of prices.
         """
         query = sa.select(_PRICES).where(_PRICES.c.host == host)
@@ -185,6 +189,7 @@ class PriceTable(led.LeaderTable[[]]):
     def remove_older(self, before: float) -> None:
         """Remove old prices.
 
-        :param before: seconds of the epoch.
+        :param before: time of the oldest price to retain, seconds of the
+            epoch.
         """
         self._tables.update(sa.delete(_PRICES).where(_PRICES.c.at < before))

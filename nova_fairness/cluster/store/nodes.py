@@ -36,12 +36,12 @@ class HostTarget:
 
 
 class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
-    """The table of hosts between batch system and cloud."""
+    """Table of hosts between batch system and cloud."""
 
     def read_hosts(
         self,
     ) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
-        """Hosts by name, and errors of rows that cannot be read."""
+        """Return hosts by name, and errors of rows that cannot be read."""
         query = sa.select(_NODES).order_by(_NODES.c.host)
         found, wrong = {}, {}
         for row in self._tables.select(query):
@@ -49,15 +49,15 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
                 found[row['host']] = _host_of_row(row)
             except exception.UNREADABLE as error:
                 wrong[row['host']] = (
-                    f'its row cannot be read ({error}): the host is left as '
-                    'it is; delete the row, then the host is looked up again'
+                    f'its row cannot be read ({error}): the host is not '
+                    'changed; delete the row, then its state is read again'
                 )
         return found, wrong
 
     def read_host(self, host: str) -> border.BorderHost | None:
-        """A host; ``None`` if it has no readable row.
+        """Return a host; ``None`` if it has no readable row.
 
-        :param host: name of the machine.
+        :param host: name of the host.
         """
         query = sa.select(_NODES).where(_NODES.c.host == host)
         try:
@@ -67,13 +67,13 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             return None
 
     def hosts_leaving_cloud(self) -> frozenset[str]:
-        """Names in Nova of hosts that leave the cloud."""
+        """Return the names in Nova of hosts that are leaving the cloud."""
         state = border.HostState.LEAVING_CLOUD.value
         query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
         return frozenset(row['cloud'] for row in self._tables.select(query))
 
     def add(self, host: border.SharedHost, epoch: int, now: float) -> None:
-        """Add a host whose side is still unknown.
+        """Add a host; whether batch system or cloud uses it is still unknown.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -91,7 +91,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
     ) -> border.BorderHost:
         """Change names or cores of a host; its state stays.
 
-        :raises Outdated: if the host took a step meanwhile.
+        :raises Outdated: if another process changed the host.
         :raises Deposed: if that leader no longer leads.
         """
         changed = dataclasses.replace(
@@ -110,15 +110,15 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         text: str = '',
         until: float | None = None,
     ) -> border.BorderHost:
-        """Move a host into its next state.
+        """Change a host to its next state.
 
         :param node: host as it was when the step was decided.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param now: seconds of the epoch of time.
         :param until: new time to live of the host, seconds of the epoch of
             time.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if the host took a step meanwhile.
+        :raises Outdated: if another process changed the host.
         :raises Deposed: if that leader no longer leads.
         """
         changed = node.stepped(event, now, cause, text, until)
@@ -129,11 +129,10 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
     def check_unchanged(
         self, host: str, version: int, epoch: int
     ) -> border.BorderHost:
-        """Check that a host has not changed since a decision.
+        """Check that a host has not changed since a decision, and return it.
 
         :param version: version that the decision used.
-        :returns: the host.
-        :raises Outdated: if the host took a step meanwhile, or is gone.
+        :raises Outdated: if the host changed, or no longer exists.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
@@ -143,7 +142,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         return node
 
     def remove(self, node: border.BorderHost, epoch: int) -> None:
-        """Remove a host, unless it took a step meanwhile.
+        """Remove a host, unless another process changed it.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -156,15 +155,17 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             self._check_leads(epoch)
 
     def read_target(self) -> HostTarget:
-        """Number of hosts that an operator wants the cloud to have."""
+        """Return the number of hosts that an operator wants the cloud to
+        have.
+        """
         row = self._tables.single_row(_BORDER)
         return HostTarget(row['hosts'], row['version'])
 
     def write_target(self, target: HostTarget, epoch: int) -> None:
-        """Write the number of hosts that the cloud is to have.
+        """Write the number of hosts that an operator wants the cloud to have.
 
         :param target: new target, with the version that the decision used.
-        :raises Outdated: if the target changed meanwhile.
+        :raises Outdated: if another process changed the target.
         :raises Deposed: if that leader no longer leads.
         """
         changed = self._tables.update(
@@ -178,7 +179,8 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                'the target of the border was changed meanwhile'
+                'the number of hosts of the cloud was not changed: another'
+                ' process changed it first; try again'
             )
 
     def _write(
@@ -187,6 +189,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         after: border.BorderHost,
         epoch: int,
     ) -> None:
+        """Write a changed host if its row is unchanged since the decision."""
         changed = self._tables.update(
             sa.update(_NODES)
             .where(
@@ -201,15 +204,18 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
             self._raise_outdated(before.host.name, epoch)
 
     def _raise_outdated(self, host: str, epoch: int) -> NoReturn:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
         found = self.read_host(host)
-        present = f'{found.state.value} by now' if found else 'not there'
+        present = found.state.value if found else 'unknown'
         raise exception.Outdated(
-            f'host {host} is {present}: the decision used an old state'
+            f'host {host} has changed to {present} since the decision; the'
+            ' next cycle decides again'
         )
 
 
 def _row_of_host(node: border.BorderHost) -> dict[str, Any]:
+    """Return the columns of a host."""
     host = node.host
     return {
         'host': host.name,
@@ -236,7 +242,9 @@ def _row_of_host(node: border.BorderHost) -> dict[str, Any]:
 
 
 def _host_of_row(row: Mapping[str, Any]) -> border.BorderHost:
-    """Host of a row: fixed, unless the caller knows a description."""
+    """Return the host of a row. It counts as fixed, unless the caller replaces
+    its description.
+    """
     return border.BorderHost(
         border.SharedHost(
             row['host'], row['batch'], row['cloud'], row['cores'], True

@@ -2,8 +2,8 @@
 
 """Stored migration plans.
 
-A plan and its moves are one row, which is changed as a whole: so they always
-fit together. Every write names the version that it was decided on and the
+A plan and its moves are one row, which is changed as a whole, so they are
+always consistent. Every write names the version that it was decided on and the
 epoch of the leader.
 """
 
@@ -35,16 +35,16 @@ _HELD = frozenset(
         model.PlanState.PARTIAL,
     }
 )
-"""States of plans whose subject, a host, has no other use."""
+"""States of plans whose subject, a host, must have no other use."""
 
 
 class PlanTable(
     led.LeaderTable[[model.MigrationPlan | None, model.MigrationPlan]]
 ):
-    """The table of migration plans.
+    """Table of migration plans.
 
-    Listeners get a plan before the change, ``None`` for a new plan, and after
-    it.
+    Listeners are called with the plan before the change, ``None`` for a new
+    plan, and the plan after it.
     """
 
     def add(self, plan: model.MigrationPlan, epoch: int) -> None:
@@ -69,9 +69,9 @@ class PlanTable(
 
         :param before: the plan as it was when the change was decided.
         :param after: the changed plan.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the change.
         :returns: the plan with its new version.
-        :raises Outdated: if the plan changed meanwhile.
+        :raises Outdated: if the stored plan has another version.
         :raises Deposed: if that leader no longer leads.
         """
         written = dataclasses.replace(after, version=before.version + 1)
@@ -92,7 +92,7 @@ class PlanTable(
     def check_unchanged(self, plan: model.MigrationPlan, epoch: int) -> None:
         """Check that a plan has not changed since a decision.
 
-        :raises Outdated: if the plan changed meanwhile.
+        :raises Outdated: if the stored plan has another version.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
@@ -101,15 +101,15 @@ class PlanTable(
             self._raise_outdated(plan.uuid, epoch)
 
     def read_plan(self, uuid: str) -> model.MigrationPlan | None:
-        """One plan; ``None`` if there is none."""
+        """Return one plan; ``None`` if it does not exist."""
         query = sa.select(_PLANS).where(_PLANS.c.uuid == uuid)
         rows = self._tables.select(query)
         found = self._tables.build_objects('plans', 'uuid', rows, _plan_of_row)
         return found[0][1] if found else None
 
     def open_plans(self) -> list[model.MigrationPlan]:
-        """Plans with remaining work or a remaining measurement, the oldest
-        first.
+        """Return plans with remaining moves or a remaining measurement, the
+        oldest first.
         """
         query = (
             sa.select(_PLANS)
@@ -123,7 +123,7 @@ class PlanTable(
         marker: model.MigrationPlan | None = None,
         limit: int | None = None,
     ) -> list[model.MigrationPlan]:
-        """All plans, the newest first.
+        """Return all plans, the newest first.
 
         :param marker: last plan of the previous page.
         :param limit: largest number of plans; ``None`` for all.
@@ -145,7 +145,8 @@ class PlanTable(
     def open_or_changed_since(
         self, changed_at: float
     ) -> list[model.MigrationPlan]:
-        """Plans that are open, or entered their state since a time.
+        """Return plans that are open, or that entered their state since a
+        time.
 
         :param changed_at: seconds of the epoch.
         """
@@ -157,9 +158,10 @@ class PlanTable(
         return self._read_plans(query)
 
     def hosts_to_empty(self, goals: Collection[model.Goal]) -> frozenset[str]:
-        """Names of hosts that plans empty.
+        """Return the names of hosts that plans with some goals empty.
 
-        :param goals: goals of plans that close hosts.
+        :param goals: goals of plans during which these hosts accept no
+            servers.
         """
         states = [each.value for each in _CLOSING]
         # Hosts that other plans empty are free for requests that wait.
@@ -175,6 +177,7 @@ class PlanTable(
         return frozenset(host for _, hosts in found for host in hosts)
 
     def _read_plans(self, query: sa.Select[Any]) -> list[model.MigrationPlan]:
+        """Return the plans of a query; unreadable rows are left out."""
         rows = self._tables.select(query)
         return [
             each
@@ -186,7 +189,8 @@ class PlanTable(
     def hosts_in_use_by_plans(
         self, goals: Collection[model.Goal]
     ) -> frozenset[str]:
-        """Names of hosts that plans hold until they are empty.
+        """Return the names of hosts that are reserved for plans until the
+        plans end.
 
         :param goals: goals of plans whose subject is a host.
         """
@@ -209,16 +213,18 @@ class PlanTable(
         )
 
     def _raise_outdated(self, uuid: str, epoch: int) -> NoReturn:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
         found = self.read_plan(uuid)
-        present = f'{found.state.value} by now' if found else 'not there'
+        present = f'is now {found.state.value}' if found else 'was removed'
         raise exception.Outdated(
-            f'plan {uuid} is {present}, or changed: the decision used an old'
-            ' state'
+            f'plan {uuid} {present}: it has changed since the decision; read'
+            ' it and decide again'
         )
 
 
 def _row_of_plan(plan: model.MigrationPlan) -> dict[str, Any]:
+    """Return the columns of a plan."""
     return {
         'uuid': plan.uuid,
         'goal': plan.goal.value,
@@ -244,10 +250,12 @@ def _row_of_plan(plan: model.MigrationPlan) -> dict[str, Any]:
 
 
 def _parse_emptied_hosts(row: Mapping[str, Any]) -> list[str]:
+    """Return the names of hosts that the plan of a row empties."""
     return [str(each) for each in json.loads(row['empties'])]
 
 
 def _columns_of_move(move: model.Move) -> list[Any]:
+    """Return the stored form of a move."""
     return [
         move.server,
         move.source,
@@ -265,6 +273,7 @@ def _columns_of_move(move: model.Move) -> list[Any]:
 
 
 def _parse_move(columns: list[Any]) -> model.Move:
+    """Return the move of its stored form."""
     server, source, target, wave, cost_mb, state, cause, *rest = columns
     return model.Move(
         server,
@@ -279,6 +288,7 @@ def _parse_move(columns: list[Any]) -> model.Move:
 
 
 def _plan_of_row(row: Mapping[str, Any]) -> model.MigrationPlan:
+    """Return the plan of a row."""
     won = row['won']
     return model.MigrationPlan(
         row['uuid'],

@@ -16,10 +16,12 @@ _RISKS = tables.RISKS
 
 
 class RiskTable(led.LeaderTable[[risk.Risk]]):
-    """The table of warnings."""
+    """Table of warnings."""
 
     def all_warnings(self) -> dict[str, risk.Risk]:
-        """All warnings by UUID of the server, including withdrawn warnings."""
+        """Return all warnings by UUID of the server, including withdrawn
+        warnings.
+        """
         query = sa.select(_RISKS).order_by(_RISKS.c.since, _RISKS.c.server)
         rows = self._tables.select(query)
         return dict(
@@ -29,9 +31,9 @@ class RiskTable(led.LeaderTable[[risk.Risk]]):
         )
 
     def add(self, warning: risk.Risk, epoch: int) -> None:
-        """Add a warning of a server that has none.
+        """Add a warning for a server without a warning.
 
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the warning.
         :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
@@ -71,6 +73,7 @@ class RiskTable(led.LeaderTable[[risk.Risk]]):
 
 
 def _row_of_warning(warning: risk.Risk) -> dict[str, Any]:
+    """Return the columns of a warning."""
     return {
         'server': warning.server,
         'project': warning.project,
@@ -84,6 +87,7 @@ def _row_of_warning(warning: risk.Risk) -> dict[str, Any]:
 
 
 def _warning_of_row(row: Mapping[str, Any]) -> risk.Risk:
+    """Return the warning of a row."""
     return risk.Risk(
         row['server'],
         row['project'],

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages, requests and the leader: state that must survive every process.
+"""The store of messages, requests and the leader, which survives every
+process.
 
-Correctness does not depend on a lease. A takeover creates a new epoch. Each
+Correctness does not depend on a lease. Each takeover creates a new epoch. Each
 statement that changes a request names the epoch of the leader and the version
-of the request that its decision used. So a deposed leader, or a decision on an
-old version, changes nothing. A statement that an old leader began before the
-takeover may still end after it: then the decision of the new leader on that
-request is outdated.
+of the request that its decision used. So a deposed leader, or a decision based
+on an old version, changes nothing. A statement that an old leader began before
+the takeover may still end after it: then the decision of the new leader on
+that request is outdated.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,9 @@ _LEADERS_KEPT = 1000
 
 _News = tuple[request_model.Request, reason_module.Why]
 Changed = Callable[[request_model.Request, reason_module.Why, float], None]
-"""Listener for new requests and new states: gets request, reason and time."""
+"""Listener for new requests and new states; its arguments are request, reason
+and time.
+"""
 _FINAL = sorted(each.value for each in request_model.FINAL)
 _SETTLED = sorted({request_model.State.ACTIVE.value, *_FINAL})
 
@@ -99,11 +102,15 @@ class Store:
         self.plans = plans_module.PlanTable(rows, leads)
 
     def opaque_name(self, *parts: str) -> str:
-        """A name that reveals nothing; see :meth:`.Sealer.opaque_name`."""
+        """Return a name that reveals nothing about its parts; see
+        :meth:`.Sealer.opaque_name`.
+        """
         return self._sealer.opaque_name(*parts)
 
     def opaque_names(self, *parts: str) -> list[str]:
-        """Such names, one for each key; see :meth:`.Sealer.opaque_names`."""
+        """Return one opaque name for each key; see
+        :meth:`.Sealer.opaque_names`.
+        """
         return self._sealer.opaque_names(*parts)
 
     def set_listener(self, listener: Changed) -> None:
@@ -113,11 +120,11 @@ class Store:
     def store_message(self, cast: cast_module.Cast) -> bool:
         """Store a message; when this returns, it is safe on disk.
 
-        MariaDB takes at most a tenth of its redo log in one row (9.6 MiB by
+        MariaDB accepts at most a tenth of its redo log in one row (9.6 MiB by
         default), PostgreSQL 1 GB. Messages are compressed before.
 
-        :returns: ``False`` if the message was stored before, even if it was
-            forgotten since.
+        :returns: ``False`` if the message was stored before, even if its
+            content was deleted since.
         """
         return self.store_messages([cast])[0]
 
@@ -149,9 +156,10 @@ class Store:
         return new
 
     def read_message(self, uuid: str) -> cast_module.Cast | None:
-        """A message; ``None`` if it is unknown or was forgotten.
+        """Return a message; ``None`` if it is unknown or its content was
+        deleted.
 
-        :raises SealBroken: if no key opens it.
+        :raises SealBroken: if no key decrypts it.
         """
         rows = self._tables.select(
             sa.select(_CASTS).where(_CASTS.c.uuid == uuid)
@@ -166,7 +174,7 @@ class Store:
     def messages_without_request(
         self, limit: int, skipped: int = 0
     ) -> list[str]:
-        """UUIDs of messages without a request, the oldest first.
+        """Return the UUIDs of messages without a request, the oldest first.
 
         :param limit: largest number of messages.
         :param skipped: number of oldest messages to skip.
@@ -182,7 +190,9 @@ class Store:
         return [row['uuid'] for row in self._tables.select(query)]
 
     def delete_message(self, uuid: str) -> None:
-        """Delete the content of a message; its UUID stays known."""
+        """Delete the content of a message; its UUID remains, so that a second
+        delivery is recognized.
+        """
         self._tables.update(
             sa.update(_CASTS).where(_CASTS.c.uuid == uuid).values(sealed=None)
         )
@@ -191,10 +201,10 @@ class Store:
         """Encrypt messages again with the first key, in the order of their
         UUIDs.
 
-        :param after: result of the previous call, '' at first.
+        :param after: result of the previous call, '' in the first call.
         :param limit: largest number of messages.
         :returns: last UUID; ``None`` if no message remains.
-        :raises SealBroken: if no key opens a message.
+        :raises SealBroken: if no key decrypts a message.
         """
         query = (
             sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
@@ -237,7 +247,7 @@ class Store:
     def requests(
         self, states: Collection[request_model.State]
     ) -> list[records.RequestRecord]:
-        """Requests in some states, the oldest first."""
+        """Return the requests in some states, the oldest first."""
         query = (
             sa.select(_REQUESTS)
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
@@ -252,9 +262,11 @@ class Store:
         after: tuple[float, str] | None,
         limit: int,
     ) -> list[records.RequestRecord]:
-        """One page of all requests, also ended ones, the oldest first.
+        """Return one page of all requests, including ended ones, the oldest
+        first.
 
         :param project: project of the requests; ``None`` for all.
+        :param wanted: conditions on the requests.
         :param after: time and UUID of the last request of the previous page;
             ``None`` for the first page.
         :param limit: largest number of requests.
@@ -281,7 +293,7 @@ class Store:
     def ended_requests_with_room(
         self, since: float
     ) -> list[records.RequestRecord]:
-        """Requests that ended and once had reserved room.
+        """Return ended requests that once had reserved room.
 
         :param since: earliest end, seconds of the epoch.
         """
@@ -303,10 +315,12 @@ class Store:
     def settled_requests_with_message(
         self, limit: int, turn: int = 0
     ) -> list[records.RequestRecord]:
-        """Requests whose message is still stored, but is needed no longer.
+        """Return requests that run or have ended, and whose message is still
+        stored.
 
         :param limit: largest number of requests; projects take turns.
-        :param turn: the requests that come first change with this number.
+        :param turn: number of the call; it determines which requests come
+            first.
         """
         query = (
             sa.select(_REQUESTS.c.uuid, _REQUESTS.c.project)
@@ -326,7 +340,8 @@ class Store:
         return sorted(found, key=lambda each: places[each.request.uuid])
 
     def remove_ended_requests(self, before: float, limit: int) -> int:
-        """Remove ended requests, and rows of forgotten messages.
+        """Remove ended requests, and rows of messages whose content was
+        deleted.
 
         Requests whose message is still stored stay: they need a cleanup first.
 
@@ -356,6 +371,7 @@ class Store:
     def _remove_rows(
         self, table: sa.Table, rows: Sequence[dict[str, Any]]
     ) -> int:
+        """Remove rows of a table by their UUIDs, and return their number."""
         # Two statements: MariaDB cannot read the table that it deletes from.
         uuids = [row['uuid'] for row in rows]
         if uuids:
@@ -365,26 +381,28 @@ class Store:
         return len(uuids)
 
     def pop_unreadable_rows(self) -> dict[str, Exception]:
-        """Rows that could not be read since the last call, and why."""
+        """Return the errors of rows that could not be read since the last
+        call, by name of the row.
+        """
         return self._tables.pop_unreadable_rows()
 
     def request(self, uuid: str) -> records.RequestRecord | None:
-        """A request; ``None`` if it is unknown."""
+        """Return a request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )
         return records.read_row(rows[0]) if rows else None
 
     def leader(self) -> records.Leader:
-        """The leader with the newest epoch."""
+        """Return the leader with the newest epoch."""
         query = sa.select(_LEADERS).order_by(_LEADERS.c.epoch.desc()).limit(1)
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
     def database_time(self) -> float | None:
-        """Time of the database, seconds of the epoch of time.
+        """Return the time of the database, seconds of the epoch of time.
 
-        :returns: ``None`` if it uses the clock of this host.
+        :returns: ``None`` if the database uses the clock of this host.
         """
         return self._tables.server_time()
 
@@ -392,7 +410,7 @@ class Store:
         """Become the leader.
 
         :param from_epoch: epoch of the deposed leader.
-        :param holder: name of the process; '' gives the lease back.
+        :param holder: name of the process; '' returns the lease.
         :param now: seconds of the epoch of time.
         :returns: the new epoch.
         :raises Deposed: if another process took over from that leader.
@@ -405,15 +423,15 @@ class Store:
             self._tables.update(sa.delete(_LEADERS).where(old))
             return epoch
         raise exception.Deposed(
-            f'epoch {from_epoch} is over: {self.leader().holder} leads'
+            f'epoch {from_epoch} is over: {self.leader().holder} leads now'
         )
 
     def renew_lease(self, epoch: int, now: float) -> None:
-        """Renew the lease within an epoch.
+        """Renew the lease of the leader.
 
         :param epoch: epoch of the leader.
         :param now: seconds of the epoch of time; it must differ from the last
-            one.
+            renewal.
         :raises Deposed: if that leader no longer leads.
         """
         own = _LEADERS.c.epoch == epoch
@@ -429,17 +447,17 @@ class Store:
         now: float,
         hosts: Sequence[str] | None = None,
     ) -> request_model.Request:
-        """Move a request into its next state.
+        """Change a request to its next state.
 
         :param request: request as it was when the step was decided.
         :param event: what happens to the request.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :param hosts: new hosts, one per server; ``None`` keeps the old ones.
+        :param hosts: new hosts, one per server; ``None`` for the old hosts.
         :returns: the changed request.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if it is unknown whether the step was stored.
         """
@@ -479,8 +497,9 @@ class Store:
     ) -> None:
         """Write new reasons of requests; states and versions stay.
 
-        :param new_reasons: requests and reasons; a request that no longer has its
-            state and version is skipped.
+        :param new_reasons: requests and reasons; a request whose stored state
+            or version differs is skipped.
+        :param epoch: epoch of the leader.
         :param now: seconds of the epoch of time.
         :raises Deposed: if that leader no longer leads.
         """
@@ -504,7 +523,9 @@ class Store:
     def _current_stages(
         self, new_reasons: Mapping[str, _News]
     ) -> list[dict[str, Any]]:
-        """Current events of requests whose state and version are as told."""
+        """Return the current events of requests whose stored state and version
+        are unchanged.
+        """
         known = _REQUESTS.c
         query = sa.select(
             known.uuid,
@@ -535,9 +556,9 @@ class Store:
         room: records.ReservedRoom,
         epoch: int,
     ) -> None:
-        """Reserve room for a request; state and version stay.
+        """Store the reservation of a request; state and version stay.
 
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         """
         written = records.compact_json(dataclasses.asdict(room))
@@ -550,8 +571,8 @@ class Store:
     ) -> None:
         """Extend the time limit of a request; its version grows.
 
-        :param by_s: seconds, > 0.
-        :raises Outdated: if it no longer has that state and version.
+        :param by_s: length of the extension, in seconds, > 0.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         """
         longer = _update_if_unchanged(request, epoch).values(
@@ -569,13 +590,13 @@ class Store:
         now: float,
         epoch: int,
     ) -> None:
-        """Hold a request, or end its hold; its version grows.
+        """Write or remove the hold of a request; its version grows.
 
-        :param hold: the hold; ``None`` ends it.
+        :param hold: the new hold; ``None`` for none.
         :param expires_at: new time at which the request expires.
         :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if another process leads now.
         """
         self._copy_current_event(request, now, epoch)
@@ -599,11 +620,11 @@ class Store:
     def put_first(
         self, request: request_model.Request, first: int | None, epoch: int
     ) -> None:
-        """Put a request before all others, or end that; its version grows.
+        """Put a request before all others, or undo that; its version grows.
 
-        :param first: number among requests that were put first; ``None`` ends
-            it.
-        :raises Outdated: if it no longer has that state and version.
+        :param first: number among requests that were put first; ``None``
+            undoes it.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if another process leads now.
         """
         changed = _update_if_unchanged(request, epoch).values(
@@ -613,7 +634,7 @@ class Store:
             self._raise_outdated(request, epoch)
 
     def read_ledger(self) -> records.UseRecords:
-        """Decayed use of accounts."""
+        """Return the decayed use of accounts."""
         row = self._tables.single_row(_LEDGER)
         return records.UseRecords(
             row['at'],
@@ -624,12 +645,12 @@ class Store:
         )
 
     def write_ledger(self, ledger: records.UseRecords, epoch: int) -> None:
-        """Write the use of accounts.
+        """Write the decayed use of accounts.
 
         :param ledger: new use, with the version that it was computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the ledger changed meanwhile.
+        :raises Outdated: if the stored ledger has another version.
         """
         self._replace_row(
             _LEDGER,
@@ -642,7 +663,9 @@ class Store:
         )
 
     def account_settings(self) -> records.AccountSettings:
-        """Settings of accounts that callers changed while the service ran."""
+        """Return the settings of accounts that callers changed while the
+        service ran.
+        """
         row = self._tables.single_row(_SHARES)
         accounts = {
             name: _parse_settings(given)
@@ -659,7 +682,7 @@ class Store:
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the settings changed meanwhile.
+        :raises Outdated: if the stored settings have another version.
         """
         self._replace_row(_SHARES, settings.version, epoch)
         written = {
@@ -669,7 +692,7 @@ class Store:
         self._settings.write(self._settings.read(), written, epoch)
 
     def read_estimated_starts(self) -> records.PromisedStarts:
-        """Estimated starts that owners saw, and how they came true."""
+        """Return the estimated starts that owners saw, and the real starts."""
         row = self._tables.single_row(_PROMISES)
         try:
             kept = json.loads(row['kept'])
@@ -683,13 +706,13 @@ class Store:
     def write_estimated_starts(
         self, estimates: records.PromisedStarts, epoch: int
     ) -> None:
-        """Write estimated starts that owners see.
+        """Write the estimated starts that owners see.
 
         :param estimates: new content, with the version that it was computed
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the content changed meanwhile.
+        :raises Outdated: if the stored content has another version.
         """
         kept = {'promises': estimates.promises, 'past': estimates.past}
         self._replace_row(
@@ -702,7 +725,7 @@ class Store:
     def _replace_row(
         self, table: sa.Table, version: int, epoch: int, **values: Any
     ) -> None:
-        """Change the one row of a table as a whole."""
+        """Change the single row of a table if its version is ``version``."""
         changed = self._tables.update(
             sa.update(table)
             .where(table.c.version == version, tables.newest_epoch() == epoch)
@@ -711,14 +734,20 @@ class Store:
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                f'the table {table.name} is no longer of version {version}'
+                f'table {table.name} is not written: it no longer has the'
+                f' version {version}, from which the change was computed'
             )
 
     def _check_leads(self, epoch: int) -> None:
+        """Check that an epoch is the newest.
+
+        :raises Deposed: if a newer epoch exists.
+        """
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
                 f'epoch {epoch} is over: {leader.holder or "no process"} leads'
+                ' now'
             )
 
     def _raise_outdated(
@@ -733,14 +762,16 @@ class Store:
             state, version = found.request.state, found.request.version
             present = f'{state.value} with version {version}'
         raise exception.Outdated(
-            f'request {request.uuid} was {request.state.value} with version'
-            f' {request.version} when this was decided, it is now {present}'
+            f'request {request.uuid} is not changed: it was'
+            f' {request.state.value} with version {request.version} when this'
+            f' change was decided, and is now {present}'
         )
 
 
 def _filter_conditions(
     wanted: request_model.RequestFilter,
 ) -> list[sa.ColumnElement[bool]]:
+    """Return the SQL conditions of a filter."""
     known = _REQUESTS.c
     found: list[sa.ColumnElement[bool]] = []
     # A condition that is always true makes databases miss the right index.
@@ -765,7 +796,9 @@ def _filter_conditions(
 def _is_within_event(
     request: request_model.Request, event: request_model.Event
 ) -> bool:
-    """Whether a step is within one event: room reserved, message sent."""
+    """Return whether a step stays within one event: from reservation to the
+    sent message.
+    """
     return (
         request.state is request_model.State.RESERVED
         or event is request_model.Event.SENT
@@ -775,7 +808,9 @@ def _is_within_event(
 def _is_unchanged(
     request: request_model.Request, epoch: int
 ) -> sa.ColumnElement[bool]:
-    """Condition that a request is unchanged, and that the leader leads."""
+    """Return the condition that a stored request is unchanged, and that the
+    leader still leads.
+    """
     return sa.and_(
         _REQUESTS.c.state == request.state.value,
         _REQUESTS.c.version == request.version,
@@ -784,11 +819,12 @@ def _is_unchanged(
 
 
 def _next_stage_columns(now: float) -> dict[str, Any]:
+    """Return the columns for the begin of a new event."""
     return {'stage': _REQUESTS.c.stage + 1, 'stage_at': now}
 
 
 def _wait_columns(event: request_model.Event, now: float) -> dict[str, Any]:
-    """Columns of a wait that an event ends or continues."""
+    """Return the columns of a wait that an event ends or continues."""
     if event is request_model.Event.RETURN:
         return {'sent_at': None, 'waited_s': None}
     if event is not request_model.Event.SEND:
@@ -804,7 +840,7 @@ def _wait_columns(event: request_model.Event, now: float) -> dict[str, Any]:
 
 
 def _parse_settings(text: str) -> Any:
-    """Settings of an account; ``None`` if they cannot be read."""
+    """Return the settings of an account; ``None`` if they cannot be read."""
     try:
         return json.loads(text)
     except ValueError:
@@ -814,8 +850,8 @@ def _parse_settings(text: str) -> Any:
 def _update_if_unchanged(
     request: request_model.Request, epoch: int
 ) -> sa.Update:
-    """Statement that matches a request only if it is unchanged and the leader
-    leads.
+    """Return a statement that changes a request only if it is unchanged and
+    the leader still leads.
     """
     state = request.state.value
     return tables.update_if_unchanged(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Percentiles of waits: the database sorts and counts, one row per group."""
+"""Percentiles of waits, computed by the database."""
 
 from collections.abc import Collection
 from typing import Any
@@ -24,6 +24,7 @@ _KEYS = {
 class SentRequest(NamedTuple):
     """A request that was sent to Nova.
 
+    :ivar record: the stored request.
     :ivar sent_at: seconds of the epoch.
     """
 
@@ -32,7 +33,7 @@ class SentRequest(NamedTuple):
 
 
 class WaitTable:
-    """Waits of requests that were sent to Nova, and whose flavor is known.
+    """Waits of requests that were sent to Nova and whose flavor is known.
 
     :param rows: tables of the database.
     """
@@ -43,7 +44,8 @@ class WaitTable:
     def store_wait_by_reason(
         self, uuid: str, now: float, condition: sa.ColumnElement[bool]
     ) -> None:
-        """Store the reasons for which a request waited, before it is sent.
+        """Store for how long a request waited for each reason, before it is
+        sent.
 
         A process that dies before the change leaves rows. The next process
         replaces them.
@@ -78,7 +80,7 @@ class WaitTable:
         self._tables.insert_from_query(_WAITS, list(columns), found)
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Remove the reasons for which some requests waited."""
+        """Remove the waits by reason of some requests."""
         self._tables.update(
             sa.delete(_WAITS).where(_WAITS.c.request.in_(uuids))
         )
@@ -86,8 +88,9 @@ class WaitTable:
     def percentiles(
         self, wanted: waits.WaitFilter, after: str, limit: int
     ) -> list[waits.WaitStatistics]:
-        """Percentiles of groups, sorted by name.
+        """Return percentiles of groups of requests, sorted by name.
 
+        :param wanted: conditions on requests, and how they are grouped.
         :param after: name of the last group of the previous page; '' for the
             first page.
         :param limit: largest number of groups.
@@ -107,7 +110,7 @@ class WaitTable:
         ]
 
     def sent_requests(self, since: float, limit: int) -> list[SentRequest]:
-        """Requests that were sent to Nova, the newest first.
+        """Return requests that were sent to Nova, the newest first.
 
         :param since: earliest time of sending, seconds of the epoch.
         :param limit: largest number of requests.
@@ -132,9 +135,10 @@ class WaitTable:
     def _percentiles_by_reason(
         self, wanted: waits.WaitFilter, after: str, most: int
     ) -> list[dict[str, Any]]:
-        """Count each group, and then look up the waits at its ranks.
+        """Count the waits of each reason, and then read the waits at the ranks
+        of the percentiles.
 
-        The index has the waits in their order. MariaDB needs a tenth of the
+        The index has the waits in their order, so MariaDB needs a tenth of the
         time of a sort.
         """
         name, counts = _WAITS.c.reason, _filter_conditions(_WAITS, wanted)
@@ -173,7 +177,7 @@ class WaitTable:
 def _filter_conditions(
     table: sa.Table, wanted: waits.WaitFilter
 ) -> list[sa.ColumnElement[bool]]:
-    """Conditions for waits that are counted."""
+    """Return the SQL conditions of a filter of waits."""
     counts: list[sa.ColumnElement[bool]] = []
     if wanted.since is not None:
         counts.append(table.c.sent_at >= wanted.since)
@@ -183,7 +187,7 @@ def _filter_conditions(
 
 
 def _wait_query(wanted: waits.WaitFilter, after: str) -> sa.Select[Any]:
-    """Query with one row of name and wait per request."""
+    """Return a query with one row of group name and wait per request."""
     known, name = _REQUESTS.c, _KEYS[wanted.key]
     return sa.select(name.label('name'), known.waited_s.label('wait_s')).where(
         known.flavor.is_not(None),
@@ -199,10 +203,11 @@ def _wait_at_rank(
     percent: int,
     conditions: list[sa.ColumnElement[bool]],
 ) -> sa.ScalarSelect[Any]:
-    """Wait at the nearest rank, for one reason; see :func:`_percentile_query`.
+    """Return a query for the percentile of one reason by nearest rank; see
+    :func:`_percentile_query`.
 
     :param size: number of waits with this reason, >= 1.
-    :param percent: percent.
+    :param percent: percentile, 1 to 100.
     """
     wait_s = _WAITS.c.wait_s
     before = -(-size * percent // 100) - 1
@@ -219,8 +224,8 @@ def _wait_at_rank(
 
 
 def _percentile_query(wait_query: sa.Select[Any]) -> sa.Select[Any]:
-    """Query for percentiles: the least wait that ``part`` percent do not
-    exceed.
+    """Return a query for percentiles: the least wait that at least ``part``
+    percent of the waits do not exceed.
     """
     each = wait_query.subquery('spans')
     ranked = sa.select(

@@ -239,7 +239,8 @@ class SpendingGroups:
     def past(
         self, host: str, before: float | None, limit: int
     ) -> list[market.Price]:
-        """Prices of a host, the newest first; see :meth:`.prices.PriceTable.of`.
+        """Prices of a host, the newest first; see
+        :meth:`.market.PriceTable.newest_prices`.
 
         :raises UnknownHost: if the host has no present or past price.
         """

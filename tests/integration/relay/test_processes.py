@@ -175,7 +175,7 @@ def test_messages_stay_with_the_broker_until_there_is_a_database(
         ):
             client.cast({}, ends.BUILD, number=1)
             assert client.call({}, 'migrate_server', number=2) == 3
-            eventually(lambda: 'stay with the broker' in files.log('relay'))
+            eventually(lambda: 'stay in the broker' in files.log('relay'))
             server.start()
             with files.store() as store:
                 eventually(lambda: store.messages_without_request(9))

@@ -30,13 +30,13 @@ from tests.unit.cluster.eviction import test_preemption as preempting
 
 world = test_service.world
 
-NAMED = {'named', '_named'}
+NAMED = {'named', 'log_name', '_log_name', '_server_names'}
 """Expressions that give the name of a server beside its UUID."""
 
 LOGS = {f'LOG.{name}' for name in ('info', 'warning', 'error', 'exception')}
 WITH_SERVERS = ('message %s', 'request %s')
 """Beginnings of lines about things that have servers."""
-UNREAD = {'message %s stays where it is: %s'}
+UNREAD = {'message %s has no request yet: %s; the next cycle tries again'}
 """Lines about what was not read: its servers are not known."""
 
 
@@ -121,10 +121,10 @@ def test_the_life_of_a_preemptible_server_can_be_followed(world, caplog):
     begin = f'server spot-1 ({spot})'
     told = [each for each in caplog.messages if each.startswith(begin)]
     for words in (
-        'is to leave: ',
-        ': its owner is told that it leaves',
-        ': Nova is asked to shelve',
-        ': it has left, its room is free',
+        ' will be evicted: ',
+        ': its owner was notified of its eviction',
+        ': Nova was asked to shelve it',
+        ': it has left its host, and its room is free',
     ):
         assert len([each for each in told if words in each]) == 1, told
 

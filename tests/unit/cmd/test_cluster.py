@@ -218,7 +218,7 @@ def test_tables_that_are_missing_are_named(tmp_path, capsys):
     sealing.add_key(keys)
     given = configured(tmp_path, broker='amqp://h//', key_file=keys)
     assert cluster.main(given) == 1
-    assert 'must be upgraded' in capsys.readouterr().err
+    assert 'nova-fairness-cluster upgrade' in capsys.readouterr().err
 
 
 class FakeFollower:

@@ -89,7 +89,8 @@ def test_victims_that_fail_keep_no_request_from_starting(caplog):
         assert [each.request for each in found.actions] == ['r']
     [said] = [each.getMessage() for each in caplog.records]
     assert said == (
-        'preemption skipped: the victims FakeBroken failed:'
+        'no preemption is planned: the victim policy failed: the victims'
+        ' FakeBroken failed:'
         " ModuleNotFoundError: No module named 'scipy'"
     )
 

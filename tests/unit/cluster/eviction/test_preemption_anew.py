@@ -43,7 +43,8 @@ def test_a_late_process_gives_a_whole_notice(world, process, spot):
     nova = test_service.nova_module.Nova(apis.nova)
     to = evictor.Evictor(
         world.store.leaves, nova, None, None, lambda: world.now,
-        evictor.EvictionTimeouts(), notice_channels.channels_before_steps(nova),
+        evictor.EvictionTimeouts(),
+        notice_channels.channels_before_steps(nova),
     )  # fmt: skip
     why = test_preemption.reason.why(
         test_preemption.reason.Reason.TIME_IS_UP, limit_s=1.0
@@ -153,7 +154,7 @@ def test_a_plan_that_is_older_than_the_request_tells_no_owner(
     assert leave(world, spot) is None
     assert world.store.request(asked).room is None
     assert f'request {asked}' in caplog.text
-    assert 'changed after the decision' in caplog.text
+    assert 'changed after the plan was made' in caplog.text
     # The next plan is made of the cloud as it is.
     world.plan = sane
     world.tick += 31

@@ -295,7 +295,9 @@ class TestExtension:
     def test_not_when_it_leaves_already(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S + 300)
-        with pytest.raises(exception.IllegalStep, match='leaves already'):
+        with pytest.raises(
+            exception.IllegalStep, match='is already being evicted'
+        ):
             process.extend(server, 60.0)
 
     def test_not_without_an_end_or_when_it_is_over(self, world, server):

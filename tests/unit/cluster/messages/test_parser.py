@@ -463,7 +463,7 @@ def test_an_unreadable_cast_is_refused_without_showing_it(change):
 
 def test_servers_that_are_not_alike_are_not_one_request():
     specs = [nova_casts.spec(U[0]), nova_casts.spec(U[1], zone='z')]
-    with pytest.raises(exception.Unreadable, match='alike'):
+    with pytest.raises(exception.Unreadable, match='must have the same owner'):
         parser.parse_message(nova_casts.build(specs))
 
 

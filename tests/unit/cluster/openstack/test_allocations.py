@@ -116,7 +116,9 @@ def test_one_that_cannot_be_read_keeps_no_others_back(placement, caplog):
         found = made.allocated_amounts(there, asked, now)
     assert dict(found.pop('s0'))['VCPU'] == 4
     assert set(found.values()) == {(('VCPU', 3),)}
-    assert 'the allocation of server s0 is unknown' in caplog.text
+    assert (
+        'server s0: its allocation in Placement cannot be read' in caplog.text
+    )
     placement.broken = set()
     placement.has['s0'] = {'VCPU': 3}
     assert made.allocated_amounts(there, asked, 3.0)['s0'] == (('VCPU', 3),)

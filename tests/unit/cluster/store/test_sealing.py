@@ -87,5 +87,5 @@ def test_properties_that_cannot_be_written_are_refused():
     cast = dataclasses.replace(
         store_contract.make_cast(), properties={'headers': {'t': when}}
     )
-    with pytest.raises(exception.StoreError, match='c1 cannot be written'):
+    with pytest.raises(exception.StoreError, match='c1 cannot be stored'):
         sealer.seal(cast)
